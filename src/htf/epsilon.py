@@ -1,0 +1,93 @@
+"""Exact privacy budgets.
+
+An epsilon is a whole number of units of 1e-15, so that sums, differences and comparisons in the
+ledger are exact and fit 64-bit arrays. Whatever does not fall on a unit is rounded *down*: a share
+can only be smaller than asked for, and the noise it buys only larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from fractions import Fraction
+
+from htf.errors import InputError
+
+UNITS_PER_EPSILON = 10**15
+LARGEST_EPSILON = 1000  # far beyond any use, and sums along a path stay far below 2**63 units
+
+EpsilonLike = "Epsilon | str | int | float | Decimal | Fraction"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Epsilon:
+    """A non-negative privacy budget, exact."""
+
+    units: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.units <= LARGEST_EPSILON * UNITS_PER_EPSILON:
+            raise InputError(
+                f"epsilon must lie between 0 and {LARGEST_EPSILON}, got {self.units}e-15"
+            )
+
+    @classmethod
+    def of(cls, value: Epsilon | str | int | float | Decimal | Fraction) -> Epsilon:
+        """The greatest representable budget not above `value`, which must be positive.
+
+        A float stands for the decimal it prints as: 0.1 is one tenth.
+        """
+        if isinstance(value, Epsilon):
+            return value
+        units = _to_fraction(value) * UNITS_PER_EPSILON
+        if not 1 <= units <= LARGEST_EPSILON * UNITS_PER_EPSILON:
+            raise InputError(
+                f"epsilon must be positive, at least 1e-15 and at most {LARGEST_EPSILON}, "
+                f"got {value!r}"
+            )
+        return cls(int(units))
+
+    def __add__(self, other: Epsilon) -> Epsilon:
+        return Epsilon(self.units + other.units)
+
+    def __sub__(self, other: Epsilon) -> Epsilon:
+        return Epsilon(self.units - other.units)
+
+    def __mul__(self, times: int) -> Epsilon:
+        return Epsilon(self.units * times)
+
+    def __floordiv__(self, parts: int) -> Epsilon:
+        """One of `parts` equal shares, rounded down."""
+        return Epsilon(self.units // parts)
+
+    def __float__(self) -> float:
+        return self.units / UNITS_PER_EPSILON
+
+    def __str__(self) -> str:
+        text = f"{Decimal(self.units).scaleb(-15, _WIDE):f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+
+    @property
+    def fraction(self) -> Fraction:
+        return Fraction(self.units, UNITS_PER_EPSILON)
+
+    def share(self, weights: Sequence[Fraction]) -> list[Epsilon]:
+        """Shares in proportion to `weights`, each rounded down, so that they never exceed the whole."""
+        total = sum(weights)
+        return [Epsilon(int(self.units * weight / total)) for weight in weights]
+
+
+_WIDE = Context(prec=60, rounding=ROUND_FLOOR)
+
+
+def cube_root_of_two_to(power: int) -> Fraction:
+    """2 ** (power / 3) to sixty digits, as a weight for `Epsilon.share`."""
+    return Fraction(_WIDE.power(Decimal(2), _WIDE.divide(Decimal(power), Decimal(3))))
+
+
+def _to_fraction(value: str | int | float | Decimal | Fraction) -> Fraction:
+    try:
+        return Fraction(Decimal(repr(value)) if isinstance(value, float) else value)
+    except (ValueError, OverflowError, InvalidOperation, TypeError, ZeroDivisionError):
+        raise InputError(f"epsilon must be a positive number, got {value!r}") from None

@@ -1,0 +1,176 @@
+"""The tree of regions, as flat arrays.
+
+Region 0 is the whole domain. Regions are only ever added, by cutting a region into slabs along one
+axis, so by construction
+
+* a child lies inside its parent, and its index is larger than its parent's;
+* the children of a region are disjoint and together are the region.
+
+The privacy accounting rests on these two facts, and on no mechanism's good manners. The tree is
+public: it holds boxes, never counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from htf.domain import IntArray, cell_counts
+from htf.errors import InputError
+
+NO_REGION = -1
+
+
+class RegionTree:
+    """An append-only tree of boxes of cells. Arrays given out are read-only views."""
+
+    __slots__ = ("_axis", "_depth", "_first_child", "_high", "_low", "_parent", "_size", "_slabs")
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self._size = 1
+        self._low = np.zeros((1, len(shape)), dtype=np.int64)
+        self._high = np.array([shape], dtype=np.int64)
+        self._parent = np.array([NO_REGION], dtype=np.int64)
+        self._depth = np.zeros(1, dtype=np.int64)
+        self._axis = np.array([-1], dtype=np.int64)
+        self._first_child = np.array([NO_REGION], dtype=np.int64)
+        self._slabs = np.zeros(1, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def dimensions(self) -> int:
+        return self._low.shape[1]
+
+    @property
+    def low(self) -> IntArray:
+        """First cell of each region, per axis."""
+        return self._view(self._low)
+
+    @property
+    def high(self) -> IntArray:
+        """One past the last cell of each region, per axis."""
+        return self._view(self._high)
+
+    @property
+    def parent(self) -> IntArray:
+        return self._view(self._parent)
+
+    @property
+    def depth(self) -> IntArray:
+        return self._view(self._depth)
+
+    @property
+    def axis(self) -> IntArray:
+        """The axis along which each region is cut, or -1 where it is not."""
+        return self._view(self._axis)
+
+    @property
+    def first_child(self) -> IntArray:
+        return self._view(self._first_child)
+
+    @property
+    def slabs(self) -> IntArray:
+        """The number of children: they are `first_child`, `first_child + 1`, …"""
+        return self._view(self._slabs)
+
+    def cells(self, regions: IntArray) -> IntArray:
+        """The number of cells of each of `regions`."""
+        return cell_counts(self._low[regions], self._high[regions])
+
+    def split(self, regions: IntArray, axes: IntArray, cuts: IntArray) -> IntArray:
+        """Cut each region in two: cells below `cuts` and from `cuts` on, along its axis.
+
+        Returns the children, one row (left, right) for each region.
+        """
+        children = self.cut(regions, axes, cuts, np.ones(len(regions), dtype=np.int64))
+        return children.reshape(-1, 2)
+
+    def cut(
+        self, regions: IntArray, axes: IntArray, cuts: IntArray, cuts_each: IntArray
+    ) -> IntArray:
+        """Cut region i into `cuts_each[i] + 1` slabs along `axes[i]`.
+
+        `cuts` holds the cut positions of all regions one after the other, ascending within a
+        region and strictly inside it. Returns the children of all regions, in order.
+        """
+        regions, axes, cuts, cuts_each = (
+            np.asarray(a, dtype=np.int64) for a in (regions, axes, cuts, cuts_each)
+        )
+        self._check_cuts(regions, axes, cuts, cuts_each)
+        slabs = cuts_each + 1
+        parents = np.repeat(regions, slabs)
+        rows = np.arange(len(parents))
+        first = np.cumsum(slabs) - slabs
+        low, high = self._low[parents], self._high[parents]
+        is_first = np.zeros(len(parents), dtype=bool)
+        is_first[first] = True
+        is_last = np.roll(is_first, -1)
+        along = np.repeat(axes, slabs)
+        low[rows[~is_first], along[~is_first]] = cuts
+        high[rows[~is_last], along[~is_last]] = cuts
+        return self._append(regions, axes, slabs, first, parents, low, high)
+
+    def _append(
+        self,
+        regions: IntArray,
+        axes: IntArray,
+        slabs: IntArray,
+        first: IntArray,
+        parents: IntArray,
+        low: IntArray,
+        high: IntArray,
+    ) -> IntArray:
+        start, stop = self._size, self._size + len(parents)
+        self._reserve(stop)
+        new = slice(start, stop)
+        self._low[new], self._high[new] = low, high
+        self._parent[new], self._depth[new] = parents, self._depth[parents] + 1
+        self._axis[new], self._first_child[new], self._slabs[new] = -1, NO_REGION, 0
+        self._axis[regions], self._first_child[regions], self._slabs[regions] = (
+            axes,
+            start + first,
+            slabs,
+        )
+        self._size = stop
+        return np.arange(start, stop)
+
+    def _check_cuts(
+        self, regions: IntArray, axes: IntArray, cuts: IntArray, cuts_each: IntArray
+    ) -> None:
+        self.check_regions(regions)
+        if len(axes) != len(regions) or len(cuts_each) != len(regions):
+            raise InputError("each region to be cut needs one axis and one number of cuts")
+        if len(cuts) != cuts_each.sum() or np.any(cuts_each < 1):
+            raise InputError("each region to be cut needs at least one cut")
+        if np.any((axes < 0) | (axes >= self.dimensions)):
+            raise InputError(f"an axis must lie between 0 and {self.dimensions - 1}")
+        if len(np.unique(regions)) < len(regions) or np.any(self._slabs[regions] > 0):
+            raise InputError("a region can be cut only once")
+        owner = np.repeat(regions, cuts_each)
+        along = np.repeat(axes, cuts_each)
+        if np.any(cuts <= self._low[owner, along]) or np.any(cuts >= self._high[owner, along]):
+            raise InputError("a cut must leave cells on both sides of it")
+        if np.any((np.diff(cuts) <= 0) & (owner[1:] == owner[:-1])):
+            raise InputError("the cuts of a region must ascend")
+
+    def check_regions(self, regions: IntArray) -> None:
+        if len(regions) and (regions.min() < 0 or regions.max() >= self._size):
+            raise InputError(f"a region must lie between 0 and {self._size - 1}")
+
+    def _view(self, array: IntArray) -> IntArray:
+        view = array[: self._size]
+        view.flags.writeable = False
+        return view
+
+    def _reserve(self, size: int) -> None:
+        capacity = len(self._parent)
+        if size <= capacity:
+            return
+        extra = max(size, 2 * capacity) - capacity
+        for name in ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs"):
+            old = getattr(self, name)
+            room = np.zeros((extra, *old.shape[1:]), dtype=np.int64)
+            setattr(self, name, np.concatenate([old, room]))
