@@ -1,0 +1,81 @@
+"""HTF: publish location data with differential privacy.
+
+    import htf
+
+    domain = htf.Domain.square(34.05223, -118.24368, 70, cells=1024)
+    matrix = htf.read_points("pings.parquet", domain, ["lon", "lat"])
+    release = htf.publish(matrix, epsilon=0.5)
+    release.save("release.parquet")
+    release.count([-118.3, 34.0, -118.2, 34.1])
+
+Names are loaded when they are first used, so that importing the package is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from htf.curator.curator import Curator
+    from htf.domain import Axis, Domain
+    from htf.epsilon import Epsilon
+    from htf.errors import BudgetError, HtfError, InputError, ReleaseFileError
+    from htf.frequency import FrequencyMatrix
+    from htf.ingest.points import read_points
+    from htf.mechanisms import make_mechanism
+    from htf.mechanisms.base import Mechanism
+    from htf.publish import publish
+    from htf.query.boxes import Answers
+    from htf.release import Release
+    from htf.verify import verify
+
+_HOME = {
+    "Answers": "htf.query.boxes",
+    "Axis": "htf.domain",
+    "BudgetError": "htf.errors",
+    "Curator": "htf.curator.curator",
+    "Domain": "htf.domain",
+    "Epsilon": "htf.epsilon",
+    "FrequencyMatrix": "htf.frequency",
+    "HtfError": "htf.errors",
+    "InputError": "htf.errors",
+    "Mechanism": "htf.mechanisms.base",
+    "Release": "htf.release",
+    "ReleaseFileError": "htf.errors",
+    "make_mechanism": "htf.mechanisms",
+    "publish": "htf.publish",
+    "read_points": "htf.ingest.points",
+    "verify": "htf.verify",
+}
+
+__all__ = [
+    "Answers",
+    "Axis",
+    "BudgetError",
+    "Curator",
+    "Domain",
+    "Epsilon",
+    "FrequencyMatrix",
+    "HtfError",
+    "InputError",
+    "Mechanism",
+    "Release",
+    "ReleaseFileError",
+    "make_mechanism",
+    "publish",
+    "read_points",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'htf' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

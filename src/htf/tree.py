@@ -80,6 +80,27 @@ class RegionTree:
         """The number of cells of each of `regions`."""
         return cell_counts(self._low[regions], self._high[regions])
 
+    def layers(self, first: int = 0) -> list[IntArray]:
+        """Regions from `first` on, by ascending depth."""
+        depths = self._depth[first : self._size]
+        order = np.argsort(depths, kind="stable")
+        starts = np.flatnonzero(np.diff(depths[order])) + 1
+        return np.split(order + first, starts) if len(order) else []
+
+    def preorder(self) -> IntArray:
+        """The rank of each region when parents come first and siblings' subtrees stay together."""
+        sizes = np.ones(self._size, dtype=np.int64)
+        layers = self.layers()
+        for layer in reversed(layers[1:]):
+            np.add.at(sizes, self._parent[layer], sizes[layer])
+        ranks = np.zeros(self._size, dtype=np.int64)
+        for layer in layers[1:]:
+            parents = self._parent[layer]
+            before = np.cumsum(sizes[layer]) - sizes[layer]
+            of_first = before[np.searchsorted(layer, self._first_child[parents])]
+            ranks[layer] = ranks[parents] + 1 + before - of_first
+        return ranks
+
     def split(self, regions: IntArray, axes: IntArray, cuts: IntArray) -> IntArray:
         """Cut each region in two: cells below `cuts` and from `cuts` on, along its axis.
 
@@ -112,6 +133,35 @@ class RegionTree:
         low[rows[~is_first], along[~is_first]] = cuts
         high[rows[~is_last], along[~is_last]] = cuts
         return self._append(regions, axes, slabs, first, parents, low, high)
+
+    @classmethod
+    def from_arrays(
+        cls, shape: Sequence[int], parent: IntArray, low: IntArray, high: IntArray
+    ) -> RegionTree:
+        """The tree with these arrays, rebuilt cut by cut so that it cannot be anything else."""
+        tree = cls(shape)
+        while len(tree) < len(parent):
+            # All following regions whose parents exist already, so one `cut` can make them.
+            ready = parent[len(tree) :] < len(tree)
+            stop = len(parent) if ready.all() else len(tree) + int(np.argmin(ready))
+            new = np.arange(len(tree), stop)
+            if len(new) == 0 or np.any(parent[new] < 0):
+                raise InputError("the regions do not form a tree")
+            starts = np.flatnonzero(np.r_[True, np.diff(parent[new]) != 0])
+            owners, cuts_each = parent[new[starts]], np.diff(np.r_[starts, len(new)]) - 1
+            if np.any(cuts_each < 1):
+                raise InputError("the regions do not form a tree")
+            axes = np.argmax(low[new[starts + 1]] != low[owners], axis=1)
+            cuts = low[np.delete(new, starts), np.repeat(axes, cuts_each)]
+            tree.cut(owners, axes, cuts, cuts_each)
+        same = (
+            np.array_equal(tree.parent, parent)
+            and np.array_equal(tree.low, low)
+            and np.array_equal(tree.high, high)
+        )
+        if not same:
+            raise InputError("the regions do not form a tree")
+        return tree
 
     def _append(
         self,

@@ -1,0 +1,30 @@
+"""The registry: every mechanism defined in a file of this folder, by name.
+
+Adding a mechanism is adding a file; nothing else changes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+
+from htf.errors import InputError
+from htf.mechanisms.base import Mechanism
+
+
+@cache
+def registry() -> dict[str, type[Mechanism]]:
+    """All mechanisms, by name."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    found = {cls.name: cls for cls in Mechanism.__subclasses__() if cls.__module__.startswith(__name__)}
+    return dict(sorted(found.items()))
+
+
+def make_mechanism(name: str, settings: Mapping[str, str] | None = None) -> Mechanism:
+    """The mechanism called `name`, with `settings` in place of its defaults."""
+    if name not in registry():
+        raise InputError(f"there is no mechanism {name!r}; there are {', '.join(registry())}")
+    return registry()[name].from_settings(settings or {})

@@ -1,0 +1,152 @@
+"""Time of box counts against shapely's STRtree, on the same leaves and boxes, in one run.
+
+    python benchmarks/query.py
+
+The leaves are a random kd tiling of a 1024 x 1024 grid, small where synthetic points are dense.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import shapely
+from rich.console import Console
+from rich.table import Table
+
+from htf.domain import Domain, FloatArray, IntArray, tiles
+from htf.query.boxes import count_boxes
+from htf.query.index import BoxIndex
+
+SIDE = 1024
+POINTS = 1_000_000
+MOST_POINTS_PER_LEAF = 24  # gives about 50,000 leaves
+BOXES = 1_000_000
+SAMPLE = 200
+
+
+def make_points(random: np.random.Generator) -> FloatArray:
+    """Some towns of different sizes, and a tenth spread evenly."""
+    towns = random.uniform(0, SIDE, (30, 2))
+    spreads = random.uniform(10, 120, 30)
+    town = random.integers(0, 30, POINTS)
+    points = random.normal(towns[town], spreads[town, None])
+    even = random.random(POINTS) < 0.1
+    points[even] = random.uniform(0, SIDE, (int(even.sum()), 2))
+    inside = np.all((points >= 0) & (points < SIDE), axis=1)
+    return np.asarray(points[inside])
+
+
+def make_leaves(random: np.random.Generator, points: FloatArray) -> tuple[IntArray, IntArray]:
+    leaves = []
+    work = [((0, 0), (SIDE, SIDE), points)]
+    while work:
+        low, high, inside = work.pop()
+        axis = int(high[1] - low[1] > high[0] - low[0])  # the longer one
+        if len(inside) <= MOST_POINTS_PER_LEAF or high[axis] - low[axis] < 2:
+            leaves.append((low, high))
+            continue
+        middle, spread = (low[axis] + high[axis]) // 2, (high[axis] - low[axis]) // 4
+        split = middle + int(random.integers(-spread, spread + 1))
+        split = min(max(split, low[axis] + 1), high[axis] - 1)
+        below = inside[:, axis] < split
+        work.append((low, replace(high, axis, split), inside[below]))
+        work.append((replace(low, axis, split), high, inside[~below]))
+    edges = np.array(leaves, dtype=np.int64)
+    return edges[:, 0], edges[:, 1]
+
+
+def replace(corner: tuple[int, int], axis: int, value: int) -> tuple[int, int]:
+    return (value, corner[1]) if axis == 0 else (corner[0], value)
+
+
+def make_boxes(random: np.random.Generator, number: int) -> FloatArray:
+    """Centre, width and height uniform; parts beyond the edge count nothing."""
+    centres = random.uniform(0, SIDE, (number, 2))
+    sizes = random.uniform(0, SIDE, (number, 2))
+    return np.column_stack([centres - sizes / 2, centres + sizes / 2])
+
+
+def make_aligned_boxes(low: IntArray, high: IntArray, wanted: int) -> FloatArray:
+    """Boxes with edges on edges of the grid, that touch about `wanted` leaves each."""
+    if wanted == 1:
+        return np.column_stack([low, high]).astype(np.float64)
+    half = SIDE * np.sqrt(wanted / len(low)) / 2
+    centres = (low + high) // 2
+    return np.asarray(np.rint(np.column_stack([centres - half, centres + half])))
+
+
+def count_with_shapely(
+    tree: shapely.STRtree, areas: FloatArray, estimates: FloatArray, box: FloatArray
+) -> float:
+    shape = shapely.box(*box)
+    hits = tree.query(shape)  # by bounding box, which for boxes is exact and fastest
+    overlaps = shapely.area(shapely.intersection(tree.geometries[hits], shape))
+    return float(overlaps / areas[hits] @ estimates[hits])
+
+
+def seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    random = np.random.default_rng(20240)
+    low, high = make_leaves(random, make_points(random))
+    assert tiles(low, high, np.zeros(2, np.int64), np.full(2, SIDE))
+    estimates = random.poisson(MOST_POINTS_PER_LEAF, len(low)) + random.normal(0, 14, len(low))
+    scales = np.full(len(low), 10.0)
+    domain = Domain.from_bounds(0, 0, SIDE, SIDE, SIDE, crs=None)
+
+    timings: dict[str, tuple[float, int]] = {}
+    index = BoxIndex(low, high, estimates, scales)
+    timings["build the index"] = seconds(lambda: BoxIndex(low, high, estimates, scales)), 1
+    one_box = [[100.5, 100.5, 300.5, 300.5]]
+    timings["first count (loads or compiles)"] = (
+        seconds(lambda: count_boxes(domain, index, one_box)),
+        1,
+    )
+    repeats = 200
+    timings["one box a call"] = (
+        seconds(lambda: [count_boxes(domain, index, one_box) for _ in range(repeats)]),
+        repeats,
+    )
+    boxes = make_boxes(random, BOXES)
+    timings["random boxes"] = seconds(lambda: count_boxes(domain, index, boxes)), BOXES
+    for wanted in (1, 10, 1000):
+        aligned = make_aligned_boxes(low, high, wanted)
+        label = f"aligned boxes of about {wanted} leaves"
+        timings[label] = seconds(partial(count_boxes, domain, index, aligned)), len(aligned)
+
+    tree = shapely.STRtree(shapely.box(low[:, 0], low[:, 1], high[:, 0], high[:, 1]))
+    areas = np.prod(high - low, axis=1).astype(np.float64)
+    sample = boxes[:SAMPLE]
+    expected: list[float] = []
+    timings["shapely STRtree, random boxes"] = (
+        seconds(
+            lambda: expected.extend(
+                count_with_shapely(tree, areas, estimates, box) for box in sample
+            )
+        ),
+        SAMPLE,
+    )
+    np.testing.assert_allclose(count_boxes(domain, index, sample).count, expected, rtol=1e-6)
+    report(len(low), timings)
+
+
+def report(leaves: int, timings: dict[str, tuple[float, int]]) -> None:
+    table = Table("what", "number", "seconds", "microseconds each", title=f"{leaves:,} leaves")
+    for name, (took, number) in timings.items():
+        table.add_row(name, f"{number:,}", f"{took:.3f}", f"{took / number * 1e6:,.2f}")
+    each = {name: took / number for name, (took, number) in timings.items()}
+    ratio = each["shapely STRtree, random boxes"] / each["random boxes"]
+    console = Console()
+    console.print(table)
+    console.print(f"random boxes: {ratio:,.0f} times as fast as shapely, for each box")
+
+
+if __name__ == "__main__":
+    main()

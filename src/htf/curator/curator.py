@@ -1,0 +1,112 @@
+"""The Curator: the one place where exact counts meet noise.
+
+Every measurement goes the same way: it is checked, then charged, then computed, then noised. The
+epsilon that is charged is the epsilon that sets the noise. What leaves this module is noisy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from htf.curator.cells import ExactCells
+from htf.curator.ledger import Ledger
+from htf.curator.measurements import MEASUREMENTS, Measurement
+from htf.curator.noise import NoiseSource, OpenDPNoise
+from htf.curator.window import Window
+from htf.domain import IntArray
+from htf.epsilon import Epsilon
+from htf.errors import BudgetError, InputError
+from htf.frequency import FrequencyMatrix
+from htf.release import MeasurementTable, Release
+from htf.tree import RegionTree
+
+if TYPE_CHECKING:
+    from htf.mechanisms.base import Mechanism
+
+Progress = Callable[[str], None]
+
+
+class Curator:
+    """Holds the data, the noise and the ledger, and answers measurements up to `epsilon`."""
+
+    __slots__ = ("_cells", "_ledger", "_noise", "_taken", "_used", "window")
+
+    def __init__(
+        self, matrix: FrequencyMatrix, epsilon: Epsilon, noise: NoiseSource | None = None
+    ) -> None:
+        tree = RegionTree(matrix.domain.shape)
+        self.window = Window(matrix.domain, tree, epsilon)
+        self._cells = ExactCells(matrix, tree)
+        self._ledger = Ledger(tree, epsilon)
+        self._noise = OpenDPNoise() if noise is None else noise
+        self._taken: list[tuple[Measurement, IntArray]] = []
+        self._used = False
+
+    def __repr__(self) -> str:
+        return f"Curator(epsilon={self.window.epsilon}, exact counts not shown)"
+
+    @property
+    def spent(self) -> Epsilon:
+        return self._ledger.spent
+
+    def measure(self, measurement: Measurement) -> IntArray:
+        """The noisy answers. Refused ones leave the data, the ledger and the noise untouched."""
+        if type(measurement) not in MEASUREMENTS:  # a subclass could compute anything
+            raise InputError(f"{type(measurement).__name__} is not a measurement of the Curator")
+        measurement.check(self.window.tree)
+        self._ledger.charge(measurement)
+        exact = measurement.exact(self._cells)
+        noisy = exact + self._noise.draw(measurement.epsilon, measurement.sensitivity)
+        noisy.flags.writeable = False
+        self._taken.append((measurement, noisy))
+        return noisy
+
+    def run(self, mechanism: Mechanism, progress: Progress | None = None) -> Release:
+        """Let the mechanism ask, and make a Release of what it returns.
+
+        A Curator serves one mechanism: its budget, tree and ledger are that release's own.
+        """
+        if self._used:
+            raise InputError("this Curator has made its release; make a new one for another")
+        self._used = True
+        steps = mechanism.build(self.window)
+        try:
+            question = next(steps)
+            while True:
+                if progress is not None:
+                    progress(question.label)
+                try:
+                    answer = self.measure(question)
+                except (BudgetError, InputError) as refusal:
+                    question = steps.throw(refusal)
+                else:
+                    question = steps.send(answer)
+        except StopIteration as stop:
+            histogram = stop.value
+        return Release.from_histogram(
+            histogram,
+            domain=self.window.domain,
+            tree=self.window.tree,
+            epsilon=self.window.epsilon,
+            mechanism=mechanism.name,
+            parameters=mechanism.parameters(),
+            noise=self._noise.description,
+            private=self._noise.private,
+            measurements=self._table(),
+            ledger=self._ledger.lines,
+        )
+
+    def _table(self) -> MeasurementTable:
+        return MeasurementTable.from_parts(
+            (
+                line,
+                MEASUREMENTS.index(type(measurement)),
+                measurement.regions,
+                *measurement.details,
+                measurement.epsilon,
+                noisy,
+            )
+            for line, (measurement, noisy) in enumerate(self._taken)
+        )
+

@@ -1,0 +1,130 @@
+"""The privacy accounting.
+
+A record lies in exactly one cell. Its privacy loss is the sum of the epsilons of the measurements
+whose region contains that cell; the loss of the release is the largest over all cells. Regions
+form a tree, so the regions that contain a cell are a path from the root, and the loss is the
+largest sum along a path. Proof, for choices that depend on earlier noise: docs/proofs/accounting.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from htf.curator.measurements import Measurement
+from htf.domain import IntArray
+from htf.epsilon import Epsilon
+from htf.errors import BudgetError, InputError
+from htf.tree import RegionTree
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """One charge: what was asked, how often, at what price, and the loss so far."""
+
+    label: str
+    kind: str
+    sensitivity: int
+    answers: int
+    smallest_epsilon: Epsilon
+    largest_epsilon: Epsilon
+    spent_after: Epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "kind": self.kind,
+            "sensitivity": self.sensitivity,
+            "answers": self.answers,
+            "smallest_epsilon": str(self.smallest_epsilon),
+            "largest_epsilon": str(self.largest_epsilon),
+            "spent_after": str(self.spent_after),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> LedgerLine:
+        exact = {
+            name: _epsilon_from_text(data[name])
+            for name in ("smallest_epsilon", "largest_epsilon", "spent_after")
+        }
+        return cls(**{**data, **exact})
+
+
+class Ledger:
+    """Charges measurements against a cap that was fixed before the first draw."""
+
+    __slots__ = ("_lines", "_loss", "_tree", "cap")
+
+    def __init__(self, tree: RegionTree, cap: Epsilon) -> None:
+        self.cap = cap
+        self._tree = tree
+        self._loss = np.zeros(1, dtype=np.int64)  # of a record in each region, from the root down
+        self._lines: list[LedgerLine] = []
+
+    @property
+    def lines(self) -> tuple[LedgerLine, ...]:
+        return tuple(self._lines)
+
+    @property
+    def spent(self) -> Epsilon:
+        """The largest loss of any record so far. It depends on the noise; the cap is what is claimed."""
+        return Epsilon(int(self._loss.max()))
+
+    def charge(self, measurement: Measurement) -> None:
+        """Enter the measurement, or raise BudgetError and leave everything as it was."""
+        if len(measurement.regions) == 0:
+            raise InputError(f"{measurement.label}: nothing is asked")
+        if measurement.epsilon.min() <= 0:
+            raise InputError(f"{measurement.label}: every epsilon must be positive")
+        loss = self._loss_with(measurement.regions, measurement.epsilon)
+        spent = int(loss.max())
+        if spent > self.cap.units:
+            raise BudgetError(
+                f"{measurement.label}: this would bring the privacy loss to {Epsilon(spent)}, "
+                f"more than the total of {self.cap}. Nothing was drawn."
+            )
+        self._loss = loss
+        self._lines.append(
+            LedgerLine(
+                label=measurement.label,
+                kind=measurement.kind,
+                sensitivity=measurement.sensitivity,
+                answers=len(measurement.regions),
+                smallest_epsilon=Epsilon(int(measurement.epsilon.min())),
+                largest_epsilon=Epsilon(int(measurement.epsilon.max())),
+                spent_after=Epsilon(spent),
+            )
+        )
+
+    def _loss_with(self, regions: IntArray, epsilon: IntArray) -> IntArray:
+        """The loss in each region, were these charged too."""
+        loss = extend_losses(self._tree, self._loss)
+        added = np.zeros(len(loss), dtype=np.int64)
+        np.add.at(added, regions, epsilon)
+        if np.any(self._tree.slabs[regions] > 0):  # the charge reaches every region below
+            added = sum_along_paths(self._tree, added)
+        return loss + added
+
+
+def extend_losses(tree: RegionTree, losses: IntArray) -> IntArray:
+    """A new region starts with the loss of the region it was cut from."""
+    added = np.zeros(len(tree), dtype=np.int64)
+    known = len(losses)
+    added[:known] = losses
+    for layer in tree.layers(known):
+        added[layer] = added[tree.parent[layer]]
+    return added
+
+
+def sum_along_paths(tree: RegionTree, values: IntArray) -> IntArray:
+    """For each region, the sum of `values` from the root down to it."""
+    sums = values.copy()
+    for layer in tree.layers(1):
+        sums[layer] += sums[tree.parent[layer]]
+    return sums
+
+
+def _epsilon_from_text(text: str) -> Epsilon:
+    return Epsilon(0) if text == "0" else Epsilon.of(text)

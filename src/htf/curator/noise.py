@@ -1,0 +1,151 @@
+"""Where noise comes from: one seam, four sources.
+
+| text         | source                                              | private |
+| ------------ | --------------------------------------------------- | ------- |
+| `opendp`     | OpenDP's discrete Laplace, the default              | yes     |
+| `fast`       | our exact sampler over operating-system randomness  | yes     |
+| `seeded:42`  | the same sampler over a seeded generator            | no      |
+| (tests only) | numbers written down beforehand                     | no      |
+
+Noise is an integer with P(X = k) proportional to exp(-|k| * epsilon / sensitivity). An epsilon is at
+least 1e-15, so a scale is at most some 1e15, and 64 bits hold the noise a thousand times over.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
+from htf.domain import IntArray
+from htf.epsilon import UNITS_PER_EPSILON
+from htf.errors import InputError
+
+THREADED_FROM = 2000  # draws from which OpenDP is worth more than one thread
+
+
+class NoiseSource(ABC):
+    """Draws discrete Laplace noise. `private` says whether nobody can know what it draws."""
+
+    private: bool
+    description: str
+
+    def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
+        """One draw for each epsilon, of scale sensitivity / epsilon."""
+        noise = np.empty(len(epsilon_units), dtype=np.int64)
+        distinct, places = np.unique(epsilon_units, return_inverse=True)
+        for number, units in enumerate(distinct):
+            chosen = places == number if len(distinct) > 1 else slice(None)
+            rate = Fraction(int(units), sensitivity * UNITS_PER_EPSILON)
+            noise[chosen] = self.draw_at(rate, int(np.sum(places == number)))
+        return noise
+
+    @abstractmethod
+    def draw_at(self, rate: Fraction, size: int) -> IntArray:
+        """`size` draws of scale 1 / rate."""
+
+
+class OpenDPNoise(NoiseSource):
+    """OpenDP's discrete Laplace over 64-bit integers (its plain `int` saturates at 32 bits)."""
+
+    private = True
+    description = "OpenDP discrete Laplace (exact, secure randomness)"
+
+    def draw_at(self, rate: Fraction, size: int) -> IntArray:
+        measurement = _opendp_laplace(round_up(1 / rate))
+        threads = 1 if size < THREADED_FROM else min(os.cpu_count() or 1, size)
+        sizes = [len(part) for part in np.array_split(np.empty(size), threads)]
+        if threads == 1:
+            return _draw_opendp(measurement, size)
+        with ThreadPoolExecutor(threads) as pool:
+            return np.concatenate(list(pool.map(lambda n: _draw_opendp(measurement, n), sizes)))
+
+
+class FastNoise(NoiseSource):
+    """Our exact sampler over the operating system's randomness."""
+
+    private = True
+    description = "exact digit-wise discrete Laplace (operating-system randomness)"
+
+    def draw_at(self, rate: Fraction, size: int) -> IntArray:
+        return sample_discrete_laplace(rate, size, system_words)
+
+
+class SeededNoise(NoiseSource):
+    """The same noise every time, for tests and benchmarks. Whoever knows the seed knows the data."""
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self.description = f"seeded:{seed}"
+        self._words = _seeded_words(seed)
+
+    def draw_at(self, rate: Fraction, size: int) -> IntArray:
+        return sample_discrete_laplace(rate, size, self._words)
+
+
+class ScriptedNoise(NoiseSource):
+    """Noise written down beforehand, for tests; the last number is repeated for ever."""
+
+    private = False
+    description = "scripted"
+
+    def __init__(self, script: Iterable[int] = (0,)) -> None:
+        self._script = list(script)
+
+    def draw_at(self, rate: Fraction, size: int) -> IntArray:  # noqa: ARG002
+        taken = [self._next() for _ in range(size)]
+        return np.array(taken, dtype=np.int64)
+
+    def _next(self) -> int:
+        return self._script.pop(0) if len(self._script) > 1 else self._script[0]
+
+
+def noise_from_text(text: str) -> NoiseSource:
+    """`opendp`, `fast` or `seeded:NUMBER`."""
+    if text == "opendp":
+        return OpenDPNoise()
+    if text == "fast":
+        return FastNoise()
+    name, _, seed = text.partition(":")
+    if name == "seeded" and seed.isdecimal():
+        return SeededNoise(int(seed))
+    raise InputError(f"noise must be opendp, fast or seeded:NUMBER, got {text!r}")
+
+
+def system_words(number: int) -> Words:
+    """Uniform 32-bit words from the operating system's secure generator."""
+    return np.frombuffer(os.urandom(4 * number), dtype=np.uint32)
+
+
+def round_up(value: Fraction) -> float:
+    """The smallest float not below `value`: noise may be larger than asked for, never smaller."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _seeded_words(seed: int) -> WordSource:
+    generator = np.random.Generator(np.random.PCG64(seed))
+    return lambda number: generator.integers(0, 2**32, size=number, dtype=np.uint32)
+
+
+@lru_cache(maxsize=1024)
+def _opendp_laplace(scale: float) -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    return dp.m.make_laplace(*space, scale=scale)
+
+
+def _draw_opendp(measurement: Any, size: int) -> IntArray:
+    """Noise alone: what the measurement makes of zeros."""
+    return np.asarray(measurement(np.zeros(size, dtype=np.int64)), dtype=np.int64)

@@ -1,0 +1,125 @@
+"""The frequency matrix: exact counts of the cells that hold any point. Sensitive.
+
+Only the non-empty cells are stored, so a grid may be as fine as one likes. Nothing here prints,
+compares or exports its content: it exists to be handed to a Curator (and to the evaluation, which
+says of its results that they are not private).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from htf.domain import Domain, IntArray
+from htf.errors import InputError
+
+MOST_RECORDS = 2**53  # exact sums stay exact in 64-bit integers and in floats
+
+
+class FrequencyMatrix:
+    """Sparse integer counts over a Domain. Sensitive: its repr shows no data."""
+
+    __slots__ = ("_coordinates", "_counts", "_domain")
+
+    def __init__(
+        self, domain: Domain, coordinates: NDArray[np.int32], counts: IntArray
+    ) -> None:
+        """Takes distinct non-empty cells as they are; `from_cells` checks and adds up."""
+        self._domain = domain
+        self._coordinates = coordinates
+        self._counts = counts
+        for array in (coordinates, counts):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_cells(
+        cls, domain: Domain, coordinates: ArrayLike, counts: ArrayLike | None = None
+    ) -> FrequencyMatrix:
+        """From cell indices, one row for each axis; repeated cells are added up.
+
+        Without `counts` every column is one record.
+        """
+        cells = _as_integers(coordinates, "cell indices").reshape(domain.dimensions, -1)
+        number = cells.shape[1]
+        weights = (
+            np.ones(number, dtype=np.int64)
+            if counts is None
+            else _as_integers(counts, "counts").reshape(-1)
+        )
+        if len(weights) != number:
+            raise InputError("there must be one count for each cell")
+        _check_cells(domain, cells)
+        _check_counts(weights)
+        keys = np.ravel_multi_index(tuple(cells), domain.shape) if number else cells[0]
+        distinct, places = np.unique(keys, return_inverse=True)
+        totals = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(totals, places, weights)
+        distinct, totals = distinct[totals > 0], totals[totals > 0]
+        return cls(domain, unravel(distinct, domain.shape), totals)
+
+    @classmethod
+    def from_dense(cls, domain: Domain, matrix: ArrayLike) -> FrequencyMatrix:
+        """From an array of counts with one entry for each cell, indexed `[x, y, …]`."""
+        counts = _as_integers(matrix, "counts")
+        if counts.shape != domain.shape:
+            raise InputError(
+                f"the matrix has shape {counts.shape}, the domain {domain.shape}: they must agree"
+            )
+        _check_counts(counts)
+        places = np.nonzero(counts)
+        coordinates = np.stack([place.astype(np.int32) for place in places])
+        return cls(domain, coordinates, counts[places])
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    @property
+    def exact_coordinates(self) -> NDArray[np.int32]:
+        """Indices of the non-empty cells, one row for each axis. Sensitive."""
+        return self._coordinates
+
+    @property
+    def exact_counts(self) -> IntArray:
+        """Records in each non-empty cell. Sensitive."""
+        return self._counts
+
+    def __repr__(self) -> str:
+        grid = " x ".join(map(str, self._domain.shape))
+        return f"FrequencyMatrix(grid={grid}, exact counts not shown)"
+
+
+def unravel(keys: IntArray, shape: Sequence[int]) -> NDArray[np.int32]:
+    """Row-major cell numbers to indices, one row for each axis."""
+    if len(keys) == 0:
+        return np.empty((len(shape), 0), dtype=np.int32)
+    return np.stack([index.astype(np.int32) for index in np.unravel_index(keys, tuple(shape))])
+
+
+def _as_integers(values: ArrayLike, what: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64)
+    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.rint(array)):
+        return array.astype(np.int64)
+    raise InputError(f"{what} must be whole numbers, got an array of type {array.dtype}")
+
+
+def _check_cells(domain: Domain, cells: IntArray) -> None:
+    for axis, indices in zip(domain.axes, cells, strict=True):
+        if len(indices) and (indices.min() < 0 or indices.max() >= axis.cells):
+            raise InputError(
+                f"cell indices of axis {axis.name!r} must lie between 0 and {axis.cells - 1}"
+            )
+
+
+def _check_counts(counts: IntArray) -> None:
+    if counts.size and counts.min() < 0:
+        raise InputError("counts must not be negative")
+    if float(counts.sum(dtype=np.float64)) > MOST_RECORDS:
+        raise InputError("more than 2**53 records are not supported")

@@ -1,0 +1,105 @@
+"""What a mechanism is.
+
+A mechanism is a frozen dataclass of its parameters, with one method. `build` is a generator: it asks
+through the Window (`noisy = yield from window.count(…)`) and returns a Histogram. It never sees data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar
+
+from htf.curator.window import Steps, Window
+from htf.domain import FloatArray, IntArray
+from htf.epsilon import Epsilon
+from htf.errors import InputError
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Regions that tile the map, with an estimate for each."""
+
+    leaves: IntArray
+    estimates: FloatArray | IntArray
+    scales: FloatArray  # of the independent Laplace noise in each estimate
+    estimator: str  # how the estimates follow from the measurements; htf.verify knows these
+    facts: dict[str, Any] = field(default_factory=dict)  # public findings worth telling
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """Base of all mechanisms. Parameters are fields made with `parameter`."""
+
+    name: ClassVar[str]
+    citation: ClassVar[str]
+
+    @abstractmethod
+    def build(self, window: Window) -> Steps[Histogram]:
+        """Ask for measurements, decide on the answers, return a Histogram."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter as a plain value, to travel with the release."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def describe(cls) -> dict[str, Any]:
+        """Name, citation and parameters with their defaults and meaning."""
+        summary = (cls.__doc__ or "").strip().splitlines()[0]
+        parameters = [
+            {
+                "name": f.name,
+                "default": None if f.default is MISSING else _plain(f.default),
+                "help": f.metadata.get("help", ""),
+            }
+            for f in fields(cls)
+        ]
+        return {
+            "name": cls.name,
+            "summary": summary,
+            "citation": cls.citation,
+            "parameters": parameters,
+        }
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, str]) -> Mechanism:
+        """From texts such as the command line gives: `{"height": "12"}`."""
+        known = {f.name: f for f in fields(cls)}
+        for name in settings:
+            if name not in known:
+                raise InputError(
+                    f"{cls.name} has no parameter {name!r}; it has {', '.join(known)}"
+                )
+        return cls(**{n: known[n].metadata["parse"](n, text) for n, text in settings.items()})
+
+
+def parameter(default: Any, parse: Any, help: str) -> Any:
+    """A field of a mechanism: its default, how to read it from text, and what it means."""
+    return field(default=default, metadata={"parse": parse, "help": help})
+
+
+def read_integer(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"{name} must be a whole number, got {text!r}") from None
+
+
+def read_optional_integer(name: str, text: str) -> int | None:
+    return None if text in ("", "none", "auto") else read_integer(name, text)
+
+
+def read_epsilon(name: str, text: str) -> Epsilon:
+    try:
+        return Epsilon.of(text)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def read_text(name: str, text: str) -> str:  # noqa: ARG001
+    return text
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Epsilon) else value

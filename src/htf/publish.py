@@ -1,0 +1,33 @@
+"""The one-call way from a FrequencyMatrix to a Release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from htf.curator.curator import Curator
+from htf.curator.noise import NoiseSource, noise_from_text
+from htf.epsilon import Epsilon
+from htf.frequency import FrequencyMatrix
+from htf.mechanisms import make_mechanism
+from htf.mechanisms.base import Mechanism
+from htf.release import Release
+
+DEFAULT_MECHANISM = "htf-paper"
+
+
+def publish(
+    matrix: FrequencyMatrix,
+    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    mechanism: Mechanism | str = DEFAULT_MECHANISM,
+    *,
+    noise: NoiseSource | str = "opendp",
+    progress: Callable[[str], None] | None = None,
+) -> Release:
+    """Spend `epsilon` on a private release of the matrix."""
+    if isinstance(mechanism, str):
+        mechanism = make_mechanism(mechanism)
+    if isinstance(noise, str):
+        noise = noise_from_text(noise)
+    return Curator(matrix, Epsilon.of(epsilon), noise).run(mechanism, progress)

@@ -1,0 +1,158 @@
+"""Counts of boxes in map coordinates, with error bars.
+
+A box counts each leaf by the share of it that it covers, as if the points of a leaf were spread
+evenly. The interval is about the noise only: `partial` tells how much of an answer rests on leaves
+that the box covers in part, and so on that assumption.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from htf.domain import Axis, Domain, FloatArray
+from htf.errors import InputError
+from htf.query.index import BoxIndex
+from htf.query.intervals import half_widths
+
+BLOCK = 2**16  # boxes worked on at once: memory beyond the answers does not grow with their number
+SNAP = 1e-9  # cells
+SNAP_ROUNDINGS = 32 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """One entry for each box, in read-only arrays.
+
+    `low` and `high` bound the 95 % interval for the noise. `partial` is the share of the answer,
+    by absolute parts, that comes from leaves covered in part; 0 where there is nothing.
+    """
+
+    count: FloatArray
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    partial: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def to_columns(self) -> dict[str, FloatArray]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def to_dicts(self) -> list[dict[str, float]]:
+        columns = self.to_columns()
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def count_boxes(domain: Domain, index: BoxIndex, boxes: ArrayLike) -> Answers:
+    """Count one box of 2 d numbers, or many as rows: all low edges in the order of the axes, then
+    all high edges. For a map that is west, south, east, north.
+
+    What lies outside of the map counts nothing: a release says nothing about it. A box of no width
+    counts 0. Edges within a billionth of a cell, or within rounding error, of an edge of the grid
+    are taken as that edge.
+    """
+    rows = _read_rows(domain, index, boxes)
+    table = np.empty((len(fields(Answers)), len(rows)))
+    for start in range(0, len(rows), BLOCK):
+        block = slice(start, start + BLOCK)
+        table[:, block] = _count_block(domain, index, rows[block])
+    table.flags.writeable = False
+    return Answers(*table)
+
+
+def to_snapped_cells(axis: Axis, values: FloatArray) -> FloatArray:
+    """Map coordinates to cell coordinates, clipped to the axis, with edges of cells made exact.
+
+    An edge in map coordinates is itself rounded, by up to an ulp of the larger bound, and the way
+    back adds a few roundings that grow with the number of cells. 32 epsilons cover both, and also
+    coordinates that were written with 15 digits. On an ordinary axis that is far below a billionth
+    of a cell, which is the least that is snapped.
+    """
+    clipped = np.clip(values, axis.low, axis.high)  # first, so that nothing can overflow
+    cells = axis.to_cells(clipped)
+    farthest = max(abs(axis.low), abs(axis.high)) * axis.cells_per_unit
+    tolerance = max(SNAP, SNAP_ROUNDINGS * (axis.cells + farthest))
+    edges = np.rint(cells)
+    return np.clip(np.where(np.abs(cells - edges) <= tolerance, edges, cells), 0, axis.cells)
+
+
+def _count_block(domain: Domain, index: BoxIndex, rows: FloatArray) -> list[FloatArray]:
+    cells = np.column_stack(
+        [
+            to_snapped_cells(axis, column)
+            for axis, column in zip(domain.axes * 2, rows.T, strict=True)
+        ]
+    )
+    measures = index.measure(cells[:, : domain.dimensions], cells[:, domain.dimensions :])
+    count = measures.estimate
+    half = half_widths(
+        measures.variance,
+        measures.fourth_cumulant,
+        measures.noisy_leaves,
+        measures.smallest_weight,
+        measures.largest_weight,
+    )
+    partial = np.zeros(len(rows))
+    np.divide(
+        measures.partial_absolute, measures.absolute, out=partial, where=measures.absolute > 0
+    )
+    return [count, np.sqrt(measures.variance), count - half, count + half, partial]
+
+
+def _read_rows(domain: Domain, index: BoxIndex, boxes: ArrayLike) -> FloatArray:
+    if index.dimensions != domain.dimensions:
+        raise InputError(
+            f"the domain has {domain.dimensions} axes, but the leaves have {index.dimensions}"
+        )
+    rows = _as_rows(boxes, 2 * domain.dimensions, _edge_names(domain))
+    _check_finite(rows)
+    for number, axis in enumerate(domain.axes):
+        _check_order(axis.name, rows[:, number], rows[:, number + domain.dimensions])
+    return rows
+
+
+def _as_rows(boxes: ArrayLike, columns: int, names: str) -> FloatArray:
+    try:
+        rows = np.asarray(boxes, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a box must be {columns} numbers, {names}: {error}") from error
+    if rows.shape == (0,):
+        return rows.reshape(0, columns)
+    rows = rows[None] if rows.ndim == 1 else rows
+    if rows.ndim != 2 or rows.shape[1] != columns:
+        raise InputError(
+            f"a box must be {columns} numbers, {names}, got an array of shape {np.shape(boxes)}"
+        )
+    return rows
+
+
+def _edge_names(domain: Domain) -> str:
+    return ", ".join(f"{edge} {name}" for edge in ("low", "high") for name in domain.names)
+
+
+def _check_finite(rows: FloatArray) -> None:
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(wrong):
+        raise InputError(
+            f"edges of boxes must be finite, got {_show(rows[wrong[0]])} "
+            f"in row {wrong[0]} (counted from 0)"
+        )
+
+
+def _check_order(name: str, low: FloatArray, high: FloatArray) -> None:
+    wrong = np.flatnonzero(low > high)
+    if len(wrong):
+        row = wrong[0]
+        raise InputError(
+            f"the box in row {row} (counted from 0) goes along {name} from {low[row]} down to "
+            f"{high[row]}: are they swapped?"
+        )
+
+
+def _show(row: FloatArray) -> str:
+    return ", ".join(str(value) for value in row.tolist())

@@ -1,0 +1,196 @@
+"""The release: what is published. Public and immutable.
+
+It holds the boxes with their estimates, the raw noisy measurements behind them, the ledger, and all
+that is needed to check the one against the other. It holds nothing exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.curator.ledger import LedgerLine
+from htf.domain import Domain, FloatArray, IntArray, tiles
+from htf.epsilon import Epsilon
+from htf.errors import InputError
+from htf.statement import privacy_statement
+from htf.tree import RegionTree
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from htf.mechanisms.base import Histogram
+    from htf.query import Answers, BoxIndex
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementTable:
+    """The raw noisy measurements, one row each."""
+
+    line: IntArray  # of the ledger
+    kind: IntArray  # place in curator.measurements.MEASUREMENTS
+    region: IntArray
+    axis: IntArray  # -1 where the question names none
+    cut: IntArray
+    epsilon: IntArray  # in units of 1e-15
+    value: IntArray
+
+    @classmethod
+    def from_parts(cls, parts: Iterable[tuple[Any, ...]]) -> MeasurementTable:
+        """From one tuple for each charge, in which whole numbers stand for a constant column."""
+        columns: list[list[IntArray]] = [[] for _ in fields(cls)]
+        for part in parts:
+            size = len(part[-1])
+            for column, values in zip(columns, part, strict=True):
+                column.append(np.broadcast_to(np.asarray(values, dtype=np.int64), size))
+        empty = np.empty(0, dtype=np.int64)
+        return cls(*(np.concatenate([empty, *column]) for column in columns))
+
+    def __post_init__(self) -> None:
+        for column in self.columns().values():
+            column.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.region)
+
+    def columns(self) -> dict[str, IntArray]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A differentially private histogram of the map. Make one with `publish`, read one with `load`."""
+
+    domain: Domain
+    epsilon: Epsilon  # the cap fixed before the first draw: this is what is claimed
+    mechanism: str
+    parameters: dict[str, Any]
+    facts: dict[str, Any]  # what the mechanism found out by noisy measurements, such as the height
+    estimator: str  # how the estimates follow from the measurements
+    noise: str
+    private: bool  # False where the noise was seeded or scripted
+    tree: RegionTree
+    leaves: IntArray  # the regions that tile the map
+    estimates: FloatArray
+    scales: FloatArray  # of the Laplace noise in each estimate
+    measurements: MeasurementTable
+    ledger: tuple[LedgerLine, ...]
+    low: IntArray = field(init=False)  # boxes of the leaves, in cells
+    high: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", self.tree.low[self.leaves])
+        object.__setattr__(self, "high", self.tree.high[self.leaves])
+        for array in (self.leaves, self.estimates, self.scales, self.low, self.high):
+            array.flags.writeable = False
+        self._check()
+
+    def _check(self) -> None:
+        shape = np.array(self.domain.shape, dtype=np.int64)
+        if not tiles(self.low, self.high, np.zeros_like(shape), shape):
+            raise InputError("the boxes of a release must cover the map, each cell once")
+        if not len(self.leaves) == len(self.estimates) == len(self.scales):
+            raise InputError("a release needs one estimate and one scale for each box")
+        if not (np.all(np.isfinite(self.estimates)) and np.all(self.scales >= 0)):
+            raise InputError("the estimates of a release must be finite, their scales positive")
+
+    @classmethod
+    def from_histogram(cls, histogram: Histogram, *, tree: RegionTree, **rest: Any) -> Release:
+        """From what a mechanism returns; boxes come in an order that keeps neighbours together."""
+        order = np.argsort(tree.preorder()[histogram.leaves])
+        return cls(
+            tree=tree,
+            leaves=np.asarray(histogram.leaves, dtype=np.int64)[order],
+            estimates=np.asarray(histogram.estimates, dtype=np.float64)[order],
+            scales=np.asarray(histogram.scales, dtype=np.float64)[order],
+            estimator=histogram.estimator,
+            facts=histogram.facts,
+            **rest,
+        )
+
+    def __len__(self) -> int:
+        return len(self.leaves)
+
+    def __repr__(self) -> str:
+        warning = "" if self.private else ", NOT PRIVATE"
+        return f"Release({self.mechanism}, epsilon={self.epsilon}, {len(self)} boxes{warning})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Release):
+            return NotImplemented
+        return self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash((self.mechanism, self.epsilon, len(self)))
+
+    def _content(self) -> tuple[Any, ...]:
+        arrays = [self.tree.parent, self.tree.low, self.tree.high, self.leaves]
+        arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
+        plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
+        rest = (self.estimator, self.noise, self.private, self.ledger)
+        return (*plain, *rest, *(array.tobytes() for array in arrays))
+
+    @property
+    def spent(self) -> Epsilon:
+        """What this run happened to spend. Information only: the claim is `epsilon`."""
+        return self.ledger[-1].spent_after if self.ledger else Epsilon(0)
+
+    @property
+    def statement(self) -> str:
+        """The privacy guarantee in plain words."""
+        return privacy_statement(self)
+
+    @cached_property
+    def index(self) -> BoxIndex:
+        """The structure that answers counts; built at the first question."""
+        from htf.query import BoxIndex
+
+        return BoxIndex(self.low, self.high, self.estimates, self.scales)
+
+    def count(self, boxes: Any) -> Answers:
+        """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many."""
+        from htf.query import count_boxes
+
+        return count_boxes(self.domain, self.index, boxes)
+
+    def plot(self, **options: Any) -> Figure:
+        """A map of the density on a log scale. Needs matplotlib."""
+        from htf.plot import plot_release
+
+        return plot_release(self, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write a GeoParquet file, whole or not at all."""
+        from htf.release_file import save
+
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Release:
+        """Read a file that `save` wrote."""
+        from htf.release_file import load
+
+        return load(Path(path))
+
+    def summary(self) -> dict[str, Any]:
+        """All but the boxes and the measurements, as plain values."""
+        return {
+            "private": self.private,
+            "statement": self.statement,
+            "epsilon": str(self.epsilon),
+            "spent": str(self.spent),
+            "noise": self.noise,
+            "mechanism": self.mechanism,
+            "parameters": self.parameters,
+            "facts": self.facts,
+            "estimator": self.estimator,
+            "leaves": len(self),
+            "measurements": len(self.measurements),
+            "domain": self.domain.to_dict(),
+            "ledger": [line.to_dict() for line in self.ledger],
+        }

@@ -1,0 +1,286 @@
+"""The file of a release: GeoParquet 1.1, one row for each box.
+
+GIS tools open it as polygons with a `count`. The regions of the tree and the raw measurements travel
+in two list columns, each row carrying some of them, so that the file stays one flat table whose
+`count` adds up. The rest is JSON under the key `htf` of the file's metadata, with a digest of all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.curator.ledger import LedgerLine
+from htf.domain import CRS84, Domain, IntArray
+from htf.epsilon import Epsilon
+from htf.errors import HtfError, InputError, MissingExtraError, ReleaseFileError
+from htf.query.intervals import noise_variances
+from htf.release import MeasurementTable, Release
+from htf.tree import RegionTree
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1
+KEY = b"htf"
+
+
+def save(release: Release, path: Path) -> None:
+    """Write to a new file beside `path` and move it there when it is complete."""
+    import pyarrow.parquet as pq
+
+    check_writable(path)
+    table = _to_table(release)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
+    try:
+        pq.write_table(table, unfinished, compression="zstd", write_page_checksum=True)
+        with open(unfinished, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or 'no room?'}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse an output that could not be written, before any budget is spent on it."""
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder, give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"cannot write {path}: the folder does not allow it")
+
+
+def load(path: Path) -> Release:
+    """Read a release, and refuse a file that is damaged, foreign, changed or from the future."""
+    table = _read_table(path)
+    header = _read_header(table.schema.metadata or {}, path)
+    try:
+        release = _from_table(table, header)
+        digest = _digest(_header(release))
+        digest_of_rows = _digest_of_rows(release)
+    except (HtfError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = f": {error}" if isinstance(error, HtfError) else ""
+        raise ReleaseFileError(f"{path} is damaged{reason}") from None
+    if header.get("digest") != [digest, digest_of_rows]:
+        raise ReleaseFileError(f"{path} was changed after it was written: its digest does not match")
+    return release
+
+
+def stored_statement(path: Path) -> str:
+    """The privacy statement as the file has it."""
+    header = _read_header(_read_table(path, columns=[]).schema.metadata or {}, path)
+    return str(header["statement"])
+
+
+def _read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        raise ReleaseFileError(f"there is no file {path}")
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            return file.read(columns=columns)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, PermissionError):
+            raise ReleaseFileError(f"{path} may not be read: permission denied") from None
+        raise ReleaseFileError(f"{path} is not a sound Parquet file: damaged or foreign") from None
+
+
+def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
+    if KEY not in metadata:
+        raise ReleaseFileError(f"{path} is a Parquet file, but not a release of htf")
+    try:
+        header: dict[str, Any] = json.loads(metadata[KEY])
+        number = int(header["format"])
+    except (ValueError, KeyError, TypeError):
+        raise ReleaseFileError(f"{path} is damaged: its header cannot be read") from None
+    if number > FORMAT:
+        raise ReleaseFileError(
+            f"{path} has format {number}, made by a newer version ({header.get('software')}); "
+            f"this one reads up to format {FORMAT}: upgrade htf-dp"
+        )
+    return header
+
+
+def _to_table(release: Release) -> pa.Table:
+    import pyarrow as pa
+
+    domain = release.domain
+    columns: dict[str, Any] = {}
+    if domain.dimensions > 1:
+        columns["geometry"] = _rectangles(release)
+    columns["count"] = release.estimates
+    columns["std_error"] = np.sqrt(noise_variances(release.scales))
+    columns["noise_scale"] = release.scales
+    for number, axis in enumerate(domain.axes):
+        columns[f"{axis.name}_low"] = axis.from_cells(release.low[:, number])
+        columns[f"{axis.name}_high"] = axis.from_cells(release.high[:, number])
+    columns["region"] = release.leaves
+    columns["regions"] = _region_lists(release)
+    columns["measurements"] = _measurement_lists(release)
+    header = {**_header(release), "statement": release.statement}
+    header["digest"] = [_digest(_header(release)), _digest_of_rows(release)]
+    metadata = {KEY: json.dumps(header).encode()}
+    if domain.dimensions > 1:
+        metadata[b"geo"] = json.dumps(_geo_metadata(domain)).encode()
+    return pa.table(columns).replace_schema_metadata(metadata)
+
+
+def _from_table(table: pa.Table, header: dict[str, Any]) -> Release:
+    domain = Domain.from_dict(header["domain"])
+    regions = _flat_rows(table["regions"])
+    order = np.argsort(regions["id"])
+    if not np.array_equal(regions["id"][order], np.arange(len(order))):
+        raise ReleaseFileError("regions are missing")
+    box = {
+        side: np.stack([regions[f"{name}_{side}"][order] for name in domain.names], axis=1)
+        for side in ("low", "high")
+    }
+    tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
+    measured = _flat_rows(table["measurements"])
+    order = np.argsort(measured.pop("row"))
+    return Release(
+        domain=domain,
+        epsilon=Epsilon.of(header["epsilon"]),
+        mechanism=header["mechanism"],
+        parameters=header["parameters"],
+        facts=header["facts"],
+        estimator=header["estimator"],
+        noise=header["noise"],
+        private=header["private"],
+        tree=tree,
+        leaves=_numbers(table["region"].combine_chunks(), np.int64),
+        estimates=_numbers(table["count"].combine_chunks(), np.float64),
+        scales=_numbers(table["noise_scale"].combine_chunks(), np.float64),
+        measurements=MeasurementTable(**{name: v[order] for name, v in measured.items()}),
+        ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
+    )
+
+
+def _header(release: Release) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "software": f"htf-dp {version('htf-dp')}",
+        "domain": release.domain.to_dict(),
+        "epsilon": str(release.epsilon),
+        "mechanism": release.mechanism,
+        "parameters": release.parameters,
+        "facts": release.facts,
+        "estimator": release.estimator,
+        "noise": release.noise,
+        "private": release.private,
+        "ledger": [line.to_dict() for line in release.ledger],
+    }
+
+
+def _digest(header: dict[str, Any]) -> str:
+    """Of what the header says, whatever version wrote it."""
+    said = {name: value for name, value in header.items() if name not in ("format", "software")}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _digest_of_rows(release: Release) -> str:
+    tree, digest = release.tree, hashlib.sha256()
+    arrays = [tree.parent, tree.low, tree.high, release.leaves, release.estimates, release.scales]
+    for array in [*arrays, *release.measurements.columns().values()]:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _region_lists(release: Release) -> pa.Array:
+    tree = release.tree
+    columns = {"id": np.arange(len(tree)), "parent": tree.parent}
+    for number, name in enumerate(release.domain.names):
+        columns[f"{name}_low"], columns[f"{name}_high"] = tree.low[:, number], tree.high[:, number]
+    return _lists(release, columns["id"], columns)
+
+
+def _measurement_lists(release: Release) -> pa.Array:
+    table = release.measurements
+    columns = {"row": np.arange(len(table)), **table.columns()}
+    return _lists(release, table.region, columns)
+
+
+def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) -> pa.Array:
+    """One list of structs for each box: those about the box, or about a region that ends before
+    the next one. Which row carries what is only a matter of storage."""
+    import pyarrow as pa
+
+    ranks = release.tree.preorder()
+    rows = np.searchsorted(ranks[release.leaves], ranks[regions])
+    rows = np.minimum(rows, len(release) - 1)
+    order = np.argsort(rows, kind="stable")
+    structs = pa.StructArray.from_arrays(
+        [pa.array(values[order]) for values in columns.values()], list(columns)
+    )
+    offsets = np.searchsorted(rows[order], np.arange(len(release) + 1))
+    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
+
+
+def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
+    import pyarrow as pa
+
+    structs = pa.chunked_array([chunk.flatten() for chunk in column.chunks])
+    flat = structs.combine_chunks() if structs.num_chunks != 1 else structs.chunk(0)
+    return {
+        field.name: _numbers(flat.field(number), np.int64) for number, field in enumerate(flat.type)
+    }
+
+
+def _numbers(array: Any, kind: Any) -> Any:
+    return np.array(array.to_numpy(zero_copy_only=False), dtype=kind)
+
+
+def _rectangles(release: Release) -> pa.Array:
+    """The boxes' outlines in the first two axes, as well-known binary of 93 bytes each."""
+    import pyarrow as pa
+
+    x, y = release.domain.axes[:2]
+    west, east = x.from_cells(release.low[:, 0]), x.from_cells(release.high[:, 0])
+    south, north = y.from_cells(release.low[:, 1]), y.from_cells(release.high[:, 1])
+    layout = [("order", "u1"), ("kind", "<u4"), ("rings", "<u4"), ("points", "<u4")]
+    outlines = np.zeros(len(release), dtype=np.dtype([*layout, ("ring", "<f8", (5, 2))]))
+    outlines["order"], outlines["kind"], outlines["rings"], outlines["points"] = 1, 3, 1, 5
+    corners = [(west, south), (east, south), (east, north), (west, north), (west, south)]
+    for number, (along, across) in enumerate(corners):
+        outlines["ring"][:, number, 0], outlines["ring"][:, number, 1] = along, across
+    ends = np.arange(len(release) + 1, dtype=np.int32) * outlines.itemsize
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(outlines.tobytes())]
+    return pa.Array.from_buffers(pa.binary(), len(release), buffers)
+
+
+def _geo_metadata(domain: Domain) -> dict[str, Any]:
+    x, y = domain.axes[:2]
+    column = {
+        "encoding": "WKB",
+        "geometry_types": ["Polygon"],
+        "orientation": "counterclockwise",
+        "edges": "planar",
+        "bbox": [x.low, y.low, x.high, y.high],
+    }
+    if domain.crs != CRS84:  # which is GeoParquet's default
+        column["crs"] = _projjson(domain.crs)
+    return {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+
+
+def _projjson(crs: str | None) -> Any:
+    if crs is None:
+        return None
+    try:
+        import pyproj
+    except ImportError:
+        raise MissingExtraError("pyproj", "geo", f"Writing the CRS {crs}") from None
+    return pyproj.CRS.from_user_input(crs).to_json_dict()
+
+

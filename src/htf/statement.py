@@ -1,0 +1,38 @@
+"""The privacy guarantee in plain words, made from the release alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from htf.release import Release
+
+NOT_PRIVATE = (
+    "NOT PRIVATE. The noise of this release came from a seed or a script, so that anyone who knows "
+    "it can take it off again. It is for tests and benchmarks and must not be published. "
+    "The following would hold with secret noise:"
+)
+
+GUARANTEE = (
+    "This release is {epsilon}-differentially private (pure, epsilon = {epsilon}). "
+    "The unit of protection is one record: adding or removing any one record changes the "
+    "probability of any outcome of the whole release, the boxes included, by a factor of at most "
+    "exp({epsilon}). The epsilon was fixed before the first noise was drawn; it holds whatever "
+    "anyone knows already and however often the release is queried."
+)
+
+NOT_PROTECTED = (
+    "Not protected: several records of the same person together (with k records the guarantee for "
+    "that person is k times epsilon); what is public beforehand, namely the bounds of the map, its "
+    "grid, the mechanism and its parameters; facts about a place that do not hinge on any one "
+    "record; and anything learnt outside this release, such as other releases of the same data, "
+    "whose epsilons add up, or the time the computation took. Records outside the bounds are left "
+    "out and not reported."
+)
+
+
+def privacy_statement(release: Release) -> str:
+    guarantee = GUARANTEE.format(epsilon=release.epsilon)
+    noise = f"Noise: {release.noise}. Mechanism: {release.mechanism}."
+    parts = [guarantee, NOT_PROTECTED, noise]
+    return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
