@@ -22,7 +22,7 @@ from htf.query.index import BoxIndex
 
 SIDE = 1024
 POINTS = 1_000_000
-MOST_POINTS_PER_LEAF = 24  # gives about 50,000 leaves
+MOST_POINTS_PER_LEAF = 27  # gives about 50,000 leaves
 BOXES = 1_000_000
 SAMPLE = 200
 

@@ -6,7 +6,7 @@ It is the difference of two geometric variables, so its cumulants are known exac
 A sum over leaves lies between one Laplace variable (95 % within 2.118 standard deviations) and a
 normal one (1.960). How far along it is shows in the excess kurtosis, which is 3 / n for the sum of
 n equal continuous Laplace variables. That family gives the table below. For sums of unequal ones it
-is an approximation; coverage stays within 95.0 and 95.3 % for unequal scales (see the tests).
+is an approximation: continuous ones were found to be covered between 95.0 and 95.3 % of the time.
 
 The noise is whole-numbered, which matters where scales are small. With weight w on every leaf the
 sum moves in steps of w, and P(|sum| <= k w) is what a continuous variable puts within (k + 1/2) w.

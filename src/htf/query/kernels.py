@@ -15,7 +15,7 @@ PARTIAL_ABSOLUTE, SMALLEST_WEIGHT, LARGEST_WEIGHT = range(5, 8)
 
 
 @njit(cache=True, nogil=True)
-def measure_boxes(  # noqa: PLR0912, PLR0917 - one compiled loop over plain arrays
+def measure_boxes(  # noqa: PLR0912 - one compiled loop over plain arrays
     query_low: FloatArray,
     query_high: FloatArray,
     node_low: FloatArray,
