@@ -286,7 +286,9 @@ def _draw_frame(ax: Axes, release: Plottable) -> None:
     for axis, room in ((ax.xaxis, width / 0.9), (ax.yaxis, height / 0.5)):
         ticks = min(max(int(room), 2), 6)
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
-        axis.set_major_formatter(ScalarFormatter(useOffset=False))
+        plain = ScalarFormatter(useOffset=False)
+        plain.set_scientific(False)
+        axis.set_major_formatter(plain)
     ax.tick_params(labelsize=9)
     ax.tick_params(axis="x", rotation=90 if width < 1.5 else 0)
     if on_earth:
@@ -312,7 +314,8 @@ def _draw_scale_bar(ax: Axes, domain: Domain) -> None:
 def round_length(most: float) -> float:
     """The greatest of 1, 2 or 5 times a power of ten that is no more than `most`."""
     power = 10.0 ** math.floor(math.log10(most))
-    return next(step * power for step in (5, 2, 1) if step * power <= most)
+    # The half is for a logarithm that was rounded up to the next whole number.
+    return next(step * power for step in (5, 2, 1, 0.5) if step * power <= most)
 
 
 def _write_footer(ax: Axes, release: Plottable, *, is_own_figure: bool) -> None:

@@ -33,6 +33,7 @@ BOUNDS = (
     LATITUDE + SIDE_KM / 2 / KM_PER_DEGREE,
 )
 OVERHANG_KM = 1.5  # the country goes on beyond the box, as it does around a real one
+MOST_TRIES = 50
 POINTS_AT_A_TIME = 1_000_000  # bounds the memory for passing values
 
 BoolArray = NDArray[np.bool_]
@@ -331,15 +332,15 @@ def _anywhere(generator: np.random.Generator, number: int) -> Positions:
 
 def _on_land(draw: Callable[[int], Positions], number: int) -> Positions:
     """Draw positions until `number` of them are where places can be: on land, in no park."""
-    kept: list[Positions] = []
-    missing = number
-    while missing > 0:
-        east, north = draw(2 * missing)
-        fits = np.flatnonzero(_fits(east, north))[:missing]
-        kept.append((east[fits], north[fits]))
-        missing -= len(fits)
-    east, north = (np.concatenate(column) for column in zip(*kept, strict=True))
-    return east, north
+    east, north = np.empty(0), np.empty(0)
+    for _ in range(MOST_TRIES):
+        more_east, more_north = draw(2 * (number - len(east)))
+        fits = _fits(more_east, more_north)
+        east = np.concatenate([east, more_east[fits]])[:number]
+        north = np.concatenate([north, more_north[fits]])[:number]
+        if len(east) == number:
+            return east, north
+    raise AssertionError("a part of the city lies in the water: the geography is at odds")
 
 
 def _fits(east: FloatArray, north: FloatArray) -> BoolArray:

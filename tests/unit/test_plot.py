@@ -1,0 +1,358 @@
+"""The map of a release: exact rasters, blank noise, and words that cannot be missed."""
+
+from __future__ import annotations
+
+import io
+import math
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from htf.domain import Axis, Domain, FloatArray, IntArray
+from htf.errors import InputError, MissingExtraError
+from htf.plot import plot_release, rasterise, round_length, short_number, visible_density
+
+pytest.importorskip("matplotlib")
+
+BANNER = "NOT PRIVATE – seeded or scripted noise"
+
+
+@dataclass(frozen=True)
+class FakeRelease:
+    domain: Domain
+    low: IntArray
+    high: IntArray
+    estimates: FloatArray
+    scales: FloatArray
+    epsilon: object = "0.375"
+    private: bool = True
+    mechanism: str = "made-up"
+
+
+def random_leaves(shape: tuple[int, ...], leaves: int, seed: int) -> tuple[IntArray, IntArray]:
+    """Cut a random box in two, again and again; old boxes are cut more often, so sizes differ."""
+    generator = np.random.default_rng(seed)
+    boxes = [(np.zeros(len(shape), dtype=np.int64), np.array(shape, dtype=np.int64))]
+    while len(boxes) < leaves:
+        index = int(generator.integers(len(boxes)))
+        low, high = boxes[index]
+        axis = int(generator.integers(len(shape)))
+        if high[axis] - low[axis] < 2:
+            continue
+        cut = int(generator.integers(low[axis] + 1, high[axis]))
+        upper, lower = low.copy(), high.copy()
+        upper[axis] = lower[axis] = cut
+        boxes[index] = (low, lower)
+        boxes.append((upper, high))
+    return np.array([low for low, _ in boxes]), np.array([high for _, high in boxes])
+
+
+def naive_raster(
+    low: IntArray,
+    high: IntArray,
+    masses: FloatArray,
+    cells: tuple[int, int],
+    shape: tuple[int, int],
+    *,
+    power: int = 1,
+) -> FloatArray:
+    """The share of every box in every pixel, written out in full."""
+    shares = []
+    for axis in (0, 1):
+        edges = np.arange(shape[axis] + 1) * cells[axis] / shape[axis]
+        upper = np.minimum(high[:, axis, None], edges[None, 1:])
+        lower = np.maximum(low[:, axis, None], edges[None, :-1])
+        lengths = (high - low)[:, axis, None]
+        shares.append((np.maximum(upper - lower, 0) / lengths) ** power)
+    return np.asarray(np.einsum("n,nx,ny->xy", masses, shares[0], shares[1]))
+
+
+def leaf_release(estimates: list[float], scales: list[float], **changes: Any) -> FakeRelease:
+    """Leaves of one cell side by side, ten kilometres on a side at the equator."""
+    columns = np.arange(len(estimates))
+    low = np.stack([columns, np.zeros_like(columns)], axis=1)
+    degrees = 10 / 111.32
+    domain = Domain.from_bounds(0, -degrees / 2, degrees * len(columns), degrees / 2, (len(low), 1))
+    release = FakeRelease(domain, low, low + 1, np.array(estimates), np.array(scales))
+    return replace(release, **changes)
+
+
+def city_release(domain: Domain, **changes: Any) -> FakeRelease:
+    low, high = random_leaves(domain.shape, 60, seed=3)
+    estimates = np.random.default_rng(4).lognormal(5, 2, len(low))
+    return replace(FakeRelease(domain, low, high, estimates, np.ones(len(low))), **changes)
+
+
+def words(figure: Any) -> str:
+    from matplotlib.text import Text
+
+    return "\n".join(text.get_text() for text in figure.findobj(Text))
+
+
+def rendered(figure: Any) -> Any:
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize(
+    ("cells", "shape", "leaves"),
+    [
+        ((12, 10), (12, 10), 40),  # a pixel is a cell
+        ((12, 10), (5, 7), 60),  # edges of pixels cut through cells
+        ((1000, 7), (30, 7), 300),
+        ((2**20, 2**20), (37, 41), 4000),  # most leaves far smaller than a pixel
+        ((2**31 - 1, 3), (50, 2), 200),
+        ((5, 5), (1, 1), 9),
+    ],
+)
+def test_raster_equals_the_naive_one(
+    cells: tuple[int, int], shape: tuple[int, int], leaves: int, power: int
+) -> None:
+    low, high = random_leaves(cells, leaves, seed=leaves)
+    masses = np.random.default_rng(1).normal(10, 100, leaves)
+    raster = rasterise(low, high, masses, cells, shape, power=power)
+    assert raster.shape == shape
+    np.testing.assert_allclose(
+        raster, naive_raster(low, high, masses, cells, shape, power=power), rtol=1e-7, atol=1e-7
+    )
+    if power == 1:
+        assert raster.sum() == pytest.approx(masses.sum(), rel=1e-12)
+
+
+def test_a_tiny_leaf_gives_its_whole_mass_to_one_pixel_and_leaves_no_trail() -> None:
+    cells = (2**20, 2**20)
+    low = np.array([[700_001, 300_001], [5, 5]])
+    raster = rasterise(low, low + 1, np.array([1e9, 1.0]), cells, (64, 64))
+    assert raster[700_001 * 64 // 2**20, 300_001 * 64 // 2**20] == 1e9
+    assert raster[0, 0] == 1
+    assert np.count_nonzero(raster) == 2
+
+
+def test_fifty_thousand_leaves_on_a_fine_grid_keep_their_mass() -> None:
+    side = 224
+    edges = np.linspace(0, 2**20, side + 1).astype(np.int64)
+    first, second = (index.ravel() for index in np.indices((side, side)))
+    low = np.stack([edges[first], edges[second]], axis=1)
+    high = np.stack([edges[first + 1], edges[second + 1]], axis=1)
+    masses = np.random.default_rng(0).normal(0, 100, len(low))
+    raster = rasterise(low, high, masses, (2**20, 2**20), (700, 700))
+    assert raster.sum() == pytest.approx(masses.sum(), rel=1e-9)
+    whole = rasterise(low, high, masses, (2**20, 2**20), (1, 1))
+    assert whole[0, 0] == pytest.approx(masses.sum(), rel=1e-9)
+
+
+def test_density_is_per_square_kilometre() -> None:
+    density = visible_density(leaf_release([100.0, 2500.0], [1.0, 1.0]), 700)
+    np.testing.assert_allclose(density, [[1.0, 25.0]], rtol=1e-5)
+
+
+def test_density_follows_the_narrowing_of_degrees() -> None:
+    """As many points per degree are twice as dense at 60 degrees north as at the equator."""
+    domain = Domain.from_bounds(0, -1, 1, 61, (1, 62))
+    rows = np.arange(62)
+    low = np.stack([np.zeros_like(rows), rows], axis=1)
+    release = FakeRelease(domain, low, low + 1, np.full(62, 1000.0), np.ones(62))
+    density = visible_density(release, 700)[:, 0]
+    ratio = math.cos(math.radians(-0.5)) / math.cos(math.radians(60.5))
+    assert density[-1] / density[0] == pytest.approx(ratio)
+
+
+def test_density_is_per_cell_without_degrees() -> None:
+    domain = Domain.from_bounds(0, 0, 5000, 5000, 8, crs=None)
+    low, high = np.array([[0, 0], [4, 0]]), np.array([[4, 8], [8, 8]])
+    release = FakeRelease(domain, low, high, np.array([64.0, 320.0]), np.ones(2))
+    np.testing.assert_allclose(visible_density(release, 4), [[2, 2, 10, 10]] * 4)
+
+
+def test_what_is_no_more_than_noise_is_blank() -> None:
+    deviation = math.sqrt(2) * 10
+    estimates = [-500.0, 0.0, 1.9 * deviation, 2.1 * deviation, 500.0]
+    density = visible_density(leaf_release(estimates, [10.0] * 5), 700)
+    assert np.isnan(density).tolist() == [[True, True, True, False, False]]
+
+
+def test_many_leaves_in_a_pixel_rise_above_the_noise_together() -> None:
+    """Each of 100 leaves is within its noise; their sum is ten deviations of its own."""
+    release = leaf_release([10.0] * 100, [7.0] * 100)
+    assert np.isnan(visible_density(release, 100)).all()
+    assert np.isfinite(visible_density(release, 1)).all()
+
+
+def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
+    """Its noise is one draw: it does not average out over the pixels, nor grow with them."""
+    domain = Domain.from_bounds(0, 0, 1, 1, 64)
+    low, high = np.array([[0, 0], [32, 0]]), np.array([[32, 64], [64, 64]])
+    deviation = math.sqrt(2) * 10
+    estimates = np.array([1.9, 2.1]) * deviation
+    density = visible_density(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), 50)
+    assert np.isnan(density[:, :25]).all()
+    assert np.isfinite(density[:, 25:]).all()
+
+
+def test_exact_nothing_is_blank_when_there_is_no_noise_at_all() -> None:
+    domain = Domain.from_bounds(0, 0, 1, 1, 1000)
+    low, high = random_leaves(domain.shape, 400, seed=5)
+    estimates = np.where(np.arange(400) % 3 == 0, 1e6 / 7, 0.0)
+    release = FakeRelease(domain, low, high, estimates, np.zeros(400))
+    expected = naive_raster(low, high, estimates, (1000, 1000), (90, 90)).T > 0
+    np.testing.assert_array_equal(np.isfinite(visible_density(release, 90)), expected)
+
+
+def test_further_axes_are_summed_out() -> None:
+    axes = (Axis("x", 0, 1, 6), Axis("y", 0, 1, 6), Axis("hour", 0, 24, 24))
+    low, high = random_leaves((6, 6, 24), 50, seed=9)
+    masses = np.full(50, 100.0)
+    release = FakeRelease(Domain(axes), low, high, masses, np.ones(50))
+    expected = naive_raster(low[:, :2], high[:, :2], masses, (6, 6), (6, 6))
+    np.testing.assert_allclose(visible_density(release, 700), expected.T)
+    outlines = plot_release(release, boxes=True).axes[0].collections[0].get_paths()
+    distinct = {(*a, *b) for a, b in zip(low[:, :2].tolist(), high[:, :2].tolist(), strict=True)}
+    assert len(outlines) == len(distinct) < 50
+
+
+def test_refuses_a_single_axis_and_no_pixels() -> None:
+    line = FakeRelease(
+        Domain((Axis("hour", 0, 24, 24),)),
+        np.array([[0]]),
+        np.array([[24]]),
+        np.array([5.0]),
+        np.array([1.0]),
+    )
+    with pytest.raises(InputError, match="two axes"):
+        plot_release(line)
+    with pytest.raises(InputError, match="pixels=0"):
+        plot_release(leaf_release([1.0], [1.0]), pixels=0)
+
+
+def test_says_which_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"Drawing a map needs .*htf-dp\[plot\]"):
+        plot_release(leaf_release([1.0], [1.0]))
+
+
+def test_leaves_pyplot_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    plot_release(leaf_release([100.0], [1.0], private=False), boxes=True)
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+@pytest.mark.parametrize("estimates", [[500.0, 4000.0], [-3.0, 1.0]])
+def test_names_mechanism_and_epsilon_and_does_not_cry_wolf(estimates: list[float]) -> None:
+    said = words(plot_release(leaf_release(estimates, [5.0, 5.0])))
+    assert "made-up,  ε = 0.375" in said
+    assert "Differentially private counts: ε-DP per record, ε = 0.375" in said
+    assert "longitude" in said
+    assert "5 km" in said
+    assert "noise" in said
+    assert "NOT PRIVATE" not in said
+    assert ("points per km²" in said) == (max(estimates) > 100)
+    assert ("nothing rises above the noise" in said) == (max(estimates) < 100)
+
+
+def test_a_release_that_is_not_private_says_so_in_red_across_the_map() -> None:
+    domain = Domain.square(52, 5, 20, 64)
+    honest, unsafe = (
+        plot_release(city_release(domain, private=private)) for private in (True, False)
+    )
+    assert BANNER in words(unsafe)
+    assert "Differentially private" not in words(unsafe)
+
+    def red_width(figure: Any) -> float:
+        """The widest run of rows of warning red, as a share of the width of the map."""
+        picture = rendered(figure)
+        is_red = np.abs(picture - [0xC4, 0x00, 0x18]).max(axis=2) < 8
+        return float(is_red.sum(axis=1).max() / figure.axes[0].get_window_extent().width)
+
+    assert red_width(honest) == 0
+    assert 0.8 < red_width(unsafe) <= 1
+
+
+def test_draws_on_the_axes_of_the_caller() -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure((10, 5))
+    left, right = figure.subplots(1, 2)
+    assert plot_release(leaf_release([500.0], [1.0], private=False), ax=right) is figure
+    assert not left.images
+    assert len(right.images) == 1
+    assert BANNER in words(right)
+    assert "ε = 0.375" in right.get_xlabel()  # the footer
+
+
+DOMAINS = {
+    "square": Domain.square(52, 5, 30, 64),
+    "half": Domain.from_bounds(0, 60, 1, 61, 64),
+    "wide": Domain.from_bounds(-10, 40, 10, 40.6, 64),
+    "tall": Domain.from_bounds(5.0, 40, 5.1, 50, 64),
+    "tiny": Domain.from_bounds(4, 52, 5, 52.6, 8),
+    "metres": Domain.from_bounds(500_000, 4_000_000, 530_000, 4_030_000, 64, crs="EPSG:32631"),
+    "unrelated": Domain.from_bounds(0, 0, 1, 1e6, 64, crs=None),
+}
+
+
+@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("name", DOMAINS)
+def test_no_words_are_cut_off(name: str, private: bool) -> None:
+    figure = plot_release(city_release(DOMAINS[name], private=private))
+    figure.draw_without_rendering()
+    drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(drawn.x0, drawn.y0, width - drawn.x1, height - drawn.y1) >= 0
+
+
+@pytest.mark.parametrize(("name", "ratio"), [("square", 1.0), ("half", 2.03), ("metres", 1.0)])
+def test_a_kilometre_is_as_long_north_as_east(name: str, ratio: float) -> None:
+    figure = plot_release(city_release(DOMAINS[name]))
+    figure.draw_without_rendering()
+    extent = figure.axes[0].get_window_extent()
+    assert extent.height / extent.width == pytest.approx(ratio, rel=0.01)
+    assert "stretched" not in words(figure)
+
+
+def test_a_map_too_thin_to_see_is_stretched_and_says_so() -> None:
+    figure = plot_release(city_release(DOMAINS["wide"]))
+    figure.draw_without_rendering()
+    extent = figure.axes[0].get_window_extent()
+    assert extent.height / extent.width > 0.1
+    assert "stretched" in words(figure)
+
+
+def test_one_hotspot_does_not_wash_out_the_rest() -> None:
+    side = 50
+    index = np.stack([axis.ravel() for axis in np.indices((side, side))], axis=1)
+    estimates = np.random.default_rng(2).uniform(1e3, 1e4, side * side)
+    estimates[0] = 1e12
+    domain = Domain.square(0, 0, 10, side)
+    release = FakeRelease(domain, index, index + 1, estimates, np.ones(len(index)))
+    norm: Any = plot_release(release).axes[0].images[0].norm
+    assert 5 < norm.vmax / norm.vmin < 20
+
+
+def test_noise_that_barely_shows_stays_pale() -> None:
+    release = leaf_release([35.0, 1.0, 32.0, -20.0], [10.0] * 4)
+    norm: Any = plot_release(release).axes[0].images[0].norm
+    assert norm(35.0 / 100) < 0.1
+
+
+def test_saves_a_picture() -> None:
+    file = io.BytesIO()
+    plot_release(city_release(DOMAINS["tiny"]), boxes=True).savefig(file)
+    assert file.getvalue().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [(0.05, "0.05"), (1, "1"), (200, "200"), (1e3, "1 k"), (5e4, "50 k"), (2e6, "2 M")],
+)
+def test_short_number(value: float, name: str) -> None:
+    assert short_number(value) == name
+
+
+@pytest.mark.parametrize(
+    ("most", "length"), [(7.4, 5), (5, 5), (1.9, 1), (0.04, 0.02), (999.9999999999999, 500)]
+)
+def test_round_length(most: float, length: float) -> None:
+    assert round_length(most) == pytest.approx(length)
