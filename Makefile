@@ -1,0 +1,41 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+# They need Python 3.11 or newer with venv and pip, and make.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint types benchmark clean
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/htf demo --out htf-demo
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+benchmark: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/release.py
+	$(BIN)/python benchmarks/query.py
+
+$(BIN)/python:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=python3.11 …')"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-demo: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e '.[all]'
+	touch $@
+
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e '.[dev]'
+	touch $@ $(VENV)/.installed-demo
+
+clean:
+	rm -rf $(VENV) htf-demo

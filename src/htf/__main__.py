@@ -1,0 +1,5 @@
+"""`python -m htf` is `htf`."""
+
+from htf.cli.main import main
+
+main()

@@ -1,0 +1,73 @@
+"""The command line: `htf`.
+
+Exit codes: 0 done; 2 a mistake in the call or the input; 3 the budget does not allow it; 1 our fault.
+Heavy packages are imported inside the commands, so that `htf --help` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import click
+
+from htf.cli.analyst import info, query, verify
+from htf.cli.curator import mechanisms, release
+from htf.cli.demo import demo
+from htf.errors import BudgetError, HtfError
+
+EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="htf-dp", prog_name="htf")
+def cli() -> None:
+    """Publish location data with differential privacy, and ask the release for counts."""
+
+
+for command in (release, query, info, verify, mechanisms, demo):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run a command and leave with the exit code of the contract."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way to end
+    """Run a command and return its exit code."""
+    try:
+        cli.main(args=arguments, prog_name="htf", standalone_mode=False)
+    except BudgetError as error:
+        return _complain(f"The budget does not allow it: {error}", EXIT_BUDGET)
+    except HtfError as error:
+        return _complain(str(error), EXIT_MISTAKE)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return EXIT_MISTAKE
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("Interrupted.", EXIT_INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        return _complain(_fault(error), EXIT_FAULT)
+    return 0
+
+
+def _complain(message: str, code: int) -> int:
+    click.echo(f"Error: {message}", err=True)
+    return code
+
+
+def _fault(error: Exception) -> str:
+    """Where it happened, but not the message: that might quote the data."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = "\n".join(f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    return (
+        f"this is our fault ({type(error).__name__}), please report it with these lines, which "
+        f"hold no data:\n{places}"
+    )

@@ -1,0 +1,75 @@
+"""What the commands share: reading option values, progress, and tables on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from htf.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from htf.release import Release
+
+
+WIDTH_WITHOUT_TERMINAL = 120
+
+
+def read_numbers(text: str, option: str, number: int, form: str) -> list[float]:
+    """`number` numbers separated by commas."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != number:
+        raise InputError(f"{option} takes {form}, {number} numbers with commas, got {text!r}")
+    return values
+
+
+def console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    found = Console(stderr=stderr, highlight=False)
+    if not found.is_terminal:  # a file or a pipe has no width of its own
+        found.width = WIDTH_WITHOUT_TERMINAL
+    return found
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A bar on the terminal, gone when it is done; nothing where there is no terminal."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    screen = console(stderr=True)
+    look = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*look, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        yield bar
+
+
+def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
+    """A table. A header that starts with '>' has its column right-aligned."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    for number, header in enumerate(headers):
+        table.add_column(
+            header.lstrip(">"),
+            justify="right" if header.startswith(">") else "left",
+            no_wrap=number == 0,
+        )
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    console().print(table)
+
+
+def warn_if_not_private(release: Release) -> None:
+    """Said whenever a release is made, shown or asked that must not be published."""
+    if not release.private:
+        console(stderr=True).print(
+            f"NOT PRIVATE: the noise was {release.noise}. For tests and benchmarks only.",
+            style="bold red",
+        )

@@ -1,0 +1,132 @@
+"""Check a release against itself: does what it says follow from what it holds?
+
+This finds files that were damaged or doctored, and mistakes of ours. It cannot show that the noise
+was drawn honestly: for that one has to trust whoever ran the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from htf.curator.ledger import sum_along_paths
+from htf.curator.measurements import MEASUREMENTS, CountRegions
+from htf.curator.noise import FastNoise, OpenDPNoise
+from htf.domain import FloatArray, IntArray, tiles
+from htf.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.release import Release
+from htf.release_file import stored_statement
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was checked: what, whether it holds, and what was found."""
+
+    name: str
+    passed: bool
+    finding: str
+
+
+def verify(release: Release | str | Path) -> list[Check]:
+    """All checks of a release, or of its file. A file that cannot be read raises ReleaseFileError."""
+    checks: list[Check] = []
+    statement = None
+    if not isinstance(release, Release):
+        path = Path(release)
+        release, statement = Release.load(path), stored_statement(path)
+        checks.append(Check("file", True, "sound, its digest matches"))
+    checks += [check(release) for check in CHECKS]
+    checks.append(_check_statement(release, statement))
+    return checks
+
+
+def _check_tiling(release: Release) -> Check:
+    shape = np.array(release.domain.shape, dtype=np.int64)
+    passed = tiles(release.low, release.high, np.zeros_like(shape), shape)
+    return Check("tiling", passed, f"{len(release)} boxes cover the map, each cell once")
+
+
+def _check_spend(release: Release) -> Check:
+    table, own = release.measurements, np.zeros(len(release.tree), dtype=np.int64)
+    np.add.at(own, table.region, table.epsilon)
+    spent = Epsilon(int(sum_along_paths(release.tree, own).max()))
+    passed = spent <= release.epsilon and spent == release.spent and bool(np.all(table.epsilon > 0))
+    finding = (
+        f"the measurements spend {spent} of {release.epsilon}; the ledger says {release.spent}"
+    )
+    return Check("spend", passed, finding)
+
+
+def _check_ledger(release: Release) -> Check:
+    """Every line has its measurements, of its kind and at its price."""
+    table = release.measurements
+    in_order = bool(np.all(np.diff(table.line, prepend=0) >= 0))
+    rows = np.split(
+        np.arange(len(table)), np.searchsorted(table.line, range(1, len(release.ledger)))
+    )
+    wrong = [
+        number
+        for number, (line, at) in enumerate(zip(release.ledger, rows, strict=False))
+        if not (
+            np.all(table.line[at] == number)
+            and len(at) == line.answers > 0
+            and np.all(table.kind[at] == _place_of_kind(line.kind, line.sensitivity))
+            and table.epsilon[at].min() == line.smallest_epsilon.units
+            and table.epsilon[at].max() == line.largest_epsilon.units
+        )
+    ]
+    passed = in_order and not wrong and len(release.ledger) > 0
+    finding = f"{len(release.ledger)} lines with {len(table)} measurements"
+    return Check("ledger", passed, finding if passed else f"{finding}; wrong lines: {wrong}")
+
+
+def _place_of_kind(kind: str, sensitivity: int) -> int:
+    for place, measurement in enumerate(MEASUREMENTS):
+        if (measurement.kind, measurement.sensitivity) == (kind, sensitivity):
+            return place
+    return -1
+
+
+def _check_sums(release: Release) -> Check:
+    """The estimates are what the measurements make of them."""
+    if release.estimator not in ESTIMATORS:
+        return Check("sums", False, f"unknown estimator {release.estimator!r}")
+    estimates, scales = ESTIMATORS[release.estimator](release)
+    passed = np.array_equal(release.estimates, estimates) and np.array_equal(release.scales, scales)
+    total = f"{release.estimates.sum():,.0f}"
+    return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")
+
+
+def _last_counts(release: Release) -> tuple[IntArray, FloatArray]:
+    """Each leaf has the last count that was taken of it."""
+    table = release.measurements
+    rows = np.flatnonzero(table.kind == MEASUREMENTS.index(CountRegions))
+    last = np.full(len(release.tree), -1, dtype=np.int64)
+    last[table.region[rows]] = rows  # of repeated places the last assignment stays
+    last = last[release.leaves]
+    values = np.where(last >= 0, table.value[last], np.iinfo(np.int64).min).astype(np.int64)
+    return values, 1 / (table.epsilon[last] / UNITS_PER_EPSILON)
+
+
+ESTIMATORS: dict[str, Callable[[Release], tuple[IntArray, FloatArray]]] = {
+    "last-count": _last_counts
+}
+
+
+def _check_noise(release: Release) -> Check:
+    """Only noise that nobody can know may be called private."""
+    secret = release.noise in (OpenDPNoise.description, FastNoise.description)
+    word = "private" if release.private else "NOT private"
+    return Check("noise", release.private == secret, f"{release.noise}, marked {word}")
+
+
+def _check_statement(release: Release, stored: str | None) -> Check:
+    passed = stored is None or stored == release.statement
+    finding = f"epsilon {release.epsilon}, one record"
+    return Check("statement", passed, finding if passed else "does not follow from the release")
+
+
+CHECKS = (_check_tiling, _check_spend, _check_ledger, _check_sums, _check_noise)
