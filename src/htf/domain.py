@@ -42,7 +42,7 @@ class Axis:
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise InputError(f"an axis name must be a plain word, got {self.name!r}")
-        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+        if not math.isfinite(self.high - self.low):
             raise InputError(
                 f"the bounds of axis {self.name!r} must be finite, got {self.low} and {self.high}"
             )
@@ -114,7 +114,7 @@ class Domain:
         """A map of axes x and y, by default in degrees of longitude and latitude."""
         if crs == CRS84:
             _check_degrees(west, south, east, north)
-        columns, rows = (cells, cells) if _is_whole(cells) else cells  # type: ignore[misc]
+        columns, rows = cells if isinstance(cells, tuple) else (cells, cells)
         return cls(
             (
                 Axis("x", float(west), float(east), columns),
@@ -165,9 +165,7 @@ class Domain:
         return math.prod(self.shape)
 
     def to_dict(self) -> dict[str, Any]:
-        axes = [
-            {"name": a.name, "low": a.low, "high": a.high, "cells": a.cells} for a in self.axes
-        ]
+        axes = [{"name": a.name, "low": a.low, "high": a.high, "cells": a.cells} for a in self.axes]
         return {"axes": axes, "crs": self.crs}
 
     @classmethod

@@ -24,9 +24,7 @@ class FrequencyMatrix:
 
     __slots__ = ("_coordinates", "_counts", "_domain")
 
-    def __init__(
-        self, domain: Domain, coordinates: NDArray[np.int32], counts: IntArray
-    ) -> None:
+    def __init__(self, domain: Domain, coordinates: NDArray[np.int32], counts: IntArray) -> None:
         """Takes distinct non-empty cells as they are; `from_cells` checks and adds up."""
         self._domain = domain
         self._coordinates = coordinates

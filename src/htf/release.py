@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.curator.ledger import LedgerLine
 from htf.domain import Domain, FloatArray, IntArray, tiles
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from htf.mechanisms.base import Histogram
-    from htf.query import Answers, BoxIndex
+    from htf.query.boxes import Answers
+    from htf.query.index import BoxIndex
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ class Release:
         return hash((self.mechanism, self.epsilon, len(self)))
 
     def _content(self) -> tuple[Any, ...]:
-        arrays = [self.tree.parent, self.tree.low, self.tree.high, self.leaves]
+        arrays: list[NDArray[Any]] = [self.tree.parent, self.tree.low, self.tree.high, self.leaves]
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger)
@@ -148,13 +150,13 @@ class Release:
     @cached_property
     def index(self) -> BoxIndex:
         """The structure that answers counts; built at the first question."""
-        from htf.query import BoxIndex
+        from htf.query.index import BoxIndex
 
         return BoxIndex(self.low, self.high, self.estimates, self.scales)
 
     def count(self, boxes: Any) -> Answers:
         """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many."""
-        from htf.query import count_boxes
+        from htf.query.boxes import count_boxes
 
         return count_boxes(self.domain, self.index, boxes)
 

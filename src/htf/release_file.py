@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +18,8 @@ import numpy as np
 from htf.curator.ledger import LedgerLine
 from htf.domain import CRS84, Domain, IntArray
 from htf.epsilon import Epsilon
-from htf.errors import HtfError, InputError, MissingExtraError, ReleaseFileError
+from htf.errors import HtfError, MissingExtraError, ReleaseFileError
+from htf.files import write_whole
 from htf.query.intervals import noise_variances
 from htf.release import MeasurementTable, Release
 from htf.tree import RegionTree
@@ -33,31 +32,12 @@ KEY = b"htf"
 
 
 def save(release: Release, path: Path) -> None:
-    """Write to a new file beside `path` and move it there when it is complete."""
+    """Write the file, whole or not at all."""
     import pyarrow.parquet as pq
 
-    check_writable(path)
     table = _to_table(release)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
-    try:
-        pq.write_table(table, unfinished, compression="zstd", write_page_checksum=True)
-        with open(unfinished, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or 'no room?'}") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def check_writable(path: Path) -> None:
-    """Refuse an output that could not be written, before any budget is spent on it."""
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder, give the name of a file")
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write {path}: the folder does not allow it")
+    options = {"compression": "zstd", "write_page_checksum": True}
+    write_whole(path, lambda unfinished: pq.write_table(table, unfinished, **options))
 
 
 def load(path: Path) -> Release:
@@ -72,7 +52,9 @@ def load(path: Path) -> Release:
         reason = f": {error}" if isinstance(error, HtfError) else ""
         raise ReleaseFileError(f"{path} is damaged{reason}") from None
     if header.get("digest") != [digest, digest_of_rows]:
-        raise ReleaseFileError(f"{path} was changed after it was written: its digest does not match")
+        raise ReleaseFileError(
+            f"{path} was changed after it was written: its digest does not match"
+        )
     return release
 
 
@@ -282,5 +264,3 @@ def _projjson(crs: str | None) -> Any:
     except ImportError:
         raise MissingExtraError("pyproj", "geo", f"Writing the CRS {crs}") from None
     return pyproj.CRS.from_user_input(crs).to_json_dict()
-
-

@@ -52,9 +52,7 @@ class ExactCells:
         self._follow_tree()
         half_sizes = self._half_sizes(regions, axes, cuts)
         sums = self._sums_above_mean(regions, axes, cuts, half_sizes)
-        deviations = deviation_rounded_down(
-            sums[:, :, 0], half_sizes, sums[:, :, 1], sums[:, :, 2]
-        )
+        deviations = deviation_rounded_down(sums[:, :, 0], half_sizes, sums[:, :, 1], sums[:, :, 2])
         return np.asarray(deviations.sum(axis=1))
 
     def _half_sizes(self, regions: IntArray, axes: IntArray, cuts: IntArray) -> IntArray:
@@ -87,7 +85,9 @@ class ExactCells:
         for start, size in zip(starts, sizes, strict=True):
             if size >= SWEEP_FROM:
                 rows = order[start : start + size]
-                sums[rows] = self._sweep(regions[rows[0]], axes[rows[0]], cuts[rows], half_sizes[rows])
+                sums[rows] = self._sweep(
+                    regions[rows[0]], axes[rows[0]], cuts[rows], half_sizes[rows]
+                )
         return sums
 
     def _sweep(
@@ -158,11 +158,11 @@ def deviation_rounded_down(
     With total = quotient * size + rest, only 2 * rest * number / size is not whole, and only its
     product may pass 64 bits: then Python's integers take over.
     """
-    quotients, rests = np.divmod(totals, sizes)
-    whole = 2 * (sums_above - quotients * numbers_above)
-    fits = rests <= (2**62 // np.maximum(2 * numbers_above, 1))
-    products = np.where(fits, 2 * rests * numbers_above, 0)
-    result: IntArray = whole - -(-products // sizes)
+    quotients, rests = totals // sizes, totals % sizes
+    whole: IntArray = 2 * (sums_above - quotients * numbers_above)
+    fits = rests <= np.int64(2**62) // np.maximum(2 * numbers_above, 1)
+    products: IntArray = np.where(fits, 2 * rests * numbers_above, 0)
+    result = whole - -(-products // sizes)
     for place in zip(*np.nonzero(~fits), strict=True):
         product = 2 * int(rests[place]) * int(numbers_above[place])
         result[place] = int(whole[place]) - -(-product // int(sizes[place]))

@@ -109,4 +109,3 @@ class Curator:
             )
             for line, (measurement, noisy) in enumerate(self._taken)
         )
-

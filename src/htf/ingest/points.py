@@ -109,7 +109,9 @@ def _to_arrow(source: Any, names: list[str]) -> Any:
 
     try:
         if _is_arrays(source):
-            return pa.table(dict(zip(names, (np.asarray(values) for values in source), strict=True)))
+            return pa.table(
+                dict(zip(names, (np.asarray(values) for values in source), strict=True))
+            )
         if isinstance(source, Mapping):
             return pa.table({name: np.asarray(source[name]) for name in names if name in source})
         if hasattr(source, "to_arrow"):  # Polars
@@ -137,9 +139,24 @@ def _check_columns(
     types = {row[0]: str(row[1]) for row in rows}
     for name in names:
         if name not in types:
-            raise InputError(f"there is no column {name!r}; there are {', '.join(map(repr, types))}")
+            raise InputError(f"there is no column {name!r}; {_name_columns(list(types))}")
         if not types[name].lstrip("U").startswith(NUMBERS):
             raise InputError(f"column {name!r} must hold numbers, but it holds {types[name]}")
+
+
+def _name_columns(names: list[str]) -> str:
+    """The columns there are. Without a header row a CSV's first record would pass for them."""
+    if any(_looks_like_a_number(name) for name in names):
+        return "does the file start with a row of column names? (Not quoted: it may be data.)"
+    return f"there are {', '.join(map(repr, names))}"
+
+
+def _looks_like_a_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _counting_query(relation: str, domain: Domain, names: list[str]) -> str:

@@ -19,7 +19,9 @@ def registry() -> dict[str, type[Mechanism]]:
     """All mechanisms, by name."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    found = {cls.name: cls for cls in Mechanism.__subclasses__() if cls.__module__.startswith(__name__)}
+    found = {
+        cls.name: cls for cls in Mechanism.__subclasses__() if cls.__module__.startswith(__name__)
+    }
     return dict(sorted(found.items()))
 
 

@@ -68,9 +68,7 @@ class Mechanism(ABC):
         known = {f.name: f for f in fields(cls)}
         for name in settings:
             if name not in known:
-                raise InputError(
-                    f"{cls.name} has no parameter {name!r}; it has {', '.join(known)}"
-                )
+                raise InputError(f"{cls.name} has no parameter {name!r}; it has {', '.join(known)}")
         return cls(**{n: known[n].metadata["parse"](n, text) for n, text in settings.items()})
 
 

@@ -174,7 +174,9 @@ class CountBudget:
 
     def __init__(self, epsilon_data: Epsilon, height: int) -> None:
         self._epsilon_data = epsilon_data
-        self._shares = epsilon_data.share([cube_root_of_two_to(height - i) for i in range(height + 1)])
+        self._shares = epsilon_data.share(
+            [cube_root_of_two_to(height - i) for i in range(height + 1)]
+        )
 
     def at(self, height: int) -> Epsilon:
         return self._shares[height]
@@ -308,4 +310,5 @@ def score_all_split_points(
     shares = (epsilon.units // candidates)[owner]
     noisy = yield from window.score_splits(nodes[owner], axes[owner], cuts, shares, label)
     order = np.lexsort((noisy, owner))  # within a node the smallest first, ties to the lowest cut
-    return cuts[order[first]]
+    chosen: IntArray = cuts[order[first]]
+    return chosen

@@ -1,0 +1,137 @@
+"""The ledger against brute force: for every cell, add up the measurements whose region holds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError
+from htf.curator.ledger import Ledger
+from htf.curator.measurements import CountRegions, Measurement, ScoreSplits
+from htf.curator.noise import NoiseSource, ScriptedNoise
+from htf.domain import IntArray
+from htf.tree import RegionTree
+from support import city_matrix, grid
+
+
+def count_of(regions: Any, units: Any, label: str = "test") -> CountRegions:
+    regions = np.asarray(regions, dtype=np.int64)
+    return CountRegions(label, regions, np.broadcast_to(np.int64(units), regions.shape))
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_spent_is_the_largest_sum_over_cells(data: Any) -> None:
+    """Charges and cuts in any order, regions repeated, ancestors charged after descendants."""
+    tree = RegionTree((8, 6))
+    ledger = Ledger(tree, Epsilon.of(1000))
+    loss = np.zeros((8, 6), dtype=np.int64)
+    for _ in range(data.draw(st.integers(1, 10))):
+        uncut = [
+            r
+            for r in range(len(tree))
+            if tree.slabs[r] == 0 and tree.high[r, 0] - tree.low[r, 0] > 1
+        ]
+        if uncut and data.draw(st.booleans()):
+            region = data.draw(st.sampled_from(uncut))
+            cut = data.draw(
+                st.integers(int(tree.low[region, 0]) + 1, int(tree.high[region, 0]) - 1)
+            )
+            tree.split(*(np.array([v]) for v in (region, 0, cut)))
+        regions = data.draw(st.lists(st.integers(0, len(tree) - 1), min_size=1, max_size=6))
+        units = data.draw(st.integers(1, 10**15))
+        ledger.charge(count_of(regions, units))
+        for region in regions:
+            (x0, y0), (x1, y1) = tree.low[region], tree.high[region]
+            loss[x0:x1, y0:y1] += units
+        assert ledger.spent.units == loss.max()
+
+
+class CountingNoise(NoiseSource):
+    """Says how often it was asked."""
+
+    private = False
+    description = "counting"
+    draws = 0
+
+    def draw_at(self, rate: Any, size: int) -> IntArray:  # noqa: ARG002
+        self.draws += size
+        return np.zeros(size, dtype=np.int64)
+
+
+def test_overspending_is_refused_before_anything_is_drawn_and_changes_nothing() -> None:
+    noise = CountingNoise()
+    curator = Curator(city_matrix(), Epsilon.of("0.5"), noise)
+    curator.measure(count_of([0], Epsilon.of("0.3").units))
+    children = curator.window.tree.split(*(np.array([v]) for v in (0, 0, 32)))[0]
+    state = (noise.draws, curator.spent, curator._ledger.lines, len(curator._taken))
+    one_unit_too_many = Epsilon.of("0.2").units + 1
+    with pytest.raises(BudgetError, match=r"0\.500000000000001.*more than the total of 0\.5"):
+        curator.measure(count_of(children, one_unit_too_many))
+    with pytest.raises(BudgetError):  # the same region twice adds up
+        curator.measure(count_of([children[0]] * 2, Epsilon.of("0.15").units))
+    assert (noise.draws, curator.spent, curator._ledger.lines, len(curator._taken)) == state
+    curator.measure(count_of(children, Epsilon.of("0.2").units))  # in parallel, to the last unit
+    assert curator.spent == Epsilon.of("0.5")
+    with pytest.raises(BudgetError):
+        curator.measure(count_of([children[1]], 1))
+
+
+@pytest.mark.parametrize("units", [0, -1, -(10**15)])
+def test_an_epsilon_that_is_not_positive_is_refused(units: int) -> None:
+    curator = Curator(city_matrix(), Epsilon.of(1), ScriptedNoise())
+    with pytest.raises(InputError, match="must be positive"):
+        curator.measure(count_of([0], units))
+    assert curator.spent.units == 0
+
+
+def test_nonsense_is_refused_before_it_is_charged() -> None:
+    curator = Curator(city_matrix(), Epsilon.of(1), ScriptedNoise())
+    one = np.array([1])
+
+    class Peek(CountRegions):
+        """A measurement of the mechanism's own making."""
+
+    with pytest.raises(InputError, match="not a measurement"):
+        curator.measure(Peek("peek", np.array([0]), one))
+    with pytest.raises(InputError, match="between 0 and 0"):
+        curator.measure(count_of([1], 1))
+    with pytest.raises(InputError, match="both sides"):
+        curator.measure(ScoreSplits("split", np.array([0]), one, np.array([0]), np.array([64])))
+    with pytest.raises(InputError, match="axis"):
+        curator.measure(ScoreSplits("split", np.array([0]), one, np.array([2]), np.array([1])))
+    with pytest.raises(InputError, match="nothing is asked"):
+        curator.measure(count_of([], 1))
+    assert curator.spent.units == 0
+    assert curator._ledger.lines == ()
+
+
+def test_what_is_charged_is_what_sets_the_noise() -> None:
+    """The noise source is asked for the rate epsilon / sensitivity of each row, in order."""
+    seen: list[tuple[str, int]] = []
+
+    class Spy(CountingNoise):
+        def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
+            seen.extend((str(Epsilon(int(u))), sensitivity) for u in epsilon_units)
+            return super().draw(epsilon_units, sensitivity)
+
+    curator = Curator(city_matrix(), Epsilon.of(1), Spy())
+    zeros, cut = np.zeros(2, dtype=np.int64), np.array([3, 4])
+    questions: list[Measurement] = [
+        CountRegions("a", zeros, np.array([10**14, 2 * 10**14])),
+        ScoreSplits("b", zeros, np.array([10**13, 10**12]), zeros, cut),
+    ]
+    for question in questions:
+        curator.measure(question)
+    assert seen == [("0.1", 1), ("0.2", 1), ("0.01", 2), ("0.001", 2)]
+    assert str(curator.spent) == "0.311"
+
+
+def test_an_empty_matrix_is_measured_like_any_other() -> None:
+    empty = FrequencyMatrix.from_dense(grid(4, 4), np.zeros((4, 4), dtype=np.int64))
+    curator = Curator(empty, Epsilon.of(1), ScriptedNoise([7, -3]))
+    assert curator.measure(count_of([0, 0], 1)).tolist() == [7, -3]

@@ -1,0 +1,67 @@
+"""What several tests share: small domains, random matrices, and slow, obvious references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+from htf import Domain, FrequencyMatrix
+from htf.domain import Axis, IntArray
+
+
+def grid(*cells: int) -> Domain:
+    """A plain domain of unit cells with axes x, y, z, t."""
+    names = "xyzt"
+    return Domain(tuple(Axis(names[i], 0.0, float(n), n) for i, n in enumerate(cells)))
+
+
+def dense(matrix: FrequencyMatrix) -> IntArray:
+    counts = np.zeros(matrix.domain.shape, dtype=np.int64)
+    counts[tuple(matrix.exact_coordinates)] = matrix.exact_counts
+    return counts
+
+
+def city_matrix(cells: int = 64, points: int = 20_000, seed: int = 5) -> FrequencyMatrix:
+    """A lumpy matrix: clusters of several densities, and emptiness."""
+    generator = np.random.default_rng(seed)
+    centres = generator.uniform(0.1, 0.9, (6, 2)) * cells
+    spreads = generator.uniform(0.01, 0.12, 6) * cells
+    chosen = generator.integers(0, 6, points)
+    drawn = centres[chosen] + generator.normal(size=(points, 2)) * spreads[chosen, None]
+    cell = np.floor(drawn).astype(np.int64)
+    inside = np.all((cell >= 0) & (cell < cells), axis=1)
+    return FrequencyMatrix.from_cells(grid(cells, cells), cell[inside].T)
+
+
+@st.composite
+def matrices(
+    draw: st.DrawFn, dimensions: tuple[int, ...] = (1, 2, 3, 4), largest: int = 40
+) -> FrequencyMatrix:
+    """Small matrices of one to four dimensions, empty ones and very uneven ones among them."""
+    number = draw(st.sampled_from(dimensions))
+    shape = tuple(draw(st.integers(1, 6 if number < 3 else 3)) for _ in range(number))
+    size = int(np.prod(shape))
+    values = draw(
+        st.lists(st.sampled_from([0, 0, 0, 1, 2, 3, largest]), min_size=size, max_size=size)
+    )
+    return FrequencyMatrix.from_dense(grid(*shape), np.array(values).reshape(shape))
+
+
+def with_one_more(matrix: FrequencyMatrix, cell: Sequence[int]) -> FrequencyMatrix:
+    """The neighbour that has one more record, in this cell."""
+    counts = dense(matrix)
+    counts[tuple(cell)] += 1
+    return FrequencyMatrix.from_dense(matrix.domain, counts)
+
+
+def naive_objective(counts: IntArray, axis: int, cut: int) -> tuple[Fraction, int]:
+    """[HTF, Eq. 4] word by word, exactly, and with each half rounded down."""
+    halves = np.split(counts, [cut], axis=axis)
+    deviations = []
+    for half in halves:
+        mean = Fraction(int(half.sum()), half.size)
+        deviations.append(sum((abs(int(c) - mean) for c in half.ravel()), Fraction(0)))
+    return sum(deviations, Fraction(0)), sum(d.numerator // d.denominator for d in deviations)

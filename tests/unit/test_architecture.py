@@ -1,0 +1,147 @@
+"""The line between sensitive and public, read off the imports; and the names we promise."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import htf
+
+SOURCE = Path(htf.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# What holds or computes exact values, or draws noise.
+SENSITIVE = {
+    "htf.frequency",
+    "htf.ingest",
+    "htf.curator.cells",
+    "htf.curator.kernels",
+    "htf.curator.curator",
+}
+NOISE = {"htf.curator.noise", "htf.curator.sampler", "opendp", "secrets", "random"}
+# Who may: the curator's folder, what leads data to it, the edges that start it, the evaluation.
+MAY_SEE_DATA = (
+    "curator/",
+    "ingest/",
+    "evaluation/",
+    "frequency.py",
+    "publish.py",
+    "cli/curator.py",
+    "cli/demo.py",
+)
+MAY_NAME_NOISE = ("curator/", "publish.py", "verify.py", "cli/curator.py")
+
+
+def imports(path: Path) -> set[str]:
+    """Modules imported at run time; what is imported for type checking only is no path."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def touches(found: set[str], forbidden: set[str]) -> set[str]:
+    return {f for f in found for bad in forbidden if f == bad or f.startswith(bad + ".")}
+
+
+def place(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_only_the_curators_side_reaches_data_and_noise(path: Path) -> None:
+    name, found = place(path), imports(path)
+    if not name.startswith(MAY_SEE_DATA):
+        assert touches(found, SENSITIVE) == set()
+    if not name.startswith(MAY_NAME_NOISE) and name != "files.py":  # a random file name
+        assert touches(found, NOISE) == set()
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if place(p).startswith("mechanisms/")], ids=place
+)
+def test_mechanisms_see_only_the_public_side(path: Path) -> None:
+    allowed = {
+        "htf.curator.window", "htf.domain", "htf.epsilon", "htf.errors", "htf.tree", "htf.mechanisms", "htf.inference",
+    }  # fmt: skip
+    ours = {f for f in imports(path) if f == "htf" or f.startswith("htf.")}
+    assert ours == touches(ours, allowed)
+    assert "numpy.random" not in path.read_text()
+
+
+def test_the_walls_are_where_this_test_thinks() -> None:
+    """The check can fail: the modules that may reach data do, and a trespasser would be seen."""
+    for name, wall in (
+        ("curator/curator.py", SENSITIVE),
+        ("publish.py", NOISE),
+        ("curator/noise.py", NOISE),
+    ):
+        assert touches(imports(SOURCE / name), wall)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_exact_values_are_named_exact(path: Path) -> None:
+    """Attributes that hold exact counts carry the word, and only the sensitive side says it."""
+    if not place(path).startswith(MAY_SEE_DATA):
+        names = {
+            node.attr
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Attribute)
+        }
+        assert {n for n in names if n.startswith("exact")} <= set()
+
+
+def test_public_names() -> None:
+    assert sorted(htf.__all__) == [
+        "Answers", "Axis", "BudgetError", "Curator", "Domain", "Epsilon", "FrequencyMatrix", "HtfError",
+        "InputError", "Mechanism", "Release", "ReleaseFileError", "make_mechanism", "publish",
+        "read_points", "verify",
+    ]  # fmt: skip
+    for name in htf.__all__:
+        assert getattr(htf, name).__name__ == name
+    assert set(htf.__all__) <= set(dir(htf))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        htf.nonsense  # noqa: B018
+
+
+def test_importing_is_light() -> None:
+    """`import htf` and `htf --help` load none of the heavy packages."""
+    heavy = [
+        "numpy",
+        "numba",
+        "duckdb",
+        "pyarrow",
+        "opendp",
+        "matplotlib",
+        "pandas",
+        "polars",
+        "geopandas",
+        "rich",
+    ]
+    for start in ("import htf", "import htf.cli.main"):
+        code = f"{start}; import sys; print([m for m in {heavy} if m in sys.modules])"
+        ran = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_functions_are_short(path: Path) -> None:
+    """A function that needs more than a screen is two functions. (Compiled loops are one by need.)"""
+    limit = 110 if path.name == "kernels.py" else 50
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno <= limit, f"{node.name} is too long"

@@ -1,0 +1,55 @@
+"""Exact budgets."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from htf import Epsilon, InputError
+
+
+@pytest.mark.parametrize("value", ["0.1", 0.1, Decimal("0.1"), Fraction(1, 10), "1e-1", "1/10"])
+def test_one_tenth_is_one_tenth(value: Any) -> None:
+    assert Epsilon.of(value).units == 10**14
+    assert str(Epsilon.of(value)) == "0.1"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, -1, "0", "-0.5", "nan", "inf", float("nan"), float("inf"), "abc", "", 1001, "1e-16", None],
+)
+def test_what_is_no_budget_is_named(value: Any) -> None:
+    with pytest.raises(InputError, match=r"epsilon must be .*got"):
+        Epsilon.of(value)
+
+
+def test_what_falls_between_units_is_rounded_down() -> None:
+    assert Epsilon.of(Fraction(1, 3)).units == 333333333333333
+    assert Epsilon.of("0.0019999999999999999").units == 1999999999999
+    assert (Epsilon.of("0.001") // 7).units == 10**12 // 7
+
+
+def test_a_budget_cannot_go_below_zero() -> None:
+    with pytest.raises(InputError):
+        Epsilon.of(1) - Epsilon.of(2)
+
+
+@given(
+    st.integers(1, 10**18),
+    st.lists(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6), min_size=1, max_size=30),
+)
+def test_shares_never_exceed_the_whole_and_lose_less_than_a_unit_each(
+    units: int, weights: list[Fraction]
+) -> None:
+    shares = Epsilon(units).share(weights)
+    assert units - len(weights) < sum(share.units for share in shares) <= units
+
+
+@given(st.integers(1, 10**18))
+def test_text_is_exact(units: int) -> None:
+    assert Epsilon.of(str(Epsilon(units))) == Epsilon(units)

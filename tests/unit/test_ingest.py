@@ -1,0 +1,182 @@
+"""From points to cells: edges, dirt, and all kinds of tables."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from htf import Axis, Domain, FrequencyMatrix, InputError, read_points
+from support import dense, grid
+
+DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
+LON = [-10.0, 9.999999, 10.0, -10.000001, 0.0, math.nan, math.inf, -math.inf, 3.0, 3.0]
+LAT = [40.0, 59.999999, 50.0, 50.0, 60.0, 50.0, 50.0, 50.0, math.nan, 55.0]
+EXPECTED = np.array([[1, 0], [0, 0], [0, 1], [0, 1]])  # of the above, three are inside
+
+
+def sources(folder: Path) -> dict[str, Any]:
+    table = pa.table({"name": ["x"] * len(LON), "lat": LAT, "lon": LON})
+    pq.write_table(table, folder / "points.parquet")
+    pd.DataFrame({"lat": LAT, "lon": LON}).to_csv(folder / "points.csv", index=False)
+    pd.DataFrame({"lat": LAT, "lon": LON}).to_csv(folder / "points.csv.gz", index=False)
+    return {
+        "parquet": folder / "points.parquet",
+        "parquet as text": str(folder / "points.parquet"),
+        "csv": folder / "points.csv",
+        "csv.gz": folder / "points.csv.gz",
+        "arrow": table,
+        "pandas": table.to_pandas(),
+        "polars": pl.from_arrow(table),
+        "mapping": {"lon": LON, "lat": LAT},
+        "arrays": (np.array(LON), np.array(LAT)),
+        "array": np.array([LON, LAT]),
+    }
+
+
+@pytest.mark.parametrize("kind", [
+    "parquet", "parquet as text", "csv", "csv.gz", "arrow", "pandas", "polars", "mapping", "arrays", "array",
+])  # fmt: skip
+def test_every_source_gives_the_same_cells(kind: str, tmp_path: Path) -> None:
+    """Lower edges are inside, upper ones outside; NaN, infinite and missing points are left out."""
+    matrix = read_points(sources(tmp_path)[kind], DOMAIN)
+    assert dense(matrix).tolist() == EXPECTED.tolist()
+
+
+def test_missing_values_and_whole_numbers() -> None:
+    table = pa.table(
+        {"lon": pa.array([1, None, 3], pa.int32()), "lat": pa.array([45, 46, None], pa.int8())}
+    )
+    assert dense(read_points(table, DOMAIN)).sum() == 1
+    frame = pl.DataFrame({"lon": [1.0, None], "lat": [45.0, 45.0]})
+    assert dense(read_points(frame, DOMAIN)).sum() == 1
+
+
+def test_nothing_inside_is_an_empty_matrix() -> None:
+    for source in ((np.array([500.0]), np.array([1.0])), (np.array([]), np.array([]))):
+        assert dense(read_points(source, DOMAIN)).sum() == 0
+
+
+def test_three_and_four_axes() -> None:
+    generator = np.random.default_rng(2)
+    for dimensions in (1, 3, 4):
+        domain = grid(*range(3, 3 + dimensions))
+        points = generator.uniform(-1, 8, (dimensions, 500))
+        expected = np.histogramdd(points.T, bins=[np.arange(n + 1) for n in domain.shape])[0]
+        assert dense(read_points(points, domain)).tolist() == expected.tolist()
+
+
+@given(
+    st.floats(-1e3, 1e3),
+    st.floats(1e-3, 1e3),
+    st.integers(1, 10_000),
+    st.lists(st.floats(-1e3, 2e3), min_size=1, max_size=30),
+)
+@settings(max_examples=60, deadline=None)
+def test_cells_agree_with_the_axis_to_the_bit(
+    low: float, width: float, cells: int, values: list[float]
+) -> None:
+    """The SQL expression against Axis.to_cells, also next to cell edges and just below the top."""
+    axis = Axis("x", low, low + width, cells)
+    points = np.array(
+        [*values, low, *np.nextafter(axis.from_cells(np.arange(min(cells, 50))), -np.inf)]
+    )
+    points = np.append(points, np.nextafter(axis.high, -np.inf))
+    inside = points[(points >= axis.low) & (points < axis.high)]
+    expected = np.minimum(np.floor(axis.to_cells(inside)), cells - 1).astype(int)
+    matrix = read_points([points], Domain((axis,)))
+    counts = dict(
+        zip(matrix.exact_coordinates[0].tolist(), matrix.exact_counts.tolist(), strict=True)
+    )
+    assert counts == dict(
+        zip(*(a.tolist() for a in np.unique(expected, return_counts=True)), strict=True)
+    )
+
+
+SECRET = "51.4778901"
+
+
+def failing(folder: Path) -> dict[str, Any]:
+    (folder / "text.csv").write_text(f"lon,lat\n1,{SECRET}\n2,{SECRET}N\n")
+    (folder / "ragged.csv").write_text(
+        "lon,lat\n" + f"1,{SECRET}\n" * 50 + f'"1,{SECRET}\n2,3,4,5\n'
+    )
+    (folder / "notes.docx").write_text("hello")
+    (folder / "cut.parquet").write_bytes(b"PAR1" + SECRET.encode() * 10)
+    (folder / "bare.csv").write_text(f"ann,1,{SECRET}\nbob,2,{SECRET}\n")
+    late = "lon,lat\n" + f"1,{SECRET}\n" * 30_000 + f"2,{SECRET}north\n"
+    (folder / "late.csv").write_text(late)
+    return {
+        "text.csv": (folder / "text.csv", "'lat' must hold numbers, but it holds VARCHAR"),
+        "ragged.csv": (folder / "ragged.csv", "cannot read|must hold numbers|no column"),
+        "late.csv": (folder / "late.csv", "cannot read .*late.csv"),
+        "bare.csv": (folder / "bare.csv", "no column 'lon'.*( row of column names|'column0')"),
+        "notes.docx": (folder / "notes.docx", "name must end in one of"),
+        "cut.parquet": (folder / "cut.parquet", "cannot read .*cut.parquet"),
+        "missing.csv": (folder / "missing.csv", "there is no file"),
+        "object": (object(), "cannot read points from a object"),
+        "uneven": (([1.0, 2.0], [1.0]), "2 arrays of numbers of the same length"),
+        "three": (([1.0], [1.0], [1.0]), "2 arrays"),
+        "columns": (pa.table({"x": [1.0], "lat": [2.0]}), "no column 'lon'; there are 'x', 'lat'"),
+    }
+
+
+@pytest.mark.parametrize("case", [
+    "text.csv", "ragged.csv", "late.csv", "bare.csv", "notes.docx", "cut.parquet", "missing.csv", "object", "uneven", "three", "columns",
+])  # fmt: skip
+def test_bad_input_is_named_without_quoting_the_data(case: str, tmp_path: Path) -> None:
+    source, says = failing(tmp_path)[case]
+    with pytest.raises(InputError, match=says) as caught:
+        read_points(source, DOMAIN)
+    told = str(caught.value) + repr(caught.value.__cause__) + str(caught.value.__suppress_context__)
+    assert SECRET not in told
+    assert "30001" not in told
+
+
+def test_one_column_for_each_axis() -> None:
+    with pytest.raises(InputError, match=r"2 axes \(x, y\)"):
+        read_points(pa.table({"lon": [1.0]}), DOMAIN, ["lon"])
+
+
+def test_odd_column_names_are_only_names() -> None:
+    table = {'lon"; DROP TABLE points; --': [1.0], "la't": [45.0]}
+    assert dense(read_points(table, DOMAIN, list(table))).sum() == 1
+
+
+def test_progress_is_a_share(tmp_path: Path) -> None:
+    shares: list[float] = []
+    table = pa.table({"lon": np.zeros(3_000_000), "lat": np.full(3_000_000, 45.0)})
+    pq.write_table(table, tmp_path / "many.parquet")
+    read_points(tmp_path / "many.parquet", DOMAIN, progress=shares.append)
+    assert all(0 <= share <= 1 for share in shares)
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda d: FrequencyMatrix.from_dense(d, np.zeros((2, 4))), r"shape \(2, 4\), the domain \(4, 2\)"),
+        (lambda d: FrequencyMatrix.from_dense(d, np.full((4, 2), 0.5)), "whole numbers"),
+        (lambda d: FrequencyMatrix.from_dense(d, np.full((4, 2), -1)), "must not be negative"),
+        (lambda d: FrequencyMatrix.from_cells(d, [[4], [0]]), "axis 'x' must lie between 0 and 3"),
+        (lambda d: FrequencyMatrix.from_cells(d, [[0], [0]], [1, 2]), "one count for each cell"),
+        (lambda d: FrequencyMatrix.from_cells(d, [[0], [0]], [2**60]), r"more than 2\*\*53"),
+    ],
+)  # fmt: skip
+def test_bad_matrices_are_refused(build: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        build(DOMAIN)
+
+
+def test_repeated_cells_add_up() -> None:
+    matrix = FrequencyMatrix.from_cells(DOMAIN, [[1, 1, 3, 0], [0, 0, 1, 0]], [5, 6, 7, 0])
+    assert dense(matrix).tolist() == [[0, 0], [11, 0], [0, 0], [0, 7]]
+    assert len(matrix.exact_counts) == 2
