@@ -27,10 +27,8 @@ class Epsilon:
     units: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.units <= LARGEST_EPSILON * UNITS_PER_EPSILON:
-            raise InputError(
-                f"epsilon must lie between 0 and {LARGEST_EPSILON}, got {self.units}e-15"
-            )
+        if self.units < 0:
+            raise InputError(f"epsilon must not be negative, got {self.units}e-15")
 
     @classmethod
     def of(cls, value: Epsilon | str | int | float | Decimal | Fraction) -> Epsilon:

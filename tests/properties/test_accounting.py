@@ -81,6 +81,26 @@ def test_overspending_is_refused_before_anything_is_drawn_and_changes_nothing() 
         curator.measure(count_of([children[1]], 1))
 
 
+def test_charges_cannot_wrap_around() -> None:
+    """Ten rows of 999 are 9,990, not what is left of it in 64 bits; nor along a path."""
+    curator = Curator(city_matrix(), Epsilon.of(1000), ScriptedNoise())
+    dear = Epsilon.of(999).units
+    with pytest.raises(BudgetError, match=r"to 9990, more than the total of 1000|to 9989\."):
+        curator.measure(count_of([0] * 10, dear))
+    for copies in range(2, 60):
+        with pytest.raises(BudgetError):
+            curator.measure(count_of([0] * copies, dear))
+    with pytest.raises(BudgetError):
+        curator.measure(count_of([0], 2**63 - 1))
+    assert curator.spent.units == 0
+    curator.measure(count_of([0], dear))
+    children = curator.window.tree.split(*(np.array([v]) for v in (0, 0, 32)))[0]
+    with pytest.raises(BudgetError):
+        curator.measure(count_of([*children, *children, 0], dear))
+    curator.measure(count_of(children, Epsilon.of(1).units))
+    assert curator.spent == Epsilon.of(1000)
+
+
 @pytest.mark.parametrize("units", [0, -1, -(10**15)])
 def test_an_epsilon_that_is_not_positive_is_refused(units: int) -> None:
     curator = Curator(city_matrix(), Epsilon.of(1), ScriptedNoise())

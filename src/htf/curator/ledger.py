@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.curator.measurements import Measurement
 from htf.domain import IntArray
 from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
 from htf.tree import RegionTree
+
+ROUGHLY = 1.0001  # what float sums may be off by, and far more
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +81,13 @@ class Ledger:
             raise InputError(f"{measurement.label}: nothing is asked")
         if measurement.epsilon.min() <= 0:
             raise InputError(f"{measurement.label}: every epsilon must be positive")
+        if not self._surely_fits_64_bits(measurement):
+            # In floats nothing wraps around; what is within the cap there is far below 2**63.
+            rough = self._loss_with(measurement.regions, measurement.epsilon.astype(np.float64))
+            self._refuse_beyond_cap(measurement, int(rough.max() / ROUGHLY))
         loss = self._loss_with(measurement.regions, measurement.epsilon)
         spent = int(loss.max())
-        if spent > self.cap.units:
-            raise BudgetError(
-                f"{measurement.label}: this would bring the privacy loss to {Epsilon(spent)}, "
-                f"more than the total of {self.cap}. Nothing was drawn."
-            )
+        self._refuse_beyond_cap(measurement, spent)
         self._loss = loss
         self._lines.append(
             LedgerLine(
@@ -98,10 +101,24 @@ class Ledger:
             )
         )
 
-    def _loss_with(self, regions: IntArray, epsilon: IntArray) -> IntArray:
+    def _refuse_beyond_cap(self, measurement: Measurement, spent: int) -> None:
+        if spent > self.cap.units:
+            raise BudgetError(
+                f"{measurement.label}: this would bring the privacy loss to {Epsilon(spent)}, "
+                f"more than the total of {self.cap}. Nothing was drawn."
+            )
+
+    def _surely_fits_64_bits(self, measurement: Measurement) -> bool:
+        """Even if every row of the most repeated region stood on every region of a path."""
+        repeats = int(np.bincount(measurement.regions).max())
+        regions_on_a_path = int(self._tree.depth.max()) + 1
+        largest = int(measurement.epsilon.max()) * repeats * regions_on_a_path
+        return self.cap.units + largest < 2**63
+
+    def _loss_with(self, regions: IntArray, epsilon: NDArray[Any]) -> NDArray[Any]:
         """The loss in each region, were these charged too."""
         loss = extend_losses(self._tree, self._loss)
-        added = np.zeros(len(loss), dtype=np.int64)
+        added = np.zeros(len(loss), dtype=epsilon.dtype)
         np.add.at(added, regions, epsilon)
         if np.any(self._tree.slabs[regions] > 0):  # the charge reaches every region below
             added = sum_along_paths(self._tree, added)
@@ -118,7 +135,7 @@ def extend_losses(tree: RegionTree, losses: IntArray) -> IntArray:
     return added
 
 
-def sum_along_paths(tree: RegionTree, values: IntArray) -> IntArray:
+def sum_along_paths(tree: RegionTree, values: NDArray[Any]) -> NDArray[Any]:
     """For each region, the sum of `values` from the root down to it."""
     sums = values.copy()
     for layer in tree.layers(1):

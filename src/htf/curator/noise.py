@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
 
-THREADED_FROM = 2000  # draws from which OpenDP is worth more than one thread
+THREADED_FROM = 200  # draws from which OpenDP is worth more than one thread
 
 
 class NoiseSource(ABC):
@@ -61,12 +61,12 @@ class OpenDPNoise(NoiseSource):
 
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
         measurement = _opendp_laplace(round_up(1 / rate))
-        threads = 1 if size < THREADED_FROM else min(os.cpu_count() or 1, size)
-        sizes = [len(part) for part in np.array_split(np.empty(size), threads)]
-        if threads == 1:
+        threads = os.cpu_count() or 1
+        if size < THREADED_FROM or threads == 1:
             return _draw_opendp(measurement, size)
-        with ThreadPoolExecutor(threads) as pool:
-            return np.concatenate(list(pool.map(lambda n: _draw_opendp(measurement, n), sizes)))
+        sizes = [size // threads + (number < size % threads) for number in range(threads)]
+        parts = _threads().map(lambda n: _draw_opendp(measurement, n), sizes)
+        return np.concatenate(list(parts))
 
 
 class FastNoise(NoiseSource):
@@ -135,6 +135,11 @@ def round_up(value: Fraction) -> float:
 def _seeded_words(seed: int) -> WordSource:
     generator = np.random.Generator(np.random.PCG64(seed))
     return lambda number: generator.integers(0, 2**32, size=number, dtype=np.uint32)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="htf-noise")
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,96 @@
+"""Every command and every Python block of the README is run; so is the example in CONTRIBUTING."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+SET_UP = ("make demo", "make test", "source .venv/bin/activate")
+
+
+def commands() -> list[str]:
+    indented = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", README, flags=re.S), re.M)
+    inline = [text for text in re.findall(r"`([^`\n]+)`", README) if text.startswith("htf ")]
+    return [line.split("  #")[0].strip() for line in [*indented, *inline]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `make demo` has been run; it calls `htf demo --out htf-demo`."""
+    place = tmp_path_factory.mktemp("readme")
+    assert "htf demo --out htf-demo" in (ROOT / "Makefile").read_text()
+    run("htf demo --out htf-demo", place)
+    (place / "boxes.csv").write_text("west,south,east,north\n-30.02,39.98,-29.98,40.02\n")
+    return place
+
+
+def run(command: str, place: Path) -> str:
+    words = [sys.executable, "-m", *shlex.split(command)]
+    ran = subprocess.run(words, cwd=place, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_set_up_commands_are_the_two_we_promise() -> None:
+    found = [command for command in commands() if not command.startswith("htf ")]
+    assert tuple(found) == SET_UP
+    for target in ("demo", "test"):
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.M)
+
+
+def test_every_command_and_block_of_the_readme_runs(folder: Path) -> None:
+    """In the order in which a reader meets them: blocks after the commands that make their files."""
+    ours = [command for command in commands() if command.startswith("htf ")]
+    assert len(ours) >= 6
+    for command in sorted(ours, key=lambda c: not c.startswith("htf release")):
+        if re.fullmatch(r"htf \w+", command) and command != "htf mechanisms":
+            continue  # a command named in a sentence
+        run(command, folder)
+    blocks = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        ran = subprocess.run(
+            [sys.executable, "-c", block], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+    for name in ("city.parquet", "map.png", "answers.csv"):
+        assert (folder / name).stat().st_size > 0
+
+
+def test_the_example_mechanism_works() -> None:
+    block = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)[0]
+    imports = (
+        "from dataclasses import dataclass\nimport numpy as np\n"
+        "from htf.curator.window import Steps, Window\n"
+        "from htf.mechanisms.base import Histogram, Mechanism, parameter, read_text\n"
+    )
+    use = (
+        "import htf\nfrom htf.curator.noise import SeededNoise\n"
+        "domain = htf.Domain.from_bounds(0, 0, 1, 1, 4)\n"
+        "matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 1000))\n"
+        "release = htf.publish(matrix, 1, Halves(), noise=SeededNoise(1))\n"
+        "assert abs(release.estimates - 8000).max() < 50\n"
+        "assert all(check.passed for check in htf.verify(release))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", imports + block + use], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.name)
+def test_links_and_named_files_exist(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        assert (path.parent / target).exists(), f"{path.name} links to {target}"
+    for named in re.findall(r"docs/[\w/-]+\.md", path.read_text()):
+        assert (ROOT / named).exists(), f"{path.name} names {named}"
