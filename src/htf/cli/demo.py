@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +128,8 @@ def _show_files(out: Path, release: Release, picture: str) -> None:
     click.echo(f"The map:                 {picture}")
     click.echo(f"The made-up points:      {out / 'points.parquet'}\n")
     click.echo("Try next:")
-    click.echo(f"  htf info {out / 'release.parquet'}")
-    click.echo(f"  htf verify {out / 'release.parquet'}")
+    htf = "htf" if shutil.which("htf") else sys.argv[0]  # as typed, where it is not on the path
+    click.echo(f"  {htf} info {out / 'release.parquet'}")
+    click.echo(f"  {htf} verify {out / 'release.parquet'}")
     box = f"{west:.4f},{south:.4f},{east:.4f},{north:.4f}"
-    click.echo(f"  htf query {out / 'release.parquet'} --box {box}")
+    click.echo(f"  {htf} query {out / 'release.parquet'} --box {box}")
