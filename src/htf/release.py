@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.curator.ledger import LedgerLine
-from htf.domain import Domain, FloatArray, IntArray, tiles
+from htf.domain import Domain, FloatArray, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import InputError
 from htf.statement import privacy_statement
@@ -93,8 +93,7 @@ class Release:
         self._check()
 
     def _check(self) -> None:
-        shape = np.array(self.domain.shape, dtype=np.int64)
-        if not tiles(self.low, self.high, np.zeros_like(shape), shape):
+        if not self.tree.is_covered_once_by(self.leaves):
             raise InputError("the boxes of a release must cover the map, each cell once")
         if not len(self.leaves) == len(self.estimates) == len(self.scales):
             raise InputError("a release needs one estimate and one scale for each box")

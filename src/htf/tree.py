@@ -101,6 +101,14 @@ class RegionTree:
             ranks[layer] = ranks[parents] + 1 + before - of_first
         return ranks
 
+    def is_covered_once_by(self, regions: IntArray) -> bool:
+        """Whether `regions` tile the domain: every region that is not cut lies in exactly one."""
+        times = np.zeros(self._size, dtype=np.int64)
+        np.add.at(times, regions, 1)
+        for layer in self.layers(1):
+            times[layer] += times[self._parent[layer]]
+        return bool(np.all(times[self._slabs[: self._size] == 0] == 1))
+
     def split(self, regions: IntArray, axes: IntArray, cuts: IntArray) -> IntArray:
         """Cut each region in two: cells below `cuts` and from `cuts` on, along its axis.
 
