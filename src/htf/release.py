@@ -39,19 +39,18 @@ class MeasurementTable:
     region: IntArray
     axis: IntArray  # -1 where the question names none
     cut: IntArray
-    epsilon: IntArray  # in units of 1e-15
+    epsilon: IntArray  # in units of 1e-15; of answers that are paid for together, the first has it
     value: IntArray
 
     @classmethod
-    def from_parts(cls, parts: Iterable[tuple[Any, ...]]) -> MeasurementTable:
-        """From one tuple for each charge, in which whole numbers stand for a constant column."""
-        columns: list[list[IntArray]] = [[] for _ in fields(cls)]
+    def from_parts(cls, parts: Iterable[dict[str, Any]]) -> MeasurementTable:
+        """From the columns of each charge, in which whole numbers stand for a constant column."""
+        columns: dict[str, list[IntArray]] = {f.name: [np.empty(0, np.int64)] for f in fields(cls)}
         for part in parts:
-            size = len(part[-1])
-            for column, values in zip(columns, part, strict=True):
-                column.append(np.broadcast_to(np.asarray(values, dtype=np.int64), size))
-        empty = np.empty(0, dtype=np.int64)
-        return cls(*(np.concatenate([empty, *column]) for column in columns))
+            size = len(part["epsilon"])
+            for name, column in columns.items():
+                column.append(np.broadcast_to(np.asarray(part[name], dtype=np.int64), size))
+        return cls(**{name: np.concatenate(column) for name, column in columns.items()})
 
     def __post_init__(self) -> None:
         for column in self.columns().values():

@@ -117,6 +117,20 @@ class RegionTree:
         children = self.cut(regions, axes, cuts, np.ones(len(regions), dtype=np.int64))
         return children.reshape(-1, 2)
 
+    def halve(self, regions: IntArray, axes: Sequence[int]) -> IntArray:
+        """Cut each region in the middle along every one of `axes` on which it has two cells or more.
+
+        Returns what they fall into; a region that could not be cut at all is its own part.
+        """
+        parts = np.asarray(regions, dtype=np.int64)
+        for axis in axes:
+            low, high = self._low[parts, axis], self._high[parts, axis]
+            wide = high - low > 1
+            along = np.full(int(wide.sum()), axis)
+            halves = self.split(parts[wide], along, ((low + high) // 2)[wide])
+            parts = np.concatenate([parts[~wide], halves.ravel()])
+        return parts
+
     def cut(
         self, regions: IntArray, axes: IntArray, cuts: IntArray, cuts_each: IntArray
     ) -> IntArray:

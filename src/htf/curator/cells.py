@@ -7,8 +7,15 @@ So a level of the tree costs one pass over the cells it still covers.
 
 from __future__ import annotations
 
-import numpy as np
+import itertools
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.curator.medians import choose_medians
+from htf.curator.sampler import WordSource
 from htf.domain import IntArray
 from htf.frequency import FrequencyMatrix
 from htf.tree import RegionTree
@@ -54,6 +61,74 @@ class ExactCells:
         sums = self._sums_above_mean(regions, axes, cuts, half_sizes)
         deviations = deviation_rounded_down(sums[:, :, 0], half_sizes, sums[:, :, 1], sums[:, :, 2])
         return np.asarray(deviations.sum(axis=1))
+
+    def choose_medians(
+        self, regions: IntArray, axes: IntArray, epsilon: IntArray, words: WordSource
+    ) -> IntArray:
+        """A cut near the median of each region, by the exponential mechanism."""
+        self._follow_tree()
+        tree = self._tree
+        return choose_medians(
+            self._starts[regions],
+            self._stops[regions],
+            axes,
+            tree.low[regions, axes],
+            tree.high[regions, axes],
+            epsilon,
+            self._coordinates,
+            self._counts,
+            words,
+        )
+
+    def grow_privtree(
+        self,
+        region: int,
+        axes_by_depth: tuple[tuple[int, ...], ...],
+        decide: Callable[[IntArray, int], NDArray[np.bool_]],
+    ) -> IntArray:
+        """Cut regions that `decide` picks by their exact counts and depth, level by level.
+
+        Returns the decisions.
+        """
+        tree, level, decisions = self._tree, np.array([region]), [np.empty(0, dtype=np.int64)]
+        for depth in itertools.count():
+            axes = axes_by_depth[depth % len(axes_by_depth)]
+            widths = tree.high[level] - tree.low[level]
+            level = level[np.any(widths > 1, axis=1)]  # public: a single cell cannot be split
+            if len(level) == 0:
+                return np.concatenate(decisions)
+            split = decide(self.count(level), depth)
+            decisions.append(split.astype(np.int64))
+            level = self._cut_privtree(level[split], axes)
+        raise AssertionError("unreachable")
+
+    def _cut_privtree(self, regions: IntArray, axes: tuple[int, ...]) -> IntArray:
+        """In half along `axes`; where those are down to one cell, along the others."""
+        widths = self._tree.high[regions] - self._tree.low[regions]
+        usual = np.any(widths[:, list(axes)] > 1, axis=1)
+        others = [axis for axis in range(self._tree.dimensions) if axis not in axes]
+        parts = [self._tree.halve(regions[usual], axes)]
+        if not usual.all():
+            parts.append(self._tree.halve(regions[~usual], others[: len(axes)] or others))
+        return np.concatenate(parts)
+
+    def combine(self, factors: tuple[IntArray, ...], edges: tuple[IntArray, ...]) -> IntArray:
+        """The Kronecker product of `factors` times the counts of the grid with these edges."""
+        coarse = np.zeros([len(edge) - 1 for edge in edges], dtype=np.int64)
+        places = tuple(
+            np.searchsorted(edge, row, side="right") - 1
+            for edge, row in zip(edges, self._coordinates, strict=True)
+        )
+        np.add.at(coarse, places, self._counts)
+        bound = max(int(self._counts.sum()), 1)
+        for factor in factors:
+            bound *= max(int(np.abs(factor).max()), 1)
+        # Floats multiply fast and are exact up to 2**53; beyond, integers of any size take over.
+        kind: Any = np.float64 if bound < 2**53 else object
+        result = coarse.astype(kind)
+        for axis, factor in enumerate(factors):
+            result = np.moveaxis(np.tensordot(factor.astype(kind), result, (1, axis)), 0, axis)
+        return result.ravel().astype(np.int64)
 
     def _half_sizes(self, regions: IntArray, axes: IntArray, cuts: IntArray) -> IntArray:
         low, high = self._tree.low[regions, axes], self._tree.high[regions, axes]

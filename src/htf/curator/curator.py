@@ -1,7 +1,7 @@
 """The Curator: the one place where exact counts meet noise.
 
-Every measurement goes the same way: it is checked, then charged, then computed, then noised. The
-epsilon that is charged is the epsilon that sets the noise. What leaves this module is noisy.
+Every measurement goes the same way: it is checked, then charged, then answered with noise. The epsilon
+that is charged is the epsilon that sets the noise. What leaves this module is noisy.
 """
 
 from __future__ import annotations
@@ -56,11 +56,10 @@ class Curator:
             raise InputError(f"{type(measurement).__name__} is not a measurement of the Curator")
         measurement.check(self.window.tree)
         self._ledger.charge(measurement)
-        exact = measurement.exact(self._cells)
-        noisy = exact + self._noise.draw(measurement.epsilon, measurement.sensitivity)
-        noisy.flags.writeable = False
-        self._taken.append((measurement, noisy))
-        return noisy
+        answer = measurement.answer(self._cells, self._noise)
+        answer.flags.writeable = False
+        self._taken.append((measurement, answer))
+        return answer
 
     def run(self, mechanism: Mechanism, progress: Progress | None = None) -> Release:
         """Let the mechanism ask, and make a Release of what it returns.
@@ -99,13 +98,12 @@ class Curator:
 
     def _table(self) -> MeasurementTable:
         return MeasurementTable.from_parts(
-            (
-                line,
-                MEASUREMENTS.index(type(measurement)),
-                measurement.regions,
-                *measurement.details,
-                measurement.epsilon,
-                noisy,
-            )
-            for line, (measurement, noisy) in enumerate(self._taken)
+            {
+                "line": line,
+                "kind": MEASUREMENTS.index(type(measurement)),
+                "axis": -1,
+                "cut": -1,
+                **measurement.details(answer),
+            }
+            for line, (measurement, answer) in enumerate(self._taken)
         )

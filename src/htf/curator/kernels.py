@@ -163,3 +163,68 @@ def sweep_above_mean(
             node -= node & -node
         sums[i, 0], sums[i, 1], sums[i, 2] = total, total - below_sum, passed - below_number
     return sums
+
+
+@njit(cache=True, nogil=True)
+def median_runs(along: Coordinates, counts: IntArray, low: int, high: int) -> Any:
+    """Runs of cuts of one region with the same records below: first cut, number, |2 * left - n|."""
+    order = np.argsort(along)
+    total = counts.sum()
+    first = np.empty(along.size + 1, np.int64)
+    sizes = np.empty(along.size + 1, np.int64)
+    utilities = np.empty(along.size + 1, np.int64)
+    runs, left, reached, cell = 0, 0, low + 1, 0
+    while True:
+        place = along[order[cell]] if cell < along.size else high
+        last = min(place, high - 1)  # cuts up to this have the same records below them
+        if last >= reached:
+            first[runs], sizes[runs], utilities[runs] = (
+                reached,
+                last - reached + 1,
+                abs(2 * left - total),
+            )
+            runs += 1
+            reached = last + 1
+        if cell == along.size:
+            return first[:runs], sizes[:runs], utilities[:runs]
+        left += counts[order[cell]]
+        cell += 1
+
+
+@njit(cache=True, nogil=True)
+def choose_median_runs(
+    starts: IntArray,
+    stops: IntArray,
+    axes: IntArray,
+    low: IntArray,
+    high: IntArray,
+    rates: NDArray[np.float64],
+    uniforms: NDArray[np.float64],
+    coordinates: Coordinates,
+    counts: IntArray,
+) -> Any:
+    """For each region the run that its uniform number falls in: first cut and number of cuts.
+
+    A number of 0 says that the uniform number is too close to a bound for floats to tell.
+    """
+    chosen_first, chosen_size = np.zeros(starts.size, np.int64), np.zeros(starts.size, np.int64)
+    for i in range(starts.size):
+        cells = slice(starts[i], stops[i])
+        first, sizes, utilities = median_runs(
+            coordinates[axes[i]][cells], counts[cells], low[i], high[i]
+        )
+        smallest, total = utilities.min(), 0.0
+        for run in range(first.size):
+            total += sizes[run] * np.exp(-rates[i] * (utilities[run] - smallest))
+        target, reached = uniforms[i] * total, 0.0
+        # Rounding: of the exponent (up to 745 * 2**-52), of each sum, and of the uniform number.
+        margin = total * (1e-12 + first.size * 1e-15)
+        for run in range(first.size):
+            before = reached
+            reached += sizes[run] * np.exp(-rates[i] * (utilities[run] - smallest))
+            above = run == 0 or before + margin <= target
+            below = run == first.size - 1 or target <= reached - margin
+            if above and below:
+                chosen_first[i], chosen_size[i] = first[run], sizes[run]
+                break
+    return chosen_first, chosen_size

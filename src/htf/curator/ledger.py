@@ -94,7 +94,7 @@ class Ledger:
                 label=measurement.label,
                 kind=measurement.kind,
                 sensitivity=measurement.sensitivity,
-                answers=len(measurement.regions),
+                answers=measurement.rows,
                 smallest_epsilon=Epsilon(int(measurement.epsilon.min())),
                 largest_epsilon=Epsilon(int(measurement.epsilon.max())),
                 spent_after=Epsilon(spent),

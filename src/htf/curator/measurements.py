@@ -1,46 +1,56 @@
 """The closed set of questions that a Curator answers.
 
 Each knows its exact value and its sensitivity: by how much one record more or less, in a cell of
-the region asked about, can move one answer. A record elsewhere does not move it at all. A new
+the region asked about, can move the answer. A record elsewhere does not move it at all. A new
 measurement belongs here, with a proof in docs/proofs/, and nowhere else.
+
+Most add noise to integers (`NoisyIntegers`). Some choose (`MedianCuts`, `PrivTreeSplits`): they give
+away the choice and nothing else, and so need less noise than if all that led to it were given away.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.domain import IntArray
+from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
 from htf.tree import RegionTree
 
 if TYPE_CHECKING:
     from htf.curator.cells import ExactCells
+    from htf.curator.noise import NoiseSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(ABC):
-    """One integer question for each row: about `regions[i]`, at `epsilon[i]` units."""
+    """Questions about `regions`, each charged `epsilon` units."""
 
     kind: ClassVar[str]
-    sensitivity: ClassVar[int]
+    sensitivity: ClassVar[int]  # what one record can move; the noise is that much over epsilon
 
     label: str
     regions: IntArray
     epsilon: IntArray
 
     @abstractmethod
-    def exact(self, cells: ExactCells) -> IntArray:
-        """The exact answers. Called by the Curator, with what only the Curator has."""
+    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
+        """What leaves the Curator. Called by it, after the charge, with what only it has."""
 
     @property
-    def details(self) -> tuple[IntArray, IntArray]:
-        """The axis and the cut asked about, or -1."""
-        nothing = np.full(len(self.regions), -1, dtype=np.int64)
-        return nothing, nothing
+    def rows(self) -> int:
+        """How many rows `details` has."""
+        return len(self.regions)
+
+    def details(self, answer: IntArray) -> dict[str, IntArray | int]:
+        """The rows that are kept with the release: by default one for each region asked about."""
+        return {"region": self.regions, "epsilon": self.epsilon, "value": answer}
 
     def check(self, tree: RegionTree) -> None:
         """Refuse a question that makes no sense, before it is charged."""
@@ -49,8 +59,21 @@ class Measurement(ABC):
             raise InputError("a measurement needs one epsilon for each region")
 
 
+class NoisyIntegers(Measurement):
+    """An integer for each region, plus discrete Laplace noise of scale sensitivity / epsilon."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def exact(self, cells: ExactCells) -> IntArray:
+        """The exact integers."""
+
+    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
+        return self.exact(cells) + noise.draw(self.epsilon, self.sensitivity)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class CountRegions(Measurement):
+class CountRegions(NoisyIntegers):
     """The number of records in each region. Proof: docs/proofs/count.md"""
 
     kind = "count"
@@ -61,7 +84,7 @@ class CountRegions(Measurement):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoreSplits(Measurement):
+class ScoreSplits(NoisyIntegers):
     """The homogeneity objective of cutting each region at `cuts` along `axes` [HTF, Eq. 4],
     each half rounded down to an integer. Proof: docs/proofs/homogeneity.md"""
 
@@ -74,20 +97,186 @@ class ScoreSplits(Measurement):
     def exact(self, cells: ExactCells) -> IntArray:
         return cells.score_splits(self.regions, self.axes, self.cuts)
 
-    @property
-    def details(self) -> tuple[IntArray, IntArray]:
-        return self.axes, self.cuts
+    def details(self, answer: IntArray) -> dict[str, IntArray | int]:
+        return {**Measurement.details(self, answer), "axis": self.axes, "cut": self.cuts}
 
     def check(self, tree: RegionTree) -> None:
         Measurement.check(self, tree)
-        if self.axes.shape != self.regions.shape or self.cuts.shape != self.regions.shape:
-            raise InputError("scoring splits needs one axis and one cut for each region")
-        if np.any((self.axes < 0) | (self.axes >= tree.dimensions)):
-            raise InputError(f"an axis must lie between 0 and {tree.dimensions - 1}")
+        _check_axes(self.axes, self.regions, tree)
+        if self.cuts.shape != self.regions.shape:
+            raise InputError("scoring splits needs one cut for each region")
         low, high = tree.low[self.regions, self.axes], tree.high[self.regions, self.axes]
         if np.any((self.cuts <= low) | (self.cuts >= high)):
             raise InputError("a split must leave cells on both sides of it")
 
 
-MEASUREMENTS: tuple[type[Measurement], ...] = (CountRegions, ScoreSplits)
-SENSITIVITY_OF_KIND = {measurement.kind: measurement.sensitivity for measurement in MEASUREMENTS}
+@dataclass(frozen=True, slots=True, eq=False)
+class MedianCuts(Measurement):
+    """Where to cut each region along its axis, near the median, by the exponential mechanism.
+
+    The utility of a cut is -|2 * left - n|, with n records in the region and `left` below the cut.
+    Proof: docs/proofs/median.md
+    """
+
+    kind = "median"
+    sensitivity = 1  # of the utility
+
+    axes: IntArray
+
+    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
+        """A cut k with probability proportional to exp(-epsilon / 2 * |2 * left(k) - n|)."""
+        return cells.choose_medians(self.regions, self.axes, self.epsilon, noise.words)
+
+    def details(self, answer: IntArray) -> dict[str, IntArray | int]:
+        return {**Measurement.details(self, answer), "axis": self.axes, "cut": answer}
+
+    def check(self, tree: RegionTree) -> None:
+        Measurement.check(self, tree)
+        _check_axes(self.axes, self.regions, tree)
+        if np.any(tree.high[self.regions, self.axes] - tree.low[self.regions, self.axes] < 2):
+            raise InputError("a region of one cell has no place for a cut")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivTreeSplits(Measurement):
+    """PrivTree's structure: which regions to cut, with constant noise whatever the depth.
+
+    Starts at one region, which must not be cut yet. The tree itself grows: a region that is to be
+    split is cut in half along every axis of `axes_by_depth[depth]` that has two cells or more (the
+    list repeats). The answer says of every region that could have been split whether it was (0 or 1),
+    in the order visited: decisions only, never a count. Proof: docs/proofs/privtree.md
+    """
+
+    kind = "privtree"
+    sensitivity = 1
+
+    axes_by_depth: tuple[tuple[int, ...], ...]
+    threshold: int
+
+    @property
+    def fan_out(self) -> int:
+        return 1 << max(len(axes) for axes in self.axes_by_depth)
+
+    @property
+    def rate(self) -> Fraction:
+        """1 / lambda = epsilon (beta - 1) / (2 beta - 1)"""
+        beta = self.fan_out
+        return Fraction(int(self.epsilon[0]) * (beta - 1), UNITS_PER_EPSILON * (2 * beta - 1))
+
+    @property
+    def decay(self) -> int:
+        """delta = ceil(lambda * ln beta): rounded down it would overspend."""
+        return round_up_logarithm(self.fan_out, self.rate)
+
+    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
+        return cells.grow_privtree(
+            int(self.regions[0]),
+            self.axes_by_depth,
+            lambda counts, depth: self._decide(counts, depth, noise),
+        )
+
+    def _decide(self, counts: IntArray, depth: int, noise: NoiseSource) -> NDArray[np.bool_]:
+        biased = np.maximum(counts - depth * self.decay, self.threshold - self.decay)
+        return biased + noise.draw_at(self.rate, len(counts)) > self.threshold
+
+    def details(self, answer: IntArray) -> dict[str, IntArray | int]:
+        """The decisions are the tree itself; one row holds their number."""
+        return {**Measurement.details(self, answer), "value": len(answer)}
+
+    def check(self, tree: RegionTree) -> None:
+        Measurement.check(self, tree)
+        if len(self.regions) != 1 or tree.slabs[self.regions].any():
+            raise InputError("PrivTree starts at one region, not cut yet")
+        for axes in self.axes_by_depth:
+            _check_axes(np.array(axes), np.array(axes), tree)
+        if not self.axes_by_depth or not all(self.axes_by_depth):
+            raise InputError("PrivTree needs at least one axis to cut at every depth")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearQueries(NoisyIntegers):
+    """Integer combinations of all cells: the Kronecker product of one matrix for each axis.
+
+    Row (i, j, …) is the sum over cells of factors[0][i, x] * factors[1][j, y] * … * count(x, y, …).
+    Cells may be joined first into those of a coarser grid, with the given edges along each axis. All
+    rows together are one measurement of the root, with the L1 sensitivity of the product.
+    Proof: docs/proofs/linear-queries.md
+    """
+
+    kind = "linear"
+
+    factors: tuple[IntArray, ...]
+    edges: tuple[IntArray, ...]
+
+    @property
+    def sensitivity(self) -> int:  # type: ignore[override]
+        """The product of the factors' largest column sums of absolute values."""
+        product = 1
+        for factor in self.factors:
+            product *= int(np.abs(factor).sum(axis=0).max())
+        return product
+
+    @property
+    def rows(self) -> int:
+        return int(np.prod([len(factor) for factor in self.factors]))
+
+    def exact(self, cells: ExactCells) -> IntArray:
+        return cells.combine(self.factors, self.edges)
+
+    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
+        rate = Fraction(int(self.epsilon[0]), UNITS_PER_EPSILON * self.sensitivity)
+        return self.exact(cells) + noise.draw_at(rate, self.rows)
+
+    def details(self, answer: IntArray) -> dict[str, IntArray | int]:
+        """All rows are paid for once, with the first; `cut` numbers them."""
+        epsilon = np.zeros(len(answer), dtype=np.int64)
+        epsilon[0] = self.epsilon[0]
+        return {"region": 0, "epsilon": epsilon, "value": answer, "cut": np.arange(len(answer))}
+
+    def check(self, tree: RegionTree) -> None:
+        Measurement.check(self, tree)
+        if self.regions.tolist() != [0]:
+            raise InputError("linear queries are about the whole map")
+        if not len(self.factors) == len(self.edges) == tree.dimensions:
+            raise InputError("linear queries need one factor, and edges, for each axis")
+        for factor, edges, cells in zip(self.factors, self.edges, tree.high[0], strict=True):
+            if edges[0] != 0 or edges[-1] != cells or np.any(np.diff(edges) <= 0):
+                raise InputError(f"the edges of an axis must ascend from 0 to {cells}")
+            if factor.shape[1] != len(edges) - 1:
+                raise InputError("a factor needs one column for each cell between the edges")
+        if self.sensitivity < 1:
+            raise InputError("linear queries must ask for something")
+
+
+def _check_axes(axes: IntArray, regions: IntArray, tree: RegionTree) -> None:
+    if axes.shape != regions.shape:
+        raise InputError("each region needs one axis")
+    if np.any((axes < 0) | (axes >= tree.dimensions)):
+        raise InputError(f"an axis must lie between 0 and {tree.dimensions - 1}")
+
+
+def round_up_logarithm(number: int, rate: Fraction) -> int:
+    """ceil(ln(number) / rate), exactly."""
+    from decimal import Context, Decimal
+
+    context = Context(prec=60)
+    quotient = Fraction(context.ln(Decimal(number))) / rate
+    margin = quotient / 10**50
+    low, high = -(-(quotient - margin) // 1), -(-(quotient + margin) // 1)
+    if low != high:  # ln is irrational: sixty digits settle it
+        raise ArithmeticError(f"cannot round ln({number}) / {rate}")
+    return int(low)
+
+
+def joint(epsilon: Epsilon) -> tuple[IntArray, IntArray]:
+    """Regions and epsilon of a measurement that is charged once, to the whole map."""
+    return np.zeros(1, dtype=np.int64), np.array([epsilon.units], dtype=np.int64)
+
+
+MEASUREMENTS: tuple[type[Measurement], ...] = (
+    CountRegions,
+    ScoreSplits,
+    MedianCuts,
+    PrivTreeSplits,
+    LinearQueries,
+)

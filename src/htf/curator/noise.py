@@ -52,6 +52,10 @@ class NoiseSource(ABC):
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
         """`size` draws of scale 1 / rate."""
 
+    def words(self, number: int) -> Words:
+        """Uniform 32-bit words, for choices that are not noise added to a number."""
+        return system_words(number)
+
 
 class OpenDPNoise(NoiseSource):
     """OpenDP's discrete Laplace over 64-bit integers (its plain `int` saturates at 32 bits)."""
@@ -91,6 +95,9 @@ class SeededNoise(NoiseSource):
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
         return sample_discrete_laplace(rate, size, self._words)
 
+    def words(self, number: int) -> Words:
+        return self._words(number)
+
 
 class ScriptedNoise(NoiseSource):
     """Noise written down beforehand, for tests; the last number is repeated for ever."""
@@ -104,6 +111,10 @@ class ScriptedNoise(NoiseSource):
     def draw_at(self, rate: Fraction, size: int) -> IntArray:  # noqa: ARG002
         taken = [self._next() for _ in range(size)]
         return np.array(taken, dtype=np.int64)
+
+    def words(self, number: int) -> Words:
+        """Always the middle."""
+        return np.full(number, 2**31, dtype=np.uint32)
 
     def _next(self) -> int:
         return self._script.pop(0) if len(self._script) > 1 else self._script[0]

@@ -7,13 +7,20 @@ data could be reached: there is no reference to follow.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
-from htf.curator.measurements import CountRegions, Measurement, ScoreSplits
+from htf.curator.measurements import (
+    CountRegions,
+    LinearQueries,
+    Measurement,
+    MedianCuts,
+    PrivTreeSplits,
+    ScoreSplits,
+)
 from htf.domain import Domain, IntArray
 from htf.epsilon import Epsilon
 from htf.tree import RegionTree
@@ -44,6 +51,44 @@ class Window:
         """Noisy homogeneity objectives of cutting `regions` at `cuts` along `axes`."""
         regions, axes, cuts = _integers(regions), _integers(axes), _integers(cuts)
         return (yield ScoreSplits(label, regions, _each(epsilon, regions), axes, cuts))
+
+    def choose_medians(
+        self, regions: Any, axes: Any, epsilon: Epsilon | IntArray, label: str
+    ) -> Steps[IntArray]:
+        """Cuts near the medians of `regions` along `axes`, by the exponential mechanism."""
+        regions, axes = _integers(regions), _integers(axes)
+        return (yield MedianCuts(label, regions, _each(epsilon, regions), axes))
+
+    def grow_privtree(
+        self,
+        region: int,
+        axes_by_depth: tuple[tuple[int, ...], ...],
+        epsilon: Epsilon,
+        label: str,
+        *,
+        threshold: int = 0,
+    ) -> Steps[IntArray]:
+        """Let PrivTree cut `region` into a subtree; returns the decisions, and the tree has grown."""
+        root = _integers(region)
+        return (yield PrivTreeSplits(label, root, _each(epsilon, root), axes_by_depth, threshold))
+
+    def linear_queries(
+        self,
+        factors: Sequence[IntArray],
+        edges: Sequence[IntArray],
+        epsilon: Epsilon,
+        label: str,
+    ) -> Steps[IntArray]:
+        """Noisy integer combinations of all cells, row-major over the rows of the factors."""
+        root = _integers(0)
+        parts = tuple(_matrix(f) for f in factors), tuple(_integers(e) for e in edges)
+        return (yield LinearQueries(label, root, _each(epsilon, root), *parts))
+
+
+def _matrix(values: Any) -> IntArray:
+    array = np.array(values, dtype=np.int64, ndmin=2)
+    array.flags.writeable = False
+    return array
 
 
 def _integers(values: Any) -> IntArray:

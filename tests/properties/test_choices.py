@@ -1,0 +1,365 @@
+"""Measurements that choose: medians and PrivTree's splits, their exact probabilities and their loss."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from htf import Curator, Epsilon, FrequencyMatrix, InputError
+from htf.curator import kernels
+from htf.curator.cells import ExactCells
+from htf.curator.measurements import (
+    LinearQueries,
+    MedianCuts,
+    PrivTreeSplits,
+    joint,
+    round_up_logarithm,
+)
+from htf.curator.medians import choose_medians, choose_run_exactly, uniform_below
+from htf.curator.noise import SeededNoise
+from htf.tree import RegionTree
+from support import city_matrix, dense, grid, matrices, with_one_more
+
+ALARM = 1e-6  # for each statistical check; seeds are fixed
+
+# --- medians --------------------------------------------------------------------------------------
+
+
+def cut_weights(counts: Any, epsilon: float) -> Any:
+    """The exponential mechanism, cut by cut."""
+    left = np.cumsum(counts)[:-1]
+    weights = np.exp(-epsilon / 2 * np.abs(2 * left - counts.sum()).astype(float))
+    return weights / weights.sum()
+
+
+def draw_cuts(counts: Any, epsilon: str, size: int, seed: int = 5) -> Any:
+    """Many choices for one region, as a column of a map whose cells are given."""
+    occupied = np.flatnonzero(counts)
+    rows = np.full(size, 0)
+    return choose_medians(
+        rows,
+        rows + len(occupied),
+        rows,
+        rows,
+        rows + len(counts),
+        np.full(size, Epsilon.of(epsilon).units),
+        occupied[None].astype(np.int32),
+        counts[occupied],
+        SeededNoise(seed).words,
+    )
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.4", "3"])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [3, 0, 0, 1, 5, 0, 2],
+        [0, 0, 0, 0],
+        [0, 0, 9, 0, 0, 0],
+        [1, 1],
+        [50, 0, 0, 0, 0, 49, 0, 0, 3],
+    ],
+    ids=str,
+)
+def test_cuts_have_their_probabilities(counts: list[int], epsilon: str) -> None:
+    array = np.array(counts)
+    cuts = draw_cuts(array, epsilon, 20_000)
+    observed = np.bincount(cuts, minlength=len(counts))[1:]
+    expected = cut_weights(array, float(epsilon)) * 20_000
+    enough = expected > 5
+    if enough.sum() > 1:
+        kept = observed[enough].sum() / expected[enough].sum()
+        assert stats.chisquare(observed[enough], expected[enough] * kept).pvalue > ALARM
+    assert observed[~enough].sum() <= 40
+    assert observed.sum() == 20_000
+
+
+def test_wrong_probabilities_would_be_seen() -> None:
+    counts = np.array([3, 0, 0, 1, 5, 0, 2])
+    observed = np.bincount(draw_cuts(counts, "0.4", 20_000), minlength=7)[1:]
+    wrong = cut_weights(counts, 0.5) * 20_000
+    assert stats.chisquare(observed, wrong).pvalue < ALARM
+
+
+@given(st.lists(st.integers(0, 6), min_size=2, max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_runs_list_every_cut_once_with_its_utility(counts: list[int]) -> None:
+    array, occupied = np.array(counts), np.flatnonzero(counts)
+    order = np.random.default_rng(1).permutation(len(occupied))
+    runs = kernels.median_runs(
+        occupied[order].astype(np.int32), array[occupied[order]], 0, len(counts)
+    )
+    found = {}
+    for first, size, utility in zip(*runs, strict=True):
+        assert size > 0
+        found.update(dict.fromkeys(range(first, first + size), int(utility)))
+    expected = {k: abs(2 * sum(counts[:k]) - sum(counts)) for k in range(1, len(counts))}
+    assert found == expected
+
+
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=12), st.integers(0, 2**64 - 1))
+@settings(max_examples=150, deadline=None)
+def test_the_exact_path_agrees_with_the_float_path(counts: list[int], drawn: int) -> None:
+    """Wherever floats are sure of the run, decimals choose the same one."""
+    array, occupied = np.array(counts), np.flatnonzero(counts).astype(np.int32)
+    runs = kernels.median_runs(occupied, array[occupied], 0, len(counts))
+    one = np.zeros(1, dtype=np.int64)
+    first, size = kernels.choose_median_runs(
+        one, one + len(occupied), one, one, one + len(counts), np.array([0.15]),
+        np.array([drawn / 2.0**64]), occupied[None], array[occupied],
+    )  # fmt: skip
+    exact = choose_run_exactly(runs, Fraction(15, 100), drawn, SeededNoise(1).words)
+    if size[0] > 0:
+        assert (first[0], size[0]) == (runs[0][exact], runs[1][exact])
+
+
+def test_a_number_on_a_bound_is_decided_by_more_words() -> None:
+    """Two cuts of equal weight: exactly one half is the second one's; just below, the first's."""
+    runs = np.array([1, 2]), np.array([1, 1]), np.array([5, 5])
+    asked = []
+
+    def words(number: int) -> Any:
+        asked.append(number)
+        return np.full(number, 7, dtype=np.uint32)
+
+    assert choose_run_exactly(runs, Fraction(1, 10), 2**63, words) == 1
+    assert choose_run_exactly(runs, Fraction(1, 10), 2**63 - 1, words) == 0
+    assert asked, "the bound itself cannot be told in 64 bits"
+
+
+def test_uniform_numbers_are_uniform_and_in_range() -> None:
+    limits = np.repeat([1, 2, 3, 10, 2**31], 8000)
+    drawn = uniform_below(limits, SeededNoise(2).words)
+    assert np.all((drawn >= 0) & (drawn < limits))
+    for limit in (2, 3, 10):
+        assert stats.chisquare(np.bincount(drawn[limits == limit])).pvalue > ALARM
+
+
+def test_uneven_words_are_drawn_again() -> None:
+    """2**64 is 1 modulo 3: its largest word must not be used."""
+    script = iter([2**32 - 1, 2**32 - 1, 0, 5])
+
+    def words(number: int) -> Any:
+        return np.array([next(script) for _ in range(number)], dtype=np.uint32)
+
+    assert uniform_below(np.array([3]), words).tolist() == [5 % 3]
+
+
+@given(st.data(), matrices((1,)))
+@settings(max_examples=100, deadline=None)
+def test_median_loss_is_within_epsilon(data: Any, matrix: FrequencyMatrix) -> None:
+    """Exact probabilities of every cut on neighbours, and the utility's sensitivity."""
+    counts = dense(matrix)
+    if len(counts) < 2:
+        return
+    cell = data.draw(st.integers(0, len(counts) - 1))
+    more = dense(with_one_more(matrix, [cell]))
+    loss = np.abs(np.log(cut_weights(counts, 0.7) / cut_weights(more, 0.7)))
+    assert loss.max() <= 0.7 + 1e-9
+    utility = [np.abs(2 * np.cumsum(c)[:-1] - c.sum()) for c in (counts, more)]
+    assert np.abs(utility[0] - utility[1]).max() <= MedianCuts.sensitivity
+
+
+def test_medians_through_the_curator() -> None:
+    """With a large epsilon the halves of every region hold nearly the same."""
+    matrix = city_matrix()
+    curator = Curator(matrix, Epsilon.of(1000), SeededNoise(1))
+    tree = curator.window.tree
+    level = np.zeros(1, dtype=np.int64)
+    for axis in (1, 0, 1):
+        axes = np.full(len(level), axis)
+        cuts = curator.measure(MedianCuts("m", level, np.full(len(level), 10**17), axes))
+        level = tree.split(level, axes, cuts).ravel()
+    counts = ExactCells(matrix, tree).count(level)
+    assert counts.max() < 2 * counts.min()
+    assert curator.spent == Epsilon.of(300)
+    flat = Curator(
+        FrequencyMatrix.from_dense(grid(1, 2), [[1, 1]]), Epsilon.of(1), SeededNoise(1)
+    )
+    with pytest.raises(InputError, match="one cell"):
+        flat.measure(MedianCuts("m", np.array([0]), np.array([1]), np.array([0])))
+
+
+# --- PrivTree -------------------------------------------------------------------------------------
+
+
+def stop_probability(count: int, depth: int, question: PrivTreeSplits, decay: int) -> float:
+    """P(not split), from the definition."""
+    biased = max(count - depth * decay, question.threshold - decay)
+    q, m = math.exp(-question.rate), question.threshold + 1 - biased
+    return 1 - q**m / (1 + q) if m >= 1 else q ** (1 - m) / (1 + q)
+
+
+def tree_probabilities(counts: Any, question: PrivTreeSplits, decay: int) -> dict[str, float]:
+    """The exact probability of every tree over a row of 2**k cells, named by its decisions."""
+
+    def trees(part: Any, depth: int) -> dict[str, float]:
+        if len(part) == 1:
+            return {".": 1.0}
+        stop = stop_probability(int(part.sum()), depth, question, decay)
+        left, right = (trees(half, depth + 1) for half in np.split(part, 2))
+        found = {"L": stop}
+        for a, chance in left.items():
+            for b, other in right.items():
+                found[f"({a}{b})"] = (1 - stop) * chance * other
+        return found
+
+    return trees(np.asarray(counts), 0)
+
+
+def question_of(epsilon: str, threshold: int = 0, axes: Any = ((0,),)) -> PrivTreeSplits:
+    return PrivTreeSplits("p", *joint(Epsilon.of(epsilon)), axes, threshold)
+
+
+def worst_loss(question: PrivTreeSplits, decay: int, cells: int = 8, largest: int = 14) -> float:
+    """The largest |ln ratio| over trees and neighbours with all records in the first cell's path."""
+    worst = 0.0
+    rows = [[c] + [0] * (cells - 1) for c in range(largest)]
+    rows += [[c, c] + [1] * (cells - 2) for c in range(largest)]
+    for row in rows:
+        more = [row[0] + 1, *row[1:]]
+        before, after = (tree_probabilities(r, question, decay) for r in (row, more))
+        worst = max(worst, *(abs(math.log(after[t] / before[t])) for t in before))
+    return worst
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "3.7"])
+@pytest.mark.parametrize("threshold", [0, 3])
+def test_no_tree_tells_more_than_epsilon(epsilon: str, threshold: int) -> None:
+    """Over all trees of eight cells, computed, not sampled."""
+    question = question_of(epsilon, threshold)
+    assert worst_loss(question, question.decay) <= float(epsilon) + 1e-9
+
+
+def test_a_smaller_decay_would_overspend() -> None:
+    """The check can fail: with delta at a fraction, long paths lose more than epsilon."""
+    question = question_of("2")
+    assert question.decay == math.ceil(3 / 2 * math.log(2))
+    assert worst_loss(question, 0, cells=16) > 2
+
+
+def test_decay_and_rate_are_the_papers_rounded_up() -> None:
+    for beta, axes in ((2, ((1,), (0,))), (4, ((0, 1),))):
+        for epsilon in ("0.05", "0.5", "1"):
+            question = question_of(epsilon, axes=axes)
+            scale = (2 * beta - 1) / (beta - 1) / float(epsilon)
+            assert float(1 / question.rate) == pytest.approx(scale)
+            assert question.decay == math.ceil(scale * math.log(beta))
+            assert question.decay >= scale * math.log(beta)
+    assert round_up_logarithm(2, Fraction(1, 10**6)) == 693148
+
+
+def test_the_tree_grows_as_decided_and_only_decisions_come_back() -> None:
+    """Level by level against the definition, with noise read from the same seed."""
+    matrix = city_matrix()
+    curator = Curator(matrix, Epsilon.of("0.5"), SeededNoise(3))
+    question = question_of("0.5", axes=((0, 1),))
+    decisions = curator.measure(question)
+    tree = curator.window.tree
+    assert set(decisions.tolist()) <= {0, 1}
+    depth, level, noise, seen = 0, np.array([0]), SeededNoise(3), []
+    while len(level):
+        level = level[np.any(tree.high[level] - tree.low[level] > 1, axis=1)]
+        if len(level) == 0:
+            break
+        counts = ExactCells(matrix, tree).count(level)
+        biased = np.maximum(counts - depth * question.decay, -question.decay)
+        split = biased + noise.draw_at(question.rate, len(level)) > 0
+        seen += split.astype(int).tolist()
+        assert np.array_equal(tree.slabs[level] > 0, split)
+        middle = np.flatnonzero(np.isin(tree.parent, level))
+        level = np.flatnonzero(np.isin(tree.parent, middle))
+        depth += 1
+    assert decisions.tolist() == seen
+    assert curator.spent == Epsilon.of("0.5")
+    assert curator._table().value.tolist() == [len(decisions)]
+
+
+def test_privtree_needs_a_fresh_region_and_axes() -> None:
+    curator = Curator(city_matrix(), Epsilon.of(1), SeededNoise(3))
+    with pytest.raises(InputError, match="at least one axis"):
+        curator.measure(question_of("0.1", axes=((),)))
+    curator.measure(question_of("0.1", axes=((0, 1),)))
+    with pytest.raises(InputError, match="not cut yet"):
+        curator.measure(question_of("0.1", axes=((0, 1),)))
+
+
+# --- linear queries -------------------------------------------------------------------------------
+
+
+def linear(factors: Any, edges: Any, epsilon: str = "1") -> LinearQueries:
+    arrays = tuple(np.array(f) for f in factors), tuple(np.array(e) for e in edges)
+    return LinearQueries("l", *joint(Epsilon.of(epsilon)), *arrays)
+
+
+@given(st.data(), matrices((1, 2, 3)))
+@settings(max_examples=100, deadline=None)
+def test_linear_queries_agree_with_the_kronecker_product(
+    data: Any, matrix: FrequencyMatrix
+) -> None:
+    """On coarser grids too; and one record more moves all answers together by at most the stated sum."""
+    shape, factors, edges = matrix.domain.shape, [], []
+    for cells in shape:
+        inner = data.draw(st.sets(st.integers(1, cells - 1))) if cells > 1 else set()
+        edges.append([0, *sorted(inner), cells])
+        rows = data.draw(st.integers(1, 3))
+        entries = st.lists(st.integers(-3, 3), min_size=len(inner) + 1, max_size=len(inner) + 1)
+        factors.append(data.draw(st.lists(entries, min_size=rows, max_size=rows)))
+    question = linear(factors, edges)
+    coarse = dense(matrix)
+    for axis, edge in enumerate(edges):
+        parts = [coarse.take(range(a, b), axis).sum(axis) for a, b in pairwise(edge)]
+        coarse = np.stack(parts, axis)
+    product = np.ones((1, 1), dtype=np.int64)
+    for factor in factors:
+        product = np.kron(product, np.array(factor))
+    cells_of = ExactCells(matrix, RegionTree(shape))
+    assert question.exact(cells_of).tolist() == (product @ coarse.ravel()).tolist()
+    assert question.sensitivity == np.abs(product).sum(axis=0).max()
+    cell = [data.draw(st.integers(0, n - 1)) for n in shape]
+    more = ExactCells(with_one_more(matrix, cell), RegionTree(shape))
+    moved = np.abs(question.exact(more) - question.exact(cells_of)).sum()
+    assert moved <= question.sensitivity
+
+
+def test_linear_queries_are_exact_beyond_floats() -> None:
+    huge = FrequencyMatrix.from_cells(grid(2, 1), [[0, 1], [0, 0]], [2**52, 3])
+    question = linear([[[5, 1], [1, 1]], [[1]]], [[0, 1, 2], [0, 1]])
+    exact = question.exact(ExactCells(huge, RegionTree((2, 1))))
+    assert exact.tolist() == [5 * 2**52 + 3, 2**52 + 3]
+
+
+def test_linear_queries_are_charged_once() -> None:
+    curator = Curator(city_matrix(), Epsilon.of("0.5"), SeededNoise(3))
+    edges = [range(65), range(65)]
+    answers = curator.measure(linear([np.eye(64, dtype=int)] * 2, edges, "0.5"))
+    assert len(answers) == 64 * 64
+    assert curator.spent == Epsilon.of("0.5")
+    table = curator._table()
+    assert table.epsilon.sum() == Epsilon.of("0.5").units
+    assert len(table) == len(answers)
+
+
+@pytest.mark.parametrize(
+    ("factors", "edges", "says"),
+    [
+        ([[[1] * 64]], [range(65)], "for each axis"),
+        ([[[1] * 64]] * 2, [range(65), range(64)], "ascend from 0 to 64"),
+        ([[[1] * 64]] * 2, [range(65), [0, 0, 64]], "ascend"),
+        ([[[1] * 63], [[1] * 64]], [range(65), range(65)], "one column for each"),
+        ([[[0] * 64]] * 2, [range(65), range(65)], "ask for something"),
+    ],
+)
+def test_bad_linear_queries_are_refused(factors: Any, edges: Any, says: str) -> None:
+    curator = Curator(city_matrix(), Epsilon.of("0.5"), SeededNoise(3))
+    with pytest.raises(InputError, match=says):
+        curator.measure(linear(factors, edges, "0.5"))
+    assert curator.spent.units == 0
