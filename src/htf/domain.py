@@ -40,6 +40,11 @@ class Axis:
     cells: int
 
     def __post_init__(self) -> None:
+        if not _is_whole(self.cells):
+            raise InputError(f"axis {self.name!r} must have a whole number of cells, got {self.cells!r}")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        object.__setattr__(self, "cells", int(self.cells))
         if not self.name.isidentifier():
             raise InputError(f"an axis name must be a plain word, got {self.name!r}")
         if not math.isfinite(self.high - self.low):
@@ -51,7 +56,7 @@ class Axis:
                 f"the bounds of axis {self.name!r} must be low < high, "
                 f"got {self.low} and {self.high}: are they swapped?"
             )
-        if not (_is_whole(self.cells) and 1 <= self.cells <= MOST_CELLS_PER_AXIS):
+        if not 1 <= self.cells <= MOST_CELLS_PER_AXIS:
             raise InputError(
                 f"axis {self.name!r} must have between 1 and {MOST_CELLS_PER_AXIS} cells, "
                 f"got {self.cells!r}"

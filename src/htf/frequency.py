@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from htf.domain import Domain, IntArray
 from htf.errors import InputError
 
-MOST_RECORDS = 2**53  # exact sums stay exact in 64-bit integers and in floats
+MOST_RECORDS = 2**40  # so that sums, and combinations with small coefficients, fit 64 bits
 
 
 class FrequencyMatrix:
@@ -40,7 +40,13 @@ class FrequencyMatrix:
 
         Without `counts` every column is one record.
         """
-        cells = _as_integers(coordinates, "cell indices").reshape(domain.dimensions, -1)
+        cells = np.atleast_2d(_as_integers(coordinates, "cell indices"))
+        if cells.ndim != 2 or (cells.size and len(cells) != domain.dimensions):
+            raise InputError(
+                f"cell indices must have one row for each of {domain.dimensions} axes, "
+                f"got the shape {cells.shape}"
+            )
+        cells = cells.reshape(domain.dimensions, -1)
         number = cells.shape[1]
         weights = (
             np.ones(number, dtype=np.int64)
@@ -120,4 +126,4 @@ def _check_counts(counts: IntArray) -> None:
     if counts.size and counts.min() < 0:
         raise InputError("counts must not be negative")
     if float(counts.sum(dtype=np.float64)) > MOST_RECORDS:
-        raise InputError("more than 2**53 records are not supported")
+        raise InputError("more than 2**40 records are not supported")

@@ -106,20 +106,20 @@ SECRET = "51.4778901"
 
 
 def failing(folder: Path) -> dict[str, Any]:
-    (folder / "text.csv").write_text(f"lon,lat\n1,{SECRET}\n2,{SECRET}N\n")
+    (folder / "text.csv").write_text(f"lon,lat\n1,{SECRET}N\n2,{SECRET}N\n")
+    (folder / "text.parquet").touch()
+    pq.write_table(pa.table({"lon": [{SECRET: 1}], "lat": [1.0]}), folder / "text.parquet")
     (folder / "ragged.csv").write_text(
         "lon,lat\n" + f"1,{SECRET}\n" * 50 + f'"1,{SECRET}\n2,3,4,5\n'
     )
     (folder / "notes.docx").write_text("hello")
     (folder / "cut.parquet").write_bytes(b"PAR1" + SECRET.encode() * 10)
     (folder / "bare.csv").write_text(f"ann,1,{SECRET}\nbob,2,{SECRET}\n")
-    late = "lon,lat\n" + f"1,{SECRET}\n" * 30_000 + f"2,{SECRET}north\n"
-    (folder / "late.csv").write_text(late)
     return {
-        "text.csv": (folder / "text.csv", "'lat' must hold numbers, but it holds VARCHAR"),
-        "ragged.csv": (folder / "ragged.csv", "cannot read|must hold numbers|no column"),
-        "late.csv": (folder / "late.csv", "cannot read .*late.csv"),
-        "bare.csv": (folder / "bare.csv", "no column 'lon'.*( row of column names|'column0')"),
+        "text.csv": (folder / "text.csv", "'lat' must hold numbers, but it holds text"),
+        "text.parquet": (folder / "text.parquet", "'lon' must hold numbers, but it holds STRUCT"),
+        "ragged.csv": (folder / "ragged.csv", "cannot read"),
+        "bare.csv": (folder / "bare.csv", "first line of .* must name the columns"),
         "notes.docx": (folder / "notes.docx", "name must end in one of"),
         "cut.parquet": (folder / "cut.parquet", "cannot read .*cut.parquet"),
         "missing.csv": (folder / "missing.csv", "there is no file"),
@@ -131,7 +131,7 @@ def failing(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", [
-    "text.csv", "ragged.csv", "late.csv", "bare.csv", "notes.docx", "cut.parquet", "missing.csv", "object", "uneven", "three", "columns",
+    "text.csv", "text.parquet", "ragged.csv", "bare.csv", "notes.docx", "cut.parquet", "missing.csv", "object", "uneven", "three", "columns",
 ])  # fmt: skip
 def test_bad_input_is_named_without_quoting_the_data(case: str, tmp_path: Path) -> None:
     source, says = failing(tmp_path)[case]
@@ -139,7 +139,7 @@ def test_bad_input_is_named_without_quoting_the_data(case: str, tmp_path: Path) 
         read_points(source, DOMAIN)
     told = str(caught.value) + repr(caught.value.__cause__) + str(caught.value.__suppress_context__)
     assert SECRET not in told
-    assert "30001" not in told
+    assert caught.value.__context__ is None, "the reader's own message must not be kept"
 
 
 def test_one_column_for_each_axis() -> None:
@@ -168,7 +168,7 @@ def test_progress_is_a_share(tmp_path: Path) -> None:
         (lambda d: FrequencyMatrix.from_dense(d, np.full((4, 2), -1)), "must not be negative"),
         (lambda d: FrequencyMatrix.from_cells(d, [[4], [0]]), "axis 'x' must lie between 0 and 3"),
         (lambda d: FrequencyMatrix.from_cells(d, [[0], [0]], [1, 2]), "one count for each cell"),
-        (lambda d: FrequencyMatrix.from_cells(d, [[0], [0]], [2**60]), r"more than 2\*\*53"),
+        (lambda d: FrequencyMatrix.from_cells(d, [[0], [0]], [2**60]), r"more than 2\*\*40"),
     ],
 )  # fmt: skip
 def test_bad_matrices_are_refused(build: Any, says: str) -> None:
@@ -180,3 +180,65 @@ def test_repeated_cells_add_up() -> None:
     matrix = FrequencyMatrix.from_cells(DOMAIN, [[1, 1, 3, 0], [0, 0, 1, 0]], [5, 6, 7, 0])
     assert dense(matrix).tolist() == [[0, 0], [11, 0], [0, 0], [0, 7]]
     assert len(matrix.exact_counts) == 2
+
+
+def read_text(folder: Path, text: str, name: str = "points.csv", **options: Any) -> int:
+    (folder / name).write_bytes(text.encode())
+    matrix = read_points(folder / name, DOMAIN, **options)
+    return int(matrix.exact_counts.sum())
+
+
+def test_one_record_does_not_change_how_the_others_are_read(tmp_path: Path) -> None:
+    """A reader that guesses the quote from the rows would lose half of these to one apostrophe."""
+    rows = ["1.5,45.5,Cafe"] * 3000 + ["1.5,45.5,'Inoteca"] + ["1.5,45.5,Cafe"] * 3000
+    text = "lon,lat,venue\n" + "\n".join(rows)
+    before = read_text(tmp_path, text + "\n")
+    after = read_text(tmp_path, text + "\n1.5,45.5,Students'\n")
+    assert (before, after) == (6001, 6002)
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        ("lon,lat\n", 0),
+        ("lon,lat\nn/a,45\n1,45\n,\n", 1),
+        ("lon;lat\n1;45\n2;46\n", 2),
+        ("a\tlon\tlat\nx,y\t1\t45\n", 1),
+        ("lat|lon\n45|1\n", 1),
+        ("lon,lat\r\n1,45\r\n2,45\r\n", 2),
+        ("\ufefflon,lat\n1,45\n", 1),
+        ('lon,lat,name\n1,45,"a, ""b"""\n"2","46",c\n', 2),
+        ('"lon", "lat"\n1,45\n', 1),
+        ("lon,lat\n 1 , 45 \n1e0,4.5e1\n", 2),
+    ],
+)
+def test_text_files_of_many_habits(tmp_path: Path, text: str, records: int) -> None:
+    assert read_text(tmp_path, text) == records
+
+
+def test_columns_may_be_called_anything(tmp_path: Path) -> None:
+    """`cell` and `records` are names in our own query, and usual ones in phone data."""
+    text = "cell,records,p0,lat\n1,2,3,45\n1,2,3,45\n2,9,3,45\n"
+    for column in ("cell", "records", "p0"):
+        assert read_text(tmp_path, text, columns=[column, "lat"]) == 3
+    axis = Domain((Axis("x", 0.0, 10.0, 5),))
+    matrix = read_points({"cell": [1.0, 1.2, 9.0]}, axis, ["cell"])
+    assert matrix.exact_counts.tolist() == [2, 1] or matrix.exact_counts.tolist() == [1, 2]
+
+
+def test_a_name_that_is_a_pattern_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "g1.csv").write_text("lon,lat\n1,45\n")
+    with pytest.raises(InputError, match="must not contain"):
+        read_text(tmp_path, "lon,lat\n1,45\n", name="g[1].csv")
+
+
+def test_masked_and_missing_values_in_memory() -> None:
+    masked = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False])
+    assert read_points((masked, np.full(3, 45.0)), DOMAIN).exact_counts.sum() == 2
+    nothing = pd.DataFrame({"lon": [None, None], "lat": [1.0, 2.0]})
+    assert read_points(nothing, DOMAIN).exact_counts.sum() == 0
+
+
+def test_cells_one_row_for_each_axis() -> None:
+    with pytest.raises(InputError, match="one row for each of 2 axes"):
+        FrequencyMatrix.from_cells(DOMAIN, [[0, 1], [1, 0], [2, 1]])

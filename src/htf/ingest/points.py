@@ -3,39 +3,41 @@
 One SQL expression does it in DuckDB, for files and for tables in memory: keep the points inside the
 bounds, find each one's cell, count per cell. Only non-empty cells come back.
 
-DuckDB's own error messages quote the data, so none of them is passed on.
+How a file is read must not depend on its records, or one record could change what becomes of the
+others. So nothing about a CSV file is guessed from its rows: the first line names the columns and,
+with them, the separator; fields may be quoted with "; and a field that is not a number counts as
+missing. DuckDB's own error messages quote the data, so none of them is passed on or kept.
 """
 
 from __future__ import annotations
 
+import csv
+import tempfile
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from htf.domain import Axis, Domain
 from htf.errors import InputError
-from htf.frequency import FrequencyMatrix, unravel
+from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 
 if TYPE_CHECKING:
     import duckdb
 
+T = TypeVar("T")
 Progress = Callable[[float], None]  # is told the share done, from 0 to 1
 
-READERS = {
-    ".csv": "read_csv(?)",
-    ".tsv": "read_csv(?)",
-    ".txt": "read_csv(?)",
-    ".gz": "read_csv(?)",
-    ".zst": "read_csv(?)",
-    ".parquet": "read_parquet(?)",
-    ".geoparquet": "read_parquet(?)",
-    ".pq": "read_parquet(?)",
-}
-NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
+TEXT_FILES = (".csv", ".tsv", ".txt", ".gz", ".zst")
+PARQUET_FILES = (".parquet", ".geoparquet", ".pq")
+SEPARATORS = (",", ";", "\t", "|")
+LONGEST_HEADER = 1 << 20
+NUMBERS = (
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "NULL",
+)  # fmt: skip
 POLL_SECONDS = 0.1
 
 
@@ -56,16 +58,19 @@ def read_points(
     import duckdb
 
     names = _column_names(source, domain, columns)
-    with duckdb.connect() as connection:
-        relation, arguments = _open(connection, source, names)
-        _check_columns(connection, relation, arguments, names)
-        query = _counting_query(relation, domain, names)
-        try:
+    with tempfile.TemporaryDirectory(prefix="htf-") as folder:  # for what does not fit in memory
+        config = {"temp_directory": folder}
+        with duckdb.connect(config=config) as connection:
+            relation, arguments = _open(connection, source, names)
+            _check_columns(connection, relation, arguments, names)
+            query = _counting_query(relation, domain, names)
             found = _run(connection, query, arguments, progress)
-        except duckdb.Error as error:
-            raise InputError(_reading_failed(source, error)) from None
+            if len(found["cell"]) == 0:
+                _refuse_text(connection, relation, arguments, names)
     keys = np.asarray(found["cell"], dtype=np.int64)
     counts = np.asarray(found["records"], dtype=np.int64)
+    if int(counts.sum()) > MOST_RECORDS:
+        raise InputError("more than 2**40 records are not supported")
     return FrequencyMatrix(domain, unravel(keys, domain.shape), counts)
 
 
@@ -86,90 +91,150 @@ def _is_arrays(source: Any) -> bool:
 
 def _open(
     connection: duckdb.DuckDBPyConnection, source: Any, names: list[str]
-) -> tuple[str, list[str]]:
+) -> tuple[str, list[Any]]:
     """What to select from, and the arguments it takes."""
     if isinstance(source, (str, Path)):
-        return _reader(Path(source)), [str(source)]
-    connection.register("points", _to_arrow(source, names))
+        return _reader(Path(source), names)
+    table = _to_arrow(source, names)
+    _quietly(lambda: connection.register("points", table), type(source).__name__)
     return "points", []
 
 
-def _reader(path: Path) -> str:
+def _reader(path: Path, names: list[str]) -> tuple[str, list[Any]]:
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    if path.suffix.lower() not in READERS:
-        known = ", ".join(sorted(READERS))
-        raise InputError(f"cannot tell what {path.name} is: the name must end in one of {known}")
-    return READERS[path.suffix.lower()]
+    if set(str(path)) & set("*?[]"):  # which DuckDB would take for a pattern of several files
+        raise InputError(f"the name {path} must not contain *, ? or brackets: rename the file")
+    suffix = path.suffix.lower()
+    if suffix in PARQUET_FILES:
+        return "read_parquet(?, hive_partitioning=false)", [str(path)]
+    if suffix in TEXT_FILES:
+        return _text_reader(path, names)
+    known = ", ".join(sorted((*TEXT_FILES, *PARQUET_FILES)))
+    raise InputError(f"cannot tell what {path.name} is: the name must end in one of {known}")
+
+
+def _text_reader(path: Path, names: list[str]) -> tuple[str, list[Any]]:
+    header, separator = _read_header(path, names)
+    columns = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in header)
+    options = (
+        "auto_detect=false, header=true, quote='\"', escape='\"', strict_mode=true, "
+        "hive_partitioning=false"
+    )
+    text = f"read_csv(?, delim='{separator}', columns={{{columns}}}, {options})"
+    numbers = ", ".join(f"TRY_CAST({_quoted(n)} AS DOUBLE) AS {_quoted(n)}" for n in names)
+    return f"(SELECT {numbers} FROM {text})", [str(path)]
+
+
+def _read_header(path: Path, names: list[str]) -> tuple[list[str], str]:
+    """The names in the first line, and the separator with which they include those we need."""
+    line = _quietly(lambda: _first_line(path), str(path))
+    for separator in SEPARATORS:
+        rows = csv.reader([line], delimiter=separator, skipinitialspace=True)
+        header = [name.strip() for name in next(rows, [])]
+        if set(names) <= set(header) and len(set(header)) == len(header):
+            return header, separator
+    wanted = ", ".join(map(repr, names))
+    raise InputError(
+        f"the first line of {path} must name the columns, each once, and {wanted} among them "
+        "(it is not quoted here, since it may be data)"
+    )
+
+
+def _first_line(path: Path) -> str:
+    import pyarrow as pa
+
+    with pa.input_stream(str(path), compression="detect") as stream:
+        start: bytes = stream.read(LONGEST_HEADER)
+    return start.split(b"\n")[0].decode("utf-8-sig").rstrip("\r")
 
 
 def _to_arrow(source: Any, names: list[str]) -> Any:
     """Arrow is what all tables have in common; columns are not copied where they need not be."""
     import pyarrow as pa
 
-    try:
+    def convert() -> Any:
         if _is_arrays(source):
-            return pa.table(
-                dict(zip(names, (np.asarray(values) for values in source), strict=True))
-            )
+            return pa.table(dict(zip(names, map(_as_array, source), strict=True)))
         if isinstance(source, Mapping):
-            return pa.table({name: np.asarray(source[name]) for name in names if name in source})
+            return pa.table({name: _as_array(source[name]) for name in names if name in source})
         if hasattr(source, "to_arrow"):  # Polars
             return source.select([name for name in names if name in source.columns]).to_arrow()
         if hasattr(source, "__dataframe__") and hasattr(source, "loc"):  # pandas
             kept = source[[name for name in names if name in source.columns]]
             return pa.Table.from_pandas(kept, preserve_index=False)
         return pa.table(source)
+
+    try:
+        return convert()
     except (pa.ArrowException, TypeError, ValueError):
-        raise InputError(
-            f"cannot read points from a {type(source).__name__}: give a file name, a pandas, Polars "
-            f"or Arrow table, or {len(names)} arrays of numbers of the same length"
-        ) from None
+        pass  # and out of its reach, for the message may quote the data
+    raise InputError(
+        f"cannot read points from a {type(source).__name__}: give a file name, a pandas, Polars "
+        f"or Arrow table, or {len(names)} arrays of numbers of the same length"
+    )
+
+
+def _as_array(values: Any) -> Any:
+    """Masked values are missing ones."""
+    if np.ma.isMaskedArray(values):
+        return np.ma.filled(values.astype(np.float64), np.nan)
+    return np.asarray(values)
 
 
 def _check_columns(
-    connection: duckdb.DuckDBPyConnection, relation: str, arguments: list[str], names: list[str]
+    connection: duckdb.DuckDBPyConnection, relation: str, arguments: list[Any], names: list[str]
 ) -> None:
-    import duckdb
-
-    try:
-        rows = connection.execute(f"DESCRIBE SELECT * FROM {relation}", arguments).fetchall()
-    except duckdb.Error as error:
-        raise InputError(_reading_failed(arguments[0] if arguments else None, error)) from None
-    types = {row[0]: str(row[1]) for row in rows}
+    describe = f"DESCRIBE SELECT * FROM {relation}"
+    what = str(arguments[0]) if arguments else "the table"
+    rows = _quietly(lambda: connection.execute(describe, arguments).fetchall(), what)
+    types = {row[0]: str(row[1]).split("(")[0].strip('"') for row in rows}
     for name in names:
         if name not in types:
-            raise InputError(f"there is no column {name!r}; {_name_columns(list(types))}")
+            there = ", ".join(map(repr, types))
+            raise InputError(f"there is no column {name!r}; there are {there or 'none'}")
         if not types[name].lstrip("U").startswith(NUMBERS):
             raise InputError(f"column {name!r} must hold numbers, but it holds {types[name]}")
 
 
-def _name_columns(names: list[str]) -> str:
-    """The columns there are. Without a header row a CSV's first record would pass for them."""
-    if any(_looks_like_a_number(name) for name in names):
-        return "does the file start with a row of column names? (Not quoted: it may be data.)"
-    return f"there are {', '.join(map(repr, names))}"
+def _refuse_text(
+    connection: duckdb.DuckDBPyConnection, relation: str, arguments: list[Any], names: list[str]
+) -> None:
+    """A column of a text file in which nothing at all is a number is the wrong column."""
+    if not relation.startswith("(SELECT TRY_CAST"):
+        return
+    texts = relation[relation.index(" FROM ") + 6 : -1]
+    for name in names:
+        column = _quoted(name)
+        count = f"SELECT count({column}), count(TRY_CAST({column} AS DOUBLE)) FROM {texts}"
+        filled, numbers = _quietly(partial(_one_row, connection, count, arguments), "the text")
+        if filled > 0 and numbers == 0:
+            raise InputError(f"column {name!r} must hold numbers, but it holds text")
 
 
-def _looks_like_a_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
+def _one_row(
+    connection: duckdb.DuckDBPyConnection, query: str, arguments: list[Any]
+) -> tuple[int, int]:
+    row: tuple[int, int] = connection.execute(query, arguments).fetchall()[0]
+    return row
 
 
 def _counting_query(relation: str, domain: Domain, names: list[str]) -> str:
-    inside, cell = [], "0"
-    for axis, name in zip(domain.axes, names, strict=True):
-        column = f"CAST({_quoted(name)} AS DOUBLE)"
-        # DuckDB sorts NaN above every number, so `< high` drops it along with infinity.
-        inside.append(f"{column} >= {_number(axis.low)} AND {column} < {_number(axis.high)}")
-        cell = f"({cell}) * {axis.cells} + {_cell_of(axis, column)}"
-    return (
-        f"SELECT {cell} AS cell, count(*) AS records FROM {relation} "
-        f"WHERE {' AND '.join(inside)} GROUP BY cell"
+    """Names of our own throughout, so that none of the data's can stand for something else."""
+    places = [f"p{number}" for number in range(len(names))]
+    values = ", ".join(
+        f"CAST({_quoted(name)} AS DOUBLE) AS {place}"
+        for name, place in zip(names, places, strict=True)
     )
+    inside, cell = [], "0"
+    for axis, place in zip(domain.axes, places, strict=True):
+        # DuckDB sorts NaN above every number, so `< high` drops it along with infinity.
+        inside.append(f"{place} >= {_number(axis.low)} AND {place} < {_number(axis.high)}")
+        cell = f"({cell}) * {axis.cells} + {_cell_of(axis, place)}"
+    cells = (
+        f"SELECT {cell} AS cell FROM (SELECT {values} FROM {relation}) WHERE {' AND '.join(inside)}"
+    )
+    return f"SELECT cell, count(*) AS records FROM ({cells}) GROUP BY cell"
 
 
 def _cell_of(axis: Axis, column: str) -> str:
@@ -189,16 +254,21 @@ def _quoted(name: str) -> str:
 def _run(
     connection: duckdb.DuckDBPyConnection,
     query: str,
-    arguments: list[str],
+    arguments: list[Any],
     progress: Progress | None,
 ) -> dict[str, Any]:
-    if progress is None:
+    what = str(arguments[0]) if arguments else "the table"
+
+    def count() -> dict[str, Any]:
         return dict(connection.execute(query, arguments).fetchnumpy())
+
+    if progress is None:
+        return _quietly(count, what)
     done = threading.Event()
     watcher = threading.Thread(target=_watch, args=(connection, done, progress), daemon=True)
     watcher.start()
     try:
-        return dict(connection.execute(query, arguments).fetchnumpy())
+        return _quietly(count, what)
     finally:
         done.set()
         watcher.join()
@@ -207,16 +277,21 @@ def _run(
 def _watch(
     connection: duckdb.DuckDBPyConnection, done: threading.Event, progress: Progress
 ) -> None:
-    started = time.monotonic()
     while not done.wait(POLL_SECONDS):
-        if time.monotonic() - started > POLL_SECONDS:
-            progress(max(0.0, min(1.0, connection.query_progress() / 100)))
+        progress(max(0.0, min(1.0, connection.query_progress() / 100)))
 
 
-def _reading_failed(source: Any, error: Exception) -> str:
-    what = str(source) if isinstance(source, (str, Path)) else f"the {type(source).__name__}"
-    kind = type(error).__name__.removesuffix("Exception")
-    return (
-        f"cannot read {what} ({kind}): is it a complete CSV or Parquet file whose coordinate columns "
-        "hold only numbers? (The reader's own message is withheld, since it may quote the data.)"
+def _quietly(work: Callable[[], T], what: str) -> T:
+    """Do the work, or raise an error that neither quotes what the reader said nor keeps it."""
+    import duckdb
+    import pyarrow as pa
+
+    kind = ""
+    try:
+        return work()
+    except (duckdb.Error, pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        kind = type(error).__name__.removesuffix("Exception")
+    raise InputError(
+        f"cannot read {what} ({kind}): is it a complete CSV or Parquet file that may be read? "
+        "(The reader's own message is withheld, since it may quote the data.)"
     )
