@@ -7,6 +7,7 @@ can only be smaller than asked for, and the noise it buys only larger.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
@@ -36,13 +37,11 @@ class Epsilon:
 
         A float stands for the decimal it prints as: 0.1 is one tenth.
         """
-        if isinstance(value, Epsilon):
-            return value
-        units = _to_fraction(value) * UNITS_PER_EPSILON
+        units = value.units if isinstance(value, Epsilon) else _to_fraction(value) * UNITS_PER_EPSILON
         if not 1 <= units <= LARGEST_EPSILON * UNITS_PER_EPSILON:
             raise InputError(
                 f"epsilon must be positive, at least 1e-15 and at most {LARGEST_EPSILON}, "
-                f"got {value!r}"
+                f"got {str(value)!r}"
             )
         return cls(int(units))
 
@@ -86,6 +85,12 @@ def cube_root_of_two_to(power: int) -> Fraction:
 
 def _to_fraction(value: str | int | float | Decimal | Fraction) -> Fraction:
     try:
-        return Fraction(Decimal(repr(value)) if isinstance(value, float) else value)
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, float):  # NumPy's floats too
+            return Fraction(Decimal(repr(float(value))))
+        if isinstance(value, (str, Decimal, Fraction)):
+            return Fraction(value)
+        return Fraction(operator.index(value))  # NumPy's integers too
     except (ValueError, OverflowError, InvalidOperation, TypeError, ZeroDivisionError):
-        raise InputError(f"epsilon must be a positive number, got {value!r}") from None
+        raise InputError(f"epsilon must be a positive number, got {str(value)!r}") from None

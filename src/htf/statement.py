@@ -18,7 +18,8 @@ GUARANTEE = (
     "The unit of protection is one record: adding or removing any one record changes the "
     "probability of any outcome of the whole release, the boxes included, by a factor of at most "
     "exp({epsilon}). The epsilon was fixed before the first noise was drawn; it holds whatever "
-    "anyone knows already and however often the release is queried."
+    "anyone knows already and however often the release is queried. It covers the records as they were "
+    "read; whether a file could be read at all is not part of it."
 )
 
 NOT_PROTECTED = (

@@ -13,7 +13,9 @@ from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError
 from htf.curator.ledger import Ledger
 from htf.curator.measurements import CountRegions, Measurement, ScoreSplits
 from htf.curator.noise import NoiseSource, ScriptedNoise
+from htf.curator.window import Steps, Window
 from htf.domain import IntArray
+from htf.mechanisms.base import Histogram, Mechanism
 from htf.tree import RegionTree
 from support import city_matrix, grid
 
@@ -128,6 +130,66 @@ def test_nonsense_is_refused_before_it_is_charged() -> None:
         curator.measure(count_of([], 1))
     assert curator.spent.units == 0
     assert curator._ledger.lines == ()
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, np.uint64, np.int16])
+def test_narrow_numbers_are_charged_in_full(kind: Any) -> None:
+    """A mechanism that builds its question with 32-bit numbers must not get it for nothing."""
+    curator = Curator(city_matrix(), Epsilon.of("0.001"), ScriptedNoise())
+    units = np.full(10**6, min(2**30, np.iinfo(kind).max), dtype=kind)
+    question = CountRegions("many", np.zeros(10**6, dtype=np.int32), units)
+    if int(units[0]) * 10**6 > 10**12:
+        with pytest.raises(BudgetError):
+            curator.measure(question)
+        assert curator.spent.units == 0
+    else:
+        curator.measure(question)
+        assert curator.spent.units == int(units[0]) * 10**6
+
+
+@pytest.mark.parametrize(
+    "epsilon", [[0.5], [True], [[1]], np.array([2**63], dtype=np.uint64), ["1"]]
+)
+def test_what_are_no_whole_numbers_is_no_question(epsilon: Any) -> None:
+    with pytest.raises(InputError, match="epsilon must"):
+        CountRegions("odd", np.array([0]), np.asarray(epsilon))
+
+
+def test_a_question_cannot_be_changed_after_it_was_asked() -> None:
+    regions, epsilon = np.array([0, 0]), np.array([5, 5])
+    question = CountRegions("mine", regions, epsilon)
+    epsilon[:], regions[:] = 1, 7
+    assert (question.epsilon.tolist(), question.regions.tolist()) == ([5, 5], [0, 0])
+    with pytest.raises(ValueError, match="read-only"):
+        question.epsilon[0] = 1
+
+
+def test_a_refusal_leads_nowhere() -> None:
+    """What a mechanism catches has no traceback through the Curator's frames."""
+    caught: list[Any] = []
+
+    class Greedy(Mechanism):
+        """Asks for too much, and looks at the refusal."""
+
+        name = "greedy"
+        citation = "none"
+
+        def build(self, window: Window) -> Steps[Histogram]:
+            try:
+                yield from window.count([0, 0], window.epsilon, "twice")
+            except BudgetError as refusal:
+                trace = refusal.__traceback__
+                while trace is not None:
+                    caught.extend(
+                        v for v in trace.tb_frame.f_locals.values() if isinstance(v, Curator)
+                    )
+                    trace = trace.tb_next
+                caught.append(refusal)
+            noisy = yield from window.count([0], window.epsilon, "once")
+            return Histogram(np.array([0]), noisy, np.array([1.0]), "last-count")
+
+    Curator(city_matrix(), Epsilon.of(1), ScriptedNoise()).run(Greedy())
+    assert [type(thing) for thing in caught] == [BudgetError]
 
 
 def test_what_is_charged_is_what_sets_the_noise() -> None:

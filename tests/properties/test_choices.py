@@ -181,9 +181,7 @@ def test_medians_through_the_curator() -> None:
     counts = ExactCells(matrix, tree).count(level)
     assert counts.max() < 2 * counts.min()
     assert curator.spent == Epsilon.of(300)
-    flat = Curator(
-        FrequencyMatrix.from_dense(grid(1, 2), [[1, 1]]), Epsilon.of(1), SeededNoise(1)
-    )
+    flat = Curator(FrequencyMatrix.from_dense(grid(1, 2), [[1, 1]]), Epsilon.of(1), SeededNoise(1))
     with pytest.raises(InputError, match="one cell"):
         flat.measure(MedianCuts("m", np.array([0]), np.array([1]), np.array([0])))
 
@@ -331,10 +329,11 @@ def test_linear_queries_agree_with_the_kronecker_product(
 
 
 def test_linear_queries_are_exact_beyond_floats() -> None:
-    huge = FrequencyMatrix.from_cells(grid(2, 1), [[0, 1], [0, 0]], [2**52, 3])
-    question = linear([[[5, 1], [1, 1]], [[1]]], [[0, 1, 2], [0, 1]])
+    huge = FrequencyMatrix.from_cells(grid(2, 1), [[0, 1], [0, 0]], [2**39, 3])
+    large = 2**22 - 1
+    question = linear([[[large, 1], [1, 1]], [[1]]], [[0, 1, 2], [0, 1]])
     exact = question.exact(ExactCells(huge, RegionTree((2, 1))))
-    assert exact.tolist() == [5 * 2**52 + 3, 2**52 + 3]
+    assert exact.tolist() == [large * 2**39 + 3, 2**39 + 3]
 
 
 def test_linear_queries_are_charged_once() -> None:
@@ -356,10 +355,26 @@ def test_linear_queries_are_charged_once() -> None:
         ([[[1] * 64]] * 2, [range(65), [0, 0, 64]], "ascend"),
         ([[[1] * 63], [[1] * 64]], [range(65), range(65)], "one column for each"),
         ([[[0] * 64]] * 2, [range(65), range(65)], "ask for something"),
+        ([[[2**23] * 64], [[1] * 64]], [range(65), range(65)], r"must not pass 2\*\*22"),
+        ([[[2**12] * 64]] * 2, [range(65), range(65)], r"product .* must not pass 2\*\*22"),
+        ([[[0.5] * 64]] * 2, [range(65), range(65)], "whole numbers"),
     ],
 )
 def test_bad_linear_queries_are_refused(factors: Any, edges: Any, says: str) -> None:
     curator = Curator(city_matrix(), Epsilon.of("0.5"), SeededNoise(3))
-    with pytest.raises(InputError, match=says):
+
+    def ask() -> None:
         curator.measure(linear(factors, edges, "0.5"))
+
+    with pytest.raises(InputError, match=says):
+        ask()
+    assert curator.spent.units == 0
+
+
+def test_noise_beyond_64_bits_is_refused_before_it_is_charged() -> None:
+    """Saturated noise would leave the exact value readable."""
+    curator = Curator(city_matrix(), Epsilon.of("0.5"), SeededNoise(3))
+    question = linear([np.full((64, 64), 1000)] * 2, [range(65)] * 2, "1e-9")
+    with pytest.raises(InputError, match="passes 64 bits"):
+        curator.measure(question)
     assert curator.spent.units == 0

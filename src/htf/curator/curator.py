@@ -78,7 +78,8 @@ class Curator:
                 try:
                     answer = self.measure(question)
                 except (BudgetError, InputError) as refusal:
-                    question = steps.throw(refusal)
+                    # Its traceback would lead through our frames to the data.
+                    question = steps.throw(refusal.with_traceback(None))
                 else:
                     question = steps.send(answer)
         except StopIteration as stop:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from htf.curator.measurements import Measurement
 from htf.domain import IntArray
 from htf.epsilon import Epsilon
-from htf.errors import BudgetError, InputError
+from htf.errors import BudgetError
 from htf.tree import RegionTree
 
 ROUGHLY = 1.0001  # what float sums may be off by, and far more
@@ -61,7 +61,7 @@ class Ledger:
     __slots__ = ("_lines", "_loss", "_tree", "cap")
 
     def __init__(self, tree: RegionTree, cap: Epsilon) -> None:
-        self.cap = cap
+        self.cap = Epsilon.of(cap)  # which refuses what 64-bit sums could not hold
         self._tree = tree
         self._loss = np.zeros(1, dtype=np.int64)  # of a record in each region, from the root down
         self._lines: list[LedgerLine] = []
@@ -77,15 +77,11 @@ class Ledger:
 
     def charge(self, measurement: Measurement) -> None:
         """Enter the measurement, or raise BudgetError and leave everything as it was."""
-        if len(measurement.regions) == 0:
-            raise InputError(f"{measurement.label}: nothing is asked")
-        if measurement.epsilon.min() <= 0:
-            raise InputError(f"{measurement.label}: every epsilon must be positive")
         if not self._surely_fits_64_bits(measurement):
             # In floats nothing wraps around; what is within the cap there is far below 2**63.
-            rough = self._loss_with(measurement.regions, measurement.epsilon.astype(np.float64))
+            rough = self._loss_with(measurement, np.float64)
             self._refuse_beyond_cap(measurement, int(rough.max() / ROUGHLY))
-        loss = self._loss_with(measurement.regions, measurement.epsilon)
+        loss = self._loss_with(measurement, np.int64)
         spent = int(loss.max())
         self._refuse_beyond_cap(measurement, spent)
         self._loss = loss
@@ -115,12 +111,12 @@ class Ledger:
         largest = int(measurement.epsilon.max()) * repeats * regions_on_a_path
         return self.cap.units + largest < 2**63
 
-    def _loss_with(self, regions: IntArray, epsilon: NDArray[Any]) -> NDArray[Any]:
-        """The loss in each region, were these charged too."""
+    def _loss_with(self, measurement: Measurement, kind: type[np.generic]) -> NDArray[Any]:
+        """The loss in each region, were this charged too, in numbers of this kind."""
         loss = extend_losses(self._tree, self._loss)
-        added = np.zeros(len(loss), dtype=epsilon.dtype)
-        np.add.at(added, regions, epsilon)
-        if np.any(self._tree.slabs[regions] > 0):  # the charge reaches every region below
+        added = np.zeros(len(loss), dtype=kind)
+        np.add.at(added, measurement.regions, measurement.epsilon)
+        if np.any(self._tree.slabs[measurement.regions] > 0):  # the charge reaches every region below
             added = sum_along_paths(self._tree, added)
         return loss + added
 

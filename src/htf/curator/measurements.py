@@ -10,10 +10,11 @@ away the choice and nothing else, and so need less noise than if all that led to
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from htf.curator.noise import NoiseSource
 
 
+LARGEST_SCALE = 2**52  # noise must be 2,048 times this to pass 64 bits: never, in exp(-2048)
+LARGEST_COEFFICIENT = 2**22  # times 2**40 records fits 64 bits
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(ABC):
     """Questions about `regions`, each charged `epsilon` units."""
@@ -38,6 +43,13 @@ class Measurement(ABC):
     label: str
     regions: IntArray
     epsilon: IntArray
+
+    def __post_init__(self) -> None:
+        """Keep copies of our own, so that nobody changes a question after it was charged."""
+        for place in fields(self):
+            value = getattr(self, place.name)
+            if isinstance(value, (np.ndarray, list)):
+                object.__setattr__(self, place.name, own_integers(value, place.name))
 
     @abstractmethod
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
@@ -57,6 +69,12 @@ class Measurement(ABC):
         tree.check_regions(self.regions)
         if self.epsilon.shape != self.regions.shape:
             raise InputError("a measurement needs one epsilon for each region")
+        if len(self.epsilon) == 0:
+            raise InputError(f"{self.label}: nothing is asked")
+        if self.epsilon.min() <= 0:
+            raise InputError(f"{self.label}: every epsilon must be positive")
+        if self.sensitivity * UNITS_PER_EPSILON > int(self.epsilon.min()) * LARGEST_SCALE:
+            raise InputError(f"{self.label}: an epsilon this small buys noise that passes 64 bits")
 
 
 class NoisyIntegers(Measurement):
@@ -187,10 +205,10 @@ class PrivTreeSplits(Measurement):
         Measurement.check(self, tree)
         if len(self.regions) != 1 or tree.slabs[self.regions].any():
             raise InputError("PrivTree starts at one region, not cut yet")
-        for axes in self.axes_by_depth:
-            _check_axes(np.array(axes), np.array(axes), tree)
         if not self.axes_by_depth or not all(self.axes_by_depth):
             raise InputError("PrivTree needs at least one axis to cut at every depth")
+        for axes in self.axes_by_depth:
+            _check_axes(np.array(axes), np.array(axes), tree)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,17 +226,22 @@ class LinearQueries(NoisyIntegers):
     factors: tuple[IntArray, ...]
     edges: tuple[IntArray, ...]
 
+    def __post_init__(self) -> None:
+        Measurement.__post_init__(self)
+        factors = tuple(own_integers(factor, "factors", dimensions=2) for factor in self.factors)
+        object.__setattr__(self, "factors", factors)
+        object.__setattr__(self, "edges", tuple(own_integers(e, "edges") for e in self.edges))
+
     @property
     def sensitivity(self) -> int:  # type: ignore[override]
         """The product of the factors' largest column sums of absolute values."""
-        product = 1
-        for factor in self.factors:
-            product *= int(np.abs(factor).sum(axis=0).max())
-        return product
+        return math.prod(
+            int(np.abs(factor).sum(axis=0, dtype=np.int64).max(initial=0)) for factor in self.factors
+        )
 
     @property
     def rows(self) -> int:
-        return int(np.prod([len(factor) for factor in self.factors]))
+        return math.prod(len(factor) for factor in self.factors)
 
     def exact(self, cells: ExactCells) -> IntArray:
         return cells.combine(self.factors, self.edges)
@@ -234,6 +257,8 @@ class LinearQueries(NoisyIntegers):
         return {"region": 0, "epsilon": epsilon, "value": answer, "cut": np.arange(len(answer))}
 
     def check(self, tree: RegionTree) -> None:
+        if any(_largest(factor) > LARGEST_COEFFICIENT for factor in self.factors):
+            raise InputError("an entry of a factor must not pass 2**22")  # so that sums are exact
         Measurement.check(self, tree)
         if self.regions.tolist() != [0]:
             raise InputError("linear queries are about the whole map")
@@ -246,6 +271,26 @@ class LinearQueries(NoisyIntegers):
                 raise InputError("a factor needs one column for each cell between the edges")
         if self.sensitivity < 1:
             raise InputError("linear queries must ask for something")
+        if math.prod(_largest(factor) for factor in self.factors) > LARGEST_COEFFICIENT:
+            raise InputError("the product of the factors' largest entries must not pass 2**22")
+
+
+def own_integers(values: Any, name: str, dimensions: int = 1) -> IntArray:
+    """A read-only 64-bit copy of whole numbers; anything else is refused, nothing is cut short."""
+    array = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != dimensions or array.dtype.kind not in "iu":
+        raise InputError(f"{name} must be whole numbers in {dimensions} dimensions")
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise InputError(f"{name} must fit 64 bits")
+    copy = array.astype(np.int64, copy=True)
+    copy.flags.writeable = False
+    return copy
+
+
+def _largest(factor: IntArray) -> int:
+    return max(abs(int(factor.max(initial=0))), abs(int(factor.min(initial=0))))
 
 
 def _check_axes(axes: IntArray, regions: IntArray, tree: RegionTree) -> None:

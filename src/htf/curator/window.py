@@ -81,20 +81,13 @@ class Window:
     ) -> Steps[IntArray]:
         """Noisy integer combinations of all cells, row-major over the rows of the factors."""
         root = _integers(0)
-        parts = tuple(_matrix(f) for f in factors), tuple(_integers(e) for e in edges)
+        parts = tuple(factors), tuple(edges)
         return (yield LinearQueries(label, root, _each(epsilon, root), *parts))
 
 
-def _matrix(values: Any) -> IntArray:
-    array = np.array(values, dtype=np.int64, ndmin=2)
-    array.flags.writeable = False
-    return array
-
-
 def _integers(values: Any) -> IntArray:
-    array = np.array(values, dtype=np.int64, ndmin=1)
-    array.flags.writeable = False
-    return array
+    """As an array; the measurement refuses what are not whole numbers."""
+    return np.atleast_1d(np.asarray(values))
 
 
 def _each(epsilon: Epsilon | IntArray, regions: IntArray) -> IntArray:

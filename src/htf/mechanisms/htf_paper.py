@@ -50,7 +50,7 @@ class HtfPaper(Mechanism):
         Epsilon.of("0.0001"), read_epsilon, "budget for estimating the height"
     )
     height: int | None = parameter(
-        None, read_optional_integer, "height of the tree; none: estimated, with epsilon_height"
+        None, read_optional_integer, "height of the tree, at most what the grid can use; none: estimated"
     )
     search_rounds: int = parameter(3, read_integer, "T: rounds of the search for a split")
     split: str = parameter(
@@ -144,7 +144,8 @@ class HtfPaper(Mechanism):
         deepest = deepest_useful_height(window.domain)
         height = deepest if self.height is None else min(self.height, deepest)
         structure, level = self._structure_units(height), self.epsilon_partition_level
-        if window.epsilon.units - structure <= height:  # less than a unit for each level's counts
+        left = max(window.epsilon.units - structure, 0)
+        if CountBudget(Epsilon(left), height).at(height).units == 0:  # the root's, the smallest share
             estimated = self.height is None
             estimation = f" and epsilon_height {self.epsilon_height}" if estimated else ""
             origin = "the greatest height that this grid can use" if estimated else "as set"
