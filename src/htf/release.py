@@ -94,6 +94,7 @@ class Release:
     def _check(self) -> None:
         if not self.tree.is_covered_once_by(self.leaves):
             raise InputError("the boxes of a release must cover the map, each cell once")
+        self.tree.check_regions(self.measurements.region)
         if not len(self.leaves) == len(self.estimates) == len(self.scales):
             raise InputError("a release needs one estimate and one scale for each box")
         if not (np.all(np.isfinite(self.estimates)) and np.all(self.scales >= 0)):

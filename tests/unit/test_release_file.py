@@ -214,6 +214,8 @@ def test_verify_finds_what_does_not_follow(release: Release, path: Path) -> None
 
     cheaper = changed(epsilon=table.epsilon // 2)
     assert {"spend", "ledger", "sums"} <= set(wrong(doctored(release, measurements=cheaper)))
+    wrapping = changed(epsilon=np.full(len(table), 971 * 10**15))
+    assert "spend" in wrong(doctored(release, measurements=wrapping))
     dearer = changed(epsilon=table.epsilon * 2)
     assert "spend" in wrong(doctored(release, measurements=dearer))
     assert "sums" in wrong(doctored(release, estimates=release.estimates + 1))
