@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from htf.ingest.points import read_points
     from htf.mechanisms import make_mechanism
     from htf.mechanisms.base import Mechanism
-    from htf.publish import publish
+    from htf.publication import publish
     from htf.query.boxes import Answers
     from htf.release import Release
-    from htf.verify import verify
+    from htf.verification import verify
 
 _HOME = {
     "Answers": "htf.query.boxes",
@@ -44,9 +44,9 @@ _HOME = {
     "Release": "htf.release",
     "ReleaseFileError": "htf.errors",
     "make_mechanism": "htf.mechanisms",
-    "publish": "htf.publish",
+    "publish": "htf.publication",
     "read_points": "htf.ingest.points",
-    "verify": "htf.verify",
+    "verify": "htf.verification",
 }
 
 __all__ = [

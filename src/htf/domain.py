@@ -41,7 +41,9 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not _is_whole(self.cells):
-            raise InputError(f"axis {self.name!r} must have a whole number of cells, got {self.cells!r}")
+            raise InputError(
+                f"axis {self.name!r} must have a whole number of cells, got {self.cells!r}"
+            )
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
         object.__setattr__(self, "cells", int(self.cells))

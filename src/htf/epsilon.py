@@ -37,7 +37,9 @@ class Epsilon:
 
         A float stands for the decimal it prints as: 0.1 is one tenth.
         """
-        units = value.units if isinstance(value, Epsilon) else _to_fraction(value) * UNITS_PER_EPSILON
+        units = (
+            value.units if isinstance(value, Epsilon) else _to_fraction(value) * UNITS_PER_EPSILON
+        )
         if not 1 <= units <= LARGEST_EPSILON * UNITS_PER_EPSILON:
             raise InputError(
                 f"epsilon must be positive, at least 1e-15 and at most {LARGEST_EPSILON}, "
@@ -85,12 +87,10 @@ def cube_root_of_two_to(power: int) -> Fraction:
 
 def _to_fraction(value: str | int | float | Decimal | Fraction) -> Fraction:
     try:
-        if isinstance(value, bool):
-            raise TypeError
         if isinstance(value, float):  # NumPy's floats too
             return Fraction(Decimal(repr(float(value))))
         if isinstance(value, (str, Decimal, Fraction)):
             return Fraction(value)
-        return Fraction(operator.index(value))  # NumPy's integers too
+        return Fraction(operator.index(value) if value is not True else 0)  # NumPy's integers too
     except (ValueError, OverflowError, InvalidOperation, TypeError, ZeroDivisionError):
         raise InputError(f"epsilon must be a positive number, got {str(value)!r}") from None

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.curator.ledger import LedgerLine
+from htf.curator.measurements import MEASUREMENTS
 from htf.domain import Domain, FloatArray, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import InputError
@@ -58,6 +59,11 @@ class MeasurementTable:
 
     def __len__(self) -> int:
         return len(self.region)
+
+    def of_kind(self, kind: str) -> MeasurementTable:
+        """The rows of one kind of measurement, by its name."""
+        number = [measurement.kind for measurement in MEASUREMENTS].index(kind)
+        return MeasurementTable(**{n: c[self.kind == number] for n, c in self.columns().items()})
 
     def columns(self) -> dict[str, IntArray]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

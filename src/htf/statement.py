@@ -31,9 +31,16 @@ NOT_PROTECTED = (
     "out and not reported."
 )
 
+TOTAL_DISCLOSED = (
+    "The curator gave the number of records to the mechanism as public: {total} was disclosed exactly, "
+    "outside the guarantee, and whether any one record is part of that number is not protected."
+)
+
 
 def privacy_statement(release: Release) -> str:
     guarantee = GUARANTEE.format(epsilon=release.epsilon)
     noise = f"Noise: {release.noise}. Mechanism: {release.mechanism}."
     parts = [guarantee, NOT_PROTECTED, noise]
+    if release.parameters.get("public_total") is not None:
+        parts.append(TOTAL_DISCLOSED.format(total=release.parameters["public_total"]))
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])

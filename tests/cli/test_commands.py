@@ -70,7 +70,7 @@ def test_a_square_around_a_point(folder: Path, tmp_path: Path) -> None:
 
 def test_query_json_is_in_the_order_asked(folder: Path) -> None:
     boxes = ["-74.1,40.6,-73.9,40.8", "-74.05,40.65,-73.95,40.75"]
-    ran = htf("query", folder / "out.parquet", "--box", boxes[0], "--box", boxes[1], "--json")
+    ran = htf("query", folder / "seeded.parquet", "--box", boxes[0], "--box", boxes[1], "--json")
     assert ran.returncode == 0
     answers = json.loads(ran.stdout)
     for box, answer in zip(boxes, answers, strict=True):

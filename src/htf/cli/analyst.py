@@ -99,7 +99,7 @@ def info(release_file: Path, as_json: bool) -> None:
 @release_argument
 def verify(release_file: Path) -> None:
     """Recompute what the release spent and check it against what it says."""
-    from htf.verify import verify as run_checks
+    from htf.verification import verify as run_checks
 
     checks = run_checks(release_file)
     rows = [(check.name, "ok" if check.passed else "WRONG", check.finding) for check in checks]

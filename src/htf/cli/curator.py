@@ -59,9 +59,9 @@ def release(
     from htf.curator.noise import noise_from_text
     from htf.epsilon import Epsilon
     from htf.mechanisms import make_mechanism
-    from htf.publish import DEFAULT_MECHANISM
+    from htf.publication import DEFAULT_MECHANISM
 
-    domain = _read_domain(bounds, around, cells)
+    domain = read_domain(bounds, around, cells)
     total = Epsilon.of(epsilon)
     chosen = make_mechanism(mechanism or DEFAULT_MECHANISM, _read_settings(settings))
     source = noise_from_text(noise)
@@ -85,7 +85,7 @@ def _make_release(
 ) -> Release:
     """Read, publish and write, with a progress bar that tells labels and no numbers of the data."""
     from htf.ingest.points import read_points
-    from htf.publish import publish
+    from htf.publication import publish
 
     with progress_bar() as bar:
         task = bar.add_task(f"reading {points.name}", total=1.0)
@@ -120,7 +120,7 @@ def mechanisms(as_json: bool) -> None:
         show_table(("parameter", ">default", "meaning"), rows)
 
 
-def _read_domain(bounds: str | None, around: str | None, cells: str) -> Domain:
+def read_domain(bounds: str | None, around: str | None, cells: str) -> Domain:
     from htf.domain import Domain
 
     grid = _read_cells(cells)

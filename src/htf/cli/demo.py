@@ -45,7 +45,7 @@ def demo(out: Path, points: int) -> None:
     from htf.domain import Domain
     from htf.evaluation.synthetic import synthetic_city
     from htf.ingest.points import read_points
-    from htf.publish import publish
+    from htf.publication import publish
 
     if points < 1:
         raise InputError(f"--points must be at least 1, got {points}")

@@ -116,7 +116,9 @@ class Ledger:
         loss = extend_losses(self._tree, self._loss)
         added = np.zeros(len(loss), dtype=kind)
         np.add.at(added, measurement.regions, measurement.epsilon)
-        if np.any(self._tree.slabs[measurement.regions] > 0):  # the charge reaches every region below
+        if np.any(
+            self._tree.slabs[measurement.regions] > 0
+        ):  # the charge reaches every region below
             added = sum_along_paths(self._tree, added)
         return loss + added
 

@@ -236,7 +236,8 @@ class LinearQueries(NoisyIntegers):
     def sensitivity(self) -> int:  # type: ignore[override]
         """The product of the factors' largest column sums of absolute values."""
         return math.prod(
-            int(np.abs(factor).sum(axis=0, dtype=np.int64).max(initial=0)) for factor in self.factors
+            int(np.abs(factor).sum(axis=0, dtype=np.int64).max(initial=0))
+            for factor in self.factors
         )
 
     @property

@@ -7,7 +7,7 @@ through the Window (`noisy = yield from window.count(…)`) and returns a Histog
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ class Histogram:
     leaves: IntArray
     estimates: FloatArray | IntArray
     scales: FloatArray  # of the independent Laplace noise in each estimate
-    estimator: str  # how the estimates follow from the measurements; htf.verify knows these
+    estimator: str  # how the estimates follow from the measurements; `htf verify` knows these
     facts: dict[str, Any] = field(default_factory=dict)  # public findings worth telling
 
 
@@ -34,6 +34,9 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]
+    # Estimators of its own, by name: what a release's estimates and scales must be, from its
+    # measurements. `htf verify` compares.
+    estimators: ClassVar[Mapping[str, Callable[[Any], tuple[Any, FloatArray]]]] = {}
 
     @abstractmethod
     def build(self, window: Window) -> Steps[Histogram]:

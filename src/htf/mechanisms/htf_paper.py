@@ -50,7 +50,9 @@ class HtfPaper(Mechanism):
         Epsilon.of("0.0001"), read_epsilon, "budget for estimating the height"
     )
     height: int | None = parameter(
-        None, read_optional_integer, "height of the tree, at most what the grid can use; none: estimated"
+        None,
+        read_optional_integer,
+        "height of the tree, at most what the grid can use; none: estimated",
     )
     search_rounds: int = parameter(3, read_integer, "T: rounds of the search for a split")
     split: str = parameter(
@@ -145,7 +147,9 @@ class HtfPaper(Mechanism):
         height = deepest if self.height is None else min(self.height, deepest)
         structure, level = self._structure_units(height), self.epsilon_partition_level
         left = max(window.epsilon.units - structure, 0)
-        if CountBudget(Epsilon(left), height).at(height).units == 0:  # the root's, the smallest share
+        if (
+            CountBudget(Epsilon(left), height).at(height).units == 0
+        ):  # the root's, the smallest share
             estimated = self.height is None
             estimation = f" and epsilon_height {self.epsilon_height}" if estimated else ""
             origin = "the greatest height that this grid can use" if estimated else "as set"

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from htf.curator.ledger import sum_along_paths
-from htf.curator.measurements import MEASUREMENTS, CountRegions
+from htf.curator.measurements import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.domain import FloatArray, IntArray, tiles
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.inference import LEAST_SQUARES, NONNEGATIVE, TreeCounts, estimate_leaves
+from htf.mechanisms import registry
 from htf.release import Release
 from htf.release_file import stored_statement
 
@@ -106,9 +107,11 @@ def _smallest_paid(epsilon: IntArray) -> int:
 
 def _check_sums(release: Release) -> Check:
     """The estimates are what the measurements make of them."""
-    if release.estimator not in ESTIMATORS:
+    mechanism = registry().get(release.mechanism)
+    known = {**ESTIMATORS, **(mechanism.estimators if mechanism else {})}
+    if release.estimator not in known:
         return Check("sums", False, f"unknown estimator {release.estimator!r}")
-    estimates, scales = ESTIMATORS[release.estimator](release)
+    estimates, scales = known[release.estimator](release)
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
     total = f"{release.estimates.sum():,.0f}"
     return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")
@@ -120,17 +123,16 @@ def _agree(stored: FloatArray, computed: FloatArray | IntArray) -> bool:
     the largest."""
     if np.array_equal(stored, computed):
         return True
-    if computed.dtype.kind != "f":
+    if computed.dtype.kind != "f" or computed.shape != stored.shape:
         return False
     return bool(np.all(np.abs(stored - computed) <= 1e-10 * np.max(np.abs(computed))))
 
 
 def _last_counts(release: Release) -> tuple[IntArray, FloatArray]:
     """Each leaf has the last count that was taken of it."""
-    table = release.measurements
-    rows = np.flatnonzero(table.kind == MEASUREMENTS.index(CountRegions))
+    table = release.measurements.of_kind("count")
     last = np.full(len(release.tree), -1, dtype=np.int64)
-    last[table.region[rows]] = rows  # of repeated places the last assignment stays
+    last[table.region] = np.arange(len(table))  # of repeated places the last assignment stays
     last = last[release.leaves]
     values = np.where(last >= 0, table.value[last], np.iinfo(np.int64).min).astype(np.int64)
     return values, 1 / (table.epsilon[last] / UNITS_PER_EPSILON)
@@ -138,9 +140,8 @@ def _last_counts(release: Release) -> tuple[IntArray, FloatArray]:
 
 def _from_all_counts(release: Release) -> tuple[FloatArray, FloatArray]:
     """Each leaf has what least squares make of all counts."""
-    table, counts = release.measurements, TreeCounts()
-    rows = np.flatnonzero(table.kind == MEASUREMENTS.index(CountRegions))
-    counts.add(table.region[rows], table.value[rows], table.epsilon[rows])
+    table, counts = release.measurements.of_kind("count"), TreeCounts()
+    counts.add(table.region, table.value, table.epsilon)
     return estimate_leaves(release.tree, release.leaves, counts, release.estimator)
 
 
