@@ -15,6 +15,7 @@ import click
 from htf.cli.analyst import info, query, verify
 from htf.cli.curator import mechanisms, release
 from htf.cli.demo import demo
+from htf.cli.researcher import evaluate, paper
 from htf.errors import BudgetError, HtfError
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -26,7 +27,7 @@ def cli() -> None:
     """Publish location data with differential privacy, and ask the release for counts."""
 
 
-for command in (release, query, info, verify, mechanisms, demo):
+for command in (release, query, info, verify, mechanisms, evaluate, paper, demo):
     cli.add_command(command)
 
 

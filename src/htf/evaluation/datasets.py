@@ -1,0 +1,195 @@
+"""Data sets of the bench: the paper's Gaussian sets, the invented city, files of points, matrices.
+
+A data set is a small description that can be sent to another process; `load` makes the matrix.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.domain import Axis, Domain
+from htf.errors import InputError
+from htf.evaluation import gaussian
+from htf.evaluation.synthetic import BOUNDS, synthetic_city
+from htf.frequency import FrequencyMatrix
+
+MATRIX_SUFFIXES = (".npy", ".npz")
+CITY = "city"
+CITY_POINTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class DataSet(ABC):
+    """Where exact counts come from. `name` stands for it in tables and figures."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain: ...
+
+    @abstractmethod
+    def load(self) -> FrequencyMatrix: ...
+
+    def fingerprint(self) -> str:
+        """Differs where the data may differ, so that results are kept only of the same data."""
+        return repr(self)
+
+
+@dataclass(frozen=True)
+class GaussianSet(DataSet):
+    """One of the paper's synthetic sets."""
+
+    sigma: int
+    draw: int
+    points: int = gaussian.POINTS
+    cells: int = gaussian.CELLS
+
+    @property
+    def domain(self) -> Domain:
+        return gaussian.gaussian_domain(self.cells)
+
+    def load(self) -> FrequencyMatrix:
+        return gaussian.gaussian_matrix(self.sigma, self.draw, self.points, self.cells)
+
+
+@dataclass(frozen=True)
+class City(DataSet):
+    """The invented coastal city of the demonstration."""
+
+    points: int = CITY_POINTS
+    cells: int | tuple[int, int] = 1024
+
+    @property
+    def domain(self) -> Domain:
+        return Domain.from_bounds(*BOUNDS, cells=self.cells)
+
+    def load(self) -> FrequencyMatrix:
+        from htf.ingest.points import read_points
+
+        city = synthetic_city(self.points)
+        return read_points((city.x, city.y), self.domain)
+
+
+@dataclass(frozen=True)
+class PointsFile(DataSet):
+    """A CSV or Parquet file of points."""
+
+    path: Path
+    columns: tuple[str, str]
+    map: Domain
+
+    @property
+    def domain(self) -> Domain:
+        return self.map
+
+    def load(self) -> FrequencyMatrix:
+        from htf.ingest.points import read_points
+
+        return read_points(self.path, self.map, self.columns)
+
+    def fingerprint(self) -> str:
+        return f"{self!r} {_file_state(self.path)}"
+
+
+@dataclass(frozen=True)
+class MatrixFile(DataSet):
+    """A two-dimensional array of counts, indexed [x, y], in a .npy file or under a key of a .npz."""
+
+    path: Path
+    key: str = ""
+    bounds: tuple[float, float, float, float] | None = None
+
+    @property
+    def domain(self) -> Domain:
+        columns, rows = _read_array(self.path, self.key).shape
+        if self.bounds is None:
+            return Domain((Axis("x", 0.0, columns, columns), Axis("y", 0.0, rows, rows)))
+        return Domain.from_bounds(*self.bounds, cells=(columns, rows), crs=None)
+
+    def load(self) -> FrequencyMatrix:
+        return FrequencyMatrix.from_dense(self.domain, _read_array(self.path, self.key))
+
+    def fingerprint(self) -> str:
+        return f"{self!r} {_file_state(self.path)}"
+
+
+def built_in_sets() -> dict[str, Callable[[], DataSet]]:
+    """Data sets that need no file, by name."""
+    found: dict[str, Callable[[], DataSet]] = {CITY: lambda: City(CITY)}
+    for data_set in gaussian_sets():
+        found[data_set.name] = lambda data_set=data_set: data_set  # type: ignore[misc]
+    return found
+
+
+def gaussian_sets(
+    sigmas: Sequence[int] = gaussian.SIGMAS, draws: Sequence[int] = gaussian.DRAWS
+) -> list[GaussianSet]:
+    """The paper's six sets, `gaussian-20-1` to `gaussian-100-2`."""
+    return [GaussianSet(f"gaussian-{s}-{d}", s, d) for s in sigmas for d in draws]
+
+
+def is_matrix(text: str) -> bool:
+    return _split_key(text)[0].suffix.lower() in MATRIX_SUFFIXES
+
+
+def open_matrix(text: str, bounds: tuple[float, float, float, float] | None = None) -> MatrixFile:
+    """`counts.npy`, or `sets.npz:KEY`. Without bounds, map coordinates are cells."""
+    path, key = _split_key(text)
+    found = MatrixFile(f"{path.stem}-{key}" if key else path.stem, path, key, bounds)
+    _ = found.domain  # an unreadable file is named now, not in the middle of a long run
+    return found
+
+
+def open_points(text: str, columns: tuple[str, str], domain: Domain) -> PointsFile:
+    """A file of points; what is wrong with it is named when it is loaded."""
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(
+            f"there is no file {path}; data sets that need none are {', '.join(built_in_sets())}"
+        )
+    return PointsFile(path.stem, path.resolve(), columns, domain)
+
+
+def _split_key(text: str) -> tuple[Path, str]:
+    before, colon, key = text.rpartition(":")
+    if colon and Path(before).suffix.lower() == ".npz":
+        return Path(before), key
+    return Path(text), ""
+
+
+def _read_array(path: Path, key: str) -> NDArray[Any]:
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    try:
+        content = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError):
+        raise InputError(f"{path} is not a NumPy file of plain numbers") from None
+    array = content if isinstance(content, np.ndarray) else _pick(content, path, key)
+    if array.ndim != 2 or array.size == 0:
+        raise InputError(f"a matrix of counts has two axes, got shape {array.shape} in {path}")
+    return np.asarray(array)
+
+
+def _pick(content: Any, path: Path, key: str) -> NDArray[Any]:
+    with content:
+        keys = list(content)
+        chosen = key or (keys[0] if len(keys) == 1 else "")
+        if chosen not in keys:
+            raise InputError(
+                f"name one of the matrices in {path}, as {path.name}:{keys[0] if keys else 'KEY'}; "
+                f"there are {', '.join(keys)}"
+            )
+        return np.asarray(content[chosen])
+
+
+def _file_state(path: Path) -> str:
+    state = path.stat()
+    return f"{state.st_size} bytes at {state.st_mtime_ns}"

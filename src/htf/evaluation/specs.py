@@ -1,0 +1,145 @@
+"""Mechanisms as the command line names them: `kdtree:budget=uniform:height=12`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from htf.domain import Domain
+from htf.errors import InputError
+from htf.mechanisms import make_mechanism, registry
+from htf.mechanisms.base import Mechanism
+
+ZERO = "zero"  # the floor that answers nothing everywhere; of the bench, not a mechanism
+UNIFORM = "uniform"  # the other floor: one noisy total
+ALL = "all"
+HEIGHT = "height"
+# Heights at which a tree enters where the user must choose one. A quadtree's level halves two axes.
+HEIGHTS = {"quadtree": range(4, 11), "kdtree": range(8, 19, 2)}
+OTHER_HEIGHTS = range(4, 17, 2)
+HALVINGS_PER_LEVEL = {"quadtree": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A mechanism and those of its parameters that differ from their defaults."""
+
+    mechanism: str
+    settings: tuple[tuple[str, str], ...] = ()
+    of_ladder: bool = field(default=False, compare=False)  # the best of several heights counts
+
+    @classmethod
+    def of(cls, mechanism: str, settings: Mapping[str, Any] | None = None) -> Spec:
+        """Checks the settings; two ways to say the same give the same Spec."""
+        if mechanism == ZERO:
+            return cls(ZERO)
+        given = {name: str(value) for name, value in (settings or {}).items()}
+        chosen = make_mechanism(mechanism, given).parameters()
+        defaults = {p["name"]: p["default"] for p in registry()[mechanism].describe()["parameters"]}
+        differing = [name for name in chosen if name in given and chosen[name] != defaults[name]]
+        return cls(mechanism, tuple((name, _as_text(chosen[name])) for name in differing))
+
+    @property
+    def label(self) -> str:
+        return ":".join([self.mechanism, *(f"{name}={value}" for name, value in self.settings)])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter, as it goes with a release."""
+        return _parameters(self)
+
+    @property
+    def parameters_text(self) -> str:
+        return json.dumps(self.parameters)
+
+    @property
+    def height(self) -> int | None:
+        found = self.parameters.get(HEIGHT)
+        return found if isinstance(found, int) else None
+
+    @property
+    def family(self) -> str:
+        """The label without the height."""
+        kept = [f"{name}={value}" for name, value in self.settings if name != HEIGHT]
+        return ":".join([self.mechanism, *kept])
+
+    def make(self) -> Mechanism:
+        return make_mechanism(self.mechanism, dict(self.settings))
+
+
+def read_specs(text: str, domain: Domain) -> list[Spec]:
+    """A list with commas; `all` stands for every mechanism there is."""
+    found: list[Spec] = []
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        found += all_specs(domain) if word == ALL else [read_spec(word)]
+    if not found:
+        raise InputError(f"--mechanisms takes names with commas, or {ALL}, got {text!r}")
+    return with_floors(found)
+
+
+def read_spec(text: str) -> Spec:
+    name, *settings = text.split(":")
+    given: dict[str, str] = {}
+    for setting in settings:
+        parameter, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"a mechanism is NAME:PARAMETER=VALUE:…, got {text!r}")
+        given[parameter] = value
+    return Spec.of(name, given)
+
+
+def all_specs(domain: Domain) -> list[Spec]:
+    """Every mechanism with its defaults; trees without a height of their own, at several."""
+    found: list[Spec] = []
+    for name in registry():
+        found += height_ladder(name, {}, domain) if needs_a_height(name) else [Spec.of(name)]
+    return found
+
+
+def height_ladder(
+    name: str, settings: Mapping[str, Any], domain: Domain, heights: Sequence[int] | None = None
+) -> list[Spec]:
+    """One mechanism at each height that the grid can use."""
+    wanted = HEIGHTS.get(name, OTHER_HEIGHTS) if heights is None else heights
+    deepest = deepest_height(domain) // HALVINGS_PER_LEVEL.get(name, 1)
+    usable = [height for height in wanted if height <= deepest] or [deepest]
+    specs = [Spec.of(name, {**settings, HEIGHT: height}) for height in usable]
+    return [replace(spec, of_ladder=True) for spec in specs]
+
+
+def deepest_height(domain: Domain) -> int:
+    """Halvings after which every node is one cell."""
+    return sum((cells - 1).bit_length() for cells in domain.shape)
+
+
+def needs_a_height(name: str) -> bool:
+    """Whether the height is the user's to choose: known trees, and where it is a number by default."""
+    parameters = registry()[name].describe()["parameters"]
+    heights = [p for p in parameters if p["name"] == HEIGHT]
+    return any(name in HEIGHTS or isinstance(p["default"], int) for p in heights)
+
+
+def with_floors(specs: Sequence[Spec]) -> list[Spec]:
+    """The two floors first, then the others, each once."""
+    floors = [Spec(ZERO), *([Spec.of(UNIFORM)] if UNIFORM in registry() else [])]
+    return list(dict.fromkeys([*floors, *specs]))
+
+
+def label_of(mechanism: str, parameters: str) -> str:
+    """The short label of what a table of results calls by all its parameters."""
+    if mechanism not in registry():
+        return mechanism
+    chosen: dict[str, Any] = json.loads(parameters)
+    return Spec.of(mechanism, {name: _as_text(value) for name, value in chosen.items()}).label
+
+
+def _as_text(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+@lru_cache(maxsize=4096)
+def _parameters(spec: Spec) -> dict[str, Any]:
+    return {} if spec.mechanism == ZERO else spec.make().parameters()

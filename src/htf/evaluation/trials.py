@@ -1,0 +1,210 @@
+"""One trial: one release of one data set by one mechanism at one epsilon, asked every workload.
+
+Seeds are derived from the bench's own by what they are for, so that a trial gives the same result
+whenever, wherever and in whatever company it is run. Queries depend on the workload and the run: all mechanisms are
+asked the same ones, and are compared in pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from htf import publish
+from htf.domain import FloatArray, IntArray
+from htf.errors import HtfError
+from htf.evaluation.counting import ExactCounter, answer_boxes
+from htf.evaluation.datasets import DataSet
+from htf.evaluation.metrics import measure_errors
+from htf.evaluation.specs import HEIGHT, ZERO, Spec
+from htf.evaluation.workloads import Boxes, Workload
+from htf.frequency import FrequencyMatrix
+from htf.release import Release
+
+FORMAT = "1"  # changes where results of the same trial would differ
+BOXES = "boxes"  # of the release; told beside the errors
+NO_WORKLOAD = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all trials of a run have in common."""
+
+    workloads: tuple[Workload, ...]
+    queries: int
+    seed: int
+
+    def check(self, data_set: DataSet) -> None:
+        """Name what is wrong with the data or the boxes now, not in every trial."""
+        matrix = data_set.load()
+        for workload in self.workloads:
+            workload.draw(matrix, 1, np.random.SeedSequence(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One release to make and to judge."""
+
+    data_set: DataSet
+    spec: Spec
+    epsilon: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a trial: errors as (workload, metric, value), or why there are none."""
+
+    trial: Trial
+    values: tuple[tuple[str, str, float], ...] = ()
+    seconds: float = 0.0  # of the release
+    answering_seconds: float = 0.0
+    total_seconds: float = 0.0
+    failure: str = ""
+    is_lasting: bool = True  # whether trying again would give the same
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A bench and its trials."""
+
+    bench: Bench
+    trials: tuple[Trial, ...]
+
+
+def plan_trials(data_set: DataSet, pairs: Sequence[tuple[Spec, str]], runs: int) -> list[Trial]:
+    """All pairs of mechanism and epsilon, run after run: an interrupted bench has whole runs."""
+    distinct = list(dict.fromkeys(pairs))
+    return [
+        Trial(data_set, spec, epsilon, run) for run in range(runs) for spec, epsilon in distinct
+    ]
+
+
+def derive_seeds(seed: int, *words: object) -> np.random.SeedSequence:
+    """Seeds of their own for whatever the words name."""
+    digest = hashlib.sha256("\x1f".join(map(str, words)).encode()).digest()
+    return np.random.SeedSequence(seed, spawn_key=np.frombuffer(digest, dtype=np.uint32).tolist())
+
+
+def trial_key(bench: Bench, trial: Trial) -> str:
+    """The same for trials with the same result. It covers the mechanism's own file, so that results of an
+    older version of it are not taken for those of the present one."""
+    words = (
+        FORMAT,
+        trial.data_set.fingerprint(),
+        trial.spec.mechanism,
+        trial.spec.parameters_text,
+        _source_of(trial.spec.mechanism),
+        trial.epsilon,
+        trial.run,
+        bench,
+    )
+    return hashlib.sha256("\x1f".join(map(str, words)).encode()).hexdigest()[:32]
+
+
+def run_trial(bench: Bench, trial: Trial) -> Outcome:
+    """Never raises: a mechanism that fails is a result, and stops no other."""
+    started = time.perf_counter()
+    try:
+        outcome = _measure(bench, trial, started)
+    except HtfError as error:
+        return Outcome(trial, failure=f"{type(error).__name__}: {error}")
+    except Exception as error:
+        return Outcome(trial, failure=_describe(error), is_lasting=False)
+    return outcome
+
+
+def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
+    asked = _questions(bench, trial.data_set, trial.run)
+    released = time.perf_counter()
+    release = _make_release(bench, trial)
+    seconds = time.perf_counter() - released
+    values: list[tuple[str, str, float]] = []
+    answering = time.perf_counter()
+    answers = _answer(release, [boxes for boxes, _ in asked])
+    answering_seconds = time.perf_counter() - answering
+    for workload, (_, exact_counts), answer in zip(bench.workloads, asked, answers, strict=True):
+        errors = measure_errors(exact_counts, answer)
+        values += [(workload.text, metric, value) for metric, value in errors.items()]
+    values += _facts(release)
+    total = time.perf_counter() - started
+    return Outcome(trial, tuple(values), seconds, answering_seconds, total)
+
+
+def _make_release(bench: Bench, trial: Trial) -> Release | None:
+    if trial.spec.mechanism == ZERO:
+        return None
+    words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
+    state = derive_seeds(bench.seed, "noise", *words).generate_state(2, np.uint64)
+    noise = f"seeded:{int(state[0]) << 64 | int(state[1])}"
+    return publish(_load(trial.data_set), trial.epsilon, trial.spec.make(), noise=noise)
+
+
+def _answer(release: Release | None, asked: list[Boxes]) -> list[FloatArray]:
+    """The answers to each workload; all are asked at once, because one table serves them all."""
+    if release is None:
+        return [np.zeros(len(boxes)) for boxes in asked]
+    low, high = (np.concatenate([getattr(b, edge) for b in asked]) for edge in ("low", "high"))
+    answers = answer_boxes(release, Boxes(low, high))
+    return np.split(answers, np.cumsum([len(boxes) for boxes in asked])[:-1])
+
+
+def _facts(release: Release | None) -> list[tuple[str, str, float]]:
+    if release is None:
+        return []
+    facts = [(NO_WORKLOAD, BOXES, float(len(release)))]
+    height = release.facts.get(HEIGHT)
+    if isinstance(height, int):
+        facts.append((NO_WORKLOAD, HEIGHT, float(height)))
+    return facts
+
+
+@lru_cache(maxsize=1)  # trials come one data set after another
+def _load(data_set: DataSet) -> FrequencyMatrix:
+    return data_set.load()
+
+
+@lru_cache(maxsize=1)
+def _counter(data_set: DataSet) -> ExactCounter:
+    return ExactCounter(_load(data_set))
+
+
+@lru_cache(maxsize=2)  # two runs, since processes do not end together
+def _questions(bench: Bench, data_set: DataSet, run: int) -> list[tuple[Boxes, IntArray]]:
+    """The boxes of each workload and their true counts."""
+    matrix, counter = _load(data_set), _counter(data_set)
+    drawn = [
+        workload.draw(
+            matrix, bench.queries, derive_seeds(bench.seed, "queries", workload.text, run)
+        )
+        for workload in bench.workloads
+    ]
+    return [(boxes, counter.count(boxes)) for boxes in drawn]
+
+
+@lru_cache(maxsize=256)
+def _source_of(mechanism: str) -> str:
+    from htf.mechanisms import registry
+
+    if mechanism == ZERO:
+        return ""
+    try:
+        source = inspect.getsource(
+            inspect.getmodule(registry()[mechanism]) or registry()[mechanism]
+        )
+    except OSError:  # installed without its source
+        return ""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _describe(error: Exception) -> str:
+    """What and where, but not the message: that might quote the data."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {frame.name}, line {frame.lineno} of {frame.filename}"

@@ -1,0 +1,144 @@
+"""Workloads: the boxes that the bench asks for.
+
+| text | boxes |
+| --- | --- |
+| `random` | centre uniform on the map, width and height uniform between nothing and the whole map |
+| `2%` | squares of that share of the map's area, centre uniform on the map |
+| `data-1%` | the same squares centred on records, so on where people ask. Drawn from the sensitive data |
+| `file:boxes.csv` | boxes of a file with columns west, south, east, north |
+
+A "square" takes the same share of each axis, the root of its share of the area, so that it is a
+square on a square map. Boxes are clipped at the edge of the map: near it, a square of 2 % covers
+less. Edges are then moved to the nearest edge between cells, each box keeping at least one cell, so
+that the true count of a box is a sum of whole cells and exact.
+
+The paper says of the random workload "random rectangular queries with center selected uniformly at
+random" and "random shape and size", and of the squares "a region covering {2 %, 6 %, 10 %} of the
+dataspace". How sizes are drawn and what happens at the edge are our reading.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from htf.domain import Domain, FloatArray, IntArray
+from htf.errors import InputError
+from htf.frequency import FrequencyMatrix
+
+FORMS = "random, P% (such as 2%), data-P% (such as data-0.1%) or file:boxes.csv"
+EDGES = ("west", "south", "east", "north")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxes:
+    """Half-open boxes of whole cells, one row each."""
+
+    low: IntArray
+    high: IntArray
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One kind of boxes. `text` is how the command line and the tables call it."""
+
+    text: str
+    share: float | None = None  # of the map's area; None: random sizes
+    at_records: bool = False
+    path: Path | None = None
+
+    @property
+    def is_from_data(self) -> bool:
+        """Whether even the boxes tell of the data."""
+        return self.at_records
+
+    def draw(self, matrix: FrequencyMatrix, number: int, seeds: np.random.SeedSequence) -> Boxes:
+        """`number` boxes, or all those of the file."""
+        if self.path is not None:
+            return _read_boxes(self.path, matrix.domain)
+        generator = np.random.default_rng(seeds)
+        shape = np.array(matrix.domain.shape, dtype=np.float64)
+        if self.at_records:
+            centres = _draw_records(generator, matrix, number)
+        else:
+            centres = generator.uniform(0, 1, (number, len(shape))) * shape
+        if self.share is None:
+            # 1 - [0, 1): a side may be the whole map, never nothing.
+            sides = (1 - generator.random((number, len(shape)))) * shape
+        else:
+            sides = np.broadcast_to(self.share ** (1 / len(shape)) * shape, centres.shape)
+        return snap_to_cells(centres - sides / 2, centres + sides / 2, matrix.domain)
+
+
+def read_workload(text: str) -> Workload:
+    """From the command line's word for it."""
+    if text == "random":
+        return Workload(text)
+    if text.startswith("file:"):
+        path = Path(text.removeprefix("file:"))
+        if not path.is_file():
+            raise InputError(f"there is no file {path}, named by the workload {text!r}")
+        return Workload(text, path=path.resolve())
+    share = _read_share(text.removeprefix("data-"))
+    if share is None:
+        raise InputError(f"a workload is {FORMS}, got {text!r}")
+    return Workload(text, share, at_records=text.startswith("data-"))
+
+
+def snap_to_cells(low: FloatArray, high: FloatArray, domain: Domain) -> Boxes:
+    """Clip boxes in cell coordinates, and move their edges to the nearest edge between cells."""
+    shape = np.array(domain.shape, dtype=np.int64)
+    first = np.rint(np.clip(low, 0, shape)).astype(np.int64)
+    end = np.rint(np.clip(high, 0, shape)).astype(np.int64)
+    first = np.minimum(first, shape - 1)
+    return Boxes(first, np.maximum(end, first + 1))
+
+
+def _read_share(text: str) -> float | None:
+    if not text.endswith("%"):
+        return None
+    try:
+        percent = float(text[:-1])
+    except ValueError:
+        return None
+    return percent / 100 if math.isfinite(percent) and 0 < percent <= 100 else None
+
+
+def _draw_records(
+    generator: np.random.Generator, matrix: FrequencyMatrix, number: int
+) -> FloatArray:
+    """Places of records, each anywhere within its cell."""
+    cumulative = np.cumsum(matrix.exact_counts)
+    if len(cumulative) == 0:
+        raise InputError("a workload at records needs records, and there are none on this map")
+    record = generator.integers(0, cumulative[-1], number)
+    cell = np.searchsorted(cumulative, record, side="right")
+    corners = matrix.exact_coordinates[:, cell].T
+    return np.asarray(corners + generator.uniform(0, 1, corners.shape))
+
+
+def _read_boxes(path: Path, domain: Domain) -> Boxes:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    options = csv.ConvertOptions(column_types=dict.fromkeys(EDGES, pa.float64()))
+    try:
+        table = csv.read_csv(path, convert_options=options)
+        columns = [table[name].to_numpy() for name in EDGES]
+    except (pa.ArrowException, KeyError):
+        raise InputError(f"{path} must hold numbers in columns {', '.join(EDGES)}") from None
+    x, y = domain.axes
+    low = np.column_stack([x.to_cells(columns[0]), y.to_cells(columns[1])])
+    high = np.column_stack([x.to_cells(columns[2]), y.to_cells(columns[3])])
+    shape = np.array(domain.shape)
+    sound = np.all((low < high) & (low < shape) & (high > 0), axis=1)
+    if len(low) == 0 or not sound.all():
+        row = int(np.argmin(sound)) if len(low) else 0
+        raise InputError(f"box {row + 1} of {path} is missing, empty, swapped or outside the map")
+    return snap_to_cells(low, high, domain)

@@ -1,0 +1,240 @@
+"""`htf evaluate` and `htf paper` as a researcher meets them: real processes, killed ones too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from htf.cli.main import run
+from htf.cli.researcher import _progress
+from htf.evaluation.marking import CONSEQUENCE, WARNING
+
+BOUNDS = "-74.3,40.4,-73.6,41.0"
+MECHANISMS = "htf-paper,htf-paper:height=4,htf-paper:epsilon_partition_level=0.05"
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("researcher") / "points.parquet"
+    generator = np.random.default_rng(1)
+    lon, lat = generator.normal(-74, 0.05, 20_000), generator.normal(40.7, 0.05, 20_000)
+    pq.write_table(pa.table({"lon": lon, "lat": lat}), place)
+    return place
+
+
+def arguments(points: Path, out: Path, *changes: Any) -> list[str]:
+    usual = [
+        "evaluate", points, "--bounds", BOUNDS, "--cells", "128", "--mechanisms", MECHANISMS,
+        "--epsilons", "0.1,0.5", "--workloads", "random,2%,data-1%", "--queries", "100", "--runs", "2",
+        "--jobs", "1", "-o", out,
+    ]  # fmt: skip
+    return [str(word) for word in [*usual, *changes]]
+
+
+def htf(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "htf", *words], capture_output=True, text=True, check=False
+    )
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    table = pq.read_table(folder / "results.parquet").drop_columns(["seconds"])
+    return list(table.to_pylist())
+
+
+def kept(folder: Path) -> int:
+    return len(list((folder / "parts").glob("*.parquet")))
+
+
+@pytest.fixture(scope="module")
+def evaluated(points: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    out = tmp_path_factory.mktemp("evaluated")
+    ran = htf(*arguments(points, out))
+    assert ran.returncode == 0, ran.stderr
+    return out, ran.stdout
+
+
+def test_evaluate_writes_and_marks_everything(evaluated: tuple[Path, str]) -> None:
+    out, told = evaluated
+    told = " ".join(told.split())
+    assert told.count(WARNING) == 2
+    assert CONSEQUENCE in told
+    assert "zero (floor)" in told
+    assert "drawn from the sensitive data" in told
+    # The mechanism that cannot work at these budgets is named, and stopped no other.
+    assert "4 trials without a result" in told
+    assert "BudgetError" in told
+    found = rows(out)
+    assert {row["mechanism"] for row in found} >= {"zero", "htf-paper"}
+    assert {row["workload"] for row in found} == {"", "random", "2%", "data-1%"}
+    assert {row["run"] for row in found} == {0, 1}
+    assert {row["epsilon"] for row in found} == {0.1, 0.5}
+    assert all(np.isfinite(row["value"]) for row in found)
+    for name in ("README.md", "summary.md"):
+        text = (out / name).read_text()
+        assert WARNING in text
+        assert CONSEQUENCE in text
+    assert "drawn from the data" in (out / "README.md").read_text()
+    assert (out / "points.png").stat().st_size > 10_000
+    metadata = pq.read_metadata(out / "results.parquet").metadata
+    assert WARNING in metadata[b"warning"].decode()
+
+
+def test_the_table_is_the_same_with_two_processes(
+    points: Path, evaluated: tuple[Path, str], tmp_path: Path
+) -> None:
+    assert run(arguments(points, tmp_path, "--jobs", "2")) == 0
+    assert rows(tmp_path) == rows(evaluated[0])
+
+
+def test_a_killed_bench_goes_on_where_it_stopped(
+    points: Path, evaluated: tuple[Path, str], tmp_path: Path
+) -> None:
+    """Killed outright after its first part; nothing is run twice, and its processes are gone."""
+    more = ["--runs", "40"]
+    command = [sys.executable, "-m", "htf", *arguments(points, tmp_path, *more)]
+    bench = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while kept(tmp_path) == 0 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    children = _children(bench.pid)
+    bench.kill()
+    bench.wait()
+    assert bench.returncode == -signal.SIGKILL
+    assert children
+    parts = {path: path.stat().st_mtime_ns for path in (tmp_path / "parts").glob("*.parquet")}
+    before = pa.concat_tables([pq.read_table(path) for path in parts])
+    assert len(set(before["trial"].to_pylist())) < 8 * 40  # it was stopped in the middle
+    again = htf(*arguments(points, tmp_path, "--runs", "2"))
+    assert again.returncode == 0, again.stderr
+    assert rows(tmp_path) == rows(evaluated[0])
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in parts.items())
+    new = [path for path in (tmp_path / "parts").glob("*.parquet") if path not in parts]
+    fresh = {trial for path in new for trial in pq.read_table(path)["trial"].to_pylist()}
+    assert not fresh & set(before["trial"].to_pylist())
+    assert ", 0 of them finished before" not in again.stdout
+    assert not any(_is_alive(child) for child in children)
+
+
+def _children(pid: int) -> list[int]:
+    """Of Linux's process table."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/status").read_text().find("State:\tZ") < 0
+
+
+def test_paper_draws_its_figures_and_judges_its_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The whole way, on small sets and short ladders."""
+    from htf.evaluation import paper
+    from htf.evaluation.datasets import GaussianSet
+
+    sets = (GaussianSet("gaussian", 5, 1, points=5000, cells=32),)
+    small = paper.Scale(2, 50, (4, 8), ("0.1", "0.5"), ("0.1", "0.5"), sets)
+    monkeypatch.setattr(paper, "QUICK", small)
+    np.save(tmp_path / "counts.npy", np.eye(16, dtype=int) * 9)
+    out = tmp_path / "out"
+    counts = str(tmp_path / "counts.npy")
+    assert run(["paper", "--quick", "--points", counts, "--runs", "1", "-o", str(out)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count(WARNING) == 2
+    for figure in ("data-dependent", "grids", "data-independent"):
+        for name in ("gaussian", "counts"):
+            assert (out / f"{figure}-{name}.png").stat().st_size > 10_000
+    assert (out / "all-methods.png").stat().st_size > 10_000
+    claims = (out / "claims.md").read_text()
+    assert WARNING in claims
+    assert CONSEQUENCE in claims
+    assert "HTF clearly outperforms kd-tree for all height settings." in claims
+    assert "| gaussian | counts |" in claims
+
+
+def test_figures_carry_the_marking(evaluated: tuple[Path, str]) -> None:
+    from htf.evaluation.figures import draw_dots
+    from htf.evaluation.results import Results, Store
+    from htf.evaluation.specs import Spec
+    from htf.evaluation.summary import contenders
+
+    results = Results(Store(evaluated[0]).read())
+    entrants = contenders([Spec("zero"), Spec.of("htf-paper")])
+    figure = draw_dots(results, [("a", "points", "random")], ["0.5"], entrants, "title")
+    text = " ".join(" ".join(part.get_text() for part in figure.texts).split())
+    assert WARNING in text
+    assert CONSEQUENCE in text
+
+
+def mistakes(points: Path, out: Path) -> dict[str, tuple[list[str], str]]:
+    def but(*changes: Any) -> list[str]:
+        return arguments(points, out, *changes)
+
+    return {
+        "no mechanism": (but("--mechanisms", "magic"), "no mechanism 'magic'; there are"),
+        "no parameter": (but("--mechanisms", "htf-paper:size=1"), "no parameter 'size'"),
+        "half a setting": (but("--mechanisms", "htf-paper:height"), "got 'htf-paper:height'"),
+        "no mechanisms": (but("--mechanisms", ","), "takes names with commas"),
+        "bad workload": (but("--workloads", "random,tiny"), "got 'tiny'"),
+        "no boxes file": (but("--workloads", "file:no.csv"), "there is no file no.csv"),
+        "bad epsilon": (but("--epsilons", "0.1,-1"), "got '-1'"),
+        "empty epsilon": (but("--epsilons", "0.1,"), "got ''"),
+        "no file": (arguments(Path("no.parquet"), out), "there is no file no.parquet; data sets"),
+        "no column": (but("--x", "longitude"), "no column 'longitude'"),
+        "swapped bounds": (but("--bounds", "-73,40,-74,41"), "west must be less than east"),
+        "no runs": (but("--runs", "0"), "--runs"),
+        "no jobs": (but("--jobs", "0"), "--jobs"),
+        "no matrix": (["evaluate", "no.npz:A", "-o", str(out)], "there is no file no.npz"),
+        "a map for the city": (
+            ["evaluate", "city", "--cells", "64", "-o", str(out)],
+            "a map of its own",
+        ),
+        "cells for a matrix": (
+            ["evaluate", "m.npy", "--cells", "64", "-o", str(out)],
+            "a matrix has its own cells",
+        ),
+        "paper without bounds": (
+            ["paper", "--points", str(points), "-o", str(out)],
+            "got 1 files and 0 bounds",
+        ),
+        "output is a file": (but("-o", points), "is a file"),
+    }
+
+
+@pytest.mark.parametrize("case", list(mistakes(Path(), Path())))
+def test_mistakes_are_named_before_anything_is_run(
+    case: str, points: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words, says = mistakes(points, tmp_path / "never")[case]
+    assert run(words) == 2
+    told = capfd.readouterr()
+    assert says in " ".join(told.err.split())
+    assert "Traceback" not in told.err + told.out
+    assert not (tmp_path / "never").exists()
+
+
+def test_progress_says_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from htf.cli import researcher
+    from htf.evaluation.runner import Progress
+
+    monkeypatch.setattr(researcher, "SECONDS_BETWEEN_LINES", 0.0)
+    with _progress(10, 2) as tell:
+        tell(Progress(5, 10, 125.0, "city: ag"))
+    assert "5 of 10 trials, 2 min left" in capsys.readouterr().err
