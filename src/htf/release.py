@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.curator.catalogue import KINDS
 from htf.curator.ledger import LedgerLine
-from htf.curator.measurements import MEASUREMENTS
 from htf.domain import Domain, FloatArray, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import InputError
@@ -36,7 +36,7 @@ class MeasurementTable:
     """The raw noisy measurements, one row each."""
 
     line: IntArray  # of the ledger
-    kind: IntArray  # place in curator.measurements.MEASUREMENTS
+    kind: IntArray  # place in curator.catalogue.KINDS
     region: IntArray
     axis: IntArray  # -1 where the question names none
     cut: IntArray
@@ -62,8 +62,8 @@ class MeasurementTable:
 
     def of_kind(self, kind: str) -> MeasurementTable:
         """The rows of one kind of measurement, by its name."""
-        number = [measurement.kind for measurement in MEASUREMENTS].index(kind)
-        return MeasurementTable(**{n: c[self.kind == number] for n, c in self.columns().items()})
+        rows = self.kind == KINDS.index(kind)
+        return MeasurementTable(**{name: column[rows] for name, column in self.columns().items()})
 
     def columns(self) -> dict[str, IntArray]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from htf.curator.catalogue import KINDS
 from htf.curator.ledger import sum_along_paths
-from htf.curator.measurements import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.domain import FloatArray, IntArray, tiles
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.errors import InputError
 from htf.inference import LEAST_SQUARES, NONNEGATIVE, TreeCounts, estimate_leaves
 from htf.mechanisms import registry
 from htf.release import Release
@@ -85,7 +86,8 @@ def _check_ledger(release: Release) -> Check:
         if not (
             np.all(table.line[at] == number)
             and len(at) == line.answers > 0
-            and np.all(table.kind[at] == _place_of_kind(line.kind))
+            and line.kind in KINDS
+            and np.all(table.kind[at] == KINDS.index(line.kind))
             and _smallest_paid(table.epsilon[at]) == line.smallest_epsilon.units
             and table.epsilon[at].max() == line.largest_epsilon.units
         )
@@ -93,11 +95,6 @@ def _check_ledger(release: Release) -> Check:
     passed = in_order and not wrong and len(release.ledger) > 0
     finding = f"{len(release.ledger)} lines with {len(table)} measurements"
     return Check("ledger", passed, finding if passed else f"{finding}; wrong lines: {wrong}")
-
-
-def _place_of_kind(kind: str) -> int:
-    kinds = [measurement.kind for measurement in MEASUREMENTS]
-    return kinds.index(kind) if kind in kinds else -1
 
 
 def _smallest_paid(epsilon: IntArray) -> int:
@@ -111,7 +108,10 @@ def _check_sums(release: Release) -> Check:
     known = {**ESTIMATORS, **(mechanism.estimators if mechanism else {})}
     if release.estimator not in known:
         return Check("sums", False, f"unknown estimator {release.estimator!r}")
-    estimates, scales = known[release.estimator](release)
+    try:
+        estimates, scales = known[release.estimator](release)
+    except InputError as error:
+        return Check("sums", False, f"the measurements do not give the estimates: {error}")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
     total = f"{release.estimates.sum():,.0f}"
     return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from htf import Curator, Epsilon, FrequencyMatrix, Release, make_mechanism, publish, verify
+from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
-from htf.curator.measurements import MEASUREMENTS, CountRegions, ScoreSplits
+from htf.curator.measurements import CountRegions, ScoreSplits
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.curator.window import Steps, Window
 from htf.mechanisms import registry

@@ -14,8 +14,9 @@ from htf import BudgetError, FrequencyMatrix, InputError, Mechanism, publish
 from htf.curator.ledger import sum_along_paths
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.domain import FloatArray, IntArray
+from htf.grids import Grid, limit_parts
 from htf.mechanisms.adaptive_grid import AdaptiveGrid, first_side
-from htf.mechanisms.uniform_grid import Grid, UniformGrid, grid_side, limit_parts
+from htf.mechanisms.uniform_grid import UniformGrid, grid_side
 from htf.tree import RegionTree
 from support import dense, grid
 

@@ -46,7 +46,7 @@ def range_gram(cells: int) -> FloatArray:
     """The number of ranges that hold both of two cells."""
     place = np.arange(cells)
     before, after = np.minimum.outer(place, place) + 1, cells - np.maximum.outer(place, place)
-    return (before * after).astype(np.float64)
+    return np.asarray(before * after, dtype=np.float64)
 
 
 def mean_squared_error(strategy: Any) -> float:
@@ -148,9 +148,9 @@ def test_without_noise_every_cell_is_exact(shape: tuple[int, ...]) -> None:
 
 
 def naive_least_squares(strategies: list[IntArray], noisy: IntArray) -> FloatArray:
-    product = np.ones((1, 1))
+    product: FloatArray = np.ones((1, 1))
     for strategy in strategies:
-        product = np.kron(product, strategy)
+        product = np.asarray(np.kron(product, strategy), dtype=np.float64)
     return np.asarray(np.linalg.lstsq(product, noisy, rcond=None)[0])
 
 

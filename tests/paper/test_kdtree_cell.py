@@ -11,16 +11,11 @@ import pytest
 from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.domain import FloatArray, IntArray
+from htf.grids import even_edges
 from htf.inference import TreeCounts
 from htf.mechanisms import registry
 from htf.mechanisms.base import Mechanism
-from htf.mechanisms.kdtree_cell import (
-    KdTreeCell,
-    NoisyCells,
-    combine_cells_and_counts,
-    grid_edges,
-    grid_parts,
-)
+from htf.mechanisms.kdtree_cell import KdTreeCell, NoisyCells, combine_cells_and_counts, grid_parts
 from htf.release import Release
 from htf.tree import RegionTree
 from support import city_matrix, dense, grid
@@ -230,7 +225,7 @@ def test_the_grid_is_chosen_in_the_open(
     shape: tuple[int, ...], setting: int | None, parts: list[int]
 ) -> None:
     assert grid_parts(grid(*shape), setting) == parts
-    for edges, cells, part in zip(grid_edges(shape, parts), shape, parts, strict=True):
+    for edges, cells, part in zip(even_edges(shape, parts), shape, parts, strict=True):
         assert (edges[0], edges[-1], len(edges)) == (0, cells, part + 1)
         assert np.diff(edges).max() - np.diff(edges).min() <= 1
         assert np.diff(edges).min() >= 1
@@ -241,7 +236,7 @@ def test_leaves_lie_on_the_lines_of_a_grid_that_does_not_divide_the_domain() -> 
     matrix = FrequencyMatrix.from_dense(grid(50, 37), counts)
     release = publish(matrix, "1", KdTreeCell(cells_per_axis=8), noise=SeededNoise(1))
     assert release.facts == {"cells_per_axis": [8, 8]}
-    for axis, edges in enumerate(grid_edges((50, 37), (8, 8))):
+    for axis, edges in enumerate(even_edges((50, 37), (8, 8))):
         assert set(release.low[:, axis]) | set(release.high[:, axis]) <= set(edges)
     assert len(release) > 4
 

@@ -10,16 +10,13 @@ import pytest
 from htf import BudgetError, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.domain import FloatArray, IntArray
+from htf.grids import MOST_CELLS, coarse_shape, even_edges, padded
 from htf.mechanisms.privlet import (
-    MOST_CELLS,
     Privlet,
     cell_variance,
-    coarse_shape,
-    even_edges,
     haar_matrix,
     invert_haar,
     noise_variance,
-    padded,
     reconstruct_privlet,
     sensitivity_of,
 )
@@ -52,7 +49,7 @@ def test_what_is_measured_is_the_papers_coefficient_times_its_weight(size: int) 
 
 
 def test_the_papers_example() -> None:
-    """Figure 2: 9, 3, 6, 2, 8, 4, 5, 7 has base 5.5 and coefficients -0.5, 1, 0, 3, 2, 2, -1."""
+    """Section IV: 9, 3, 6, 2, 8, 4, 5, 7 has base 5.5 and coefficients -0.5, 1, 0, 3, 2, 2, -1."""
     values = np.array([9, 3, 6, 2, 8, 4, 5, 7])
     coefficients, weights = paper_coefficients(values)
     assert coefficients == [5.5, -0.5, 1, 0, 3, 2, 2, -1]

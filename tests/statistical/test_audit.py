@@ -20,9 +20,10 @@ import pytest
 from scipy import stats
 
 from htf import Curator, Epsilon, FrequencyMatrix, Release
+from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
 from htf.curator.ledger import Ledger
-from htf.curator.measurements import MEASUREMENTS, CountRegions, Measurement, ScoreSplits
+from htf.curator.measurements import CountRegions, Measurement, ScoreSplits
 from htf.curator.noise import SeededNoise
 from htf.curator.window import Steps, Window
 from htf.domain import IntArray

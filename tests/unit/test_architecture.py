@@ -20,6 +20,7 @@ SENSITIVE = {
     "htf.ingest",
     "htf.curator.cells",
     "htf.curator.kernels",
+    "htf.curator.hilbert_kernels",
     "htf.curator.curator",
 }
 NOISE = {"htf.curator.noise", "htf.curator.sampler", "opendp", "secrets", "random"}
@@ -74,7 +75,7 @@ def test_only_the_curators_side_reaches_data_and_noise(path: Path) -> None:
 )
 def test_mechanisms_see_only_the_public_side(path: Path) -> None:
     allowed = {
-        "htf.curator.window", "htf.domain", "htf.epsilon", "htf.errors", "htf.tree", "htf.mechanisms", "htf.inference",
+        "htf.curator.window", "htf.domain", "htf.epsilon", "htf.errors", "htf.tree", "htf.mechanisms", "htf.inference", "htf.grids",
     }  # fmt: skip
     ours = {f for f in imports(path) if f == "htf" or f.startswith("htf.")}
     assert ours == touches(ours, allowed)

@@ -114,12 +114,7 @@ class ExactCells:
 
     def combine(self, factors: tuple[IntArray, ...], edges: tuple[IntArray, ...]) -> IntArray:
         """The Kronecker product of `factors` times the counts of the grid with these edges."""
-        coarse = np.zeros([len(edge) - 1 for edge in edges], dtype=np.int64)
-        places = tuple(
-            np.searchsorted(edge, row, side="right") - 1
-            for edge, row in zip(edges, self._coordinates, strict=True)
-        )
-        np.add.at(coarse, places, self._counts)
+        coarse = self.count_coarsely(edges)
         bound = max(int(self._counts.sum()), 1)
         for factor in factors:
             bound *= max(int(np.abs(factor).max()), 1)
@@ -129,6 +124,16 @@ class ExactCells:
         for axis, factor in enumerate(factors):
             result = np.moveaxis(np.tensordot(factor.astype(kind), result, (1, axis)), 0, axis)
         return result.ravel().astype(np.int64)
+
+    def count_coarsely(self, edges: tuple[IntArray, ...]) -> IntArray:
+        """The exact counts of a coarser grid, with these edges along each axis, as a dense array."""
+        coarse = np.zeros([len(edge) - 1 for edge in edges], dtype=np.int64)
+        places = tuple(
+            np.searchsorted(edge, row, side="right") - 1
+            for edge, row in zip(edges, self._coordinates, strict=True)
+        )
+        np.add.at(coarse, places, self._counts)
+        return coarse
 
     def _half_sizes(self, regions: IntArray, axes: IntArray, cuts: IntArray) -> IntArray:
         low, high = self._tree.low[regions, axes], self._tree.high[regions, axes]

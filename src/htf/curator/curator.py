@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
 from htf.curator.ledger import Ledger
-from htf.curator.measurements import MEASUREMENTS, Measurement
+from htf.curator.measurements import Measurement
 from htf.curator.noise import NoiseSource, OpenDPNoise
 from htf.curator.window import Window
 from htf.domain import IntArray

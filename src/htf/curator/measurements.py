@@ -317,12 +317,3 @@ def round_up_logarithm(number: int, rate: Fraction) -> int:
 def joint(epsilon: Epsilon) -> tuple[IntArray, IntArray]:
     """Regions and epsilon of a measurement that is charged once, to the whole map."""
     return np.zeros(1, dtype=np.int64), np.array([epsilon.units], dtype=np.int64)
-
-
-MEASUREMENTS: tuple[type[Measurement], ...] = (
-    CountRegions,
-    ScoreSplits,
-    MedianCuts,
-    PrivTreeSplits,
-    LinearQueries,
-)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from htf.curator.hilbert import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -83,6 +84,34 @@ class Window:
         root = _integers(0)
         parts = tuple(factors), tuple(edges)
         return (yield LinearQueries(label, root, _each(epsilon, root), *parts))
+
+    def least_cost_buckets(
+        self,
+        edges: Sequence[IntArray],
+        positions: IntArray,
+        penalty: int,
+        epsilon: Epsilon,
+        label: str,
+    ) -> Steps[IntArray]:
+        """The cheapest partition of a curve into buckets: a 1 where one begins, else a 0."""
+        root = _integers(0)
+        price = _each(epsilon, root)
+        return (yield LeastCostBuckets(label, root, price, tuple(edges), positions, penalty))
+
+    def weighted_runs(
+        self,
+        edges: Sequence[IntArray],
+        positions: IntArray,
+        starts: IntArray,
+        stops: IntArray,
+        weights: IntArray,
+        epsilon: Epsilon,
+        label: str,
+    ) -> Steps[IntArray]:
+        """Noisy weighted sums of runs of positions along a curve."""
+        root = _integers(0)
+        curve = _each(epsilon, root), tuple(edges), positions
+        return (yield WeightedRuns(label, root, *curve, starts, stops, weights))
 
 
 def _integers(values: Any) -> IntArray:

@@ -67,8 +67,9 @@ def read_points(
             found = _run(connection, query, arguments, progress)
             if len(found["cell"]) == 0:
                 _refuse_text(connection, relation, arguments, names)
-    keys = np.asarray(found["cell"], dtype=np.int64)
-    counts = np.asarray(found["records"], dtype=np.int64)
+    order = np.argsort(found["cell"])  # the engine gives them in any order
+    keys = np.asarray(found["cell"], dtype=np.int64)[order]
+    counts = np.asarray(found["records"], dtype=np.int64)[order]
     if int(counts.sum()) > MOST_RECORDS:
         raise InputError("more than 2**40 records are not supported")
     return FrequencyMatrix(domain, unravel(keys, domain.shape), counts)

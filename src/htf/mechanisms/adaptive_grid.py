@@ -13,20 +13,18 @@ import numpy as np
 from htf.curator.window import Steps, Window
 from htf.domain import Domain, IntArray
 from htf.epsilon import Epsilon
+from htf.grids import Grid, limit_parts, wide_axes
 from htf.inference import LEAST_SQUARES, TreeCounts, estimate_leaves
-from htf.mechanisms.base import Histogram, Mechanism, parameter, read_optional_integer
-from htf.mechanisms.uniform_grid import (
-    POINTS_PER_CELL,
-    Grid,
-    check_public_total,
+from htf.mechanisms.base import (
+    Histogram,
+    Mechanism,
     check_share,
-    grid_side,
-    learn_total,
-    limit_parts,
+    parameter,
+    read_optional_integer,
     read_share,
     split_epsilon,
-    wide_axes,
 )
+from htf.mechanisms.uniform_grid import POINTS_PER_CELL, check_public_total, grid_side, learn_total
 
 POINTS_PER_SECOND_CELL = 5  # c2 = c / 2 of [QYL13, Section IV-B]
 LEAST_FIRST_CELLS = 100  # 10 x 10 on a map

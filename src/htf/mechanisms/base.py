@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from htf.curator.window import Steps, Window
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import Epsilon
-from htf.errors import InputError
+from htf.errors import BudgetError, InputError
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,33 @@ def read_epsilon(name: str, text: str) -> Epsilon:
 
 def read_text(name: str, text: str) -> str:  # noqa: ARG001
     return text
+
+
+def read_number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{name} must be a number, got {text!r}") from None
+
+
+def read_share(name: str, text: str) -> float:
+    try:
+        return float(Decimal(text))
+    except InvalidOperation:
+        raise InputError(f"{name} must be a number between 0 and 1, got {text!r}") from None
+
+
+def check_share(name: str, share: float) -> None:
+    if not 0 < share < 1:
+        raise InputError(f"{name} must be between 0 and 1, got {share}")
+
+
+def split_epsilon(epsilon: Epsilon, share: float, name: str) -> tuple[Epsilon, Epsilon]:
+    """`share` of the budget, rounded down, and all the rest."""
+    part = Epsilon(int(epsilon.units * Fraction(repr(share))))
+    if not 0 < part.units < epsilon.units:
+        raise BudgetError(f"epsilon {epsilon} is too small: {name} {share} of it is nothing")
+    return part, epsilon - part
 
 
 def _plain(value: Any) -> Any:

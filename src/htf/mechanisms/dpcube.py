@@ -16,17 +16,23 @@ from dataclasses import dataclass
 
 from htf.curator.window import Steps, Window
 from htf.domain import IntArray
-from htf.mechanisms.base import Histogram, Mechanism, parameter, read_optional_integer, read_text
+from htf.mechanisms.base import (
+    Histogram,
+    Mechanism,
+    parameter,
+    read_number,
+    read_optional_integer,
+    read_share,
+    read_text,
+)
 from htf.mechanisms.kdtree_cell import (
     COMBINED,
     Cuts,
     KdTreeCell,
     NoisyCells,
     check_two_phases,
-    read_number,
     release_two_phases,
 )
-from htf.mechanisms.uniform_grid import read_share
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from htf.curator.window import Steps, Window
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
+from htf.grids import Grid
 from htf.inference import LEAST_SQUARES, TreeCounts, estimate_leaves
 from htf.mechanisms.base import (
     Histogram,
@@ -26,7 +27,6 @@ from htf.mechanisms.base import (
 )
 from htf.mechanisms.quadtree import count_levels
 from htf.mechanisms.singular import MOST_CELLS
-from htf.mechanisms.uniform_grid import Grid
 
 
 @dataclass(frozen=True)

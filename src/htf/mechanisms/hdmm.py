@@ -4,11 +4,11 @@ R. McKenna, G. Miklau, M. Hay, A. Machanavajjhala: Optimizing error of high-dime
 queries under differential privacy, PVLDB 2018.
 
 What is asked about is every box: the product, over the axes, of all ranges of an axis. What is
-measured is a strategy A, also a product: along each axis a p-Identity matrix [HDMM, Def. 9], n weighted
-cells and p weighted sums of cells, of which every column has the L1 norm 1. Its weights are those
-that minimise the squared error of all ranges, trace(V (A'A)^-1) with V = W'W of the workload of all
-ranges [HDMM, Problem 2]; p is n / 16, as in the paper. This is public: it depends on n alone. The cells
-are estimated from the noisy answers by least squares.
+measured is a strategy A, also a product: along each axis a p-Identity matrix [HDMM, OPT_0], n
+weighted cells and p weighted sums of cells, of which every column has the L1 norm 1. Its weights are
+those that minimise the squared error of all ranges, trace(V (A'A)^-1) with V = W'W of the workload of
+all ranges; p is n / 16, as in the paper. This is public: it depends on n alone. The cells are
+estimated from the noisy answers by least squares.
 
 * The weights are rounded to whole numbers before use, so that whole numbers are measured, with a
   sensitivity that is exact: every column sums to the same power of two.
@@ -37,16 +37,10 @@ import numpy as np
 from htf.curator.window import Steps, Window
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON
+from htf.grids import check_most_cells, coarse_shape, cut_into_cells, even_edges
 from htf.inference import scales_of_variances
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
-from htf.mechanisms.privlet import (
-    check_most_cells,
-    coarse_shape,
-    cut_into_cells,
-    even_edges,
-    noise_variance,
-    refuse_too_much_noise,
-)
+from htf.mechanisms.privlet import noise_variance, refuse_too_much_noise
 
 if TYPE_CHECKING:
     from htf.release import Release
@@ -177,7 +171,7 @@ def nested_blocks(sums: int, cells: int) -> FloatArray:
     Weights elsewhere are small but not zero, and differ: equal ones would stay equal.
     """
     steps = (np.arange(sums * cells) * 0.6180339887498949) % 1  # evenly spread, as if at random
-    weights = 0.02 + 0.02 * steps.reshape(sums, cells)
+    weights = np.asarray(0.02 + 0.02 * steps.reshape(sums, cells), dtype=np.float64)
     blocks = [(i, parts) for parts in 2 ** np.arange(sums.bit_length()) for i in range(parts)]
     for row, (i, parts) in enumerate(blocks[:sums]):
         weights[row, i * cells // parts : (i + 1) * cells // parts] += 0.5
@@ -203,11 +197,11 @@ def range_error(sums: FloatArray) -> tuple[float, FloatArray]:
     """trace(V (A'A)^-1) of A = [I; Theta] D, and its slope in every entry of Theta.
 
     (A'A)^-1 = S (I - Theta' M Theta) S with S = D^-1 = diag(1 + column sums of Theta) and the small
-    matrix M = (I + Theta Theta')^-1 [HDMM, Thm. 4]; so the error is trace(SVS) - trace(M Theta SVS Theta').
+    matrix M = (I + Theta Theta')^-1 (Woodbury); so the error is trace(SVS) - trace(M Theta SVS Theta').
     """
     column = 1 + sums.sum(axis=0)
     own = column * own_ranges(len(column))
-    small = np.linalg.inv(np.eye(len(sums)) + _across(sums, sums))
+    small: FloatArray = np.linalg.inv(np.eye(len(sums)) + _across(sums, sums)).astype(np.float64)
     half = multiply_ranges(sums * column)
     full = half * column
     inner = _across(full, sums)

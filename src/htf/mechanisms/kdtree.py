@@ -25,16 +25,20 @@ from htf.curator.window import Steps, Window
 from htf.domain import Domain, IntArray
 from htf.epsilon import Epsilon, cube_root_of_two_to
 from htf.errors import BudgetError, InputError
+from htf.grids import MOST_LEAVES
 from htf.inference import LEAST_SQUARES, TreeCounts, least_squares, scales_of_variances
-from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer, read_text
-from htf.mechanisms.htf_paper import choose_axes, deepest_useful_height
-from htf.mechanisms.quadtree import prune
-from htf.mechanisms.uniform_grid import (
-    MOST_LEAVES,
+from htf.mechanisms.base import (
+    Histogram,
+    Mechanism,
     check_share,
+    parameter,
+    read_integer,
     read_share,
+    read_text,
     split_epsilon,
 )
+from htf.mechanisms.htf_paper import choose_axes, deepest_useful_height
+from htf.mechanisms.quadtree import prune
 
 GEOMETRIC, UNIFORM = "geo", "uniform"
 

@@ -42,9 +42,19 @@ from numpy.typing import NDArray
 from htf.curator.window import Steps, Window
 from htf.domain import Domain, FloatArray, IntArray, cell_counts
 from htf.errors import InputError
+from htf.grids import even_edges, limit_parts
 from htf.inference import TreeCounts, count_variances, scales_of_variances
-from htf.mechanisms.base import Histogram, Mechanism, parameter, read_optional_integer, read_text
-from htf.mechanisms.uniform_grid import check_share, limit_parts, read_share, split_epsilon
+from htf.mechanisms.base import (
+    Histogram,
+    Mechanism,
+    check_share,
+    parameter,
+    read_number,
+    read_optional_integer,
+    read_share,
+    read_text,
+    split_epsilon,
+)
 from htf.tree import RegionTree
 
 CELLS_AND_COUNTS = "cells-and-counts"  # the estimator
@@ -52,13 +62,6 @@ COMBINED, FRESH = "combined", "fresh"
 USUAL_CELLS = 2**16
 MOST_CELLS = 2**20
 MOST_CELLS_PER_AXIS = 2**10  # all cells are asked for at once, by a square matrix for each axis
-
-
-def read_number(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{name} must be a number, got {text!r}") from None
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class NoisyCells:
     ) -> NoisyCells:
         """From the answers for a grid with `parts` cells along the axes, in row-major order."""
         variance = float(count_variances(np.array([epsilon_units]))[0])
-        return cls(grid_edges(shape, parts), values.reshape(tuple(parts)), variance)
+        return cls(even_edges(shape, parts), values.reshape(tuple(parts)), variance)
 
     @cached_property
     def _sums(self) -> IntArray:
@@ -226,7 +229,7 @@ def release_two_phases(
     """Count cells, build a tree on them, count its leaves, combine."""
     for_cells, for_leaves = split_epsilon(window.epsilon, settings.cell_share, "cell_share")
     parts = grid_parts(window.domain, settings.cells_per_axis)
-    edges = grid_edges(window.domain.shape, parts)
+    edges = even_edges(window.domain.shape, parts)
     each = [np.eye(part, dtype=np.int64) for part in parts]
     noisy = yield from window.linear_queries(each, edges, for_cells, "cells: counts")
     cells = NoisyCells.of(window.domain.shape, parts, noisy, for_cells.units)
@@ -254,13 +257,6 @@ def grid_parts(domain: Domain, cells_per_axis: int | None) -> list[int]:
             f"domain, more than {MOST_CELLS}"
         )
     return [int(part) for part in parts]
-
-
-def grid_edges(shape: Sequence[int], parts: Sequence[int]) -> tuple[IntArray, ...]:
-    """Lines of the grid, as evenly spaced as whole cells of the domain allow."""
-    return tuple(
-        np.arange(part + 1) * cells // part for cells, part in zip(shape, parts, strict=True)
-    )
 
 
 def grow_on_cells(

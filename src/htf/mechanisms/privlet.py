@@ -35,18 +35,23 @@ import numpy as np
 from htf.curator.window import Steps, Window
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.errors import BudgetError, InputError
+from htf.errors import BudgetError
+from htf.grids import (
+    MOST_CELLS,
+    check_most_cells,
+    coarse_shape,
+    cut_into_cells,
+    even_edges,
+    padded,
+)
 from htf.inference import scales_of_variances
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
-from htf.tree import RegionTree
 
 if TYPE_CHECKING:
     from htf.release import Release
 
 ESTIMATOR = "privlet"
-MOST_CELLS = 2**20  # 1024 x 1024
 LARGEST_SCALE = 10**15  # of noise; 64 bits hold a thousand times that
-LEAST_MOST_CELLS = 2**16  # no map need be coarser than 256 x 256
 
 
 @dataclass(frozen=True)
@@ -114,11 +119,6 @@ def noise_variance(scale: float) -> float:
     return 0.5 / math.sinh(min(0.5 / scale, 200.0)) ** 2
 
 
-def padded(cells: int) -> int:
-    """The least power of two that is not smaller."""
-    return 1 << (cells - 1).bit_length()
-
-
 def haar_matrix(cells: int) -> IntArray:
     """Weighted coefficients of an axis: the total, then left less right of each node, by level.
 
@@ -159,50 +159,6 @@ def refuse_too_much_noise(sensitivity: int, epsilon: Epsilon) -> None:
             f"{sensitivity} in all, and noise of scale {sensitivity} / {epsilon} is beyond "
             f"{LARGEST_SCALE}. Raise epsilon."
         )
-
-
-def check_most_cells(most_cells: int) -> None:
-    if most_cells < LEAST_MOST_CELLS:
-        raise InputError(f"most_cells must be at least {LEAST_MOST_CELLS}, got {most_cells}")
-
-
-def coarse_shape(
-    shape: Sequence[int], most_cells: int, most_per_axis: int | None = None
-) -> tuple[int, ...]:
-    """The finest grid to work on: powers of two along axes that are too fine, the others whole.
-
-    The axis with the fewest cells so far is doubled as long as the grid, padded, has no more than
-    `most_cells`. So a long axis takes nothing from a short one.
-    """
-    most_per_axis = most_per_axis or max(shape)
-    limits = [min(cells, most_per_axis) for cells in shape]
-    grid = [1] * len(limits)
-    while True:
-        growing = [axis for axis, cells in enumerate(grid) if cells < limits[axis]]
-        if not growing or 2 * math.prod(padded(cells) for cells in grid) > most_cells:
-            return tuple(grid)
-        axis = min(growing, key=lambda a: (grid[a], -shape[a]))
-        grid[axis] = min(2 * grid[axis], limits[axis])
-
-
-def even_edges(shape: Sequence[int], grid: Sequence[int]) -> list[IntArray]:
-    """Where the cells of the coarser grid begin and end, along each axis: as even as can be."""
-    return [
-        np.arange(coarse + 1, dtype=np.int64) * cells // coarse
-        for cells, coarse in zip(shape, grid, strict=True)
-    ]
-
-
-def cut_into_cells(tree: RegionTree, edges: Sequence[IntArray]) -> IntArray:
-    """Cut the whole map at all edges, one axis after the other. Returns the cells, row by row."""
-    regions = np.zeros(1, dtype=np.int64)
-    for axis, edge in enumerate(edges):
-        inner = edge[1:-1]
-        if len(inner):
-            each = np.full(len(regions), len(inner))
-            cuts = np.tile(inner, len(regions))
-            regions = tree.cut(regions, np.full(len(regions), axis), cuts, each)
-    return regions
 
 
 Privlet.estimators = {ESTIMATOR: reconstruct_privlet}

@@ -22,8 +22,15 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
-from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
-from htf.mechanisms.uniform_grid import check_share, read_share, split_epsilon
+from htf.mechanisms.base import (
+    Histogram,
+    Mechanism,
+    check_share,
+    parameter,
+    read_integer,
+    read_share,
+    split_epsilon,
+)
 
 
 @dataclass(frozen=True)

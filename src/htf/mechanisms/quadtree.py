@@ -17,6 +17,7 @@ from htf.curator.window import Steps, Window
 from htf.domain import Domain, FloatArray, IntArray
 from htf.epsilon import Epsilon, cube_root_of_two_to
 from htf.errors import BudgetError, InputError
+from htf.grids import MOST_LEAVES, Grid, wide_axes
 from htf.inference import LEAST_SQUARES, TreeCounts, least_squares, scales_of_variances
 from htf.mechanisms.base import (
     Histogram,
@@ -26,7 +27,6 @@ from htf.mechanisms.base import (
     read_optional_integer,
     read_text,
 )
-from htf.mechanisms.uniform_grid import MOST_LEAVES, Grid, wide_axes
 from htf.tree import RegionTree
 
 USUAL_HEIGHT = 7  # 14 in the figures of the HTF paper; with pruning good from 1e5 to 4e6 records

@@ -8,8 +8,8 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
+from htf.grids import Grid
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
-from htf.mechanisms.uniform_grid import Grid
 
 MOST_CELLS = 2**20  # 1024 x 1024 is kept as it is
 

@@ -7,34 +7,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import Domain, IntArray
+from htf.domain import Domain
 from htf.epsilon import Epsilon
-from htf.errors import BudgetError, InputError
+from htf.errors import InputError
+from htf.grids import Grid, limit_parts, wide_axes
 from htf.inference import LEAST_SQUARES, TreeCounts, estimate_leaves
-from htf.mechanisms.base import Histogram, Mechanism, parameter, read_optional_integer
-from htf.tree import RegionTree
+from htf.mechanisms.base import (
+    Histogram,
+    Mechanism,
+    check_share,
+    parameter,
+    read_optional_integer,
+    read_share,
+    split_epsilon,
+)
 
 POINTS_PER_CELL = 10  # c of [QYL13, Guideline 1]
-MOST_LEAVES = 2**22  # what a laptop holds; a finer grid is made coarser, and the facts show it
-
-
-def read_share(name: str, text: str) -> float:
-    try:
-        return float(Decimal(text))
-    except InvalidOperation:
-        raise InputError(f"{name} must be a number between 0 and 1, got {text!r}") from None
-
-
-def check_share(name: str, share: float) -> None:
-    if not 0 < share < 1:
-        raise InputError(f"{name} must be between 0 and 1, got {share}")
 
 
 @dataclass(frozen=True)
@@ -88,14 +81,6 @@ def learn_total(
     return int(noisy[0]), rest, {"noisy_total": int(noisy[0])}
 
 
-def split_epsilon(epsilon: Epsilon, share: float, name: str) -> tuple[Epsilon, Epsilon]:
-    """`share` of the budget, rounded down, and all the rest."""
-    part = Epsilon(int(epsilon.units * Fraction(repr(share))))
-    if not 0 < part.units < epsilon.units:
-        raise BudgetError(f"epsilon {epsilon} is too small: {name} {share} of it is nothing")
-    return part, epsilon - part
-
-
 def check_public_total(public_total: int | None) -> None:
     if public_total is not None and public_total < 0:
         raise InputError(f"public_total must not be negative, got {public_total}")
@@ -110,76 +95,3 @@ def grid_side(domain: Domain, signal: float) -> float:
     one cell is no dimension.
     """
     return float(max(signal, 1.0) ** (2 / (wide_axes(domain) + 2)))
-
-
-def wide_axes(domain: Domain) -> int:
-    """The number of axes that can be cut."""
-    return max(sum(cells > 1 for cells in domain.shape), 1)
-
-
-def limit_parts(parts: IntArray, most: int = MOST_LEAVES) -> IntArray:
-    """`parts[i, axis]` slabs of region i along an axis, no axis finer than it must be for all
-    regions together to come to at most `most` boxes."""
-    low, high = 1, int(parts.max())  # the finest common limit, by bisection
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = int(np.prod(np.minimum(parts, middle), axis=1).sum()) <= most
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return np.asarray(np.minimum(parts, low))
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A grid over the domain, of `shape` cells as equal as whole cells of the domain allow."""
-
-    cells: IntArray  # of the domain, per axis
-    shape: IntArray
-
-    @classmethod
-    def whole(cls, domain: Domain) -> Grid:
-        """The domain's own grid."""
-        cells = np.array(domain.shape, dtype=np.int64)
-        return cls(cells, cells)
-
-    @classmethod
-    def limited(cls, domain: Domain, most: int) -> Grid:
-        """The domain's own grid, or the finest with at most `most` cells where that has more."""
-        cells = np.array(domain.shape, dtype=np.int64)
-        return cls(cells, limit_parts(cells[None], most)[0])
-
-    def widths(self, tree: RegionTree, regions: IntArray) -> IntArray:
-        """How many cells of this grid the regions, cut along its lines, have on each axis."""
-        return self._line(tree.high[regions]) - self._line(tree.low[regions])
-
-    def cut_evenly(self, tree: RegionTree, regions: IntArray, parts: IntArray) -> IntArray:
-        """Cut region i into `parts[i, axis]` slabs along each axis, along this grid's lines.
-
-        Slabs of a region differ by at most one cell of this grid. Returns the pieces; a region
-        that is not to be cut is its own piece.
-        """
-        pieces, owners = regions, np.arange(len(regions))
-        for axis in range(tree.dimensions):
-            slabs = parts[owners, axis]
-            cut = slabs > 1
-            if not cut.any():
-                continue
-            cuts = self._even_cuts(tree, pieces[cut], axis, slabs[cut])
-            children = tree.cut(pieces[cut], np.full(int(cut.sum()), axis), cuts, slabs[cut] - 1)
-            pieces, owners = np.repeat(pieces, slabs), np.repeat(owners, slabs)
-            pieces[np.repeat(cut, slabs)] = children
-        return pieces
-
-    def _even_cuts(
-        self, tree: RegionTree, regions: IntArray, axis: int, slabs: IntArray
-    ) -> IntArray:
-        first = np.cumsum(slabs - 1) - (slabs - 1)
-        owners = np.repeat(np.arange(len(regions)), slabs - 1)
-        place = np.arange(len(owners)) - first[owners] + 1
-        low = self._line(tree.low[regions])[:, axis]
-        width = self._line(tree.high[regions])[:, axis] - low
-        lines = low[owners] + place * width[owners] // slabs[owners]
-        return np.asarray(lines * self.cells[axis] // self.shape[axis])
-
-    def _line(self, edges: IntArray) -> IntArray:
-        """Which line of this grid an edge is; line j lies at floor(j * cells / shape)."""
-        return -(-edges * self.shape // self.cells)
