@@ -85,9 +85,9 @@ class Lineup:
         deepest = deepest_height(self.domain) // 2 * 2
         self.heights = tuple(h for h in self.heights if h <= deepest) or (deepest,)
         for label, share in ((HTF, "0.001"), (HTF_LOW, "0.0005")):
-            settings = {"epsilon_partition_level": share}
-            self._add(label, "htf-paper", settings)
-            self._add_ladder(label, "htf-paper", settings, 1)
+            level: dict[str, object] = {"epsilon_partition_level": share}
+            self._add(label, "htf-paper", level)
+            self._add_ladder(label, "htf-paper", level, 1)
         for stop in STOP_COUNTS:
             self._add(stop_label(stop), "htf-paper", {"stop_count": stop})
         for tree, halvings in (("kdtree", 1), ("quadtree", 2)):
