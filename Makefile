@@ -24,6 +24,8 @@ types: $(VENV)/.installed-dev
 benchmark: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/release.py
 	$(BIN)/python benchmarks/query.py
+	$(BIN)/python benchmarks/mechanisms.py
+	$(BIN)/python benchmarks/bench_overhead.py
 
 $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=python3.11 …')"
