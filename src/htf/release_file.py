@@ -58,10 +58,10 @@ def load(path: Path) -> Release:
     return release
 
 
-def stored_statement(path: Path) -> str:
-    """The privacy statement as the file has it."""
+def stored_statement(path: Path) -> tuple[str, bool]:
+    """The privacy statement as the file has it, and whether this version worded it."""
     header = _read_header(_read_table(path, columns=[]).schema.metadata or {}, path)
-    return str(header["statement"])
+    return str(header.get("statement")), header.get("software") == _software()
 
 
 def _read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
@@ -153,7 +153,7 @@ def _from_table(table: pa.Table, header: dict[str, Any]) -> Release:
 def _header(release: Release) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "software": f"htf-dp {version('htf-dp')}",
+        "software": _software(),
         "domain": release.domain.to_dict(),
         "epsilon": str(release.epsilon),
         "mechanism": release.mechanism,
@@ -164,6 +164,10 @@ def _header(release: Release) -> dict[str, Any]:
         "private": release.private,
         "ledger": [line.to_dict() for line in release.ledger],
     }
+
+
+def _software() -> str:
+    return f"htf-dp {version('htf-dp')}"
 
 
 def _digest(header: dict[str, Any]) -> str:

@@ -227,6 +227,11 @@ def test_verify_finds_what_does_not_follow(release: Release, path: Path) -> None
     assert "sums" in wrong(doctored(release, estimator="magic"))
     rewrite(path, lambda h, _: h.update(statement="Perfectly private."))
     assert [c.name for c in verify(path) if not c.passed] == ["statement"]
+    wording = "NOT PRIVATE. 0.5-differentially private, in other words."
+    rewrite(path, lambda h, _: h.update(statement=wording, software="htf-dp 0.0.1"))
+    assert [c.name for c in verify(path) if not c.passed] == []
+    rewrite(path, lambda h, _: h.update(statement=wording.replace("0.5", "0.1")))
+    assert [c.name for c in verify(path) if not c.passed] == ["statement"]
 
 
 def test_a_release_must_tile_the_map(release: Release) -> None:

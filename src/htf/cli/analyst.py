@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 EDGES = ("west", "south", "east", "north")
 MOST_ROWS_ON_SCREEN = 60
+LONGEST_VALUE = 60
 
 release_argument = click.argument(
     "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
@@ -85,14 +86,20 @@ def info(release_file: Path, as_json: bool) -> None:
     screen.print(release.statement + "\n")
     axes = [(a.name, a.low, a.high, a.cells) for a in release.domain.axes]
     show_table(("axis", ">low", ">high", ">cells"), axes, f"Map ({release.domain.crs})")
-    settings = [*release.parameters.items(), *release.facts.items()]
-    show_table(("name", ">value"), settings, "Parameters, and what was found out with noise")
+    for title, told in (("Parameters", release.parameters), ("Found with noise", release.facts)):
+        rows = [(name, _shortened(str(value))) for name, value in told.items()]
+        show_table(("name", ">value"), rows, title)
     lines = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)
         for line in release.ledger
     ]
     title = f"Ledger: {release.spent} spent of {release.epsilon}"
     show_table(("what for", "kind", ">answers", ">epsilon each", ">spent so far"), lines, title)
+
+
+def _shortened(text: str) -> str:
+    """HDMM's strategies, for one, are long; `--json` has them whole."""
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} …"
 
 
 @click.command()

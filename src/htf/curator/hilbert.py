@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_POSITIONS = 2**20
 LARGEST_PENALTY = 2**40
-LARGEST_WEIGHTS = 2**9  # times 2**53 records fits 64 bits
+LARGEST_WEIGHTS = 2**9  # times 2**40 records fits 64 bits
 LARGEST_COST = 2**62  # beyond, sums might pass 64 bits
 
 
