@@ -42,5 +42,5 @@ def privacy_statement(release: Release) -> str:
     noise = f"Noise: {release.noise}. Mechanism: {release.mechanism}."
     parts = [guarantee, NOT_PROTECTED, noise]
     if release.parameters.get("public_total") is not None:
-        parts.append(TOTAL_DISCLOSED.format(total=release.parameters["public_total"]))
+        parts.insert(1, TOTAL_DISCLOSED.format(total=release.parameters["public_total"]))
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])

@@ -12,16 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from htf.curator.catalogue import KINDS
-from htf.curator.ledger import sum_along_paths
+from htf.curator.catalogue import KINDS, MEASUREMENTS
+from htf.curator.ledger import LedgerLine, sum_along_paths
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.domain import FloatArray, IntArray, tiles
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
 from htf.inference import LEAST_SQUARES, NONNEGATIVE, TreeCounts, estimate_leaves
 from htf.mechanisms import registry
-from htf.release import Release
+from htf.release import MeasurementTable, Release
 from htf.release_file import stored_statement
+
+PAID_TOGETHER = ("linear", "buckets", "runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +76,45 @@ def _spent_units(release: Release, kind: type[np.generic]) -> float:
 
 
 def _check_ledger(release: Release) -> Check:
-    """Every line has its measurements, of its kind and at its price."""
+    """Every line has its measurements, of its kind and at its price, and the sum so far."""
     table = release.measurements
-    in_order = bool(np.all(np.diff(table.line, prepend=0) >= 0))
-    rows = np.split(
-        np.arange(len(table)), np.searchsorted(table.line, range(1, len(release.ledger)))
-    )
-    wrong = [
-        number
-        for number, (line, at) in enumerate(zip(release.ledger, rows, strict=False))
-        if not (
-            np.all(table.line[at] == number)
-            and len(at) == line.answers > 0
-            and line.kind in KINDS
-            and np.all(table.kind[at] == KINDS.index(line.kind))
-            and _smallest_paid(table.epsilon[at]) == line.smallest_epsilon.units
-            and table.epsilon[at].max() == line.largest_epsilon.units
-        )
-    ]
-    passed = in_order and not wrong and len(release.ledger) > 0
+    bounds = np.searchsorted(table.line, np.arange(len(release.ledger) + 1))
+    in_order = bool(np.all(np.diff(table.line, prepend=0) >= 0)) and bounds[-1] == len(table)
+    if not in_order or _spent_units(release, np.float64) > 2 * release.epsilon.units + 1:
+        return Check("ledger", False, "lines and measurements do not belong together")
+    own, wrong = np.zeros(len(release.tree), dtype=np.int64), []
+    for number, line in enumerate(release.ledger):
+        rows = slice(bounds[number], bounds[number + 1])
+        np.add.at(own, table.region[rows], table.epsilon[rows])
+        spent = int(sum_along_paths(release.tree, own).max())
+        if not (_is_paid(line, table, rows) and spent == line.spent_after.units):
+            wrong.append(number)
+    passed = not wrong and len(release.ledger) > 0
     finding = f"{len(release.ledger)} lines with {len(table)} measurements"
     return Check("ledger", passed, finding if passed else f"{finding}; wrong lines: {wrong}")
 
 
-def _smallest_paid(epsilon: IntArray) -> int:
-    """Of answers that are paid for together only the first has a price."""
-    return int(np.min(epsilon[epsilon > 0], initial=np.iinfo(np.int64).max))
+def _is_paid(line: LedgerLine, table: MeasurementTable, rows: slice) -> bool:
+    """The rows of a line are of its kind and cost what it says.
+
+    Answers that are paid for together have their price in the first row, and are about the root.
+    """
+    epsilon, region, cut = table.epsilon[rows], table.region[rows], table.cut[rows]
+    if line.kind not in KINDS or not len(epsilon) == line.answers > 0:
+        return False
+    if line.kind in PAID_TOGETHER:
+        together = not epsilon[1:].any() and not region.any()
+        if not (together and np.array_equal(cut, np.arange(len(cut)))):
+            return False
+        epsilon = epsilon[:1]
+    elif line.sensitivity != MEASUREMENTS[KINDS.index(line.kind)].sensitivity:
+        return False
+    return bool(
+        np.all(table.kind[rows] == KINDS.index(line.kind))
+        and epsilon.min() > 0
+        and epsilon.min() == line.smallest_epsilon.units
+        and epsilon.max() == line.largest_epsilon.units
+    )
 
 
 def _check_sums(release: Release) -> Check:
@@ -110,8 +125,8 @@ def _check_sums(release: Release) -> Check:
         return Check("sums", False, f"unknown estimator {release.estimator!r}")
     try:
         estimates, scales = known[release.estimator](release)
-    except InputError as error:
-        return Check("sums", False, f"the measurements do not give the estimates: {error}")
+    except (InputError, KeyError, TypeError, ValueError, ArithmeticError, IndexError) as error:
+        return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
     total = f"{release.estimates.sum():,.0f}"
     return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")

@@ -155,6 +155,21 @@ def test_what_are_no_whole_numbers_is_no_question(epsilon: Any) -> None:
         CountRegions("odd", np.array([0]), np.asarray(epsilon))
 
 
+def test_a_question_is_read_once() -> None:
+    """An object that says something else each time it is looked at is looked at once."""
+
+    class Shifty:
+        asked = 0
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            self.asked += 1
+            return np.array([1 if self.asked == 1 else 10**18])
+
+    question = CountRegions("shifty", np.array([0]), Shifty())  # type: ignore[arg-type]
+    assert question.epsilon.tolist() == [1]
+    assert type(question.epsilon) is np.ndarray
+
+
 def test_a_question_cannot_be_changed_after_it_was_asked() -> None:
     regions, epsilon = np.array([0, 0]), np.array([5, 5])
     question = CountRegions("mine", regions, epsilon)

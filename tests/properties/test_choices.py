@@ -281,6 +281,28 @@ def test_the_tree_grows_as_decided_and_only_decisions_come_back() -> None:
     assert curator._table().value.tolist() == [len(decisions)]
 
 
+@pytest.mark.parametrize("threshold", [2**70, "x", 0.5, None, True, 2**41])
+def test_a_threshold_is_a_whole_number(threshold: Any) -> None:
+    with pytest.raises(InputError, match="threshold must"):
+        question_of("0.1", threshold)
+
+
+def test_every_split_cuts() -> None:
+    """Also where the axes whose turn it is are down to one cell."""
+    for shape, axes in (
+        ((1, 8, 1), ((2,),)),
+        ((1, 1, 8), ((0,), (1,), (2,))),
+        ((2, 1, 9), ((0, 1),)),
+    ):
+        matrix = FrequencyMatrix.from_dense(grid(*shape), np.full(shape, 1000))
+        curator = Curator(matrix, Epsilon.of(1), SeededNoise(3))
+        decisions = curator.measure(question_of("1", axes=axes))
+        tree = curator.window.tree
+        assert len(tree) > 1
+        assert len(decisions) <= len(tree)
+        assert np.sum(tree.slabs == 0) > decisions.sum()
+
+
 def test_privtree_needs_a_fresh_region_and_axes() -> None:
     curator = Curator(city_matrix(), Epsilon.of(1), SeededNoise(3))
     with pytest.raises(InputError, match="at least one axis"):

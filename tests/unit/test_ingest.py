@@ -114,11 +114,13 @@ def failing(folder: Path) -> dict[str, Any]:
     )
     (folder / "notes.docx").write_text("hello")
     (folder / "cut.parquet").write_bytes(b"PAR1" + SECRET.encode() * 10)
+    (folder / "wide.csv").write_text("lon,lat\n" + f"1,{SECRET}\n" * 50 + f"1,{SECRET},3\n")
     (folder / "bare.csv").write_text(f"ann,1,{SECRET}\nbob,2,{SECRET}\n")
     return {
         "text.csv": (folder / "text.csv", "'lat' must hold numbers, but it holds text"),
         "text.parquet": (folder / "text.parquet", "'lon' must hold numbers, but it holds STRUCT"),
-        "ragged.csv": (folder / "ragged.csv", "cannot read"),
+        "ragged.csv": (folder / "ragged.csv", "quoted field that never ends"),
+        "wide.csv": (folder / "wide.csv", "cannot read"),
         "bare.csv": (folder / "bare.csv", "first line of .* must name the columns"),
         "notes.docx": (folder / "notes.docx", "name must end in one of"),
         "cut.parquet": (folder / "cut.parquet", "cannot read .*cut.parquet"),
@@ -131,7 +133,7 @@ def failing(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", [
-    "text.csv", "text.parquet", "ragged.csv", "bare.csv", "notes.docx", "cut.parquet", "missing.csv", "object", "uneven", "three", "columns",
+    "text.csv", "text.parquet", "ragged.csv", "wide.csv", "bare.csv", "notes.docx", "cut.parquet", "missing.csv", "object", "uneven", "three", "columns",
 ])  # fmt: skip
 def test_bad_input_is_named_without_quoting_the_data(case: str, tmp_path: Path) -> None:
     source, says = failing(tmp_path)[case]

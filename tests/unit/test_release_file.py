@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from htf import Domain, FrequencyMatrix, InputError, Release, ReleaseFileError, publish, verify
+from htf import (
+    Domain,
+    Epsilon,
+    FrequencyMatrix,
+    InputError,
+    Release,
+    ReleaseFileError,
+    publish,
+    verify,
+)
 from htf.domain import Axis
 from support import city_matrix, grid
 
@@ -223,6 +233,18 @@ def test_verify_finds_what_does_not_follow(release: Release, path: Path) -> None
     assert "sums" in wrong(doctored(release, measurements=changed(value=table.value + 1)))
     assert "ledger" in wrong(doctored(release, ledger=release.ledger[:-1]))
     assert "ledger" in wrong(doctored(release, measurements=changed(kind=1 - table.kind)))
+    scored = np.flatnonzero(table.kind == 1)
+    unpaid = table.epsilon.copy()
+    unpaid[scored[1:]] = 0
+    assert "ledger" in wrong(doctored(release, measurements=changed(epsilon=unpaid)))
+    changes: list[dict[str, Any]] = [
+        {"sensitivity": 0},
+        {"spent_after": Epsilon(7)},
+        {"kind": "linear"},
+    ]
+    for change in changes:
+        lines = (replace(release.ledger[2], **change), *release.ledger[3:])
+        assert "ledger" in wrong(doctored(release, ledger=(*release.ledger[:2], *lines)))
     assert wrong(doctored(release, private=True)) == ["noise"]
     assert "sums" in wrong(doctored(release, estimator="magic"))
     rewrite(path, lambda h, _: h.update(statement="Perfectly private."))

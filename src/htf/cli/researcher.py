@@ -224,7 +224,9 @@ def _mark() -> None:
 
 
 def _command() -> str:
-    return shlex.join(["htf", *sys.argv[1:]])
+    # Files by their names alone: where they lie on this machine is not for a page that is passed on.
+    words = [Path(word).name if Path(word).exists() else word for word in sys.argv[1:]]
+    return shlex.join(["htf", *words])
 
 
 def _run(plan: Plan, folder: Path, jobs: int) -> Results:

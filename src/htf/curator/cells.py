@@ -103,13 +103,13 @@ class ExactCells:
         raise AssertionError("unreachable")
 
     def _cut_privtree(self, regions: IntArray, axes: tuple[int, ...]) -> IntArray:
-        """In half along `axes`; where those are down to one cell, along the others."""
+        """In half along `axes`; where those are down to one cell, along the widest axis."""
         widths = self._tree.high[regions] - self._tree.low[regions]
         usual = np.any(widths[:, list(axes)] > 1, axis=1)
-        others = [axis for axis in range(self._tree.dimensions) if axis not in axes]
+        widest = np.argmax(widths, axis=1)
         parts = [self._tree.halve(regions[usual], axes)]
-        if not usual.all():
-            parts.append(self._tree.halve(regions[~usual], others[: len(axes)] or others))
+        for axis in np.unique(widest[~usual]):
+            parts.append(self._tree.halve(regions[~usual & (widest == axis)], [int(axis)]))
         return np.concatenate(parts)
 
     def combine(self, factors: tuple[IntArray, ...], edges: tuple[IntArray, ...]) -> IntArray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.curator.measurements import Measurement, own_integers
+from htf.curator.measurements import Measurement, check_edges, own_integers, own_whole_number
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
@@ -47,8 +47,7 @@ class CurveMeasurement(Measurement):
         if len(self.edges) != tree.dimensions:
             raise InputError("a curve needs edges for each axis")
         for edges, cells in zip(self.edges, tree.high[0], strict=True):
-            if edges[0] != 0 or edges[-1] != cells or np.any(np.diff(edges) <= 0):
-                raise InputError(f"the edges of an axis must ascend from 0 to {cells}")
+            check_edges(edges, int(cells))
         number = len(self.positions)
         if number > MOST_POSITIONS or number != np.prod([len(e) - 1.0 for e in self.edges]):
             raise InputError(f"each cell needs one position, and at most {MOST_POSITIONS} have one")
@@ -76,6 +75,10 @@ class LeastCostBuckets(CurveMeasurement):
 
     penalty: int
 
+    def __post_init__(self) -> None:
+        CurveMeasurement.__post_init__(self)
+        own_whole_number(self, "penalty", LARGEST_PENALTY)
+
     @property
     def rows(self) -> int:
         return len(self.positions)
@@ -99,10 +102,8 @@ class LeastCostBuckets(CurveMeasurement):
 
     def check(self, tree: RegionTree) -> None:
         CurveMeasurement.check(self, tree)
-        if type(self.penalty) is not int or not 0 <= self.penalty <= LARGEST_PENALTY:
-            raise InputError(
-                f"the penalty of a bucket must be a whole number from 0 to {LARGEST_PENALTY}"
-            )
+        if self.penalty < 0:
+            raise InputError(f"the penalty of a bucket must not be negative, got {self.penalty}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

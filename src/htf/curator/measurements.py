@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_SCALE = 2**52  # noise must be 2,048 times this to pass 64 bits: never, in exp(-2048)
+LARGEST_THRESHOLD = 2**40
 LARGEST_COEFFICIENT = 2**22  # times 2**40 records fits 64 bits
 
 
@@ -47,9 +48,9 @@ class Measurement(ABC):
     def __post_init__(self) -> None:
         """Keep copies of our own, so that nobody changes a question after it was charged."""
         for place in fields(self):
-            value = getattr(self, place.name)
-            if isinstance(value, (np.ndarray, list)):
-                object.__setattr__(self, place.name, own_integers(value, place.name))
+            if place.type == "IntArray":
+                own = own_integers(getattr(self, place.name), place.name)
+                object.__setattr__(self, place.name, own)
 
     @abstractmethod
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
@@ -171,6 +172,12 @@ class PrivTreeSplits(Measurement):
     axes_by_depth: tuple[tuple[int, ...], ...]
     threshold: int
 
+    def __post_init__(self) -> None:
+        Measurement.__post_init__(self)
+        axes = tuple(tuple(own_integers(a, "axes").tolist()) for a in self.axes_by_depth)
+        object.__setattr__(self, "axes_by_depth", axes)
+        own_whole_number(self, "threshold", LARGEST_THRESHOLD)
+
     @property
     def fan_out(self) -> int:
         return 1 << max(len(axes) for axes in self.axes_by_depth)
@@ -266,8 +273,7 @@ class LinearQueries(NoisyIntegers):
         if not len(self.factors) == len(self.edges) == tree.dimensions:
             raise InputError("linear queries need one factor, and edges, for each axis")
         for factor, edges, cells in zip(self.factors, self.edges, tree.high[0], strict=True):
-            if edges[0] != 0 or edges[-1] != cells or np.any(np.diff(edges) <= 0):
-                raise InputError(f"the edges of an axis must ascend from 0 to {cells}")
+            check_edges(edges, int(cells))
             if factor.shape[1] != len(edges) - 1:
                 raise InputError("a factor needs one column for each cell between the edges")
         if self.sensitivity < 1:
@@ -288,6 +294,20 @@ def own_integers(values: Any, name: str, dimensions: int = 1) -> IntArray:
     copy = array.astype(np.int64, copy=True)
     copy.flags.writeable = False
     return copy
+
+
+def own_whole_number(measurement: Measurement, name: str, largest: int) -> None:
+    """Replace a field by a plain integer of our own, or refuse it."""
+    value = own_integers([getattr(measurement, name)], name)[0]
+    if abs(int(value)) > largest:
+        raise InputError(f"{name} must lie between {-largest} and {largest}, got {value}")
+    object.__setattr__(measurement, name, int(value))
+
+
+def check_edges(edges: IntArray, cells: int) -> None:
+    """Edges of a coarser grid along an axis of this many cells."""
+    if len(edges) < 2 or edges[0] != 0 or edges[-1] != cells or np.any(np.diff(edges) <= 0):
+        raise InputError(f"the edges of an axis must ascend from 0 to {cells}")
 
 
 def _largest(factor: IntArray) -> int:

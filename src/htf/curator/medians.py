@@ -72,7 +72,7 @@ def choose_run_exactly(runs: Runs, rate: Fraction, drawn: int, words: WordSource
 
 def _cumulated(runs: Runs, rate: Fraction, digits: int) -> list[Fraction]:
     """Cumulated probabilities, from 0 to 1, of runs with cuts; others get no share."""
-    context = Context(prec=digits, Emin=-(10**5))  # smaller weights are far below the slack
+    context = Context(prec=digits, Emin=-2 * digits)  # smaller weights are far below the slack
     smallest = min(int(u) for u, size in zip(runs[2], runs[1], strict=True) if size > 0)
     weights = []
     for size, utility in zip(runs[1], runs[2], strict=True):

@@ -30,7 +30,7 @@ PAPERS_HEIGHTS = {"0.1": 15, "0.3": 16, "0.5": 17}
 
 
 def beats_at_every_height(judge: Judge, tree: str) -> Finding:
-    """HTF of a height against the better of the two trees of the same height."""
+    """HTF of a height against the best of the trees of the same height."""
 
     def compare() -> Iterator[Comparison | None]:
         for epsilon in judge.epsilons:
@@ -225,7 +225,7 @@ CLAIMS = (
     Claim(
         "5.2",
         "HTF clearly outperforms kd-tree for all height settings.",
-        "HTF of each height against the better kd-tree of that height; random queries, every ε.",
+        "HTF of each height against the best kd-tree of that height; random queries, every ε.",
         lambda judge: beats_at_every_height(judge, "kdtree"),
     ),
     Claim(
