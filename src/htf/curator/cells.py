@@ -7,7 +7,6 @@ So a level of the tree costs one pass over the cells it still covers.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -91,7 +90,8 @@ class ExactCells:
         Returns the decisions.
         """
         tree, level, decisions = self._tree, np.array([region]), [np.empty(0, dtype=np.int64)]
-        for depth in itertools.count():
+        depth = 0
+        while True:
             axes = axes_by_depth[depth % len(axes_by_depth)]
             widths = tree.high[level] - tree.low[level]
             level = level[np.any(widths > 1, axis=1)]  # public: a single cell cannot be split
@@ -100,7 +100,7 @@ class ExactCells:
             split = decide(self.count(level), depth)
             decisions.append(split.astype(np.int64))
             level = self._cut_privtree(level[split], axes)
-        raise AssertionError("unreachable")
+            depth += 1
 
     def _cut_privtree(self, regions: IntArray, axes: tuple[int, ...]) -> IntArray:
         """In half along `axes`; where those are down to one cell, along the widest axis."""

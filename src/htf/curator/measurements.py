@@ -1,8 +1,8 @@
-"""The closed set of questions that a Curator answers.
+"""Questions that a Curator answers. The closed set of them is in `catalogue.py`.
 
 Each knows its exact value and its sensitivity: by how much one record more or less, in a cell of
 the region asked about, can move the answer. A record elsewhere does not move it at all. A new
-measurement belongs here, with a proof in docs/proofs/, and nowhere else.
+measurement belongs in this folder, with a proof in docs/proofs/, and nowhere else.
 
 Most add noise to integers (`NoisyIntegers`). Some choose (`MedianCuts`, `PrivTreeSplits`): they give
 away the choice and nothing else, and so need less noise than if all that led to it were given away.
