@@ -228,6 +228,12 @@ def test_columns_may_be_called_anything(tmp_path: Path) -> None:
     assert matrix.exact_counts.tolist() == [2, 1] or matrix.exact_counts.tolist() == [1, 2]
 
 
+def test_a_column_name_may_look_like_a_query(tmp_path: Path) -> None:
+    text = "lon FROM x,lat\nnone,45\n"
+    with pytest.raises(InputError, match="'lon FROM x' must hold numbers, but it holds text"):
+        read_text(tmp_path, text, columns=["lon FROM x", "lat"])
+
+
 def test_a_name_that_is_a_pattern_is_refused(tmp_path: Path) -> None:
     (tmp_path / "g1.csv").write_text("lon,lat\n1,45\n")
     with pytest.raises(InputError, match="must not contain"):

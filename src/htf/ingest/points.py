@@ -15,9 +15,8 @@ import csv
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -42,6 +41,18 @@ NUMBERS = (
 POLL_SECONDS = 0.1
 
 
+class Relation(NamedTuple):
+    """What to select from, with its arguments; and, of a text file, the fields as they stand."""
+
+    sql: str
+    arguments: list[str]
+    text_sql: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.arguments[0] if self.arguments else "the table"
+
+
 def read_points(
     source: Any,
     domain: Domain,
@@ -62,12 +73,11 @@ def read_points(
     with tempfile.TemporaryDirectory(prefix="htf-") as folder:  # for what does not fit in memory
         config = {"temp_directory": folder}
         with duckdb.connect(config=config) as connection:
-            relation, arguments = _open(connection, source, names)
-            _check_columns(connection, relation, arguments, names)
-            query = _counting_query(relation, domain, names)
-            found = _run(connection, query, arguments, progress)
-            if len(found["cell"]) == 0:
-                _refuse_text(connection, relation, arguments, names)
+            relation = _open(connection, source, names)
+            _check_columns(connection, relation, names)
+            found = _run(connection, relation, _counting_query(relation, domain, names), progress)
+            if len(found["cell"]) == 0 and relation.text_sql:
+                _refuse_text(connection, relation, names)
     order = np.argsort(found["cell"])  # the engine gives them in any order
     keys = np.asarray(found["cell"], dtype=np.int64)[order]
     counts = np.asarray(found["records"], dtype=np.int64)[order]
@@ -91,32 +101,29 @@ def _is_arrays(source: Any) -> bool:
     return isinstance(source, (list, tuple, np.ndarray))
 
 
-def _open(
-    connection: duckdb.DuckDBPyConnection, source: Any, names: list[str]
-) -> tuple[str, list[Any]]:
-    """What to select from, and the arguments it takes."""
+def _open(connection: duckdb.DuckDBPyConnection, source: Any, names: list[str]) -> Relation:
     if isinstance(source, (str, Path)):
         return _reader(Path(source), names)
     table = _to_arrow(source, names)
     _quietly(lambda: connection.register("points", table), type(source).__name__)
-    return "points", []
+    return Relation("points", [])
 
 
-def _reader(path: Path, names: list[str]) -> tuple[str, list[Any]]:
+def _reader(path: Path, names: list[str]) -> Relation:
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     if set(str(path)) & set("*?[]"):  # which DuckDB would take for a pattern of several files
         raise InputError(f"the name {path} must not contain *, ? or brackets: rename the file")
     suffix = path.suffix.lower()
     if suffix in PARQUET_FILES:
-        return "read_parquet(?, hive_partitioning=false)", [str(path)]
+        return Relation("read_parquet(?, hive_partitioning=false)", [str(path)])
     if suffix in TEXT_FILES:
         return _text_reader(path, names)
     known = ", ".join(sorted((*TEXT_FILES, *PARQUET_FILES)))
     raise InputError(f"cannot tell what {path.name} is: the name must end in one of {known}")
 
 
-def _text_reader(path: Path, names: list[str]) -> tuple[str, list[Any]]:
+def _text_reader(path: Path, names: list[str]) -> Relation:
     header, separator = _read_header(path, names)
     if _quietly(lambda: _count_quotes(path), str(path)) % 2:
         raise InputError(
@@ -130,7 +137,7 @@ def _text_reader(path: Path, names: list[str]) -> tuple[str, list[Any]]:
     )
     text = f"read_csv(?, delim='{separator}', columns={{{columns}}}, {options})"
     numbers = ", ".join(f"TRY_CAST({_quoted(n)} AS DOUBLE) AS {_quoted(n)}" for n in names)
-    return f"(SELECT {numbers} FROM {text})", [str(path)]
+    return Relation(f"(SELECT {numbers} FROM {text})", [str(path)], text)
 
 
 def _read_header(path: Path, names: list[str]) -> tuple[list[str], str]:
@@ -207,11 +214,12 @@ def _as_array(values: Any) -> Any:
 
 
 def _check_columns(
-    connection: duckdb.DuckDBPyConnection, relation: str, arguments: list[Any], names: list[str]
+    connection: duckdb.DuckDBPyConnection, relation: Relation, names: list[str]
 ) -> None:
-    describe = f"DESCRIBE SELECT * FROM {relation}"
-    what = str(arguments[0]) if arguments else "the table"
-    rows = _quietly(lambda: connection.execute(describe, arguments).fetchall(), what)
+    describe = f"DESCRIBE SELECT * FROM {relation.sql}"
+    rows = _quietly(
+        lambda: connection.execute(describe, relation.arguments).fetchall(), relation.name
+    )
     types = {row[0]: str(row[1]).split("(")[0].strip('"') for row in rows}
     for name in names:
         if name not in types:
@@ -222,28 +230,21 @@ def _check_columns(
 
 
 def _refuse_text(
-    connection: duckdb.DuckDBPyConnection, relation: str, arguments: list[Any], names: list[str]
+    connection: duckdb.DuckDBPyConnection, relation: Relation, names: list[str]
 ) -> None:
     """A column of a text file in which nothing at all is a number is the wrong column."""
-    if not relation.startswith("(SELECT TRY_CAST"):
-        return
-    texts = relation[relation.index(" FROM ") + 6 : -1]
-    for name in names:
-        column = _quoted(name)
-        count = f"SELECT count({column}), count(TRY_CAST({column} AS DOUBLE)) FROM {texts}"
-        filled, numbers = _quietly(partial(_one_row, connection, count, arguments), "the text")
-        if filled > 0 and numbers == 0:
+    counts = ", ".join(
+        f"count({column}) > 0 AND count(TRY_CAST({column} AS DOUBLE)) = 0"
+        for column in map(_quoted, names)
+    )
+    query = f"SELECT {counts} FROM {relation.text_sql}"
+    rows = _quietly(lambda: connection.execute(query, relation.arguments).fetchall(), relation.name)
+    for name, only_text in zip(names, rows[0], strict=True):
+        if only_text:
             raise InputError(f"column {name!r} must hold numbers, but it holds text")
 
 
-def _one_row(
-    connection: duckdb.DuckDBPyConnection, query: str, arguments: list[Any]
-) -> tuple[int, int]:
-    row: tuple[int, int] = connection.execute(query, arguments).fetchall()[0]
-    return row
-
-
-def _counting_query(relation: str, domain: Domain, names: list[str]) -> str:
+def _counting_query(relation: Relation, domain: Domain, names: list[str]) -> str:
     """Names of our own throughout, so that none of the data's can stand for something else."""
     places = [f"p{number}" for number in range(len(names))]
     values = ", ".join(
@@ -255,9 +256,7 @@ def _counting_query(relation: str, domain: Domain, names: list[str]) -> str:
         # DuckDB sorts NaN above every number, so `< high` drops it along with infinity.
         inside.append(f"{place} >= {_number(axis.low)} AND {place} < {_number(axis.high)}")
         cell = f"({cell}) * {axis.cells} + {_cell_of(axis, place)}"
-    cells = (
-        f"SELECT {cell} AS cell FROM (SELECT {values} FROM {relation}) WHERE {' AND '.join(inside)}"
-    )
+    cells = f"SELECT {cell} AS cell FROM (SELECT {values} FROM {relation.sql}) WHERE {' AND '.join(inside)}"
     return f"SELECT cell, count(*) AS records FROM ({cells}) GROUP BY cell"
 
 
@@ -277,22 +276,20 @@ def _quoted(name: str) -> str:
 
 def _run(
     connection: duckdb.DuckDBPyConnection,
+    relation: Relation,
     query: str,
-    arguments: list[Any],
     progress: Progress | None,
 ) -> dict[str, Any]:
-    what = str(arguments[0]) if arguments else "the table"
-
     def count() -> dict[str, Any]:
-        return dict(connection.execute(query, arguments).fetchnumpy())
+        return dict(connection.execute(query, relation.arguments).fetchnumpy())
 
     if progress is None:
-        return _quietly(count, what)
+        return _quietly(count, relation.name)
     done = threading.Event()
     watcher = threading.Thread(target=_watch, args=(connection, done, progress), daemon=True)
     watcher.start()
     try:
-        return _quietly(count, what)
+        return _quietly(count, relation.name)
     finally:
         done.set()
         watcher.join()
