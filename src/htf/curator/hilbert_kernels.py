@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from htf.curator.kernels import add_to_trees, sum_of_first
 from htf.domain import IntArray
 
 
@@ -25,31 +26,18 @@ def deviations_of_runs(counts: IntArray, ranks: IntArray, distinct: IntArray, le
     total = 0
     for place in range(counts.size):
         total += counts[place]
-        _add(number_tree, sum_tree, ranks[place], 1, counts[place])
+        add_to_trees(number_tree, sum_tree, ranks[place], 1, counts[place])
         if place >= length:
             total -= counts[place - length]
-            _add(number_tree, sum_tree, ranks[place - length], -1, -counts[place - length])
+            add_to_trees(number_tree, sum_tree, ranks[place - length], -1, -counts[place - length])
         if place >= length - 1:
             mean, rest = total // length, total % length
-            below_number, below_sum = 0, 0
-            node = np.searchsorted(distinct, mean, side="right")
-            while node > 0:
-                below_number += number_tree[node]
-                below_sum += sum_tree[node]
-                node -= node & -node
+            places = np.searchsorted(distinct, mean, side="right")
+            below_number, below_sum = sum_of_first(number_tree, sum_tree, places)
             above = length - below_number
             whole = 2 * (total - below_sum - mean * above)
             result[place - length + 1] = whole - (2 * rest * above + length - 1) // length
     return result
-
-
-@njit(cache=True, nogil=True)
-def _add(number_tree: IntArray, sum_tree: IntArray, rank: int, number: int, value: int) -> None:
-    node = rank + 1
-    while node < number_tree.size:
-        number_tree[node] += number
-        sum_tree[node] += value
-        node += node & -node
 
 
 @njit(cache=True, nogil=True)

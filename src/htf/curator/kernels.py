@@ -126,6 +126,30 @@ def sum_above_mean_of_halves(
 
 
 @njit(cache=True, nogil=True)
+def add_to_trees(
+    number_tree: IntArray, sum_tree: IntArray, place: int, number: int, value: int
+) -> None:
+    """Add to one place of two Fenwick trees, which start at 1."""
+    node = place + 1
+    while node < number_tree.size:
+        number_tree[node] += number
+        sum_tree[node] += value
+        node += node & -node
+
+
+@njit(cache=True, nogil=True)
+def sum_of_first(number_tree: IntArray, sum_tree: IntArray, places: int) -> Any:
+    """The sums of the first `places` places of two Fenwick trees."""
+    number, value = 0, 0
+    node = places
+    while node > 0:
+        number += number_tree[node]
+        value += sum_tree[node]
+        node -= node & -node
+    return number, value
+
+
+@njit(cache=True, nogil=True)
 def sweep_above_mean(
     cuts: IntArray,
     sizes: IntArray,
@@ -148,19 +172,11 @@ def sweep_above_mean(
         while cell < along.size and along[cell] < cuts[i]:
             total += counts[cell]
             passed += 1
-            node = ranks[cell] + 1
-            while node <= distinct.size:
-                number_tree[node] += 1
-                sum_tree[node] += counts[cell]
-                node += node & -node
+            add_to_trees(number_tree, sum_tree, ranks[cell], 1, counts[cell])
             cell += 1
         mean = total // sizes[i]
-        below_number, below_sum = 0, 0
-        node = np.searchsorted(distinct, mean, side="right")
-        while node > 0:
-            below_number += number_tree[node]
-            below_sum += sum_tree[node]
-            node -= node & -node
+        places = np.searchsorted(distinct, mean, side="right")
+        below_number, below_sum = sum_of_first(number_tree, sum_tree, places)
         sums[i, 0], sums[i, 1], sums[i, 2] = total, total - below_sum, passed - below_number
     return sums
 
