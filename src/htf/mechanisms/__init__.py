@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from htf.errors import InputError
 from htf.mechanisms.base import Mechanism
@@ -19,10 +20,13 @@ def registry() -> dict[str, type[Mechanism]]:
     """All mechanisms, by name."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    found = {
-        cls.name: cls for cls in Mechanism.__subclasses__() if cls.__module__.startswith(__name__)
-    }
-    return dict(sorted(found.items()))
+    ours = [cls for cls in _below(Mechanism) if cls.__module__.startswith(__name__)]
+    return dict(sorted((cls.name, cls) for cls in ours if "name" in vars(cls)))
+
+
+def _below(cls: Any) -> list[type[Mechanism]]:
+    """All subclasses; one without a name of its own is what others have in common."""
+    return [found for child in cls.__subclasses__() for found in (child, *_below(child))]
 
 
 def make_mechanism(name: str, settings: Mapping[str, str] | None = None) -> Mechanism:

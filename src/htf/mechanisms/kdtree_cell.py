@@ -30,11 +30,12 @@ Choices where the paper leaves them open:
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,14 +66,8 @@ MOST_CELLS_PER_AXIS = 2**10  # all cells are asked for at once, by a square matr
 
 
 @dataclass(frozen=True)
-class KdTreeCell(Mechanism):
-    """kd-tree on noisy cells: cut at noisy medians until cells look alike, then count the leaves."""
-
-    name = "kdtree-cell"
-    citation = (
-        "Xiao, Xiong, Yuan: Differentially private data release through multidimensional "
-        "partitioning, Secure Data Management 2010"
-    )
+class TwoPhases(Mechanism):
+    """Count cells, cut them into a tree by their noisy counts, count its leaves afresh, combine."""
 
     cells_per_axis: int | None = parameter(
         None,
@@ -88,10 +83,49 @@ class KdTreeCell(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        check_two_phases(self)
+        per_axis, deviations = self.cells_per_axis, self.split_deviations
+        if per_axis is not None and not 1 <= per_axis <= MOST_CELLS_PER_AXIS:
+            raise InputError(
+                f"cells_per_axis must be from 1 to {MOST_CELLS_PER_AXIS}, got {per_axis}"
+            )
+        check_share("cell_share", self.cell_share)
+        if not deviations >= 0:
+            raise InputError(f"split_deviations must not be negative, got {deviations}")
+        if self.estimate not in (COMBINED, FRESH):
+            raise InputError(f"estimate must be {COMBINED} or {FRESH}, got {self.estimate!r}")
+
+    @abstractmethod
+    def _choose_cuts(self, cells: NoisyCells, low: IntArray, high: IntArray) -> Cuts:
+        """Where to cut boxes of cells, and whether it is worth while."""
 
     def build(self, window: Window) -> Steps[Histogram]:
-        return (yield from release_two_phases(window, self, self._choose_cuts))
+        for_cells, for_leaves = split_epsilon(window.epsilon, self.cell_share, "cell_share")
+        parts = grid_parts(window.domain, self.cells_per_axis)
+        edges = even_edges(window.domain.shape, parts)
+        each = [np.eye(part, dtype=np.int64) for part in parts]
+        noisy = yield from window.linear_queries(each, edges, for_cells, "cells: counts")
+        cells = NoisyCells.of(window.domain.shape, parts, noisy, for_cells.units)
+        grow_on_cells(window.tree, cells, self._choose_cuts)
+        leaves, facts = np.flatnonzero(window.tree.slabs == 0), {"cells_per_axis": parts}
+        noisy = yield from window.count(leaves, for_leaves, "leaves: counts")
+        if self.estimate == FRESH:
+            scales = np.full(len(leaves), 1 / float(for_leaves))
+            return Histogram(leaves, noisy, scales, "last-count", facts)
+        counts = TreeCounts()
+        counts.add(leaves, noisy, for_leaves)
+        estimates, scales = combine_cells_and_counts(window.tree, leaves, cells, counts)
+        return Histogram(leaves, estimates, scales, CELLS_AND_COUNTS, facts)
+
+
+@dataclass(frozen=True)
+class KdTreeCell(TwoPhases):
+    """kd-tree on noisy cells: cut at noisy medians until cells look alike, then count the leaves."""
+
+    name = "kdtree-cell"
+    citation = (
+        "Xiao, Xiong, Yuan: Differentially private data release through multidimensional "
+        "partitioning, Secure Data Management 2010"
+    )
 
     def _choose_cuts(self, cells: NoisyCells, low: IntArray, high: IntArray) -> Cuts:
         _, _, gains = cells.most_uniform_cuts(low, high)
@@ -197,54 +231,6 @@ class NoisyCells:
         return owners, places, self.sum(low[owners], ends)
 
 
-class TwoPhases(Protocol):
-    """The parameters that both mechanisms have."""
-
-    @property
-    def cells_per_axis(self) -> int | None: ...
-    @property
-    def cell_share(self) -> float: ...
-    @property
-    def split_deviations(self) -> float: ...
-    @property
-    def estimate(self) -> str: ...
-
-
-def check_two_phases(settings: TwoPhases) -> None:
-    per_axis, deviations = settings.cells_per_axis, settings.split_deviations
-    if per_axis is not None and not 1 <= per_axis <= MOST_CELLS_PER_AXIS:
-        raise InputError(f"cells_per_axis must be from 1 to {MOST_CELLS_PER_AXIS}, got {per_axis}")
-    check_share("cell_share", settings.cell_share)
-    if not deviations >= 0:
-        raise InputError(f"split_deviations must not be negative, got {deviations}")
-    if settings.estimate not in (COMBINED, FRESH):
-        raise InputError(f"estimate must be {COMBINED} or {FRESH}, got {settings.estimate!r}")
-
-
-def release_two_phases(
-    window: Window,
-    settings: TwoPhases,
-    choose_cuts: Callable[[NoisyCells, IntArray, IntArray], Cuts],
-) -> Steps[Histogram]:
-    """Count cells, build a tree on them, count its leaves, combine."""
-    for_cells, for_leaves = split_epsilon(window.epsilon, settings.cell_share, "cell_share")
-    parts = grid_parts(window.domain, settings.cells_per_axis)
-    edges = even_edges(window.domain.shape, parts)
-    each = [np.eye(part, dtype=np.int64) for part in parts]
-    noisy = yield from window.linear_queries(each, edges, for_cells, "cells: counts")
-    cells = NoisyCells.of(window.domain.shape, parts, noisy, for_cells.units)
-    grow_on_cells(window.tree, cells, choose_cuts)
-    leaves, facts = np.flatnonzero(window.tree.slabs == 0), {"cells_per_axis": parts}
-    noisy = yield from window.count(leaves, for_leaves, "leaves: counts")
-    if settings.estimate == FRESH:
-        scales = np.full(len(leaves), 1 / float(for_leaves))
-        return Histogram(leaves, noisy, scales, "last-count", facts)
-    counts = TreeCounts()
-    counts.add(leaves, noisy, for_leaves)
-    estimates, scales = combine_cells_and_counts(window.tree, leaves, cells, counts)
-    return Histogram(leaves, estimates, scales, CELLS_AND_COUNTS, facts)
-
-
 def grid_parts(domain: Domain, cells_per_axis: int | None) -> list[int]:
     """How many cells the grid has along each axis."""
     most = MOST_CELLS_PER_AXIS if cells_per_axis is None else cells_per_axis
@@ -330,4 +316,4 @@ def reconstruct_cells_and_counts(release: Any) -> tuple[FloatArray, FloatArray]:
     return combine_cells_and_counts(release.tree, release.leaves, cells, counts)
 
 
-KdTreeCell.estimators = {CELLS_AND_COUNTS: reconstruct_cells_and_counts}
+TwoPhases.estimators = {CELLS_AND_COUNTS: reconstruct_cells_and_counts}
