@@ -123,5 +123,5 @@ def test_tiles_agrees_with_painting_the_cells(data: Any) -> None:
 
 
 def test_overlaps_that_add_up_to_the_right_area_are_no_tiling() -> None:
-    low, high = _box([[0, 0], [0, 1]], [[2, 2], [2, 1 + 0 + 1]])
+    low, high = _box([[0, 0], [0, 1]], [[2, 2], [2, 2]])
     assert not tiles(low, high, *_box([0, 0], [3, 2]))
