@@ -30,6 +30,7 @@ FIRST_DEVIATIONS = 1.5  # in the first pass, before anything is learnt, less is 
 PASSES = 2  # that learn; a third changes little
 TURNS_OF_A_LEVEL = 2  # boxes that were halved so many times more are told apart
 FINER = 4  # halvings of a leaf in which its density is interpolated
+STEP = 2.0**-10  # records: estimates are multiples of it, so that sums are exact in any order
 LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divided
 
 # What is made of halves: a mean and a variance for each, given what is expected of them.
@@ -63,7 +64,7 @@ def interpolate(
     for step in Neighbourhood(finer).steps:
         new = step.among(step.left >= len(tree))
         total = found[new.cut]
-        left = total * _expected_share(new, found, cells)
+        left = _rounded(total * _expected_share(new, found, cells))
         found[new.left], found[new.left + 1] = left, total - left
     return finer, found, leaf
 
@@ -111,6 +112,10 @@ def _share_out(
     return np.asarray(np.where(both > 0, left, expected[0]))
 
 
+def _rounded(estimates: FloatArray) -> FloatArray:
+    return np.asarray(np.rint(estimates / STEP) * STEP)
+
+
 class _Estimation:
     """The passes from the top down, and what they have in common."""
 
@@ -137,13 +142,13 @@ class _Estimation:
     def _sweep(self, rule: Rule) -> tuple[FloatArray, FloatArray]:
         """Estimates, and what was expected of each box before its own counts were looked at."""
         estimates, expected = np.zeros(len(self.tree)), np.zeros(len(self.tree))
-        estimates[0] = expected[0] = max(self.measured[0], 0.0)
+        estimates[0] = expected[0] = _rounded(np.maximum(self.measured[0], 0.0))
         for step in self.steps:
             total = estimates[step.cut]
             share = _expected_share(step, estimates, self.cells)
             halves = np.stack([step.left, step.left + 1])
             expected[halves] = guess = np.stack([total * share, total * (1 - share)])
-            left = _share_out(total, *rule(halves, guess), guess)
+            left = _rounded(_share_out(total, *rule(halves, guess), guess))
             estimates[halves] = left, total - left
         return estimates, expected
 

@@ -109,8 +109,8 @@ def test_info(folder: Path) -> None:
     told = json.loads(htf("info", folder / "out.parquet", "--json").stdout)
     assert told["epsilon"] == "0.5"
     assert told["private"] is True
-    assert told["mechanism"] == "htf-paper"
-    assert told["parameters"]["stop_count"] == 100
+    assert told["mechanism"] == "htf"
+    assert told["parameters"]["halvings"] == 3
     assert told["leaves"] == len(Release.load(folder / "out.parquet"))
     assert told["ledger"][-1]["spent_after"] == told["spent"]
     shown = htf("info", folder / "out.parquet").stdout
@@ -118,7 +118,7 @@ def test_info(folder: Path) -> None:
         "0.5-differentially private",
         "one record",
         "Not protected",
-        "height estimation",
+        "round 1: counts",
         "Ledger",
     ):
         assert words in shown
@@ -198,14 +198,22 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "half a setting": (but("--set", "height"), 2, "NAME=VALUE, got 'height'"),
         "twice set": (but("--set", "height=1", "--set", "height=2"), 2, "given twice"),
         "bad setting": (
-            but("--set", "height=tall"),
+            but("--set", "halvings=tall"),
             2,
-            "height must be a whole number, got 'tall'",
+            "halvings must be a whole number, got 'tall'",
         ),
         "bad noise": (but("--noise", "pink"), 2, "got 'pink'"),
         "no folder": (but("-o", folder / "no" / "out.parquet"), 2, "there is no folder"),
-        "no budget": (but("--epsilon", "0.01"), 3, "0.001 for each of 20 levels"),
-        "dear partition": (but("--set", "epsilon_partition_level=0.1"), 3, "come to 2.0001"),
+        "no budget": (
+            but("--epsilon", "0.01", "--mechanism", "htf-paper"),
+            3,
+            "0.001 for each of 20 levels",
+        ),
+        "dear partition": (
+            but("--mechanism", "htf-paper", "--set", "epsilon_partition_level=0.1"),
+            3,
+            "come to 2.0001",
+        ),
         "unknown option": (but("--fast"), 2, "No such option"),
         "unknown command": (["publish"], 2, "No such command"),
         "no boxes": (["query", folder / "out.parquet"], 2, "either --box"),

@@ -33,15 +33,18 @@ def test_figure_2_worked_example() -> None:
 def test_heights_of_section_5(epsilon: str, height: int) -> None:
     """3.5 million points on 1024 x 1024 give levels 15, 16 and 17."""
     matrix = FrequencyMatrix.from_cells(grid(1024, 1024), [[500], [500]], [3_500_000])
-    release = publish(matrix, epsilon, noise=ScriptedNoise())
+    release = publish(matrix, epsilon, HtfPaper(), noise=ScriptedNoise())
     assert release.facts == {"height": height, "noisy_total_for_height": 3_500_000}
 
 
 def test_the_noisy_total_decides_the_height() -> None:
     matrix = FrequencyMatrix.from_cells(grid(1024, 1024), [[500], [500]], [3_500_000])
-    release = publish(matrix, "0.1", noise=ScriptedNoise([-3_490_000, 0]))
+    release = publish(matrix, "0.1", HtfPaper(), noise=ScriptedNoise([-3_490_000, 0]))
     assert release.facts["height"] == math.floor(math.log2(10_000 * 0.1 / 10))
-    assert publish(matrix, "0.1", noise=ScriptedNoise([-3_600_000, 0])).facts["height"] == 0
+    assert (
+        publish(matrix, "0.1", HtfPaper(), noise=ScriptedNoise([-3_600_000, 0])).facts["height"]
+        == 0
+    )
 
 
 @pytest.mark.parametrize("height", [0, 1, 2, 7, 17, 40])
@@ -237,7 +240,9 @@ def test_what_cannot_fit_is_refused_before_the_first_draw(
 
 def test_what_just_fits_is_accepted() -> None:
     matrix = city_matrix()
-    release = publish(matrix, "0.0122", noise=SeededNoise(1))  # 12 levels and the height, 0.0121
+    release = publish(
+        matrix, "0.0122", HtfPaper(), noise=SeededNoise(1)
+    )  # 12 levels and the height, 0.0121
     assert release.spent <= Epsilon.of("0.0122")
 
 

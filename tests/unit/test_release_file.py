@@ -35,7 +35,7 @@ def release() -> Release:
     domain = Domain.square(34.05223, -118.24368, 70, 64)
     city = city_matrix()
     matrix = FrequencyMatrix.from_cells(domain, city.exact_coordinates, city.exact_counts)
-    return publish(matrix, "0.5", noise="seeded:3")
+    return publish(matrix, "0.5", "htf-paper", noise="seeded:3")
 
 
 @pytest.fixture

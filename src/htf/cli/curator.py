@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--around", metavar="LAT,LON,KM", help="Instead: a square of KM km around a point.")
 @click.option("--cells", default="1024", show_default=True, metavar="N|NX,NY", help="Grid cells.")
 @click.option("--epsilon", required=True, help="Privacy budget of the release.")
-@click.option("--mechanism", help="See `htf mechanisms`.  [default: htf-paper]")
+@click.option("--mechanism", help="See `htf mechanisms`.  [default: htf]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of it.")
 @click.option(
     "--noise",
