@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from htf.mechanisms.base import Histogram
     from htf.query.boxes import Answers
     from htf.query.index import BoxIndex
+    from htf.query.tree_noise import TreeNoise
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +160,23 @@ class Release:
 
         return BoxIndex(self.low, self.high, self.estimates, self.scales)
 
+    @cached_property
+    def tree_noise(self) -> TreeNoise | None:
+        """What gives the error bars of estimates made from all counts of a tree; None for others."""
+        from htf.inference import TreeCounts
+        from htf.query.tree_noise import ESTIMATORS, TreeNoise
+
+        if self.estimator not in ESTIMATORS:
+            return None
+        table, counts = self.measurements.of_kind("count"), TreeCounts()
+        counts.add(table.region, table.value, table.epsilon)
+        return TreeNoise(self.tree, counts, self.leaves)
+
     def count(self, boxes: Any) -> Answers:
         """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many."""
         from htf.query.boxes import count_boxes
 
-        return count_boxes(self.domain, self.index, boxes)
+        return count_boxes(self.domain, self.index, boxes, self.tree_noise)
 
     def plot(self, **options: Any) -> Figure:
         """A map of the density on a log scale. Needs matplotlib."""

@@ -13,7 +13,7 @@ from htf.curator.noise import ScriptedNoise
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.inference import UNKNOWN, TreeCounts, count_variances, least_squares
-from htf.query.intervals import noise_fourth_cumulants, single_half_widths
+from htf.query.intervals import continuous_half_widths, noise_fourth_cumulants, single_half_widths
 from htf.query.tree_noise import NOTHING_LEARNED, TreeNoise
 from htf.tree import RegionTree
 from support import city_matrix
@@ -115,3 +115,21 @@ def test_answers_and_variances_are_those_of_dense_matrices(
     expected = of_counts @ np.concatenate(counts.noisy_counts)
     np.testing.assert_allclose(found.estimate, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found.noise_variance, of_counts**2 @ variances, rtol=1e-6, atol=1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(releases(), st.integers(0, 2**32 - 1))
+def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
+    made: tuple[RegionTree, TreeCounts, IntArray], seed: int
+) -> None:
+    """A count with coefficient g adds g^4 times its fourth cumulant."""
+    tree, counts, leaves = made
+    low, high = random_boxes(tree, seed)
+    found = TreeNoise(tree, counts, leaves).measure(low, high)
+    coefficients, variances = dense_coefficients(tree, counts, leaves)
+    weights = shares(tree, leaves, low, high)
+    fourth = (weights @ coefficients) ** 4 @ noise_fourth_cumulants(variances)
+    expected = continuous_half_widths(found.noise_variance + found.spread_variance, fourth)
+    expected += weights.max(axis=1) / 2
+    several = np.count_nonzero(weights, axis=1) > 1
+    np.testing.assert_allclose(found.half_width[several], expected[several], rtol=1e-6)

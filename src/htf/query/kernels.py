@@ -76,15 +76,16 @@ def measure_boxes(  # noqa: PLR0912 - one compiled loop over plain arrays
 FIRST_CHILD, SLABS, AXIS, PIVOT = range(4)
 # ... of `values`, one row for each region: its edges along the axis of the cut that made it; its
 # estimate, s and fourth cumulant; their running sums over the siblings up to it; the sums of s and
-# cumulant over its children; and the variance of spread, for w (1 - w) = 1 ...
-START, STOP, X, S, K, RUNNING, GROUP_S, GROUP_K, UNEVEN = 0, 1, 2, 3, 4, 5, 8, 9, 10
+# cumulant over its children, and the weight that they have in it; and the variance of spread, for
+# w (1 - w) = 1 ...
+START, STOP, X, S, K, RUNNING, GROUP_S, GROUP_K, BELOW, UNEVEN = 0, 1, 2, 3, 4, 5, 8, 9, 10, 11
 # ... and of what is measured, one row for each query.
 RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF = range(6)
 # A region that is being walked through: which child is next, the last, the children wholly inside
-# from and to; and sums over its children so far: of alpha s and alpha^2 s, of alpha^k K for k from 1
-# to 4, and the alpha of the child nothing is known of.
+# from and to; and sums over its children so far: of alpha s and alpha^2 s, the alpha of the child
+# nothing is known of, and the four lower coefficients of a polynomial for the fourth cumulant.
 NEXT, LAST, HOLE_FROM, HOLE_TO = range(4)
-ALPHA_S, ALPHA2_S, ALPHA_K, PIVOT_ALPHA = 0, 1, 2, 6
+ALPHA_S, ALPHA2_S, PIVOT_ALPHA, QUARTIC = range(4)
 SEVERAL = -1.0  # leaves
 NONE_YET = -2.0
 
@@ -107,14 +108,14 @@ def measure_tree(
     box: FloatArray,
     links: NDArray[np.int64],
     values: FloatArray,
-    root: FloatArray,
+    root_variance: float,
     depth: int,
     measures: FloatArray,
 ) -> None:
     """Walk the regions cut by each query's edges, children first; see `htf.query.tree_noise`."""
     path = np.empty(depth, dtype=np.int64)
     places = np.empty((depth, 4), dtype=np.int64)
-    sums = np.empty((depth, 7))
+    sums = np.empty((depth + 1, QUARTIC + 4))  # the last one for the region just left
     for query in range(len(query_low)):
         low, high, row = query_low[query], query_high[query], measures[query]
         row[:] = 0.0
@@ -125,8 +126,9 @@ def measure_tree(
         alpha = 0.0
         if not empty:  # an empty box touches nothing
             alpha = _measure_one(low, high, box, links, values, path, places, sums, row)
-        row[NOISE] += alpha**2 * root[0]
-        row[FOURTH] += alpha**4 * root[1]
+            _shift(alpha, values[0, K], sums, depth)
+            row[FOURTH] = sums[depth, QUARTIC]
+        row[NOISE] += alpha**2 * root_variance
         if row[ONLY_LEAF] == NONE_YET:
             row[ONLY_LEAF] = SEVERAL
 
@@ -143,69 +145,88 @@ def _measure_one(
     sums: FloatArray,
     row: FloatArray,
 ) -> float:
-    """The root's alpha; all else goes to `row`. `path` is where the walk is, region by region."""
-    level, region = -1, 0
+    """The root's alpha; all else goes to `row`. `path` is where the walk is, region by region.
+
+    Helpers get whole arrays and row numbers: a view of a row costs more than they do.
+    """
+    level, region, left = -1, 0, len(sums) - 1
     while True:
-        weight = _covered_share(low, high, box[region])
-        if 0.0 < weight < 1.0 and links[region, FIRST_CHILD] >= 0:
+        alpha: float = _covered_share(low, high, box, region)
+        if 0.0 < alpha < 1.0 and links[region, FIRST_CHILD] >= 0:
             level += 1
             path[level] = region
-            _open(low, high, box[region], links[region], values, places[level], sums[level], row)
-            alpha = -1.0
+            _open(low, high, box, region, links, values, places, sums, level, row)
         else:
-            alpha = weight
-            if weight > 0.0:
-                is_leaf = links[region, FIRST_CHILD] < 0
-                _take(weight, is_leaf, region, values[region], row)
-        while True:  # hand alphas up, until there is a child to go to
-            if alpha >= 0.0:
-                if level < 0:
-                    return alpha
-                _add(alpha, region, values[region], links[path[level], PIVOT], sums[level])
-            place = places[level]
-            if place[NEXT] == place[HOLE_FROM]:
-                place[NEXT] = place[HOLE_TO] + 1
-            if place[NEXT] <= place[LAST]:
-                region = place[NEXT]
-                place[NEXT] += 1
+            if alpha > 0.0:
+                _take(alpha, region, links, values, row)
+            sums[left, QUARTIC : QUARTIC + 4] = 0.0
+            if level < 0:
+                return alpha
+            _add(alpha, region, links[path[level], PIVOT], values, sums, level)
+        while True:  # up, until there is a child to go to
+            if places[level, NEXT] == places[level, HOLE_FROM]:
+                places[level, NEXT] = places[level, HOLE_TO] + 1
+            if places[level, NEXT] <= places[level, LAST]:
+                region = places[level, NEXT]
+                places[level, NEXT] += 1
                 break
             region = path[level]
-            alpha = _close(links[region, PIVOT], values[region], sums[level], row)
+            alpha = _close(region, links, values, sums, level, row)
             level -= 1
+            if level < 0:
+                return alpha
+            _add(alpha, region, links[path[level], PIVOT], values, sums, level)
 
 
 @njit(cache=True, nogil=True)
-def _covered_share(low: FloatArray, high: FloatArray, box: FloatArray) -> float:
-    share = 1.0
+def _covered_share(low: FloatArray, high: FloatArray, box: FloatArray, region: int) -> float:
+    share: float = 1.0
     dimensions = len(low)
     for axis in range(dimensions):
-        start, stop = box[axis], box[dimensions + axis]
+        start, stop = box[region, axis], box[region, dimensions + axis]
         if low[axis] > start or high[axis] < stop:
             share *= max(min(high[axis], stop) - max(low[axis], start), 0.0) / (stop - start)
     return share
 
 
 @njit(cache=True, nogil=True)
-def _take(weight: float, is_leaf: bool, region: int, value: FloatArray, row: FloatArray) -> None:
+def _take(
+    weight: float, region: int, links: NDArray[np.int64], values: FloatArray, row: FloatArray
+) -> None:
     """A leaf, or a region that lies wholly inside."""
-    row[RAW] += weight * value[X]
+    row[RAW] += weight * values[region, X]
     row[LARGEST] = max(row[LARGEST], weight)
     if weight < 1.0:
-        row[SPREAD] += weight * (1 - weight) * value[UNEVEN]
+        row[SPREAD] += weight * (1 - weight) * values[region, UNEVEN]
+    is_leaf = links[region, FIRST_CHILD] < 0
     row[ONLY_LEAF] = region if is_leaf and row[ONLY_LEAF] == NONE_YET else SEVERAL
 
 
 @njit(cache=True, nogil=True)
-def _add(alpha: float, region: int, value: FloatArray, pivot: int, sums: FloatArray) -> None:
+def _add(
+    alpha: float, region: int, pivot: int, values: FloatArray, sums: FloatArray, level: int
+) -> None:
     """A child's alpha to the sums of its parent."""
     if region == pivot:
-        sums[PIVOT_ALPHA] = alpha
-    sums[ALPHA_S] += alpha * value[S]
-    sums[ALPHA2_S] += alpha**2 * value[S]
-    power = value[K]
-    for column in range(ALPHA_K, ALPHA_K + 4):
-        power *= alpha
-        sums[column] += power
+        sums[level, PIVOT_ALPHA] = alpha
+    sums[level, ALPHA_S] += alpha * values[region, S]
+    sums[level, ALPHA2_S] += alpha * alpha * values[region, S]
+    left = len(sums) - 1
+    _shift(alpha, values[region, K], sums, left)
+    for column in range(QUARTIC, QUARTIC + 4):
+        sums[level, column] += sums[left, column]
+
+
+@njit(cache=True, nogil=True)
+def _shift(by: float, leading: float, sums: FloatArray, level: int) -> None:
+    """The polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
+    third = sums[level, QUARTIC + 3]
+    second = sums[level, QUARTIC + 2]
+    first = sums[level, QUARTIC + 1]
+    sums[level, QUARTIC + 3] += 4 * by * leading
+    sums[level, QUARTIC + 2] += by * (6 * by * leading + 3 * third)
+    sums[level, QUARTIC + 1] += by * (by * (4 * by * leading + 3 * third) + 2 * second)
+    sums[level, QUARTIC] += by * (by * (by * (by * leading + third) + second) + first)
 
 
 @njit(cache=True, nogil=True)
@@ -213,10 +234,12 @@ def _open(
     low: FloatArray,
     high: FloatArray,
     box: FloatArray,
-    link: NDArray[np.int64],
+    region: int,
+    links: NDArray[np.int64],
     values: FloatArray,
-    place: NDArray[np.int64],
+    places: NDArray[np.int64],
     sums: FloatArray,
+    level: int,
     row: FloatArray,
 ) -> None:
     """Find the children that the box touches; those wholly inside are taken together.
@@ -224,15 +247,15 @@ def _open(
     Children are slabs along one axis, in order. If the box covers all of the others, it covers all
     slabs but perhaps the first and the last that it touches.
     """
-    axis, first = link[AXIS], link[FIRST_CHILD]
-    start, stop = first, first + link[SLABS]
+    axis, first = links[region, AXIS], links[region, FIRST_CHILD]
+    start, stop = first, first + links[region, SLABS]
     while start < stop:  # the first that ends beyond the box's low edge
         middle = (start + stop) // 2
         if values[middle, STOP] > low[axis]:
             stop = middle
         else:
             start = middle + 1
-    begin, stop = start, first + link[SLABS]
+    begin, stop = start, first + links[region, SLABS]
     while start < stop:  # the first that starts at the box's high edge or beyond
         middle = (start + stop) // 2
         if values[middle, START] >= high[axis]:
@@ -240,40 +263,60 @@ def _open(
         else:
             start = middle + 1
     last = start - 1
-    place[NEXT], place[LAST], place[HOLE_FROM], place[HOLE_TO] = begin, last, -1, -1
-    sums[:] = 0.0
+    places[level, NEXT], places[level, LAST] = begin, last
+    places[level, HOLE_FROM], places[level, HOLE_TO] = -1, -1
+    for column in range(QUARTIC + 4):
+        sums[level, column] = 0.0
     dimensions = len(low)
     for other in range(dimensions):
-        if other != axis and (low[other] > box[other] or high[other] < box[dimensions + other]):
+        inside = low[other] <= box[region, other] and high[other] >= box[region, dimensions + other]
+        if other != axis and not inside:
             return
     hole_from = begin + 1 if low[axis] > values[begin, START] else begin
     hole_to = last - 1 if high[axis] < values[last, STOP] else last
     if hole_from >= hole_to:
         return  # one is as well visited
-    place[HOLE_FROM], place[HOLE_TO] = hole_from, hole_to
-    x = values[hole_to, RUNNING]
-    s = values[hole_to, RUNNING + 1]
-    cumulant = values[hole_to, RUNNING + 2]
+    places[level, HOLE_FROM], places[level, HOLE_TO] = hole_from, hole_to
+    x, s, cumulant = (
+        values[hole_to, RUNNING],
+        values[hole_to, RUNNING + 1],
+        values[hole_to, RUNNING + 2],
+    )
     if hole_from > first:
         x -= values[hole_from - 1, RUNNING]
         s -= values[hole_from - 1, RUNNING + 1]
         cumulant -= values[hole_from - 1, RUNNING + 2]
     row[RAW] += x
     row[LARGEST], row[ONLY_LEAF] = 1.0, SEVERAL
-    sums[ALPHA_S], sums[ALPHA2_S] = s, s
-    sums[ALPHA_K : ALPHA_K + 4] = cumulant
-    if hole_from <= link[PIVOT] <= hole_to:
-        sums[PIVOT_ALPHA] = 1.0
+    sums[level, ALPHA_S], sums[level, ALPHA2_S] = s, s
+    sums[level, QUARTIC], sums[level, QUARTIC + 1] = cumulant, 4 * cumulant
+    sums[level, QUARTIC + 2], sums[level, QUARTIC + 3] = 6 * cumulant, 4 * cumulant
+    if hole_from <= links[region, PIVOT] <= hole_to:
+        sums[level, PIVOT_ALPHA] = 1.0
 
 
 @njit(cache=True, nogil=True)
-def _close(pivot: int, value: FloatArray, sums: FloatArray, row: FloatArray) -> float:
-    """A region's alpha, when all its children have theirs."""
-    alpha = sums[PIVOT_ALPHA] if pivot >= 0 else sums[ALPHA_S] / value[GROUP_S]
-    noise = sums[ALPHA2_S] - 2 * alpha * sums[ALPHA_S] + alpha**2 * value[GROUP_S]
+def _close(
+    region: int,
+    links: NDArray[np.int64],
+    values: FloatArray,
+    sums: FloatArray,
+    level: int,
+    row: FloatArray,
+) -> float:
+    """A region's alpha, when all its children have theirs.
+
+    The fourth cumulant of a sum that has c z in it, z being the region's estimate from below, is a
+    polynomial in c: docs/proofs/tree-noise.md. That of the children becomes the region's.
+    """
+    of_s, known_s = sums[level, ALPHA_S], values[region, GROUP_S]
+    alpha = sums[level, PIVOT_ALPHA] if links[region, PIVOT] >= 0 else of_s / known_s
+    # The sum of (alpha_i - alpha)^2 s_i.
+    noise = sums[level, ALPHA2_S] - 2 * alpha * of_s + alpha**2 * known_s
     row[NOISE] += max(noise, 0.0)
-    first, second = sums[ALPHA_K], sums[ALPHA_K + 1]
-    third, fourth = sums[ALPHA_K + 2], sums[ALPHA_K + 3]
-    cumulant = fourth - 4 * alpha * third + 6 * alpha**2 * second - 4 * alpha**3 * first
-    row[FOURTH] += max(cumulant + alpha**4 * value[GROUP_K], 0.0)
-    return alpha
+    _shift(-alpha, values[region, GROUP_K], sums, level)
+    power, left = 1.0, len(sums) - 1
+    for column in range(QUARTIC, QUARTIC + 4):
+        sums[left, column] = power * sums[level, column]
+        power *= values[region, BELOW]
+    return float(alpha)

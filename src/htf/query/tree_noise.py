@@ -18,8 +18,8 @@ Beta-binomial number, with mean w n and variance
     w (1 - w) (n (1 - kappa) + n^2 kappa).
 
 kappa is 0 where every record falls anywhere, and 1 where all lie in one place. It is learned from pairs
-of neighbouring leaves, which the noisy counts tell apart: there the model is about the two parts of
-their union.
+of neighbouring siblings, which the noisy counts tell apart: there the model is about the two parts of
+their union. Errors of different leaves are taken as independent.
 """
 
 from __future__ import annotations
@@ -27,14 +27,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
-from htf.inference import UNKNOWN, TreeCounts, count_variances, estimates_from_below, least_squares
+from htf.inference import (
+    LEAST_SQUARES,
+    NONNEGATIVE,
+    UNKNOWN,
+    TreeCounts,
+    count_variances,
+    estimates_from_below,
+    least_squares,
+)
 from htf.query.index import CHUNK, run_all
 from htf.query.intervals import continuous_half_widths, noise_fourth_cumulants, single_half_widths
 from htf.tree import NO_REGION, RegionTree
 
+# Estimates that are made from all counts of a tree, whatever bias they take on in the end.
+ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, "homogeneous")
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
 
@@ -53,7 +64,7 @@ class TreeMeasures:
 class TreeNoise:
     """Answers of least squares and their errors, for boxes over the leaves of a tree of counts."""
 
-    __slots__ = ("_alone", "_box", "_depth", "_links", "_root", "_values", "unevenness")
+    __slots__ = ("_alone", "_box", "_depth", "_links", "_root_variance", "_values", "unevenness")
 
     def __init__(self, tree: RegionTree, counts: TreeCounts, leaves: IntArray) -> None:
         estimates, variances = least_squares(tree, counts)
@@ -62,10 +73,10 @@ class TreeNoise:
             raise InputError(f"the counts do not determine {unknown} of {len(leaves)} leaves")
         _, below = estimates_from_below(tree, counts)
         groups = _Groups(tree, leaves, below)
-        cumulants = _fourth_cumulants(tree, counts, below, groups)
+        cumulants = _fourth_cumulants(tree, counts, groups)
         self.unevenness = learn_unevenness(tree, groups, estimates, variances)
         self._alone = _counted_once(tree, counts, variances, groups)
-        self._root = np.array([variances[0], cumulants[0]])
+        self._root_variance = float(variances[0])
         self._depth = int(tree.depth.max()) + 1
         self._box, self._links, self._values = _tables(
             tree, groups, estimates, cumulants, self.unevenness
@@ -88,7 +99,7 @@ class TreeNoise:
                 self._box,
                 self._links,
                 self._values,
-                self._root,
+                self._root_variance,
                 self._depth,
                 table[rows],
             )
@@ -114,69 +125,68 @@ class _Groups:
         self.sums = np.bincount(parent, self.known[1:], minlength=size)
         # The one child nothing is known of. Two would leave a leaf undetermined.
         self.pivot = np.full(size, NO_REGION, dtype=np.int64)
-        alone = np.flatnonzero(unknown[1:]) + 1
-        self.pivot[tree.parent[alone]] = alone
+        left_over = np.flatnonzero(unknown[1:]) + 1
+        self.pivot[tree.parent[left_over]] = left_over
+        # What the sum of the children weighs in z, as `inference` combines it with the own count.
+        self.weight = np.zeros(size)
+        summed = (self.sums > 0) & (self.pivot == NO_REGION)
+        np.divide(below, self.sums, out=self.weight, where=summed)
 
 
 def learn_unevenness(
     tree: RegionTree, groups: _Groups, estimates: FloatArray, variances: FloatArray
 ) -> float:
-    """kappa from neighbouring leaves i and j with one parent.
+    """kappa from neighbouring siblings i and j, of all sizes.
 
     With t = x_i + x_j and i's share a of their cells, d = x_i - a t has the variance
-    a (1 - a) (t (1 - kappa) + t^2 kappa) by the model, and that of its noise besides.
+    a (1 - a) (t (1 - kappa) + t^2 kappa) by the model, and that of its noise besides. So each pair
+    has an unbiased say, of which the average is taken. Pairs weigh the same, whatever their counts:
+    by t^2 the few of the largest regions would decide for all.
     """
-    left = np.flatnonzero(groups.is_leaf[:-1] & groups.is_leaf[1:])
-    left = left[tree.parent[left] == tree.parent[left + 1]]
-    parent = tree.parent[left]
-    left = left[(parent >= 0) & (groups.pivot[parent] == NO_REGION)]
+    left = np.flatnonzero(tree.parent[1:-1] == tree.parent[2:]) + 1
+    left = left[(groups.pivot[tree.parent[left]] == NO_REGION) & (variances[left] < UNKNOWN)]
     parent, right = tree.parent[left], left + 1
-    cells = tree.cells(left), tree.cells(right)
-    share = cells[0] / (cells[0] + cells[1])
+    share = tree.cells(left) / (tree.cells(left) + tree.cells(right))
 
     def noise(of_left: FloatArray, of_right: FloatArray) -> FloatArray:
-        s_left, s_right = groups.known[left], groups.known[right]
-        tilt = (of_left * s_left + of_right * s_right) / groups.sums[parent]
+        s_left, s_right, known = groups.known[left], groups.known[right], groups.sums[parent]
+        tilt = (of_left * s_left + of_right * s_right) / known
         own = of_left**2 * s_left + of_right**2 * s_right
-        return np.asarray(own + tilt**2 * (variances[parent] - groups.sums[parent]))
+        return np.asarray(own + tilt**2 * (variances[parent] - known))
 
     total = estimates[left] + estimates[right]
     total_noise = noise(np.ones(len(left)), np.ones(len(left)))
     off = (1 - share) * estimates[left] - share * estimates[right]
-    clear = total > CLEAR * np.sqrt(total_noise)
-    if not clear.any():
-        return NOTHING_LEARNED
     split = share * (1 - share)
     seen = off**2 - noise(1 - share, -share) - split * total
-    weight = split * (total**2 - total_noise - total)
-    found = np.sum(seen[clear]) / np.sum(weight[clear])
+    most = split * (total**2 - total_noise - total)  # what would be seen if kappa were 1
+    clear = (total > CLEAR * np.sqrt(np.maximum(total_noise, 0.0))) & (most > 0)
+    if not clear.any():
+        return NOTHING_LEARNED
+    scale = 1 / total[clear] ** 2
+    found = np.sum(seen[clear] * scale) / np.sum(most[clear] * scale)
     return float(np.clip(found, 0.0, 1.0))
 
 
-def _fourth_cumulants(
-    tree: RegionTree, counts: TreeCounts, below: FloatArray, groups: _Groups
-) -> FloatArray:
+def _fourth_cumulants(tree: RegionTree, counts: TreeCounts, groups: _Groups) -> FloatArray:
     """Of the noise in each region's estimate from the counts in it and below it."""
     regions = np.concatenate(counts.regions)
     of_counts = count_variances(np.concatenate(counts.epsilons))
-    weights = np.bincount(regions, 1 / of_counts, minlength=len(tree))
-    parts = (1 / of_counts / weights[regions]) ** 4 * noise_fourth_cumulants(of_counts)
-    cumulants = np.bincount(regions, parts, minlength=len(tree))
-    # The weight that the sum of the children has in z, as `inference` combines the two.
-    weight = np.zeros(len(tree))
-    summed = (groups.sums > 0) & (groups.pivot == NO_REGION)
-    np.divide(below, groups.sums, out=weight, where=summed)
-    from_children = np.zeros(len(tree))
-    for layer in reversed(tree.layers()):
-        cumulants[layer] *= (1 - weight[layer]) ** 4
-        cumulants[layer] += weight[layer] ** 4 * from_children[layer]
-        np.add.at(from_children, tree.parent[layer[layer > 0]], cumulants[layer[layer > 0]])
-    return cumulants
+    total = np.bincount(regions, 1 / of_counts, minlength=len(tree))
+    parts = (1 / of_counts / total[regions]) ** 4 * noise_fourth_cumulants(of_counts)
+    own = np.bincount(regions, parts, minlength=len(tree))
+    cumulants = (1 - groups.weight) ** 4 * own
+    below = np.zeros(len(tree))
+    for layer in reversed(tree.layers(1)):
+        cumulants[layer] += groups.weight[layer] ** 4 * below[layer]
+        np.add.at(below, tree.parent[layer], cumulants[layer])
+    cumulants[0] += groups.weight[0] ** 4 * below[0]
+    return np.asarray(cumulants)
 
 
 def _counted_once(
     tree: RegionTree, counts: TreeCounts, variances: FloatArray, groups: _Groups
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+) -> NDArray[np.bool_]:
     """Leaves whose estimate is one count, to which no other count adds anything."""
     regions = np.concatenate(counts.regions)
     own = np.zeros(len(tree))
@@ -205,6 +215,7 @@ def _tables(
         *(running_sums(tree.parent, column) for column in own),
         groups.sums,
         np.bincount(tree.parent[1:], cumulants[1:], minlength=len(tree)),
+        groups.weight,
         n * (1 - unevenness) + n**2 * unevenness,
     ]
     ends = groups.is_leaf | (tree.slabs == 0)
