@@ -73,7 +73,7 @@ def measure_boxes(  # noqa: PLR0912 - one compiled loop over plain arrays
 
 
 # Of a tree of counts: the columns of `links` ...
-FIRST_CHILD, SLABS, AXIS, PIVOT = range(4)
+FIRST_CHILD, SLABS, AXIS, PIVOT, REGION = range(5)
 # ... of `values`, one row for each region: its edges along the axis of the cut that made it; its
 # estimate, s and fourth cumulant; their running sums over the siblings up to it; the sums of s and
 # cumulant over its children, and the weight that they have in it; and the variance of spread, for
@@ -159,7 +159,8 @@ def _measure_one(
         else:
             if alpha > 0.0:
                 _take(alpha, region, links, values, row)
-            sums[left, QUARTIC : QUARTIC + 4] = 0.0
+            for column in range(QUARTIC, QUARTIC + 4):
+                sums[left, column] = 0.0
             if level < 0:
                 return alpha
             _add(alpha, region, links[path[level], PIVOT], values, sums, level)
@@ -199,7 +200,8 @@ def _take(
     if weight < 1.0:
         row[SPREAD] += weight * (1 - weight) * values[region, UNEVEN]
     is_leaf = links[region, FIRST_CHILD] < 0
-    row[ONLY_LEAF] = region if is_leaf and row[ONLY_LEAF] == NONE_YET else SEVERAL
+    only = is_leaf and row[ONLY_LEAF] == NONE_YET
+    row[ONLY_LEAF] = links[region, REGION] if only else SEVERAL
 
 
 @njit(cache=True, nogil=True)

@@ -40,7 +40,7 @@ from htf.inference import (
     estimates_from_below,
     least_squares,
 )
-from htf.query.index import CHUNK, run_all
+from htf.query.index import run_all
 from htf.query.intervals import continuous_half_widths, noise_fourth_cumulants, single_half_widths
 from htf.tree import NO_REGION, RegionTree
 
@@ -48,6 +48,7 @@ from htf.tree import NO_REGION, RegionTree
 ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, "homogeneous")
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
+CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecond
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,6 +220,17 @@ def _tables(
         n * (1 - unevenness) + n**2 * unevenness,
     ]
     ends = groups.is_leaf | (tree.slabs == 0)
-    links = [np.where(ends, NO_REGION, tree.first_child), tree.slabs, tree.axis, groups.pivot]
+    # Where subtrees lie together, a walk through one stays within fast memory.
+    order = np.argsort(np.where(regions > 0, tree.preorder()[tree.parent], -1), kind="stable")
+    place = np.empty(len(tree), dtype=np.int64)
+    place[order] = regions
+    links = [
+        np.where(ends, NO_REGION, place[tree.first_child]),
+        tree.slabs,
+        tree.axis,
+        np.where(groups.pivot == NO_REGION, NO_REGION, place[groups.pivot]),
+        regions,
+    ]
     box = np.hstack([tree.low, tree.high]).astype(np.float64)
-    return box, np.column_stack(links), np.column_stack(values).astype(np.float64)
+    columns = np.column_stack(links), np.column_stack(values).astype(np.float64)
+    return box[order], columns[0][order], columns[1][order]
