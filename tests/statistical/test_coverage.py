@@ -6,9 +6,8 @@ coverage is about 1 %, and the limits of 93 and 97 % are two of them away. With 
 twenty could fail by chance.
 
 `ag` and `quadtree` have estimates from all counts of their trees, and intervals of `htf.query.tree_noise`.
-For them 1,000 leaves are seen more than 1,500 times: limits are three standard errors away, and fewer than one test in
-a hundred would fail by chance. Boxes anywhere cut through leaves; how uneven a leaf is was estimated
-for them, so their limits are wider.
+For them 1,000 leaves are seen 700 and 1,900 times: with fresh seeds one run in fifty could fail by chance. Boxes
+anywhere cut through leaves; how uneven a leaf is was estimated for them, so their limits are wider.
 """
 
 from __future__ import annotations
@@ -100,10 +99,9 @@ def test_wrong_widths_would_be_seen(matrix: FrequencyMatrix) -> None:
         assert not all(0.93 <= share <= 0.97 for share in found.values()), found
 
 
-@pytest.mark.parametrize("name", TREES)
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5"])
+@pytest.mark.parametrize(("name", "epsilon"), [("ag", "0.1"), ("quadtree", "0.5")])
 def test_coverage_after_least_squares(matrix: FrequencyMatrix, name: str, epsilon: str) -> None:
-    found = coverages(matrix, runs=60, mechanism=TREES[name], epsilon=epsilon)
+    found = coverages(matrix, mechanism=TREES[name], epsilon=epsilon)
     assert all(0.93 <= share <= 0.97 for share in found.values()), found
 
 
