@@ -73,12 +73,11 @@ def measure_boxes(  # noqa: PLR0912 - one compiled loop over plain arrays
 
 
 # Of a tree of counts: the columns of `links` ...
-FIRST_CHILD, SLABS, AXIS, PIVOT, REGION = range(5)
-# ... of `values`, one row for each region: its edges along the axis of the cut that made it; its
-# estimate, s and fourth cumulant; their running sums over the siblings up to it; the sums of s and
-# cumulant over its children, and the weight that they have in it; and the variance of spread, for
-# w (1 - w) = 1 ...
-START, STOP, X, S, K, RUNNING, GROUP_S, GROUP_K, BELOW, UNEVEN = 0, 1, 2, 3, 4, 5, 8, 9, 10, 11
+FIRST_CHILD, SLABS, AXIS, PIVOT = range(4)
+# ... of `values`, one row for each region: its estimate, s and fourth cumulant; the variance of
+# spread, for w (1 - w) = 1; the sums of s and cumulant over its children, and the weight that they
+# have in it; and running sums of the first three over the siblings up to it ...
+X, S, K, UNEVEN, GROUP_S, GROUP_K, BELOW, RUNNING_X, RUNNING_S, RUNNING_K = range(10)
 # ... and of what is measured, one row for each query.
 RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF = range(6)
 # A region that is being walked through: which child is next, the last, the children wholly inside
@@ -179,7 +178,7 @@ def _measure_one(
             _add(alpha, region, links[path[level], PIVOT], values, sums, level)
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _covered_share(low: FloatArray, high: FloatArray, box: FloatArray, region: int) -> float:
     share: float = 1.0
     dimensions = len(low)
@@ -190,7 +189,7 @@ def _covered_share(low: FloatArray, high: FloatArray, box: FloatArray, region: i
     return share
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _take(
     weight: float, region: int, links: NDArray[np.int64], values: FloatArray, row: FloatArray
 ) -> None:
@@ -201,10 +200,10 @@ def _take(
         row[SPREAD] += weight * (1 - weight) * values[region, UNEVEN]
     is_leaf = links[region, FIRST_CHILD] < 0
     only = is_leaf and row[ONLY_LEAF] == NONE_YET
-    row[ONLY_LEAF] = links[region, REGION] if only else SEVERAL
+    row[ONLY_LEAF] = region if only else SEVERAL
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _add(
     alpha: float, region: int, pivot: int, values: FloatArray, sums: FloatArray, level: int
 ) -> None:
@@ -219,7 +218,7 @@ def _add(
         sums[level, column] += sums[left, column]
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _shift(by: float, leading: float, sums: FloatArray, level: int) -> None:
     """The polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
     third = sums[level, QUARTIC + 3]
@@ -231,7 +230,7 @@ def _shift(by: float, leading: float, sums: FloatArray, level: int) -> None:
     sums[level, QUARTIC] += by * (by * (by * (by * leading + third) + second) + first)
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _open(
     low: FloatArray,
     high: FloatArray,
@@ -249,18 +248,18 @@ def _open(
     Children are slabs along one axis, in order. If the box covers all of the others, it covers all
     slabs but perhaps the first and the last that it touches.
     """
-    axis, first = links[region, AXIS], links[region, FIRST_CHILD]
+    axis, first, dimensions = links[region, AXIS], links[region, FIRST_CHILD], len(low)
     start, stop = first, first + links[region, SLABS]
     while start < stop:  # the first that ends beyond the box's low edge
         middle = (start + stop) // 2
-        if values[middle, STOP] > low[axis]:
+        if box[middle, dimensions + axis] > low[axis]:
             stop = middle
         else:
             start = middle + 1
     begin, stop = start, first + links[region, SLABS]
     while start < stop:  # the first that starts at the box's high edge or beyond
         middle = (start + stop) // 2
-        if values[middle, START] >= high[axis]:
+        if box[middle, axis] >= high[axis]:
             stop = middle
         else:
             start = middle + 1
@@ -269,25 +268,24 @@ def _open(
     places[level, HOLE_FROM], places[level, HOLE_TO] = -1, -1
     for column in range(QUARTIC + 4):
         sums[level, column] = 0.0
-    dimensions = len(low)
     for other in range(dimensions):
         inside = low[other] <= box[region, other] and high[other] >= box[region, dimensions + other]
         if other != axis and not inside:
             return
-    hole_from = begin + 1 if low[axis] > values[begin, START] else begin
-    hole_to = last - 1 if high[axis] < values[last, STOP] else last
+    hole_from = begin + 1 if low[axis] > box[begin, axis] else begin
+    hole_to = last - 1 if high[axis] < box[last, dimensions + axis] else last
     if hole_from >= hole_to:
         return  # one is as well visited
     places[level, HOLE_FROM], places[level, HOLE_TO] = hole_from, hole_to
     x, s, cumulant = (
-        values[hole_to, RUNNING],
-        values[hole_to, RUNNING + 1],
-        values[hole_to, RUNNING + 2],
+        values[hole_to, RUNNING_X],
+        values[hole_to, RUNNING_S],
+        values[hole_to, RUNNING_K],
     )
     if hole_from > first:
-        x -= values[hole_from - 1, RUNNING]
-        s -= values[hole_from - 1, RUNNING + 1]
-        cumulant -= values[hole_from - 1, RUNNING + 2]
+        x -= values[hole_from - 1, RUNNING_X]
+        s -= values[hole_from - 1, RUNNING_S]
+        cumulant -= values[hole_from - 1, RUNNING_K]
     row[RAW] += x
     row[LARGEST], row[ONLY_LEAF] = 1.0, SEVERAL
     sums[level, ALPHA_S], sums[level, ALPHA2_S] = s, s
@@ -297,7 +295,7 @@ def _open(
         sums[level, PIVOT_ALPHA] = 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _close(
     region: int,
     links: NDArray[np.int64],

@@ -76,11 +76,13 @@ class TreeNoise:
         groups = _Groups(tree, leaves, below)
         cumulants = _fourth_cumulants(tree, counts, groups)
         self.unevenness = learn_unevenness(tree, groups, estimates, variances)
-        self._alone = _counted_once(tree, counts, variances, groups)
+        # Where subtrees lie together, a walk through one stays within fast memory.
+        order = np.argsort(np.append(-1, tree.preorder()[tree.parent[1:]]), kind="stable")
+        self._alone = _counted_once(tree, counts, variances, groups)[order]
         self._root_variance = float(variances[0])
         self._depth = int(tree.depth.max()) + 1
         self._box, self._links, self._values = _tables(
-            tree, groups, estimates, cumulants, self.unevenness
+            tree, groups, estimates, cumulants, self.unevenness, order
         )
 
     def measure(self, query_low: FloatArray, query_high: FloatArray) -> TreeMeasures:
@@ -202,35 +204,29 @@ def _tables(
     estimates: FloatArray,
     cumulants: FloatArray,
     unevenness: float,
+    order: IntArray,
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """What the kernel walks over, in the order of columns that it names."""
     from htf.query.kernels import running_sums
 
-    regions, slices = np.arange(len(tree)), tree.axis[tree.parent]  # -1 at the root is not used
     n = np.maximum(estimates, 0.0)
     own = [estimates, groups.known, cumulants]
     values = [
-        tree.low[regions, slices],
-        tree.high[regions, slices],
         *own,
-        *(running_sums(tree.parent, column) for column in own),
+        n * (1 - unevenness) + n**2 * unevenness,
         groups.sums,
         np.bincount(tree.parent[1:], cumulants[1:], minlength=len(tree)),
         groups.weight,
-        n * (1 - unevenness) + n**2 * unevenness,
+        *(running_sums(tree.parent, column) for column in own),
     ]
     ends = groups.is_leaf | (tree.slabs == 0)
-    # Where subtrees lie together, a walk through one stays within fast memory.
-    order = np.argsort(np.where(regions > 0, tree.preorder()[tree.parent], -1), kind="stable")
     place = np.empty(len(tree), dtype=np.int64)
-    place[order] = regions
+    place[order] = np.arange(len(tree))
     links = [
         np.where(ends, NO_REGION, place[tree.first_child]),
         tree.slabs,
         tree.axis,
         np.where(groups.pivot == NO_REGION, NO_REGION, place[groups.pivot]),
-        regions,
     ]
     box = np.hstack([tree.low, tree.high]).astype(np.float64)
-    columns = np.column_stack(links), np.column_stack(values).astype(np.float64)
-    return box[order], columns[0][order], columns[1][order]
+    return box[order], np.column_stack(links)[order], np.column_stack(values)[order]
