@@ -150,6 +150,11 @@ def estimate_leaves(
     return estimates[leaves], scales_of_variances(variances[leaves])
 
 
+def sum_upwards(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, FloatArray]:
+    """Each region from the counts in it and below it, and the variance of that."""
+    return _sum_upwards(_sibling_layers(tree), *counts.by_region(tree))
+
+
 def _sum_upwards(
     layers: list[SiblingLayer], own: FloatArray, own_variances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -20,6 +20,8 @@ from htf.curator.ledger import LedgerLine
 from htf.domain import Domain, FloatArray, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import InputError
+from htf.homogeneous import HOMOGENEOUS, estimate_regions, interpolate
+from htf.inference import TreeCounts
 from htf.statement import privacy_statement
 from htf.tree import RegionTree
 
@@ -68,6 +70,16 @@ class MeasurementTable:
 
     def columns(self) -> dict[str, IntArray]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """Boxes of even density that tile the map: the leaves, or what they are divided into."""
+
+    low: IntArray
+    high: IntArray
+    estimates: FloatArray
+    scales: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +165,34 @@ class Release:
         """The privacy guarantee in plain words."""
         return privacy_statement(self)
 
+    @property
+    def tree_counts(self) -> TreeCounts:
+        """The noisy counts of regions, of all measurements."""
+        table, counts = self.measurements.of_kind("count"), TreeCounts()
+        counts.add(table.region, table.value, table.epsilon)
+        return counts
+
+    @cached_property
+    def parts(self) -> Parts:
+        """What answers are made of: the leaves; with `htf`, finer boxes where their density is not
+        even. They follow from the leaves and the measurements, and are not in the file."""
+        if self.estimator != HOMOGENEOUS:
+            return Parts(self.low, self.high, self.estimates, self.scales)
+        known = estimate_regions(self.tree, self.tree_counts)
+        known[self.leaves] = self.estimates
+        tree, estimates, leaf = interpolate(self.tree, self.leaves, known)
+        parts = np.flatnonzero(leaf >= 0)
+        low, high, owner = tree.low[parts], tree.high[parts], leaf[parts]
+        share = tree.cells(parts) / tree.cells(self.leaves)[owner]
+        return Parts(low, high, estimates[parts], share * self.scales[owner])
+
     @cached_property
     def index(self) -> BoxIndex:
         """The structure that answers counts; built at the first question."""
         from htf.query.index import BoxIndex
 
-        return BoxIndex(self.low, self.high, self.estimates, self.scales)
+        parts = self.parts
+        return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales)
 
     @cached_property
     def tree_noise(self) -> TreeNoise | None:

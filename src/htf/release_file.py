@@ -58,6 +58,17 @@ def load(path: Path) -> Release:
     return release
 
 
+def is_release(path: Path) -> bool:
+    """Whether the file says of itself that it is a release; `load` finds out whether it is a sound one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return KEY in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
+
+
 def stored_statement(path: Path) -> tuple[str, bool]:
     """The privacy statement as the file has it, and whether this version worded it."""
     header = _read_header(_read_table(path, columns=[]).schema.metadata or {}, path)

@@ -156,6 +156,14 @@ class RegionTree:
         high[rows[~is_last], along[~is_last]] = cuts
         return self._append(regions, axes, slabs, first, parents, low, high)
 
+    def copy(self) -> RegionTree:
+        """A tree of the same regions that can be cut further on its own."""
+        copy = RegionTree(self.high[0])
+        for name in ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs"):
+            setattr(copy, name, getattr(self, name)[: self._size].copy())
+        copy._size = self._size
+        return copy
+
     @classmethod
     def from_arrays(
         cls, shape: Sequence[int], parent: IntArray, low: IntArray, high: IntArray

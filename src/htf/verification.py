@@ -18,7 +18,7 @@ from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.domain import FloatArray, IntArray, tiles
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
-from htf.inference import LEAST_SQUARES, NONNEGATIVE, TreeCounts, estimate_leaves
+from htf.inference import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.mechanisms import registry
 from htf.release import MeasurementTable, Release
 from htf.release_file import stored_statement
@@ -155,9 +155,7 @@ def _last_counts(release: Release) -> tuple[IntArray, FloatArray]:
 
 def _from_all_counts(release: Release) -> tuple[FloatArray, FloatArray]:
     """Each leaf has what least squares make of all counts."""
-    table, counts = release.measurements.of_kind("count"), TreeCounts()
-    counts.add(table.region, table.value, table.epsilon)
-    return estimate_leaves(release.tree, release.leaves, counts, release.estimator)
+    return estimate_leaves(release.tree, release.leaves, release.tree_counts, release.estimator)
 
 
 Estimator = Callable[[Release], tuple[IntArray | FloatArray, FloatArray]]

@@ -253,6 +253,6 @@ def test_our_own_faults_leave_with_1_and_do_not_quote(
 
 def test_help_names_the_commands() -> None:
     told = htf("--help").stdout
-    for command in ("release", "query", "info", "verify", "mechanisms", "demo"):
+    for command in ("forecast", "release", "query", "info", "verify", "mechanisms", "demo"):
         assert command in told
     assert htf("--version").stdout.startswith("htf, version")

@@ -1,4 +1,5 @@
-"""Every command and every Python block of the README is run; so is the example in CONTRIBUTING."""
+"""Every command and every Python block of the README is run; so are the commands of docs/forecast.md, and the
+example in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ README = (ROOT / "README.md").read_text()
 SET_UP = ("make demo", "make test", "source .venv/bin/activate")
 
 
-def commands() -> list[str]:
-    indented = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", README, flags=re.S), re.M)
-    inline = [text for text in re.findall(r"`([^`\n]+)`", README) if text.startswith("htf ")]
+def commands(page: str = README) -> list[str]:
+    indented = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", page, flags=re.S), re.M)
+    inline = [text for text in re.findall(r"`([^`\n]+)`", page) if text.startswith("htf ")]
     return [line.split("  #")[0].strip() for line in [*indented, *inline]]
 
 
@@ -64,6 +65,16 @@ def test_every_command_and_block_of_the_readme_runs(folder: Path) -> None:
         assert ran.returncode == 0, ran.stderr
     for name in ("city.parquet", "map.png", "answers.csv"):
         assert (folder / name).stat().st_size > 0
+
+
+def test_the_forecasts_work(folder: Path) -> None:
+    ours = [c for c in commands((ROOT / "docs/forecast.md").read_text()) if "forecast --" in c]
+    assert len(ours) == 3
+    release = next(command for command in commands() if command.startswith("htf release"))
+    run(release, folder)
+    for command in ours:
+        if command not in README:  # those have been run
+            assert "no budget was spent" in run(command, folder)
 
 
 def test_the_example_mechanism_works() -> None:

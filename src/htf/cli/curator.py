@@ -63,7 +63,7 @@ def release(
 
     domain = read_domain(bounds, around, cells)
     total = Epsilon.of(epsilon)
-    chosen = make_mechanism(mechanism or DEFAULT_MECHANISM, _read_settings(settings))
+    chosen = make_mechanism(mechanism or DEFAULT_MECHANISM, read_settings(settings))
     source = noise_from_text(noise)
     check_writable(output)
     made = _make_release(points, domain, (x_column, y_column), total, chosen, source, output)
@@ -123,7 +123,7 @@ def mechanisms(as_json: bool) -> None:
 def read_domain(bounds: str | None, around: str | None, cells: str) -> Domain:
     from htf.domain import Domain
 
-    grid = _read_cells(cells)
+    grid = read_cells(cells)
     if (bounds is None) == (around is None):
         raise InputError("give the map's place: either --bounds W,S,E,N or --around LAT,LON,KM")
     if bounds is not None:
@@ -133,7 +133,7 @@ def read_domain(bounds: str | None, around: str | None, cells: str) -> Domain:
     return Domain.square(latitude, longitude, side, grid)
 
 
-def _read_cells(text: str) -> int | tuple[int, int]:
+def read_cells(text: str) -> int | tuple[int, int]:
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -145,7 +145,7 @@ def _read_cells(text: str) -> int | tuple[int, int]:
     raise InputError(f"--cells takes N or NX,NY, whole numbers, got {text!r}")
 
 
-def _read_settings(settings: tuple[str, ...]) -> dict[str, str]:
+def read_settings(settings: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")

@@ -15,6 +15,7 @@ import click
 from htf.cli.analyst import info, query, verify
 from htf.cli.curator import mechanisms, release
 from htf.cli.demo import demo
+from htf.cli.forecast import forecast
 from htf.cli.researcher import evaluate, paper
 from htf.errors import BudgetError, HtfError
 
@@ -27,7 +28,7 @@ def cli() -> None:
     """Publish location data with differential privacy, and ask the release for counts."""
 
 
-for command in (release, query, info, verify, mechanisms, evaluate, paper, demo):
+for command in (forecast, release, query, info, verify, mechanisms, evaluate, paper, demo):
     cli.add_command(command)
 
 

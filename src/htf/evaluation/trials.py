@@ -122,13 +122,13 @@ def run_trial(bench: Bench, trial: Trial) -> Outcome:
 
 
 def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
-    asked = _questions(bench, trial.data_set, trial.run)
+    asked = draw_questions(bench, trial.data_set, trial.run)
     released = time.perf_counter()
-    release = _make_release(bench, trial)
+    release = make_release(bench, trial)
     seconds = time.perf_counter() - released
     values: list[tuple[str, str, float]] = []
     answering = time.perf_counter()
-    answers = _answer(release, [boxes for boxes, _ in asked])
+    answers = answer_all(release, [boxes for boxes, _ in asked])
     answering_seconds = time.perf_counter() - answering
     for workload, (_, exact_counts), answer in zip(bench.workloads, asked, answers, strict=True):
         errors = measure_errors(exact_counts, answer)
@@ -138,16 +138,17 @@ def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
     return Outcome(trial, tuple(values), seconds, answering_seconds, total)
 
 
-def _make_release(bench: Bench, trial: Trial) -> Release | None:
+def make_release(bench: Bench, trial: Trial) -> Release | None:
+    """With seeded noise, never private; None where there is nothing to make."""
     if trial.spec.mechanism == ZERO:
         return None
     words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
     state = derive_seeds(bench.seed, "noise", *words).generate_state(2, np.uint64)
     noise = f"seeded:{int(state[0]) << 64 | int(state[1])}"
-    return publish(_load(trial.data_set), trial.epsilon, trial.spec.make(), noise=noise)
+    return publish(load_once(trial.data_set), trial.epsilon, trial.spec.make(), noise=noise)
 
 
-def _answer(release: Release | None, asked: list[Boxes]) -> list[FloatArray]:
+def answer_all(release: Release | None, asked: list[Boxes]) -> list[FloatArray]:
     """The answers to each workload; all are asked at once, because one table serves them all."""
     if release is None:
         return [np.zeros(len(boxes)) for boxes in asked]
@@ -167,19 +168,19 @@ def _facts(release: Release | None) -> list[tuple[str, str, float]]:
 
 
 @lru_cache(maxsize=1)  # trials come one data set after another
-def _load(data_set: DataSet) -> FrequencyMatrix:
+def load_once(data_set: DataSet) -> FrequencyMatrix:
     return data_set.load()
 
 
 @lru_cache(maxsize=1)
 def _counter(data_set: DataSet) -> ExactCounter:
-    return ExactCounter(_load(data_set))
+    return ExactCounter(load_once(data_set))
 
 
 @lru_cache(maxsize=2)  # two runs, since processes do not end together
-def _questions(bench: Bench, data_set: DataSet, run: int) -> list[tuple[Boxes, IntArray]]:
+def draw_questions(bench: Bench, data_set: DataSet, run: int) -> list[tuple[Boxes, IntArray]]:
     """The boxes of each workload and their true counts."""
-    matrix, counter = _load(data_set), _counter(data_set)
+    matrix, counter = load_once(data_set), _counter(data_set)
     drawn = [
         workload.draw(
             matrix, bench.queries, derive_seeds(bench.seed, "queries", workload.text, run)

@@ -1,0 +1,220 @@
+"""What error to expect of a release, before any budget is spent: simulated on data that stand in.
+
+The mechanism is run on the stand-in with seeded noise, and asked what the bench asks. Never on the data to
+be released: a budget or a grid that is chosen by them tells of them, and no guarantee covers that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from htf.domain import CRS84, KM_PER_DEGREE, Domain, FloatArray, IntArray
+from htf.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
+from htf.errors import BudgetError
+from htf.evaluation.datasets import DataSet
+from htf.evaluation.metrics import MRE, SMOOTHING, measure_errors
+from htf.evaluation.specs import Spec
+from htf.evaluation.trials import Bench, Trial, answer_all, draw_questions, load_once, make_release
+from htf.evaluation.workloads import Boxes, Workload, read_workload
+
+WORKLOADS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%", "2%", "6%", "10%", "random")
+QUERIES = 1000
+SEED = 1
+MOST_RUNS_BESIDE = 3  # of half and double the budget, which only the comparison needs
+
+Tell = Callable[[int, int, str], None]  # trials done, trials in all, what comes next
+
+
+@dataclass(frozen=True, eq=False)
+class Area:
+    """One kind of area: what is typically there, and how far answers are off, run by run."""
+
+    workload: Workload
+    share: float  # of the map; this and the next two are medians over all boxes
+    km: tuple[float, float] | None  # width and height, where the map is one of the earth
+    count: float  # records that are truly there
+    errors: FloatArray  # median of |answer - truth|, in records
+    large_errors: FloatArray  # which one box in twenty exceeds
+    relative_errors: FloatArray  # mean of |answer - truth| / max(truth, 20), in per cent
+
+    @property
+    def name(self) -> str:
+        if self.workload.share is None:
+            return "any rectangle"
+        where = "at records" if self.workload.at_records else "anywhere"
+        return f"{100 * self.workload.share:g} % squares {where}"
+
+    @property
+    def error(self) -> float:
+        return float(self.errors.mean())
+
+    @property
+    def large_error(self) -> float:
+        return float(self.large_errors.mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "area": self.name,
+            "workload": self.workload.text,
+            "share_of_map": self.share,
+            "km": None if self.km is None else list(self.km),
+            "typical_count": self.count,
+            "median_error": _with_spread(self.errors),
+            "error_exceeded_by_5_percent": _with_spread(self.large_errors),
+            "mean_relative_error_percent": _with_spread(self.relative_errors),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What one budget buys: a forecast for each kind of area, or why there is none."""
+
+    epsilon: Epsilon
+    runs: int
+    areas: tuple[Area, ...] = ()
+    failure: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "epsilon": str(self.epsilon),
+            "runs": self.runs,
+            "failure": self.failure or None,
+            "areas": [area.to_dict() for area in self.areas],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """The outlook at the budget asked about, and at half and double of it where those exist."""
+
+    records: int  # of the stand-in
+    main: Outlook
+    beside: tuple[Outlook, ...]
+
+    @property
+    def outlooks(self) -> list[Outlook]:
+        """By budget."""
+        return sorted([self.main, *self.beside], key=lambda outlook: outlook.epsilon)
+
+    def change(self, other: Outlook) -> float:
+        """How many times as large the typical error is at another budget: the geometric mean over
+        the areas, by the runs that both have, which were asked the same questions."""
+        ratios = [
+            there.errors.mean() / here.errors[: len(there.errors)].mean()
+            for here, there in zip(self.main.areas, other.areas, strict=True)
+            if here.errors.any() and there.errors.any()
+        ]
+        return math.exp(float(np.mean(np.log(ratios)))) if ratios else 1.0
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What is to be simulated."""
+
+    stand_in: DataSet
+    spec: Spec
+    epsilon: Epsilon
+    runs: int
+    bench: Bench = field(
+        default_factory=lambda: Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, SEED)
+    )
+
+    @property
+    def budgets(self) -> dict[Epsilon, int]:
+        """How many runs of each. The one asked about comes first: what is wrong with it is
+        told at once."""
+        beside = min(self.runs, MOST_RUNS_BESIDE)
+        most = LARGEST_EPSILON * UNITS_PER_EPSILON
+        others = (self.epsilon // 2, self.epsilon * 2)
+        found = {epsilon: beside for epsilon in others if 1 <= epsilon.units <= most}
+        return {self.epsilon: self.runs, **found}
+
+
+def simulate(plan: Simulation, tell: Tell = lambda *_: None) -> Forecast:
+    """Make the releases, ask them, and keep none."""
+    total = sum(plan.budgets.values())
+    tell(0, total, "preparing the stand-in")
+    records = int(load_once(plan.stand_in).exact_counts.sum())
+    done, found = 0, []
+    for epsilon, runs in plan.budgets.items():
+        errors: list[Sequence[_Asked]] = []
+        failure = ""
+        for run in range(runs):
+            tell(done, total, f"releasing at epsilon {epsilon}")
+            try:
+                errors.append(_run_once(plan, epsilon, run))
+            except BudgetError as error:
+                if epsilon == plan.epsilon:
+                    raise
+                failure = str(error)
+            done += 1
+        found.append(Outlook(epsilon, runs, _put_together(plan, errors), failure))
+    return Forecast(records, found[0], tuple(found[1:]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """One workload of one run."""
+
+    boxes: Boxes
+    exact_counts: IntArray
+    answers: FloatArray
+
+
+def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> list[_Asked]:
+    trial = Trial(plan.stand_in, plan.spec, str(epsilon), run)
+    asked = draw_questions(plan.bench, plan.stand_in, run)
+    answers = answer_all(make_release(plan.bench, trial), [boxes for boxes, _ in asked])
+    return [_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)]
+
+
+def _put_together(plan: Simulation, runs: Sequence[Sequence[_Asked]]) -> tuple[Area, ...]:
+    if not runs:
+        return ()
+    by_workload = zip(plan.bench.workloads, zip(*runs, strict=True), strict=True)
+    return tuple(_area(workload, plan.stand_in.domain, asked) for workload, asked in by_workload)
+
+
+def _area(workload: Workload, domain: Domain, runs: Sequence[_Asked]) -> Area:
+    sides = np.median(np.concatenate([run.boxes.high - run.boxes.low for run in runs]), axis=0)
+    areas = np.concatenate([_shares(run.boxes, domain) for run in runs])
+    errors = [np.abs(run.answers - run.exact_counts) for run in runs]
+    return Area(
+        workload,
+        float(np.median(areas)),
+        _kilometres(sides, domain),
+        float(np.median(np.concatenate([run.exact_counts for run in runs]))),
+        np.array([np.median(error) for error in errors]),
+        np.array([np.quantile(error, 0.95) for error in errors]),
+        np.array([measure_errors(run.exact_counts, run.answers)[MRE] for run in runs]),
+    )
+
+
+def _shares(boxes: Boxes, domain: Domain) -> FloatArray:
+    sides = (boxes.high - boxes.low) / np.array(domain.shape)
+    return np.asarray(np.prod(sides, axis=1))
+
+
+def _kilometres(sides: FloatArray, domain: Domain) -> tuple[float, float] | None:
+    """Of a box in the middle of the map."""
+    if domain.crs != CRS84 or domain.dimensions != 2:
+        return None
+    x, y = domain.axes
+    east = KM_PER_DEGREE * math.cos(math.radians((y.low + y.high) / 2))
+    return float(sides[0] * x.cell_width * east), float(sides[1] * y.cell_width * KM_PER_DEGREE)
+
+
+def _with_spread(values: FloatArray) -> Mapping[str, float | None]:
+    spread = float(values.std(ddof=1)) if len(values) > 1 else None
+    return {"mean": float(values.mean()), "deviation_over_runs": spread}
+
+
+RELATIVE_TO = (
+    f"errors are relative to the true count, or to {SMOOTHING} where it is less, so that areas that "
+    "are nearly empty weigh much"
+)

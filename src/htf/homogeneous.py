@@ -1,0 +1,169 @@
+"""Estimates of all boxes of a tree of halves from noisy counts. Public: no data, no noise.
+
+From the top down, what a box holds is shared out to its two halves. What is *expected* of a half
+comes from the boxes beside it, by linear interpolation of their densities. What was *measured* of it
+comes from all counts in it and below it, by least squares. How much weight each has is learnt from all
+boxes of the map (htf.shrinkage): where the map is smooth, what is expected weighs more; where
+most boxes are empty, a small count is taken for noise. Sums are kept at every step: what one half
+does not get, the other does. docs/mechanism.md gives the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.domain import FloatArray, IntArray
+from htf.errors import InputError
+from htf.halving import Neighbourhood, Step, halve_often
+from htf.inference import UNKNOWN, TreeCounts, sum_upwards
+from htf.shrinkage import LearntCounts
+from htf.tree import RegionTree
+
+HOMOGENEOUS = "homogeneous"  # the name of this estimator in a release
+PULL = 0.25  # the middle of a half lies a quarter of the way to that of the box beside it
+COARSE = 1 / 4096  # of the map: larger boxes are found empty or not, smaller ones only shrunk
+FIRST_DEVIATIONS = 1.5  # in the first pass, before anything is learnt, less is taken for noise
+PASSES = 2  # that learn; a third changes little
+FINER = 4  # halvings of a leaf in which its density is interpolated
+LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divided
+
+# What is made of halves: a mean and a variance for each, given what is expected of them.
+Rule = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
+
+
+def estimate_regions(tree: RegionTree, counts: TreeCounts) -> FloatArray:
+    """Estimates of all regions of a tree of halves: none is negative, and halves add up."""
+    return _Estimation(tree, counts).run()
+
+
+def interpolate(
+    tree: RegionTree, leaves: IntArray, estimates: FloatArray
+) -> tuple[RegionTree, FloatArray, IntArray]:
+    """A finer tree, in which leaves lean towards fuller boxes beside them, and all its estimates.
+
+    What a leaf holds is kept. Inside it the density is interpolated, with no more parts than
+    that needs: a leaf that is empty, or even with its surroundings, stays whole. The last array has for
+    each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
+    """
+    finer, turns = tree.copy(), Neighbourhood(tree)
+    cells = tree.cells(np.arange(len(tree))).astype(np.float64)
+    moved = _moved_records(turns, leaves, estimates, cells)
+    some = leaves[moved >= LEAST_MOVED]
+    pieces, owners = halve_often(finer, some, turns.turns[some], np.full(len(some), FINER))
+    leaf = np.full(len(finer), -1)
+    leaf[leaves] = np.arange(len(leaves))
+    leaf[pieces], leaf[some[finer.slabs[some] > 0]] = leaf[some[owners]], -1
+    cells = finer.cells(np.arange(len(finer))).astype(np.float64)
+    found = np.concatenate([estimates, np.zeros(len(finer) - len(tree))])
+    for step in Neighbourhood(finer).steps:
+        new = step.among(step.left >= len(tree))
+        total = found[new.cut]
+        left = total * _expected_share(new, found, cells)
+        found[new.left], found[new.left + 1] = left, total - left
+    return finer, found, leaf
+
+
+def _moved_records(
+    turns: Neighbourhood, leaves: IntArray, estimates: FloatArray, cells: FloatArray
+) -> FloatArray:
+    """The records that interpolation would move from one half of a leaf to the other, at most."""
+    density = estimates / cells
+    beside = density[turns.neighbours[leaves]]  # leaf, axis, end
+    slope = np.abs(beside[:, :, 1] - beside[:, :, 0]) * (turns.widths(leaves) > 1)
+    full = 2 * density[leaves] + PULL * (beside.sum(axis=2).max(axis=1) - 2 * density[leaves])
+    share = np.divide(PULL * slope.max(axis=1), full, out=np.zeros(len(leaves)), where=full > 0)
+    return np.asarray(estimates[leaves] * share / 2)
+
+
+def _expected_share(step: Step, estimates: FloatArray, measure: FloatArray) -> FloatArray:
+    """The share of each box that its lower half is expected to have.
+
+    The density in the middle of a half is interpolated between the middle of the box and that of
+    the box beside it. At the edge of the map a box is beside itself.
+    """
+    density = estimates[step.cut] / measure[step.cut]
+    before = estimates[step.before] / measure[step.before]
+    after = estimates[step.after] / measure[step.after]
+    left = measure[step.left] * (density + PULL * (before - density))
+    right = measure[step.left + 1] * (density + PULL * (after - density))
+    even = measure[step.left] / measure[step.cut]
+    return np.divide(left, left + right, out=even, where=left + right > 0)
+
+
+def _share_out(
+    total: FloatArray, mean: FloatArray, variance: FloatArray, expected: FloatArray
+) -> FloatArray:
+    """What the lower halves get: of the means of both, moved to the right sum by their variances.
+
+    A variance of zero says that a half is empty. Where both are, what is expected decides.
+    """
+    both = variance.sum(axis=0)
+    lack = total - mean.sum(axis=0)
+    share = np.divide(variance[0], both, out=np.zeros_like(both), where=both > 0)
+    left = np.clip(mean[0] + share * lack, 0.0, total)
+    left = np.where(variance[1] == 0, total, left)
+    left = np.where(variance[0] == 0, 0.0, left)
+    return np.asarray(np.where(both > 0, left, expected[0]))
+
+
+class _Estimation:
+    """The passes from the top down, and what they have in common."""
+
+    def __init__(self, tree: RegionTree, counts: TreeCounts) -> None:
+        self.measured, self.variances = sum_upwards(tree, counts)
+        if np.any(self.variances == UNKNOWN):
+            raise InputError("a box without any count in it or below it cannot be estimated")
+        self.tree, self.steps = tree, Neighbourhood(tree).steps
+        self.cells = tree.cells(np.arange(len(tree))).astype(np.float64)
+        self.deviations = np.sqrt(self.variances)
+        self.noisy = self.measured / self.deviations
+        self.single: NDArray[np.bool_] = tree.slabs == 0  # the noise is that of a count
+        self.coarse: NDArray[np.bool_] = self.cells >= COARSE * self.cells[0]
+
+    def run(self) -> FloatArray:
+        estimates, expected = self._sweep(self._first_rule)
+        for _ in range(PASSES):
+            learnt = self._learn(estimates, expected)
+            estimates, expected = self._sweep(partial(self._rule, learnt))
+        return estimates
+
+    def _sweep(self, rule: Rule) -> tuple[FloatArray, FloatArray]:
+        """Estimates, and what was expected of each box before its own counts were looked at."""
+        estimates, expected = np.zeros(len(self.tree)), np.zeros(len(self.tree))
+        estimates[0] = expected[0] = max(self.measured[0], 0.0)
+        for step in self.steps:
+            total = estimates[step.cut]
+            share = _expected_share(step, estimates, self.cells)
+            halves = np.stack([step.left, step.left + 1])
+            expected[halves] = guess = np.stack([total * share, total * (1 - share)])
+            left = _share_out(total, *rule(halves, guess), guess)
+            estimates[halves] = left, total - left
+        return estimates, expected
+
+    def _first_rule(self, halves: IntArray, _: FloatArray) -> tuple[FloatArray, FloatArray]:
+        clear = self.noisy[halves] > FIRST_DEVIATIONS
+        mean, variance = self.measured[halves], self.variances[halves]
+        return np.where(clear, mean, 0.0), np.where(clear, variance, 0.0)
+
+    def _learn(self, estimates: FloatArray, expected: FloatArray) -> LearntCounts:
+        """From all boxes but those inside an empty one, of which nothing is expected."""
+        inside = 1 + np.flatnonzero(estimates[self.tree.parent[1:]] > 0)
+        scaled = expected[inside] / self.deviations[inside]
+        return LearntCounts(self.noisy[inside], scaled, self.single[inside])
+
+    def _rule(
+        self, learnt: LearntCounts, halves: IntArray, guess: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        deviations = self.deviations[halves]
+        noisy, scaled, single = self.noisy[halves], guess / deviations, self.single[halves]
+        known = learnt.posterior(noisy, scaled, single)
+        empty = self.coarse[halves]
+        empty[empty] = learnt.is_empty(
+            noisy[empty], scaled[empty], single[empty], deviations[empty]
+        )
+        mean, variance = known.mean * deviations, known.variance * deviations**2
+        return np.where(empty, 0.0, mean), np.where(empty, 0.0, variance)

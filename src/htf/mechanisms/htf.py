@@ -1,0 +1,252 @@
+"""HTF, adaptive: the default.
+
+The homogeneous tree of the paper (htf_paper.py), with other answers to its three questions. *Where* to
+cut a box: in the middle, along the axes in turn, which costs nothing. *Whether* to cut it: while it holds
+enough records for the budget it has left, and more than that where it is homogeneous; both are read off
+noisy counts that are paid for anyway. *What* it holds: not its last count alone, but what all
+counts of the tree say together (htf.homogeneous). docs/mechanism.md has the reasons and what was measured.
+
+The tree grows in rounds. In a round each box that is to be cut falls into up to 2^4 pieces, and all
+of them are counted; a box that is not spends all it has left on one more count of itself. From one
+round to the next budgets double: a box with three rounds to go spends 1/7, 2/7 and 4/7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from htf.curator.window import Steps, Window
+from htf.domain import FloatArray, IntArray
+from htf.epsilon import UNITS_PER_EPSILON
+from htf.errors import InputError
+from htf.grids import MOST_LEAVES, wide_axes
+from htf.halving import halve_often, halving_axes
+from htf.homogeneous import HOMOGENEOUS, estimate_regions
+from htf.inference import TreeCounts, count_variances, least_squares, scales_of_variances
+from htf.mechanisms.base import (
+    Histogram,
+    Mechanism,
+    check_share,
+    parameter,
+    read_integer,
+    read_number,
+    read_share,
+    split_epsilon,
+)
+from htf.tree import RegionTree
+
+LARGE = 1 / 4096  # of the map: larger boxes are cut at fewer records
+LARGE_POWER = 1 / 8
+OCTAVES = 13  # of how clear counts are of their noise, by which boxes are told apart
+MOST_EVEN = 16.0  # times the records at which an even box is cut; more was no better
+
+
+@dataclass(frozen=True)
+class Htf(Mechanism):
+    """Homogeneous tree, adaptive: halved while it pays, estimated from all counts together."""
+
+    name = "htf"
+    citation = (
+        "Shaham, Ghinita, Ahuja, Krumm, Shahabi: HTF, SIGSPATIAL 2021; "
+        "what was changed is in docs/mechanism.md"
+    )
+
+    total_share: float = parameter(
+        0.02, read_share, "share of the budget that buys the number of records"
+    )
+    leaf_signal: float = parameter(
+        4.0, read_number, "records of a box times the budget it has left, above which it is cut"
+    )
+    halvings: int = parameter(4, read_integer, "halvings of a box in one round, at most")
+    growth: float = parameter(2.0, read_number, "of the budget, from one round to the next")
+
+    def __post_init__(self) -> None:
+        check_share("total_share", self.total_share)
+        if not 0 < self.leaf_signal < float("inf"):
+            raise InputError(f"leaf_signal must be positive, got {self.leaf_signal}")
+        if not 1 <= self.halvings <= 12:
+            raise InputError(f"halvings must be between 1 and 12, got {self.halvings}")
+        if not 1 <= self.growth <= 16:
+            raise InputError(f"growth must be between 1 and 16, got {self.growth}")
+
+    def build(self, window: Window) -> Steps[Histogram]:
+        counts, leaves, rounds = TreeCounts(), [], 0
+        boxes = yield from self._count_all(window, counts)
+        least_signal = self._least_signal(boxes, window)
+        while len(boxes):
+            rounds += 1
+            halvings = self._halvings(window, boxes, least_signal)
+            whole = boxes.among(halvings == 0)
+            grown = self._cut(window.tree, boxes.among(halvings > 0), halvings[halvings > 0])
+            regions = np.concatenate([whole.regions, grown.pieces])
+            prices = np.concatenate([whole.left, grown.prices])
+            noisy = yield from window.count(regions, prices, f"round {rounds}: counts")
+            counts.add(regions, noisy, prices)
+            boxes = grown.learn(window.tree, noisy[len(whole) :])
+            leaves += [whole.regions, boxes.regions[boxes.left == 0]]
+            boxes = boxes.among(boxes.left > 0)
+        found = np.concatenate(leaves)
+        estimates, scales = estimate_leaves(window.tree, found, counts)
+        return Histogram(found, estimates, scales, HOMOGENEOUS, {"rounds": rounds})
+
+    def _count_all(self, window: Window, counts: TreeCounts) -> Steps[Boxes]:
+        first, rest = split_epsilon(window.epsilon, self.total_share, "total_share")
+        root = np.zeros(1, dtype=np.int64)
+        noisy = yield from window.count(root, first, "all records")
+        counts.add(root, noisy, first)
+        variance = count_variances(np.array([first.units]))
+        known = noisy.astype(np.float64), variance, np.ones(1)
+        return Boxes(root, root, np.array([rest.units]), *known)
+
+    def _least_signal(self, root: Boxes, window: Window) -> float:
+        """`leaf_signal`, or more where that would give more leaves than a laptop holds."""
+        return max(self.leaf_signal, 2 * float(root.signals[0]) / MOST_LEAVES)
+
+    def _halvings(self, window: Window, boxes: Boxes, least_signal: float) -> IntArray:
+        """How often each box is to be halved from here on, in this round and later ones.
+
+        [QYL13] balance noise and unevenness for grids: cells in proportion to records times epsilon,
+        on a map, and to another power of it in other dimensions. Here the same for each box. A large
+        box is cut a little sooner: the edges of more boxes that are asked for run through it.
+        """
+        tree, axes = window.tree, wide_axes(window.domain)
+        share = tree.cells(boxes.regions) / float(window.domain.size)
+        needed = least_signal * boxes.evenness * np.minimum((share / LARGE) ** -LARGE_POWER, 1.0)
+        pieces = np.maximum(boxes.signals / needed, 1.0) ** (2 * axes / (axes + 2))
+        pieces = np.where(boxes.turns == 0, np.maximum(pieces, 4.0), pieces)
+        halvings = np.where(pieces >= 2, np.ceil(np.log2(pieces)), 0)
+        possible = len(halving_axes(window.domain.shape)) - boxes.turns
+        possible = np.where(tree.cells(boxes.regions) > 1, possible, 0)
+        return np.asarray(np.minimum(halvings, possible), dtype=np.int64)
+
+    def _cut(self, tree: RegionTree, boxes: Boxes, halvings: IntArray) -> Grown:
+        """Cut boxes for this round; a box with rounds to go keeps most of its budget for them."""
+        rounds = -(-halvings // self.halvings)
+        steps = -(-halvings // np.maximum(rounds, 1))
+        shares = 1 / np.cumsum(self.growth ** np.arange(rounds.max(initial=1)))
+        price = np.maximum((boxes.left * shares[rounds - 1]).astype(np.int64), 1)
+        price = np.where(rounds == 1, boxes.left, price)
+        return Grown(boxes, steps, price, *halve_often(tree, boxes.regions, boxes.turns, steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes that were counted and may have budget left."""
+
+    regions: IntArray
+    turns: IntArray  # of halving that they have had
+    left: IntArray  # of the budget, in units
+    counts: FloatArray  # what is known of them so far
+    variances: FloatArray
+    evenness: FloatArray  # how many times more records than usual they must hold to be cut
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+    @property
+    def signals(self) -> FloatArray:
+        """Records times the budget that is left: how clear of its noise the next count will be."""
+        return np.asarray(np.maximum(self.counts, 0.0) * (self.left / UNITS_PER_EPSILON))
+
+    def among(self, some: Any) -> Boxes:
+        return Boxes(*(getattr(self, f.name)[some] for f in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """What boxes were cut into."""
+
+    boxes: Boxes
+    steps: IntArray  # of halving, for each box
+    price: IntArray  # of the count of any of its pieces, in units
+    pieces: IntArray
+    owners: IntArray  # the place among `boxes` of what each is a piece of
+
+    @property
+    def prices(self) -> IntArray:
+        return np.asarray(self.price[self.owners])
+
+    def learn(self, tree: RegionTree, noisy: IntArray) -> Boxes:
+        """The pieces with their counts, moved towards the sum that was known before."""
+        boxes, owners = self.boxes, self.owners
+        variance, pieces = count_variances(self.price), np.bincount(owners, minlength=len(boxes))
+        lack = boxes.counts - np.bincount(owners, noisy, minlength=len(boxes))
+        moved = lack * variance / (pieces * variance + boxes.variances)
+        return Boxes(
+            self.pieces,
+            (boxes.turns + self.steps)[owners],
+            (boxes.left - self.price)[owners],
+            noisy + moved[owners],
+            variance[owners],
+            self._evenness(tree, noisy, variance, boxes.counts / np.maximum(pieces, 1))[owners],
+        )
+
+    def _evenness(
+        self, tree: RegionTree, noisy: IntArray, variance: FloatArray, mean: FloatArray
+    ) -> FloatArray:
+        """How even the pieces of each box are, of all boxes whose counts are about as clear.
+
+        The spread is the variance of the pieces' counts around a plane, less that of the noise, over the square
+        of their mean. Noise and unevenness balance at a number of records that goes with the
+        inverse of its root; at a spread of one, at the usual number.
+        """
+        squares, freedom = squares_around_plane(tree, self.pieces, self.owners, noisy)
+        clearness = np.maximum(mean, 0.0) / np.sqrt(variance)
+        known = (clearness > 1) & (freedom > 0)
+        octave = np.log2(np.clip(clearness, 1.0, 2.0 ** (OCTAVES - 1))).astype(np.int64)
+        spread = (squares / np.maximum(freedom, 1) - variance)[known] / mean[known] ** 2
+
+        def pool(values: FloatArray | IntArray) -> FloatArray:
+            return np.asarray(np.bincount(octave[known], values, minlength=OCTAVES))
+
+        boxes, freedoms = pool(np.ones(known.sum())), pool(freedom[known])
+        # A spread below two standard deviations of its own noise says no more than these.
+        least = np.sqrt(8 / np.maximum(freedoms, 1)) / 4.0 ** np.arange(OCTAVES)
+        pooled = np.maximum(pool(spread) / np.maximum(boxes, 1), least)
+        evenness = np.where(boxes > 0, np.clip(pooled**-0.5, 1.0, MOST_EVEN), 1.0)
+        return np.asarray(np.where(freedom > 0, evenness[octave], self.boxes.evenness))
+
+
+def squares_around_plane(
+    tree: RegionTree, pieces: IntArray, owners: IntArray, noisy: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """The squares of each group's counts around a plane through them, and their degrees of freedom.
+
+    Counts are scaled to equal cells, because pieces may differ by one. Pieces form a regular grid,
+    so that the plane's slopes along the axes are found one by one.
+    """
+    number = np.bincount(owners)
+
+    def centre(values: FloatArray) -> FloatArray:
+        return np.asarray(values - (np.bincount(owners, values) / number)[owners])
+
+    cells = tree.cells(pieces).astype(np.float64)
+    y = centre(noisy * ((np.bincount(owners, cells) / number)[owners] / cells))
+    squares, freedom = np.bincount(owners, y**2).astype(np.float64), number - 1
+    for axis in range(tree.dimensions):
+        x = centre((tree.low[pieces, axis] + tree.high[pieces, axis]) / 2)
+        length, slope = np.bincount(owners, x**2), np.bincount(owners, x * y)
+        sloped = length > 0
+        squares[sloped] -= slope[sloped] ** 2 / length[sloped]
+        freedom = freedom - sloped
+    return np.maximum(squares, 0.0), freedom
+
+
+def estimate_leaves(
+    tree: RegionTree, leaves: IntArray, counts: TreeCounts
+) -> tuple[FloatArray, FloatArray]:
+    """What all counts say of the leaves; and the scale of the noise that least squares leave in each,
+    which the intervals are made of."""
+    _, variances = least_squares(tree, counts)
+    return estimate_regions(tree, counts)[leaves], scales_of_variances(variances[leaves])
+
+
+def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
+    """The same from the measurements of a release, for `htf verify`."""
+    return estimate_leaves(release.tree, release.leaves, release.tree_counts)
+
+
+Htf.estimators = {HOMOGENEOUS: _estimate_release}

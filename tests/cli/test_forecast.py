@@ -1,0 +1,167 @@
+"""`htf forecast` as a curator meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from htf import Release
+from htf.cli.main import run
+from htf.publication import DEFAULT_MECHANISM
+
+BOUNDS = "-74.3,40.4,-73.6,41.0"
+SMALL = ("--points-about", "20000", "--cells", "64", "--runs", "2")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("forecast")
+    generator = np.random.default_rng(1)
+    lon, lat = generator.normal(-74, 0.05, 30_000), generator.normal(40.7, 0.05, 30_000)
+    pq.write_table(pa.table({"lon": lon, "lat": lat}), place / "points.parquet")
+    for name, noise in (("past", "fast"), ("seeded", "seeded:42")):
+        words = ["release", place / "points.parquet", "--bounds", BOUNDS, "--cells", 64]
+        words += ["--epsilon", 1, "--noise", noise, "-o", place / f"{name}.parquet"]
+        assert run(list(map(str, words))) == 0
+    return place
+
+
+def ask(capsys: pytest.CaptureFixture[str], *words: Any) -> tuple[str, str]:
+    capsys.readouterr()
+    code = run(["forecast", "--epsilon", "0.5", *map(str, words)])
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    return " ".join(told.out.split()), " ".join(told.err.split())
+
+
+def test_the_made_up_city(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = ask(capsys, *SMALL)
+    assert err == ""
+    assert f"What to expect of {DEFAULT_MECHANISM} at epsilon 0.5 on 64 x 64 cells" in out
+    assert "the made-up city" in out
+    assert "no budget was spent" in out
+    assert "depends on the real data" in out
+    for area in ("0.01 % squares at records", "10 % squares anywhere", "any rectangle"):
+        assert area in out
+    assert "Squares of 1 % of the map around records (2.8 x 2.8 km): off by about" in out
+    assert "epsilon 0.25 epsilon 0.5 epsilon 1" in out
+    assert "Epsilon 1 makes typical errors about" in out
+
+
+def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(ask(capsys, *SMALL, "--mechanism", "htf", "--json")[0])
+    assert told["simulation"] is True
+    assert told["budget_spent"] == 0
+    assert told["stand_in"]["kind"] == "city"
+    assert told["stand_in"]["records"] == pytest.approx(20_000, rel=0.05)
+    assert (told["mechanism"], told["grid"], told["runs"]) == ("htf", [64, 64], 2)
+    assert [o["epsilon"] for o in told["outlooks"]] == ["0.25", "0.5", "1"]
+    assert told["outlooks"][1]["error_compared"] == 1
+    areas = {area["workload"]: area for area in told["outlooks"][1]["areas"]}
+    assert list(areas) == [
+        "data-0.01%", "data-0.1%", "data-1%", "data-5%", "2%", "6%", "10%", "random",
+    ]  # fmt: skip
+    assert areas["data-5%"]["typical_count"] > areas["data-1%"]["typical_count"] > 0
+    for area in areas.values():
+        assert area["median_error"]["mean"] < area["error_exceeded_by_5_percent"]["mean"]
+        assert area["median_error"]["deviation_over_runs"] >= 0
+    assert len(told["summary"]) == len(areas)
+
+
+def test_like_an_earlier_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = ask(capsys, "--like", folder / "past.parquet", "--runs", 1)
+    assert err == ""
+    assert "Simulated once on the release past.parquet" in out
+    assert "on 64 x 64 cells" in out
+    assert "records were spread evenly" in out
+    words = ("--like", folder / "past.parquet", "--runs", 1, "--json")
+    own = json.loads(ask(capsys, *words)[0])
+    total = Release.load(folder / "past.parquet").estimates.sum()
+    assert own["stand_in"]["records"] == pytest.approx(total, rel=0.02)
+    scaled = json.loads(ask(capsys, *words, "--points-about", 5000, "--cells", "32,16")[0])
+    assert scaled["stand_in"]["records"] == pytest.approx(5000, rel=0.05)
+    assert scaled["grid"] == [32, 16]
+
+
+def test_a_release_that_is_not_private_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "NOT PRIVATE" in ask(capsys, "--like", folder / "seeded.parquet", "--runs", 1)[1]
+
+
+def test_like_public_points(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--like", folder / "points.parquet", "--bounds", BOUNDS, "--cells", 64, "--runs", 1)
+    out, err = ask(capsys, *words)
+    warning = "points.parquet must be public and must NOT be the data to be released"
+    assert warning in err
+    assert warning in out
+    assert "30,000 records" in out
+    told = json.loads(ask(capsys, *words, "--points-about", 7000, "--json")[0])
+    assert told["stand_in"] == {"kind": "points", "name": "points.parquet", "records": 7000}
+    assert warning in told["notes"][0]
+
+
+def test_nothing_is_written(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(folder.iterdir())
+    ask(capsys, "--like", folder / "past.parquet", "--runs", 1)
+    assert (list(tmp_path.iterdir()), sorted(folder.iterdir())) == ([], before)
+
+
+def test_a_budget_too_small_beside_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ask(capsys, *SMALL, "--epsilon", "0.02", "--mechanism", "htf-paper")
+    assert "Epsilon 0.01 is not possible: " in out
+    assert "epsilon 0.02 epsilon 0.04" in out
+
+
+def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
+    past, points = folder / "past.parquet", folder / "points.parquet"
+    good = ["--epsilon", "0.5", "--runs", "1"]
+
+    def but(*changes: Any) -> list[Any]:
+        return [*good, *changes]
+
+    return {
+        "no epsilon": ([], 2, "--epsilon"),
+        "bad epsilon": (but("--epsilon", "none"), 2, "got 'none'"),
+        "bad cells": (but("--cells", "10x10"), 2, "got '10x10'"),
+        "zero cells": (but("--cells", "0"), 2, "got 0"),
+        "no points": (but("--points-about", "0"), 2, "--points-about"),
+        "no runs": (but("--runs", "0"), 2, "--runs"),
+        "no mechanism": (but("--mechanism", "magic"), 2, "no mechanism 'magic'; there are"),
+        "a floor": (but("--mechanism", "zero"), 2, "no mechanism 'zero'; there are"),
+        "no parameter": (but("--set", "size=3"), 2, "no parameter 'size'; it has"),
+        "bounds for the city": (but("--bounds", BOUNDS), 2, "a map of its own"),
+        "no file": (but("--like", folder / "no.csv"), 2, "no.csv"),
+        "points without a map": (but("--like", points), 2, "--bounds W,S,E,N or --around"),
+        "a map for a release": (but("--like", past, "--bounds", BOUNDS), 2, "a map of its own"),
+        "a finer grid": (but("--like", past, "--cells", "128"), 2, "a grid of 128 x 128 cells"),
+        "no column": (but("--like", points, "--bounds", BOUNDS, "--x", "e"), 2, "no column 'e'"),
+        "elsewhere": (but("--like", points, "--bounds", "0,0,1,1"), 2, "none of the points"),
+        "no budget": (
+            but(*SMALL, "--mechanism", "htf-paper", "--epsilon", "0.01"),
+            3,
+            "The budget does not allow it",
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", list(mistakes(Path())))
+def test_mistakes_are_named(case: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words, code, says = mistakes(folder)[case]
+    assert run(["forecast", *map(str, words)]) == code
+    told = capfd.readouterr()
+    assert says in " ".join(told.err.split())
+    assert "Traceback" not in told.err + told.out
+    assert told.out == ""
