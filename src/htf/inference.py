@@ -104,12 +104,6 @@ def least_squares(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, Flo
     return estimates, variances
 
 
-def estimates_from_below(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, FloatArray]:
-    """z and s of all regions: what the counts in a region and below it say; 0 and UNKNOWN where
-    they say nothing."""
-    return _sum_upwards(_sibling_layers(tree), *counts.by_region(tree))
-
-
 def nonnegative_least_squares(
     tree: RegionTree, counts: TreeCounts
 ) -> tuple[FloatArray, FloatArray]:

@@ -197,14 +197,11 @@ class Release:
     @cached_property
     def tree_noise(self) -> TreeNoise | None:
         """What gives the error bars of estimates made from all counts of a tree; None for others."""
-        from htf.inference import TreeCounts
         from htf.query.tree_noise import ESTIMATORS, TreeNoise
 
         if self.estimator not in ESTIMATORS:
             return None
-        table, counts = self.measurements.of_kind("count"), TreeCounts()
-        counts.add(table.region, table.value, table.epsilon)
-        return TreeNoise(self.tree, counts, self.leaves)
+        return TreeNoise(self.tree, self.tree_counts, self.leaves)
 
     def count(self, boxes: Any) -> Answers:
         """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many."""

@@ -29,7 +29,7 @@ from htf.query.intervals import (
     noise_fourth_cumulants,
     single_half_widths,
 )
-from htf.query.tree_noise import CHUNK, ESTIMATORS, NOTHING_LEARNED, TreeNoise
+from htf.query.tree_noise import CHUNK, NOTHING_LEARNED, TreeNoise
 from htf.tree import RegionTree
 from support import city_matrix
 
@@ -250,7 +250,7 @@ def test_undetermined_leaves_are_refused() -> None:
         TreeNoise(tree, TreeCounts(), np.arange(1, 4))
 
 
-@pytest.mark.parametrize("name", ["ag", "ug", "hb", "quadtree", "kdtree"])
+@pytest.mark.parametrize("name", ["ag", "ug", "hb", "quadtree", "kdtree", "htf"])
 def test_without_noise_answers_are_exact(name: str) -> None:
     """Whole numbers that agree stay whole numbers, whatever regions are added up."""
     matrix = city_matrix()
@@ -303,4 +303,3 @@ def test_intervals_of_a_release_are_about_least_squares() -> None:
 
 def test_other_releases_have_independent_noise() -> None:
     assert publish(city_matrix(), "1", "htf-paper", noise="seeded:1").tree_noise is None
-    assert "homogeneous" in ESTIMATORS

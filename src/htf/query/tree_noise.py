@@ -31,21 +31,22 @@ from numpy.typing import NDArray
 
 from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
+from htf.homogeneous import HOMOGENEOUS
 from htf.inference import (
     LEAST_SQUARES,
     NONNEGATIVE,
     UNKNOWN,
     TreeCounts,
     count_variances,
-    estimates_from_below,
     least_squares,
+    sum_upwards,
 )
 from htf.query.index import run_all
 from htf.query.intervals import continuous_half_widths, noise_fourth_cumulants, single_half_widths
 from htf.tree import NO_REGION, RegionTree
 
 # Estimates that are made from all counts of a tree, whatever bias they take on in the end.
-ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, "homogeneous")
+ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, HOMOGENEOUS)
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
 CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecond
@@ -72,7 +73,7 @@ class TreeNoise:
         unknown = int(np.sum(variances[leaves] == UNKNOWN))
         if unknown:
             raise InputError(f"the counts do not determine {unknown} of {len(leaves)} leaves")
-        _, below = estimates_from_below(tree, counts)
+        _, below = sum_upwards(tree, counts)
         groups = _Groups(tree, leaves, below)
         cumulants = _fourth_cumulants(tree, counts, groups)
         self.unevenness = learn_unevenness(tree, groups, estimates, variances)
