@@ -28,6 +28,7 @@ PULL = 0.25  # the middle of a half lies a quarter of the way to that of the box
 COARSE = 1 / 4096  # of the map: larger boxes are found empty or not, smaller ones only shrunk
 FIRST_DEVIATIONS = 1.5  # in the first pass, before anything is learnt, less is taken for noise
 PASSES = 2  # that learn; a third changes little
+TURNS_OF_A_LEVEL = 2  # boxes that were halved so many times more are told apart
 FINER = 4  # halvings of a leaf in which its density is interpolated
 LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divided
 
@@ -117,7 +118,9 @@ class _Estimation:
         self.measured, self.variances = sum_upwards(tree, counts)
         if np.any(self.variances == UNKNOWN):
             raise InputError("a box without any count in it or below it cannot be estimated")
-        self.tree, self.steps = tree, Neighbourhood(tree).steps
+        turns = Neighbourhood(tree)
+        self.tree, self.steps = tree, turns.steps
+        self.level = turns.turns // TURNS_OF_A_LEVEL
         self.cells = tree.cells(np.arange(len(tree))).astype(np.float64)
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations
@@ -153,14 +156,14 @@ class _Estimation:
         """From all boxes but those inside an empty one, of which nothing is expected."""
         inside = 1 + np.flatnonzero(estimates[self.tree.parent[1:]] > 0)
         scaled = expected[inside] / self.deviations[inside]
-        return LearntCounts(self.noisy[inside], scaled, self.single[inside])
+        return LearntCounts(self.noisy[inside], scaled, self.single[inside], self.level[inside])
 
     def _rule(
         self, learnt: LearntCounts, halves: IntArray, guess: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         deviations = self.deviations[halves]
         noisy, scaled, single = self.noisy[halves], guess / deviations, self.single[halves]
-        known = learnt.posterior(noisy, scaled, single)
+        known = learnt.posterior(noisy, scaled, single, self.level[halves])
         empty = self.coarse[halves]
         empty[empty] = learnt.is_empty(
             noisy[empty], scaled[empty], single[empty], deviations[empty]

@@ -14,7 +14,7 @@ from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
 from htf.release import Release
 
-DEFAULT_MECHANISM = "htf-paper"
+DEFAULT_MECHANISM = "htf"
 
 
 def publish(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import FloatArray
+from htf.domain import FloatArray, IntArray
 
 # True counts that are told apart, in standard deviations of the noise.
 SUPPORT = np.r_[0.0, np.geomspace(0.08, 14.0, 30)]
@@ -45,8 +45,15 @@ class Posterior:
 class LearntCounts:
     """The distributions of true counts, learnt from noisy ones."""
 
-    def __init__(self, noisy: FloatArray, expected: FloatArray, single: NDArray[np.bool_]) -> None:
-        """`single`: whether the noise is that of one count, rather than of a sum of many."""
+    def __init__(
+        self,
+        noisy: FloatArray,
+        expected: FloatArray,
+        single: NDArray[np.bool_],
+        level: IntArray,
+    ) -> None:
+        """`single`: whether the noise is that of one count, rather than of a sum of many. Boxes of
+        one `level`, counted from 0, are about as large."""
         prior = _most_likely_prior(noisy, expected, single)
         likelihood = _likelihood()  # kind of noise, noisy, true
         self._prior = prior
@@ -55,10 +62,14 @@ class LearntCounts:
         mean = joint @ SUPPORT
         self._mean = mean
         self._variance = np.maximum(joint @ SUPPORT**2 - mean**2, 1e-4)
-        self._spread = _spread_by_size(noisy, expected)
+        self._spread = _spread_by_size(noisy, expected, level)
 
     def posterior(
-        self, noisy: FloatArray, expected: FloatArray, single: NDArray[np.bool_]
+        self,
+        noisy: FloatArray,
+        expected: FloatArray,
+        single: NDArray[np.bool_],
+        level: IntArray,
     ) -> Posterior:
         """Of boxes of which `noisy` was measured where `expected` was expected."""
         kind, group = single.astype(np.int64), np.digitize(expected, EXPECTED)
@@ -72,8 +83,8 @@ class LearntCounts:
 
         # Far from nothing, what was measured stands, or is pulled towards what was expected.
         clear, sized = noisy >= CLEAR, expected >= CLEAR_EXPECTED[0]
-        size = np.clip(np.digitize(expected, CLEAR_EXPECTED) - 1, 0, len(self._spread) - 1)
-        deviation = self._spread[size] * expected**2
+        size = np.clip(np.digitize(expected, CLEAR_EXPECTED) - 1, 0, len(CLEAR_EXPECTED) - 1)
+        deviation = self._spread[np.minimum(level, len(self._spread) - 1), size] * expected**2
         trust = np.where(sized, deviation / (deviation + 1), 1.0)
         mean = np.where(clear, expected + trust * (noisy - expected), look_up(self._mean))
         variance = np.where(clear, trust, look_up(self._variance))
@@ -140,16 +151,20 @@ def _guess() -> FloatArray:
     return np.asarray(guess / guess.sum(axis=1, keepdims=True))
 
 
-def _spread_by_size(noisy: FloatArray, expected: FloatArray) -> FloatArray:
-    """The variance of true counts around what is expected, relative to its square, by its size."""
-    size = np.digitize(expected, CLEAR_EXPECTED)
-    clear = size > 0
-    r, z, size = expected[clear], noisy[clear], size[clear] - 1
-    boxes = np.bincount(size, minlength=len(CLEAR_EXPECTED))
-    relative = np.minimum(((z - r) ** 2 - 1) / r**2, LARGEST_SPREAD)
-    known = np.flatnonzero(boxes >= FEWEST_BOXES)
-    if len(known) == 0:
-        return np.ones(len(CLEAR_EXPECTED))
-    mean = np.bincount(size, relative, minlength=len(CLEAR_EXPECTED))[known] / boxes[known]
-    sizes = np.arange(len(CLEAR_EXPECTED))
-    return np.asarray(np.interp(sizes, known, np.maximum(mean, LEAST_SPREAD)))
+def _spread_by_size(noisy: FloatArray, expected: FloatArray, level: IntArray) -> FloatArray:
+    """The variance of true counts around what is expected, relative to its square: by level, because
+    a map that is rough from afar may be smooth from near by, and by what is expected."""
+    sizes, levels = len(CLEAR_EXPECTED), 1 + int(level.max(initial=0))
+    size = np.digitize(expected, CLEAR_EXPECTED) - 1
+    clear = size >= 0
+    r, key = expected[clear], (level * sizes + size)[clear]
+    relative = np.minimum(((noisy[clear] - r) ** 2 - 1) / r**2, LARGEST_SPREAD)
+    boxes = np.bincount(key, minlength=levels * sizes).reshape(levels, sizes)
+    sums = np.bincount(key, relative, minlength=levels * sizes).reshape(levels, sizes)
+    spread = np.ones((levels, sizes))  # where too few boxes tell, what was measured stands
+    for row in range(levels):
+        known = np.flatnonzero(boxes[row] >= FEWEST_BOXES)
+        if len(known):
+            mean = np.maximum(sums[row, known] / boxes[row, known], LEAST_SPREAD)
+            spread[row] = np.interp(np.arange(sizes), known, mean)
+    return spread

@@ -6,9 +6,9 @@ enough records for the budget it has left, and more than that where it is homoge
 noisy counts that are paid for anyway. *What* it holds: not its last count alone, but what all
 counts of the tree say together (htf.homogeneous). docs/mechanism.md has the reasons and what was measured.
 
-The tree grows in rounds. In a round each box that is to be cut falls into up to 2^4 pieces, and all
-of them are counted; a box that is not spends all it has left on one more count of itself. From one
-round to the next budgets double: a box with three rounds to go spends 1/7, 2/7 and 4/7.
+The tree grows in rounds. In a round each box that is to be cut falls into up to 2^3 pieces, and all
+of them are counted; a box that is not spends all it has left on one more count of itself. Budgets grow
+by half from one round to the next: a box with three rounds to go spends 4/19, 6/19 and 9/19.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Htf(Mechanism):
     )
 
     total_share: float = parameter(
-        0.02, read_share, "share of the budget that buys the number of records"
+        0.01, read_share, "share of the budget that buys the number of records"
     )
     leaf_signal: float = parameter(
         4.0, read_number, "records of a box times the budget it has left, above which it is cut"
     )
-    halvings: int = parameter(4, read_integer, "halvings of a box in one round, at most")
-    growth: float = parameter(2.0, read_number, "of the budget, from one round to the next")
+    halvings: int = parameter(3, read_integer, "halvings of a box in one round, at most")
+    growth: float = parameter(1.5, read_number, "of the budget, from one round to the next")
 
     def __post_init__(self) -> None:
         check_share("total_share", self.total_share)
@@ -75,7 +75,7 @@ class Htf(Mechanism):
     def build(self, window: Window) -> Steps[Histogram]:
         counts, leaves, rounds = TreeCounts(), [], 0
         boxes = yield from self._count_all(window, counts)
-        least_signal = self._least_signal(boxes, window)
+        least_signal = self._least_signal(boxes)
         while len(boxes):
             rounds += 1
             halvings = self._halvings(window, boxes, least_signal)
@@ -101,7 +101,7 @@ class Htf(Mechanism):
         known = noisy.astype(np.float64), variance, np.ones(1)
         return Boxes(root, root, np.array([rest.units]), *known)
 
-    def _least_signal(self, root: Boxes, window: Window) -> float:
+    def _least_signal(self, root: Boxes) -> float:
         """`leaf_signal`, or more where that would give more leaves than a laptop holds."""
         return max(self.leaf_signal, 2 * float(root.signals[0]) / MOST_LEAVES)
 
