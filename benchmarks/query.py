@@ -2,7 +2,8 @@
 
     python benchmarks/query.py
 
-The leaves are a random kd tiling of a 1024 x 1024 grid, small where synthetic points are dense.
+The leaves are a random kd tiling of a 1024 x 1024 grid, small where synthetic points are dense. Then the error
+bars of least squares, on a binary tree of which every region was counted.
 """
 
 from __future__ import annotations
@@ -17,14 +18,20 @@ from rich.console import Console
 from rich.table import Table
 
 from htf.domain import Domain, FloatArray, IntArray, tiles
+from htf.epsilon import Epsilon
+from htf.inference import TreeCounts
 from htf.query.boxes import count_boxes
 from htf.query.index import BoxIndex
+from htf.query.tree_noise import TreeNoise
+from htf.tree import RegionTree
 
 SIDE = 1024
 POINTS = 1_000_000
 MOST_POINTS_PER_LEAF = 27  # gives about 50,000 leaves
 BOXES = 1_000_000
 SAMPLE = 200
+TREE_HEIGHT = 17  # gives 262,143 regions, of 2 x 4 cells at the bottom
+TREE_BOXES = 10_000
 
 
 def make_points(random: np.random.Generator) -> FloatArray:
@@ -134,7 +141,30 @@ def main() -> None:
         SAMPLE,
     )
     np.testing.assert_allclose(count_boxes(domain, index, sample).count, expected, rtol=1e-6)
+    timings.update(time_tree(random))
     report(len(low), timings)
+
+
+def time_tree(random: np.random.Generator) -> dict[str, tuple[float, int]]:
+    """Building what gives the error bars after least squares, and asking it."""
+    tree, counts = RegionTree((SIDE, SIDE)), TreeCounts()
+    leaves = np.zeros(1, dtype=np.int64)
+    for level in range(TREE_HEIGHT):
+        leaves = tree.halve(leaves, [level % 2])
+    counts.add(np.arange(len(tree)), random.integers(0, 1000, len(tree)), Epsilon.of("0.1"))
+    boxes = make_boxes(random, TREE_BOXES)
+    noise = TreeNoise(tree, counts, leaves)
+    noise.measure(boxes[:1, :2], boxes[:1, 2:])  # loads or compiles
+    return {
+        f"error bars on a tree of {len(tree):,} regions: build": (
+            seconds(lambda: TreeNoise(tree, counts, leaves)),
+            1,
+        ),
+        "error bars on that tree, random boxes": (
+            seconds(lambda: noise.measure(boxes[:, :2], boxes[:, 2:])),
+            TREE_BOXES,
+        ),
+    }
 
 
 def report(leaves: int, timings: dict[str, tuple[float, int]]) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from htf.mechanisms.base import Histogram
     from htf.query.boxes import Answers
     from htf.query.index import BoxIndex
+    from htf.query.tree_noise import TreeNoise
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +194,20 @@ class Release:
         parts = self.parts
         return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales)
 
+    @cached_property
+    def tree_noise(self) -> TreeNoise | None:
+        """What gives the error bars of estimates made from all counts of a tree; None for others."""
+        from htf.query.tree_noise import ESTIMATORS, TreeNoise
+
+        if self.estimator not in ESTIMATORS:
+            return None
+        return TreeNoise(self.tree, self.tree_counts, self.leaves)
+
     def count(self, boxes: Any) -> Answers:
         """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many."""
         from htf.query.boxes import count_boxes
 
-        return count_boxes(self.domain, self.index, boxes)
+        return count_boxes(self.domain, self.index, boxes, self.tree_noise)
 
     def plot(self, **options: Any) -> Figure:
         """A map of the density on a log scale. Needs matplotlib."""

@@ -1,8 +1,13 @@
-"""Coverage of the 95 % intervals on whole releases: boxes along leaf edges, against the exact counts.
+"""Coverage of the 95 % intervals on whole releases, against the exact counts.
 
 A region of the tree that holds 1, about 10 or about 1,000 leaves is a box along leaf edges. Seeds are fixed.
 Each size is seen thousands of times, or, for 1,000 leaves, some hundreds: then the standard error of the
-coverage is about 1 %, and the limits of 93 and 97 % are two of them away.
+coverage is about 1 %, and the limits of 93 and 97 % are two of them away. With fresh seeds one test in
+twenty could fail by chance.
+
+`ag`, `quadtree` and `htf` have estimates from all counts of their trees, and intervals of `htf.query.tree_noise`.
+For them 1,000 leaves are seen 700, 1,900 and 1,800 times: with fresh seeds one run in fifty could fail by chance. Boxes
+anywhere cut through leaves; how uneven a leaf is was estimated for them, so their limits are wider.
 """
 
 from __future__ import annotations
@@ -12,14 +17,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import FrequencyMatrix, Release, publish
+from htf import Answers, FrequencyMatrix, Mechanism, Release, publish
 from htf.curator.cells import ExactCells
 from htf.domain import Domain, IntArray
+from htf.evaluation.counting import ExactCounter
 from htf.evaluation.synthetic import synthetic_city
+from htf.evaluation.workloads import Boxes
 from htf.ingest.points import read_points
+from htf.mechanisms.adaptive_grid import AdaptiveGrid
+from htf.mechanisms.htf import Htf
 from htf.mechanisms.htf_paper import HtfPaper
+from htf.mechanisms.quadtree import Quadtree
 
 RUNS = 120
+PAPER = HtfPaper(stop_count=20)
+# Without pruning, which selects on the noise that the intervals are about.
+TREES = {"ag": AdaptiveGrid(), "quadtree": Quadtree(prune_below=0), "htf": Htf()}
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +62,24 @@ def covered(release: Release, matrix: FrequencyMatrix, regions: IntArray, widen:
     answers = release.count(boxes_of(release, regions))
     assert np.all(answers.partial == 0), "these boxes follow leaf edges"
     truth = ExactCells(matrix, release.tree).count(regions)
-    return np.abs(answers.count - truth) <= widen * (answers.high - answers.count)
+    return are_covered(answers, truth, widen)
 
 
-def coverages(matrix: FrequencyMatrix, widen: float = 1.0, runs: int = RUNS) -> dict[str, float]:
+def are_covered(answers: Answers, truth: IntArray, widen: float = 1.0) -> Any:
+    middle, half = (answers.low + answers.high) / 2, (answers.high - answers.low) / 2
+    return np.abs(middle - truth) <= widen * half
+
+
+def coverages(
+    matrix: FrequencyMatrix,
+    widen: float = 1.0,
+    runs: int = RUNS,
+    mechanism: Mechanism = PAPER,
+    epsilon: str = "0.5",
+) -> dict[str, float]:
     seen: dict[str, list[Any]] = {"1": [], "10": [], "1000": []}
     for seed in range(runs):
-        release = publish(matrix, "0.5", HtfPaper(stop_count=20), noise=f"seeded:{seed}")
+        release = publish(matrix, epsilon, mechanism, noise=f"seeded:{seed}")
         numbers = leaves_below(release)
         generator = np.random.default_rng(seed)
         for name, (fewest, most) in {"1": (1, 1), "10": (8, 12), "1000": (700, 1400)}.items():
@@ -74,3 +98,50 @@ def test_wrong_widths_would_be_seen(matrix: FrequencyMatrix) -> None:
     for widen in (0.8, 1.25):
         found = coverages(matrix, widen, runs=30)
         assert not all(0.93 <= share <= 0.97 for share in found.values()), found
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "runs"),
+    [("ag", "0.1", RUNS), ("quadtree", "0.5", RUNS), ("htf", "0.5", 30)],
+)
+def test_coverage_after_least_squares(
+    matrix: FrequencyMatrix, name: str, epsilon: str, runs: int
+) -> None:
+    found = coverages(matrix, mechanism=TREES[name], epsilon=epsilon, runs=runs)
+    assert all(0.93 <= share <= 0.97 for share in found.values()), found
+
+
+def test_independent_leaves_would_be_seen(matrix: FrequencyMatrix) -> None:
+    """The sum of leaf variances, which is what the index alone would give, is far too large."""
+    release = publish(matrix, "0.5", TREES["quadtree"], noise="seeded:1")
+    regions = np.flatnonzero(leaves_below(release) >= 1000)
+    low, high = release.tree.low[regions], release.tree.high[regions]
+    plain = release.index.measure(low.astype(np.float64), high.astype(np.float64))
+    answers = release.count(boxes_of(release, regions))
+    assert np.all(plain.variance > 5 * answers.std_error**2)
+
+
+def coverage_anywhere(matrix: FrequencyMatrix, mechanism: Mechanism, epsilon: str) -> float:
+    """Of boxes of whole cells at random places, 5 to 400 cells wide, on three releases."""
+    truth, seen = ExactCounter(matrix), []
+    for seed in range(3):
+        release = publish(matrix, epsilon, mechanism, noise=f"seeded:{seed}")
+        generator = np.random.default_rng(seed)
+        sizes = np.exp(generator.uniform(np.log(5), np.log(400), (2000, 2))).astype(np.int64)
+        low = generator.integers(0, 1024 - sizes)
+        x, y = release.domain.axes
+        edges = [x.from_cells(low[:, 0]), y.from_cells(low[:, 1])]
+        edges += [x.from_cells((low + sizes)[:, 0]), y.from_cells((low + sizes)[:, 1])]
+        answers = release.count(np.column_stack(edges))
+        covered_here = are_covered(answers, truth.count(Boxes(low, low + sizes)))
+        seen.append(covered_here[answers.partial > 0])
+    return float(np.concatenate(seen).mean())
+
+
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+def test_coverage_of_boxes_that_cut_leaves(
+    matrix: FrequencyMatrix, name: str, epsilon: str
+) -> None:
+    """6,000 boxes, though of one city: overlapping ones are wrong together. Hence wide limits."""
+    assert 0.92 <= coverage_anywhere(matrix, TREES[name], epsilon) <= 0.99

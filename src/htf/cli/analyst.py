@@ -44,10 +44,11 @@ def query(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Count the records in boxes, with a standard error and a 95 % interval for the noise.
+    """Count the records in boxes, with a standard error and a 95 % interval.
 
     `partial` is the share of the answer that rests on partly covered boxes of the release, where
-    records are assumed to be spread evenly and the interval does not speak.
+    records are assumed to be spread evenly. The interval is for the noise; after constrained
+    inference it has room for uneven records too.
     """
     from htf.release import Release
 

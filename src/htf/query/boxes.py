@@ -1,13 +1,19 @@
 """Counts of boxes in map coordinates, with error bars.
 
 A box counts each leaf by the share of it that it covers, as if the points of a leaf were spread
-evenly. The interval is about the noise only: `partial` tells how much of an answer rests on leaves
-that the box covers in part, and so on that assumption.
+evenly. `partial` tells how much of an answer rests on leaves that the box covers in part, and so on
+that assumption.
+
+Where every leaf has noise of its own, the interval is about that noise only. Where the estimates come
+of all counts of a tree, it is that of `htf.query.tree_noise`: about the answer of plain least
+squares, with an estimate of what uneven points add. That answer has no bias, while the estimates may
+have been cut at zero or shrunk; so the interval need not have `count` in its middle.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +22,9 @@ from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
 from htf.query.index import BoxIndex
 from htf.query.intervals import half_widths
+
+if TYPE_CHECKING:
+    from htf.query.tree_noise import TreeNoise
 
 BLOCK = 2**16  # boxes worked on at once: memory beyond the answers does not grow with their number
 SNAP = 1e-9  # cells
@@ -26,8 +35,9 @@ SNAP_ROUNDINGS = 32 * float(np.finfo(np.float64).eps)
 class Answers:
     """One entry for each box, in read-only arrays.
 
-    `low` and `high` bound the 95 % interval for the noise. `partial` is the share of the answer,
-    by absolute parts, that comes from leaves covered in part; 0 where there is nothing.
+    `low` and `high` bound the 95 % interval, and `std_error` is the standard deviation of the errors
+    that it speaks of. `partial` is the share of the answer, by absolute parts, that comes from
+    leaves covered in part; 0 where there is nothing.
     """
 
     count: FloatArray
@@ -48,19 +58,21 @@ class Answers:
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def count_boxes(domain: Domain, index: BoxIndex, boxes: ArrayLike) -> Answers:
+def count_boxes(
+    domain: Domain, index: BoxIndex, boxes: ArrayLike, tree_noise: TreeNoise | None = None
+) -> Answers:
     """Count one box of 2 d numbers, or many as rows: all low edges in the order of the axes, then
     all high edges. For a map that is west, south, east, north.
 
     What lies outside of the map counts nothing: a release says nothing about it. A box of no width
     counts 0. Edges within a billionth of a cell, or within rounding error, of an edge of the grid
-    are taken as that edge.
+    are taken as that edge. Error bars are those of `tree_noise`, if it is given.
     """
     rows = _read_rows(domain, index, boxes)
     table = np.empty((len(fields(Answers)), len(rows)))
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
-        table[:, block] = _count_block(domain, index, rows[block])
+        table[:, block] = _count_block(domain, index, rows[block], tree_noise)
     table.flags.writeable = False
     return Answers(*table)
 
@@ -81,27 +93,35 @@ def to_snapped_cells(axis: Axis, values: FloatArray) -> FloatArray:
     return np.clip(np.where(np.abs(cells - edges) <= tolerance, edges, cells), 0, axis.cells)
 
 
-def _count_block(domain: Domain, index: BoxIndex, rows: FloatArray) -> list[FloatArray]:
+def _count_block(
+    domain: Domain, index: BoxIndex, rows: FloatArray, tree_noise: TreeNoise | None
+) -> list[FloatArray]:
     cells = np.column_stack(
         [
             to_snapped_cells(axis, column)
             for axis, column in zip(domain.axes * 2, rows.T, strict=True)
         ]
     )
-    measures = index.measure(cells[:, : domain.dimensions], cells[:, domain.dimensions :])
-    count = measures.estimate
-    half = half_widths(
-        measures.variance,
-        measures.fourth_cumulant,
-        measures.noisy_leaves,
-        measures.smallest_weight,
-        measures.largest_weight,
-    )
+    low, high = cells[:, : domain.dimensions], cells[:, domain.dimensions :]
+    measures = index.measure(low, high)
     partial = np.zeros(len(rows))
     np.divide(
         measures.partial_absolute, measures.absolute, out=partial, where=measures.absolute > 0
     )
-    return [count, np.sqrt(measures.variance), count - half, count + half, partial]
+    if tree_noise is None:
+        middle, variance = measures.estimate, measures.variance
+        half = half_widths(
+            measures.variance,
+            measures.fourth_cumulant,
+            measures.noisy_leaves,
+            measures.smallest_weight,
+            measures.largest_weight,
+        )
+    else:
+        raw = tree_noise.measure(low, high)
+        middle, half = raw.estimate, raw.half_width
+        variance = raw.noise_variance + raw.spread_variance
+    return [measures.estimate, np.sqrt(variance), middle - half, middle + half, partial]
 
 
 def _read_rows(domain: Domain, index: BoxIndex, boxes: ArrayLike) -> FloatArray:

@@ -79,11 +79,11 @@ class BoxIndex:
                 low, high, self._node_low, self._node_high, self._skip, self._sums, table[rows]
             )
 
-        _run_all(run, range(0, len(table), CHUNK))
+        run_all(run, range(0, len(table), CHUNK))
         return Measures(*table.T)
 
 
-def _run_all(run: Callable[[int], None], starts: range) -> None:
+def run_all(run: Callable[[int], None], starts: range) -> None:
     """In threads where there is more than one chunk; the kernel lets go of Python's lock."""
     if len(starts) <= 1:
         for start in starts:

@@ -57,22 +57,23 @@ def half_widths(
     largest of their weights. Coverage falls to 94.7 % at worst, where scales are below 0.3, and
     exceeds 96 % only where noise is so small that whole steps are too coarse for better.
     """
-    half = _continuous_half_widths(variance, fourth_cumulant) + largest_weight / 2
+    half = continuous_half_widths(variance, fourth_cumulant) + largest_weight / 2
     # Noise of whole leaves is a whole number: rounding down loses nothing.
     half = np.where(smallest_weight == 1, np.floor(half), half)
     half = np.where(noisy_leaves == 0, 0.0, half)
     single = (noisy_leaves == 1) & (variance > 0)
-    half[single] = _single_half_widths(variance[single], largest_weight[single])
+    half[single] = single_half_widths(variance[single], largest_weight[single])
     return half
 
 
-def _continuous_half_widths(variance: FloatArray, fourth_cumulant: FloatArray) -> FloatArray:
+def continuous_half_widths(variance: FloatArray, fourth_cumulant: FloatArray) -> FloatArray:
+    """The 95 % half width of a continuous sum with these cumulants, by the table above."""
     kurtosis = np.zeros_like(variance)
     np.divide(fourth_cumulant, variance**2, out=kurtosis, where=variance**2 > 0)
     return np.asarray(np.interp(kurtosis, KURTOSES, QUANTILES) * np.sqrt(variance))
 
 
-def _single_half_widths(variance: FloatArray, weight: FloatArray) -> FloatArray:
+def single_half_widths(variance: FloatArray, weight: FloatArray) -> FloatArray:
     """The exact half width for one leaf: the least k with P(|X| > k) = 2 p^(k+1) / (1 + p) <= 5 %.
 
     Its scale follows from its variance, which is also 1 / (2 sinh(1 / (2 b))^2).

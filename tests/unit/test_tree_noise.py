@@ -1,0 +1,305 @@
+"""Boxes over least squares on a tree: answers, variances and cumulants against dense matrices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from htf import InputError, publish
+from htf.curator.cells import ExactCells
+from htf.curator.noise import ScriptedNoise
+from htf.domain import FloatArray, IntArray
+from htf.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.inference import (
+    NONNEGATIVE,
+    UNKNOWN,
+    TreeCounts,
+    count_variances,
+    estimate_leaves,
+    least_squares,
+)
+from htf.query.index import BoxIndex
+from htf.query.intervals import (
+    continuous_half_widths,
+    half_widths,
+    noise_fourth_cumulants,
+    single_half_widths,
+)
+from htf.query.tree_noise import CHUNK, NOTHING_LEARNED, TreeNoise
+from htf.tree import RegionTree
+from support import city_matrix
+
+SHAPES = [(9,), (5, 4), (12, 1), (3, 4, 3)]
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> RegionTree:
+    """Unbalanced trees of one to three axes, with two to five slabs a cut."""
+    tree = RegionTree(draw(st.sampled_from(SHAPES)))
+    for _ in range(draw(st.integers(0, 7))):
+        open_regions = np.flatnonzero((tree.slabs == 0) & (tree.cells(np.arange(len(tree))) > 1))
+        if len(open_regions) == 0:
+            break
+        region = int(draw(st.sampled_from(open_regions.tolist())))
+        wide = np.flatnonzero((tree.high - tree.low)[region] > 1).tolist()
+        axis = int(draw(st.sampled_from(wide)))
+        inside = st.integers(int(tree.low[region, axis]) + 1, int(tree.high[region, axis]) - 1)
+        cuts = sorted(draw(st.sets(inside, min_size=1, max_size=4)))
+        tree.cut(np.array([region]), np.array([axis]), np.array(cuts), np.array([len(cuts)]))
+    return tree
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> tuple[RegionTree, TreeCounts, IntArray]:
+    """A tree with counts of which some regions have none and others several, and leaves that tile it,
+    some of them inner regions; only such as the counts determine."""
+    tree, counts = draw(trees()), TreeCounts()
+    skipped = draw(st.sets(st.integers(0, len(tree) - 1), max_size=len(tree) // 2))
+    again = draw(st.lists(st.integers(0, len(tree) - 1), max_size=4))
+    regions = np.array([r for r in range(len(tree)) if r not in skipped] + again, dtype=np.int64)
+    size = len(regions)
+    noisy = draw(st.lists(st.integers(-50, 200), min_size=size, max_size=size))
+    epsilon = draw(st.lists(st.sampled_from([1, 5, 17, 80]), min_size=size, max_size=size))
+    units = np.array(epsilon, dtype=np.int64) * (UNITS_PER_EPSILON // 100)
+    counts.add(regions, np.array(noisy, dtype=np.int64), units)
+    ends = draw(st.sets(st.integers(1, len(tree)), max_size=3))
+    leaves, waiting = [], [0]
+    while waiting:
+        region = waiting.pop()
+        if tree.slabs[region] == 0 or region in ends:
+            leaves.append(region)
+        else:
+            waiting += range(
+                tree.first_child[region], tree.first_child[region] + tree.slabs[region]
+            )
+    assume(np.all(least_squares(tree, counts)[1][leaves] < UNKNOWN))
+    return tree, counts, np.array(leaves)
+
+
+def dense_coefficients(
+    tree: RegionTree, counts: TreeCounts, leaves: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """The estimates of `leaves` as a matrix times the counts, by the pseudo-inverse of generalised
+    least squares, G = (A^T W A)^+ A^T W; and the variance of each count."""
+    own_leaves = np.flatnonzero(tree.slabs == 0)
+    inside = np.zeros((len(tree), len(own_leaves)))
+    for column, leaf in enumerate(own_leaves):
+        region = int(leaf)
+        while region >= 0:
+            inside[region, column] = 1
+            region = int(tree.parent[region])
+    variances = count_variances(np.concatenate(counts.epsilons))
+    design = inside[np.concatenate(counts.regions)]
+    weighted = design / np.sqrt(variances)[:, None]
+    solve = np.linalg.pinv(weighted, rcond=1e-10) / np.sqrt(variances)
+    return inside[leaves] @ solve, variances
+
+
+def shares(tree: RegionTree, leaves: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The share of each leaf that each box covers, one row for each box."""
+    overlap = np.minimum(high[:, None], tree.high[leaves]) - np.maximum(
+        low[:, None], tree.low[leaves]
+    )
+    part = np.maximum(overlap, 0.0) / (tree.high[leaves] - tree.low[leaves])
+    return np.asarray(np.prod(part, axis=2))
+
+
+def random_boxes(tree: RegionTree, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Some along edges of cells, some not, some empty, some reaching beyond the map."""
+    random = np.random.default_rng(seed)
+    corners = random.uniform(-0.2, 1.2, (2, 40, tree.dimensions)) * tree.high[0]
+    corners[:, :20] = np.rint(corners[:, :20])
+    return corners.min(axis=0), corners.max(axis=0)
+
+
+@settings(max_examples=400, deadline=None)
+@given(releases(), st.integers(0, 2**32 - 1))
+def test_answers_and_variances_are_those_of_dense_matrices(
+    made: tuple[RegionTree, TreeCounts, IntArray], seed: int
+) -> None:
+    tree, counts, leaves = made
+    low, high = random_boxes(tree, seed)
+    found = TreeNoise(tree, counts, leaves).measure(low, high)
+    coefficients, variances = dense_coefficients(tree, counts, leaves)
+    weights = shares(tree, leaves, low, high)
+    of_counts = weights @ coefficients
+    expected = of_counts @ np.concatenate(counts.noisy_counts)
+    np.testing.assert_allclose(found.estimate, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found.noise_variance, of_counts**2 @ variances, rtol=1e-6, atol=1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(releases(), st.integers(0, 2**32 - 1))
+def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
+    made: tuple[RegionTree, TreeCounts, IntArray], seed: int
+) -> None:
+    """A count with coefficient g adds g^4 times its fourth cumulant."""
+    tree, counts, leaves = made
+    low, high = random_boxes(tree, seed)
+    found = TreeNoise(tree, counts, leaves).measure(low, high)
+    coefficients, variances = dense_coefficients(tree, counts, leaves)
+    weights = shares(tree, leaves, low, high)
+    fourth = (weights @ coefficients) ** 4 @ noise_fourth_cumulants(variances)
+    expected = continuous_half_widths(found.noise_variance + found.spread_variance, fourth)
+    expected += weights.max(axis=1) / 2
+    several = np.count_nonzero(weights, axis=1) > 1
+    np.testing.assert_allclose(found.half_width[several], expected[several], rtol=1e-6)
+
+
+def strips(epsilon: str, sizes: list[int], noisy: list[int]) -> tuple[RegionTree, TreeCounts]:
+    """Slabs of these sizes along one axis, each counted once, and nothing else."""
+    tree, counts = RegionTree((sum(sizes),)), TreeCounts()
+    cuts = np.cumsum(sizes)[:-1]
+    leaves = tree.cut(np.array([0]), np.array([0]), cuts, np.array([len(cuts)]))
+    counts.add(leaves, np.array(noisy), Epsilon.of(epsilon))
+    return tree, counts
+
+
+def test_where_only_leaves_were_counted_noise_is_independent() -> None:
+    """As `BoxIndex` and `half_widths` have it, whose steps of whole numbers are rounded down."""
+    tree, counts = strips("0.3", [2, 1, 3, 2], [40, -3, 7, 900])
+    leaves = np.arange(1, 5)
+    low, high = np.array([[0.0], [2.0], [3.0], [2.0]]), np.array([[8.0], [8.0], [6.0], [3.0]])
+    found = TreeNoise(tree, counts, leaves).measure(low, high)
+    scales = np.full(4, 1 / 0.3)
+    noisy = counts.noisy_counts[0].astype(np.float64)
+    plain = BoxIndex(tree.low[leaves], tree.high[leaves], noisy, scales).measure(low, high)
+    np.testing.assert_allclose(found.noise_variance, plain.variance, rtol=1e-12)
+    expected = half_widths(
+        plain.variance,
+        plain.fourth_cumulant,
+        plain.noisy_leaves,
+        plain.smallest_weight,
+        plain.largest_weight,
+    )
+    assert np.floor(found.half_width).tolist() == expected.tolist()
+    assert found.half_width[2:].tolist() == expected[2:].tolist()  # one leaf: exact, not rounded
+    assert found.estimate.tolist() == [944, 904, 7, -3]
+
+
+def test_a_leaf_that_other_counts_speak_of_is_not_taken_for_a_single_count() -> None:
+    tree, counts = strips("0.3", [2, 2], [40, 10])
+    counts.add(np.array([0]), np.array([55]), Epsilon.of("0.3"))
+    found = TreeNoise(tree, counts, np.array([1, 2])).measure(
+        np.zeros((1, 1)), np.full((1, 1), 2.0)
+    )
+    # Three counts of equal variance v: the leaf's has 2 v / 3.
+    assert found.noise_variance[0] == pytest.approx(count_variances(counts.epsilons[0])[0] * 2 / 3)
+    assert found.half_width[0] != single_half_widths(found.noise_variance, np.ones(1))[0]
+
+
+def test_what_a_cut_leaf_adds() -> None:
+    """w (1 - w) (n (1 - kappa) + n^2 kappa), and nothing where the estimate is negative."""
+    tree, counts = strips("0.3", [4, 4], [200, -30])
+    noise = TreeNoise(tree, counts, np.array([1, 2]))
+    found = noise.measure(np.array([[1.0], [4.0]]), np.array([[4.0], [5.0]]))
+    kappa = noise.unevenness
+    expected = 3 / 16 * (200 * (1 - kappa) + 200**2 * kappa)
+    np.testing.assert_allclose(found.spread_variance, [expected, 0.0], rtol=1e-12)
+    np.testing.assert_allclose(found.estimate, [150, -7.5], rtol=1e-12)
+
+
+def polya_tree(kappa: float, records: int, seed: int) -> tuple[RegionTree, TreeCounts]:
+    """Halves of halves, down to cells, sharing records by the model; all counted almost exactly."""
+    random = np.random.default_rng(seed)
+    tree, counts, level = RegionTree((2**10,)), TreeCounts(), np.zeros(1, dtype=np.int64)
+    numbers, prior = np.array([records]), (1 / kappa - 1) / 2
+    for _ in range(10):
+        left = random.binomial(numbers, random.beta(prior, prior, len(numbers)))
+        numbers = np.column_stack([left, numbers - left]).ravel()
+        middle = (tree.low[level, 0] + tree.high[level, 0]) // 2
+        level = tree.split(level, np.zeros(len(level), dtype=np.int64), middle).ravel()
+    counts.add(level, numbers, Epsilon.of(20))
+    return tree, counts
+
+
+@pytest.mark.parametrize("kappa", [0.02, 0.1, 0.4])
+def test_unevenness_is_learned(kappa: float) -> None:
+    """A thousand pairs, of which some hundreds stand clear; within a fifth, or 0.03."""
+    tree, counts = polya_tree(kappa, 10**7, seed=4)
+    noise = TreeNoise(tree, counts, np.flatnonzero(tree.slabs == 0))
+    assert noise.unevenness == pytest.approx(kappa, rel=0.2, abs=0.03)
+
+
+def test_unevenness_of_noise_is_not_learned() -> None:
+    random = np.random.default_rng(1)
+    tree, counts = strips("0.01", [1] * 50, random.integers(-100, 100, 50).tolist())
+    assert TreeNoise(tree, counts, np.arange(1, 51)).unevenness == NOTHING_LEARNED
+    whole, total = RegionTree((8,)), TreeCounts()
+    total.add(np.array([0]), np.array([10**6]), Epsilon.of(1))
+    assert TreeNoise(whole, total, np.array([0])).unevenness == NOTHING_LEARNED
+
+
+def test_even_records_give_no_unevenness() -> None:
+    random = np.random.default_rng(2)
+    tree, counts = strips("1", [1] * 500, random.poisson(400, 500).tolist())
+    assert TreeNoise(tree, counts, np.arange(1, 501)).unevenness < 0.001
+
+
+def test_undetermined_leaves_are_refused() -> None:
+    tree, _ = strips("1", [1, 1, 1], [5, 6, 7])
+    thin = TreeCounts()
+    thin.add(np.array([1]), np.array([5]), Epsilon.of(1))
+    with pytest.raises(InputError, match="do not determine 2 of 3 leaves"):
+        TreeNoise(tree, thin, np.arange(1, 4))
+    with pytest.raises(InputError, match="do not determine 3 of 3 leaves"):
+        TreeNoise(tree, TreeCounts(), np.arange(1, 4))
+
+
+@pytest.mark.parametrize("name", ["ag", "ug", "hb", "quadtree", "kdtree", "htf"])
+def test_without_noise_answers_are_exact(name: str) -> None:
+    """Whole numbers that agree stay whole numbers, whatever regions are added up."""
+    matrix = city_matrix()
+    release = publish(matrix, "1", name, noise=ScriptedNoise())
+    assert release.tree_noise is not None
+    inside = np.zeros(len(release.tree), dtype=bool)  # regions below a leaf are cut leaves
+    inside[release.leaves] = True
+    for layer in reversed(release.tree.layers(1)):
+        inside[release.tree.parent[layer]] |= inside[layer]
+    regions = np.flatnonzero(inside)
+    low, high = release.tree.low[regions], release.tree.high[regions]
+    found = release.tree_noise.measure(low.astype(np.float64), high.astype(np.float64))
+    exact = ExactCells(matrix, release.tree).count(regions)
+    assert found.estimate.tolist() == exact.tolist()
+    assert not found.spread_variance.any()
+
+
+def test_one_at_a_time_or_all_together() -> None:
+    release = publish(city_matrix(), "1", "ag", noise="seeded:3")
+    random = np.random.default_rng(8)
+    corners = random.uniform(0, 64, (2, 3 * CHUNK + 5, 2))
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    noise = release.tree_noise
+    assert noise is not None
+    together = noise.measure(low, high)
+    for row in (0, CHUNK - 1, CHUNK, len(low) - 1):
+        alone = noise.measure(low[row : row + 1], high[row : row + 1])
+        for name in ("estimate", "noise_variance", "spread_variance", "half_width"):
+            assert getattr(alone, name)[0] == getattr(together, name)[row]
+    assert len(noise.measure(low[:0], high[:0]).estimate) == 0
+
+
+def test_intervals_of_a_release_are_about_least_squares() -> None:
+    """Estimates cut at zero are biased; the answer in the middle of the interval is not."""
+    plain = publish(city_matrix(points=300), "0.1", "quadtree", noise="seeded:7")
+    counts = TreeCounts()
+    table = plain.measurements.of_kind("count")
+    counts.add(table.region, table.value, table.epsilon)
+    cut, scales = estimate_leaves(plain.tree, plain.leaves, counts, NONNEGATIVE)
+    release = replace(plain, estimator=NONNEGATIVE, estimates=cut, scales=scales)
+    boxes = [[0, 0, 32, 32], [3.5, 10, 40.25, 64], [0, 0, 64, 64], [5, 5, 5, 9]]
+    ours, theirs = release.count(boxes), plain.count(boxes)
+    assert ours.low.tolist() == theirs.low.tolist()
+    assert ours.high.tolist() == theirs.high.tolist()
+    assert ours.std_error.tolist() == theirs.std_error.tolist()
+    np.testing.assert_allclose((theirs.low + theirs.high) / 2, theirs.count, atol=1e-6)
+    assert not np.allclose((ours.low + ours.high) / 2, ours.count, atol=1)
+    assert [ours.low[3], ours.high[3], ours.std_error[3]] == [0, 0, 0]
+
+
+def test_other_releases_have_independent_noise() -> None:
+    assert publish(city_matrix(), "1", "htf-paper", noise="seeded:1").tree_noise is None
