@@ -41,7 +41,8 @@ from htf.tree import RegionTree
 LARGE = 1 / 4096  # of the map: larger boxes are cut at fewer records
 LARGE_POWER = 1 / 8
 OCTAVES = 13  # of how clear counts are of their noise, by which boxes are told apart
-MOST_EVEN = 16.0  # times the records at which an even box is cut; more was no better
+LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a box is cut
+MORE_EVEN = 2.0  # in a round: a map that is even may have a pattern just below what was seen
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,8 @@ class Grown:
 
         The spread is the variance of the pieces' counts around a plane, less that of the noise, over the square
         of their mean. Noise and unevenness balance at a number of records that goes with the
-        inverse of its root; at a spread of one, at the usual number.
+        inverse of its root; at a spread of one, at the usual number. What is pooled must be found
+        round after round to count in full.
         """
         squares, freedom = squares_around_plane(tree, self.pieces, self.owners, noisy)
         clearness = np.maximum(mean, 0.0) / np.sqrt(variance)
@@ -206,8 +208,9 @@ class Grown:
         # A spread below two standard deviations of its own noise says no more than these.
         least = np.sqrt(8 / np.maximum(freedoms, 1)) / 4.0 ** np.arange(OCTAVES)
         pooled = np.maximum(pool(spread) / np.maximum(boxes, 1), least)
-        evenness = np.where(boxes > 0, np.clip(pooled**-0.5, 1.0, MOST_EVEN), 1.0)
-        return np.asarray(np.where(freedom > 0, evenness[octave], self.boxes.evenness))
+        evenness = np.where(boxes > 0, np.clip(pooled**-0.5, LEAST_EVEN, MOST_EVEN), 1.0)
+        found = np.minimum(evenness[octave], MORE_EVEN * self.boxes.evenness)
+        return np.asarray(np.where(freedom > 0, found, self.boxes.evenness))
 
 
 def squares_around_plane(
