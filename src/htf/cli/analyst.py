@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.screen import console, progress_bar, read_numbers, show_table, warn_if_not_private
+from htf.cli.screen import (
+    console,
+    progress_bar,
+    read_numbers,
+    show_interval,
+    show_table,
+    warn_if_not_private,
+)
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_writable, write_whole
 
@@ -175,7 +182,7 @@ def _show_answers(asked: FloatArray, answers: Answers) -> None:
             ", ".join(f"{edge:g}" for edge in box),
             f"{answer['count']:,.0f}",
             f"{answer['std_error']:,.1f}",
-            f"{answer['low']:,.0f} to {answer['high']:,.0f}",
+            show_interval(answer),
             f"{answer['partial']:.1%}",
         )
         for box, answer in zip(
