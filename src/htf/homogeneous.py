@@ -63,16 +63,7 @@ def interpolate(
     that needs: a leaf that is empty, or even with its surroundings and by its prior, stays whole. The
     last array has for each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
     """
-    finer, turns = tree.copy(), Neighbourhood(tree)
-    measure = measures(tree, np.arange(len(tree)), prior)
-    moved = _moved_records(turns, leaves, estimates, measure)
-    if prior is not None:
-        moved = np.maximum(moved, _moved_by_prior(tree, turns, leaves, estimates, prior))
-    some = leaves[moved >= LEAST_MOVED]
-    pieces, owners = halve_often(finer, some, turns.turns[some], np.full(len(some), FINER))
-    leaf = np.full(len(finer), -1)
-    leaf[leaves] = np.arange(len(leaves))
-    leaf[pieces], leaf[some[finer.slabs[some] > 0]] = leaf[some[owners]], -1
+    finer, leaf = _divide(tree, leaves, estimates, prior)
     measure = measures(finer, np.arange(len(finer)), prior)
     found = np.concatenate([estimates, np.zeros(len(finer) - len(tree))])
     for step in Neighbourhood(finer).steps:
@@ -81,6 +72,34 @@ def interpolate(
         left = _rounded(total * _expected_share(new, found, measure))
         found[new.left], found[new.left + 1] = left, total - left
     return finer, found, leaf
+
+
+def _divide(
+    tree: RegionTree, leaves: IntArray, estimates: FloatArray, prior: Prior | None
+) -> tuple[RegionTree, IntArray]:
+    """The finer tree, and the place of the leaf of each of its regions that is a part of one.
+
+    Parts are divided again while a prior is uneven in them: a large leaf may hold much of its detail.
+    """
+    finer, turns = tree.copy(), Neighbourhood(tree)
+    measure = measures(tree, np.arange(len(tree)), prior)
+    moved = _moved_records(turns, leaves, estimates, measure)
+    parts, owner, found = leaves, np.arange(len(leaves)), []
+    records, had = estimates[leaves], turns.turns[leaves]
+    while len(parts):
+        if prior is not None:
+            moved = np.maximum(moved, _moved_by_prior(finer, parts, had, records, prior))
+        some = moved >= LEAST_MOVED
+        found.append((parts[~some], owner[~some]))
+        cut, steps = parts[some], np.full(int(some.sum()), FINER)
+        parts, of = halve_often(finer, cut, had[some], steps)
+        share = measures(finer, parts, prior) / measures(finer, cut, prior)[of]
+        records, moved = records[some][of] * share, np.zeros(len(parts))
+        owner, had = owner[some][of], had[some][of] + FINER
+    leaf = np.full(len(finer), -1)
+    for some_parts, owners in found:
+        leaf[some_parts] = owners
+    return finer, leaf
 
 
 def _moved_records(
@@ -96,15 +115,17 @@ def _moved_records(
 
 
 def _moved_by_prior(
-    tree: RegionTree, turns: Neighbourhood, leaves: IntArray, estimates: FloatArray, prior: Prior
+    tree: RegionTree, parts: IntArray, turns: IntArray, records: FloatArray, prior: Prior
 ) -> FloatArray:
-    """The records of each leaf that lie elsewhere by the prior than if they were spread evenly."""
-    trial, steps = tree.copy(), np.full(len(leaves), FINER)
-    pieces, owners = halve_often(trial, leaves, turns.turns[leaves], steps)
-    expected = prior.measure(trial, pieces) / prior.measure(tree, leaves)[owners]
-    even = trial.cells(pieces) / tree.cells(leaves)[owners]
-    apart = np.bincount(owners, np.abs(expected - even), minlength=len(leaves))
-    return np.asarray(estimates[leaves] * apart / 2)
+    """The records of each part that lie elsewhere by the prior than if they were spread evenly."""
+    moved, full = np.zeros(len(parts)), records >= LEAST_MOVED
+    trial, whole = tree.copy(), parts[full]
+    pieces, owners = halve_often(trial, whole, turns[full], np.full(len(whole), FINER))
+    expected = prior.measure(trial, pieces) / prior.measure(tree, whole)[owners]
+    even = trial.cells(pieces) / tree.cells(whole)[owners]
+    apart = np.bincount(owners, np.abs(expected - even), minlength=len(whole))
+    moved[full] = records[full] * apart / 2
+    return moved
 
 
 def _expected_share(step: Step, estimates: FloatArray, measure: FloatArray) -> FloatArray:
