@@ -97,6 +97,9 @@ def info(release_file: Path, as_json: bool) -> None:
     for title, told in (("Parameters", release.parameters), ("Found with noise", release.facts)):
         rows = [(name, _shortened(str(value))) for name, value in told.items()]
         show_table(("name", ">value"), rows, title)
+    if release.prior is not None:
+        rows = [(name, str(value)) for name, value in release.prior.to_dict().items()]
+        show_table(("name", ">value"), rows, "Public prior")
     lines = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)
         for line in release.ledger

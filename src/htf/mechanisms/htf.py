@@ -14,7 +14,7 @@ by half from one round to the next: a box with three rounds to go spends 4/19, 6
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from htf.mechanisms.base import (
 )
 from htf.tree import RegionTree
 
+if TYPE_CHECKING:
+    from htf.prior import Prior
+
 LARGE = 1 / 4096  # of the map: larger boxes are cut at fewer records
 LARGE_POWER = 1 / 8
 OCTAVES = 13  # of how clear counts are of their noise, by which boxes are told apart
@@ -54,6 +57,7 @@ class Htf(Mechanism):
         "Shaham, Ghinita, Ahuja, Krumm, Shahabi: HTF, SIGSPATIAL 2021; "
         "what was changed is in docs/mechanism.md"
     )
+    takes_prior = True
 
     total_share: float = parameter(
         0.01, read_share, "share of the budget that buys the number of records"
@@ -90,7 +94,7 @@ class Htf(Mechanism):
             leaves += [whole.regions, boxes.regions[boxes.left == 0]]
             boxes = boxes.among(boxes.left > 0)
         found = np.concatenate(leaves)
-        estimates, scales = estimate_leaves(window.tree, found, counts)
+        estimates, scales = estimate_leaves(window.tree, found, counts, window.prior)
         return Histogram(found, estimates, scales, HOMOGENEOUS, {"rounds": rounds})
 
     def _count_all(self, window: Window, counts: TreeCounts) -> Steps[Boxes]:
@@ -239,17 +243,17 @@ def squares_around_plane(
 
 
 def estimate_leaves(
-    tree: RegionTree, leaves: IntArray, counts: TreeCounts
+    tree: RegionTree, leaves: IntArray, counts: TreeCounts, prior: Prior | None
 ) -> tuple[FloatArray, FloatArray]:
     """What all counts say of the leaves; and the scale of the noise that least squares leave in each,
     which the intervals are made of."""
     _, variances = least_squares(tree, counts)
-    return estimate_regions(tree, counts)[leaves], scales_of_variances(variances[leaves])
+    return estimate_regions(tree, counts, prior)[leaves], scales_of_variances(variances[leaves])
 
 
 def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`."""
-    return estimate_leaves(release.tree, release.leaves, release.tree_counts)
+    return estimate_leaves(release.tree, release.leaves, release.tree_counts, release.prior)
 
 
 Htf.estimators = {HOMOGENEOUS: _estimate_release}
