@@ -51,7 +51,7 @@ LARGE = 1 / 4096  # of the map: larger boxes are cut at fewer records
 LARGE_POWER = 1 / 8
 OCTAVES = 13  # of how clear counts are of their noise, by which boxes are told apart
 LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a box is cut
-MORE_EVEN = 2.0  # in a round: a map that is even may have a pattern just below what was seen
+MORE_EVEN = 4.0  # in a round: a map that is even may have a pattern just below what was seen
 
 
 @dataclass(frozen=True)
