@@ -79,7 +79,7 @@ def test_like_an_earlier_release(folder: Path, capsys: pytest.CaptureFixture[str
     assert err == ""
     assert "Simulated once on the release past.parquet" in out
     assert "on 64 x 64 cells" in out
-    assert "records were spread evenly" in out
+    assert "records were strewn at random" in out
     words = ("--like", folder / "past.parquet", "--runs", 1, "--json")
     own = json.loads(ask(capsys, *words)[0])
     total = Release.load(folder / "past.parquet").estimates.sum()

@@ -14,7 +14,7 @@ from htf.evaluation.datasets import DataSet, GaussianSet
 from htf.evaluation.forecast import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
 from htf.evaluation.metrics import MRE
 from htf.evaluation.specs import Spec
-from htf.evaluation.standins import PastRelease, PublicPoints
+from htf.evaluation.standins import PastRelease, PublicPoints, scatter
 from htf.evaluation.trials import Bench, Trial, run_trial
 from htf.evaluation.workloads import read_workload
 from htf.release_file import is_release
@@ -166,3 +166,24 @@ def test_sizes_in_kilometres() -> None:
     square: Area = found.main.areas[1]
     assert square.km == pytest.approx((30 * np.sqrt(0.02),) * 2, rel=0.1)
     assert square.to_dict()["median_error"]["deviation_over_runs"] is None
+
+
+@pytest.mark.parametrize("unevenness", [0.0, 0.2, 0.9])
+def test_records_are_strewn_as_unevenly_as_said(unevenness: float) -> None:
+    """The first cut's share has the mean and the variance of the beta distribution of `scatter`.
+
+    4,000 boxes of 1,000 records, fixed seed: the variance is within 15 % (three standard deviations of
+    its estimate at the least even setting) plus what drawing records adds.
+    """
+    boxes, records = 4000, 1000
+    low = np.column_stack([np.arange(boxes) * 8, np.zeros(boxes, dtype=np.int64)])
+    high = low + 8
+    cells, counts = scatter(
+        low, high, np.full(boxes, records), unevenness, np.random.default_rng(5)
+    )
+    assert counts.sum() == boxes * records
+    assert len(np.unique(cells, axis=0)) == len(cells)
+    left = np.bincount(cells[:, 0] // 8, counts * (cells[:, 0] % 8 < 4), minlength=boxes) / records
+    drawn = (1 - unevenness) / (4 * records)
+    assert left.mean() == pytest.approx(0.5, abs=0.03)
+    assert left.var() == pytest.approx(unevenness / 4 + drawn, rel=0.15)

@@ -31,9 +31,9 @@ CAVEAT = (
     "A simulation: no budget was spent, and nothing was kept. The error of the real release depends on the "
     "real data, and will differ."
 )
-EVEN = (
-    "Within the boxes of the release records were spread evenly. Real ones are not, so real errors are "
-    "likely larger, the more so the larger its boxes are."
+STREWN = (
+    "Within the boxes of the release records were strewn at random, about as unevenly as its boxes differ. "
+    "Real ones may cluster more, so real errors may be larger, the more so the larger its boxes are."
 )
 
 
@@ -182,7 +182,7 @@ def _open_release(path: Path, points: int | None, cells: str | None) -> tuple[So
         read = read_cells(cells)
         grid = (read,) * release.domain.dimensions if isinstance(read, int) else read
     words = f"the release {path.name} ({release.mechanism}, epsilon {release.epsilon})"
-    return Source("release", path.name, words, (EVEN,)), PastRelease(
+    return Source("release", path.name, words, (STREWN,)), PastRelease(
         path.stem, release, points, grid
     )
 

@@ -16,15 +16,15 @@ from htf.frequency import FrequencyMatrix
 from htf.release import Release
 
 SEED = 2021  # fixed: a stand-in is one population, and the runs differ by noise and questions alone
-RECORDS_AT_A_TIME = 1_000_000  # bounds the memory for passing values
 
 
 @dataclass(frozen=True)
 class PastRelease(DataSet):
-    """Records as an earlier release has them: each of its parts evenly filled, on its own map.
+    """Records as an earlier release has them, on its own map.
 
-    What it says is public, so that nothing is spent by looking at it. But it cannot say how unevenly
-    records lie within a part, and evenly spread records are easier to release than real ones.
+    What it says is public, so that nothing is spent by looking at it. It does not say where records lie
+    within a part. Evenly spread ones would be easier to release than real ones; so they are strewn as unevenly as
+    neighbouring boxes of the release are found to differ, where its estimator tells that.
     """
 
     release: Release
@@ -49,23 +49,12 @@ class PastRelease(DataSet):
 
     def load(self) -> FrequencyMatrix:
         generator = np.random.default_rng(SEED)
-        parts, domain = self.release.parts, self.domain
+        parts, noise = self.release.parts, self.release.tree_noise
         records = _round_at_random(self._expected(), generator)
-        steps = np.array(self.release.domain.shape) // np.array(domain.shape)
-        keys, counts = [], []
-        ends = np.cumsum(records)
-        for start in range(0, int(ends[-1]), RECORDS_AT_A_TIME):
-            stop = min(start + RECORDS_AT_A_TIME, int(ends[-1]))
-            part = np.searchsorted(ends, np.arange(start, stop), side="right")
-            # Each record anywhere in its part: a multinomial draw over the part's cells.
-            cells = generator.integers(parts.low[part], parts.high[part]) // steps
-            key, count = np.unique(
-                np.ravel_multi_index(tuple(cells.T), domain.shape), return_counts=True
-            )
-            keys.append(key)
-            counts.append(count)
-        cells = np.array(np.unravel_index(np.concatenate(keys), domain.shape))
-        return FrequencyMatrix.from_cells(domain, cells, np.concatenate(counts))
+        unevenness = 0.0 if noise is None else noise.unevenness
+        cells, counts = scatter(parts.low, parts.high, records, unevenness, generator)
+        steps = np.array(self.release.domain.shape) // np.array(self.domain.shape)
+        return FrequencyMatrix.from_cells(self.domain, (cells // steps).T, counts)
 
     def _expected(self) -> FloatArray:
         """Records of each part. Noise below zero is cut off, which adds records where there are
@@ -95,6 +84,48 @@ class PublicPoints(PointsFile):
         shares = matrix.exact_counts / total
         drawn = np.random.default_rng(SEED).multinomial(self.points, shares)
         return FrequencyMatrix.from_cells(self.map, matrix.exact_coordinates, drawn)
+
+
+def scatter(
+    low: IntArray,
+    high: IntArray,
+    records: IntArray,
+    unevenness: float,
+    generator: np.random.Generator,
+) -> tuple[IntArray, IntArray]:
+    """Cells, and the records in each, of boxes with so many records.
+
+    Boxes are halved along their longest side down to the cells. The share of a half of w of the cells
+    is drawn from a beta distribution of mean w and variance w (1 - w) times the unevenness: the model
+    of the intervals (htf.query.tree_noise).
+    """
+    cells, counts = [], []
+    while True:
+        some = records > 0
+        low, high, records = low[some], high[some], records[some]
+        widths = high - low
+        done = widths.max(axis=1, initial=1) == 1
+        cells.append(low[done])
+        counts.append(records[done])
+        low, high, records, widths = low[~done], high[~done], records[~done], widths[~done]
+        if len(low) == 0:
+            return np.concatenate(cells), np.concatenate(counts)
+        rows, axis = np.arange(len(low)), widths.argmax(axis=1)
+        width = widths[rows, axis]
+        share = _beta(width // 2 / width, unevenness, generator)
+        left = generator.binomial(records, share)
+        middle_high, middle_low = high.copy(), low.copy()
+        middle_high[rows, axis] = middle_low[rows, axis] = low[rows, axis] + width // 2
+        low, high = np.concatenate([low, middle_low]), np.concatenate([middle_high, high])
+        records = np.concatenate([left, records - left])
+
+
+def _beta(mean: FloatArray, spread: float, generator: np.random.Generator) -> FloatArray:
+    """Numbers between 0 and 1 of this mean and of variance mean (1 - mean) times the spread."""
+    if spread <= 0:
+        return mean
+    weight = max(1 / spread - 1, 1e-3)
+    return np.asarray(generator.beta(mean * weight, (1 - mean) * weight))
 
 
 def _round_at_random(expected: FloatArray, generator: np.random.Generator) -> IntArray:
