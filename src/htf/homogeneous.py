@@ -31,6 +31,7 @@ PASSES = 2  # that learn; a third changes little
 TURNS_OF_A_LEVEL = 2  # boxes that were halved so many times more are told apart
 FINER = 4  # halvings of a leaf in which its density is interpolated
 STEP = 2.0**-10  # records: estimates are multiples of it, so that sums are exact in any order
+LARGEST = 2.0**100  # records: far beyond any sum of counts, and nothing overflows
 LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divided
 
 # What is made of halves: a mean and a variance for each, given what is expected of them.
@@ -51,6 +52,8 @@ def interpolate(
     that needs: a leaf that is empty, or even with its surroundings, stays whole. The last array has for
     each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
     """
+    if not np.all((estimates >= 0) & (estimates < LARGEST)) or np.any(tree.slabs[leaves] > 0):
+        raise InputError("leaves must not be cut, nor hold less than nothing or absurdly much")
     finer, turns = tree.copy(), Neighbourhood(tree)
     cells = tree.cells(np.arange(len(tree))).astype(np.float64)
     moved = _moved_records(turns, leaves, estimates, cells)

@@ -76,13 +76,14 @@ class Htf(Mechanism):
             raise InputError(f"growth must be between 1 and 16, got {self.growth}")
 
     def build(self, window: Window) -> Steps[Histogram]:
-        counts, leaves, rounds = TreeCounts(), [], 0
+        counts, rounds = TreeCounts(), 0
+        leaves: list[IntArray] = []
         boxes = yield from self._count_all(window, counts)
         least_signal = self._least_signal(boxes)
         while len(boxes):
             rounds += 1
             halvings = self._halvings(window, boxes, least_signal)
-            halvings = self._limit(boxes, halvings, MOST_LEAVES - sum(map(len, leaves)))
+            halvings = self._limit(boxes, halvings, MOST_LEAVES - sum(len(some) for some in leaves))
             whole = boxes.among(halvings == 0)
             grown = self._cut(window.tree, boxes.among(halvings > 0), halvings[halvings > 0])
             regions = np.concatenate([whole.regions, grown.pieces])
