@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from htf.errors import BudgetError, HtfError, InputError, ReleaseFileError
     from htf.frequency import FrequencyMatrix
     from htf.ingest.points import read_points
+    from htf.ingest.prior import read_prior
     from htf.mechanisms import make_mechanism
     from htf.mechanisms.base import Mechanism
     from htf.publication import publish
@@ -46,6 +47,7 @@ _HOME = {
     "make_mechanism": "htf.mechanisms",
     "publish": "htf.publication",
     "read_points": "htf.ingest.points",
+    "read_prior": "htf.ingest.prior",
     "verify": "htf.verification",
 }
 
@@ -65,6 +67,7 @@ __all__ = [
     "make_mechanism",
     "publish",
     "read_points",
+    "read_prior",
     "verify",
 ]
 

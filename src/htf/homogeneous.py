@@ -1,7 +1,8 @@
 """Estimates of all boxes of a tree of halves from noisy counts. Public: no data, no noise.
 
 From the top down, what a box holds is shared out to its two halves. What is *expected* of a half
-comes from the boxes beside it, by linear interpolation of their densities. What was *measured* of it
+comes from the boxes beside it, by linear interpolation of their densities: records per cell, or, with
+a public prior (htf.prior), per unit of what that expects. What was *measured* of it
 comes from all counts in it and below it, by least squares. How much weight each has is learnt from all
 boxes of the map (htf.shrinkage): where the map is smooth, what is expected weighs more; where
 most boxes are empty, a small count is taken for noise. Sums are kept at every step: what one half
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,9 @@ from htf.halving import Neighbourhood, Step, halve_often
 from htf.inference import UNKNOWN, TreeCounts, sum_upwards
 from htf.shrinkage import LearntCounts
 from htf.tree import RegionTree
+
+if TYPE_CHECKING:
+    from htf.prior import Prior
 
 HOMOGENEOUS = "homogeneous"  # the name of this estimator in a release
 PULL = 0.25  # the middle of a half lies a quarter of the way to that of the box beside it
@@ -38,50 +43,92 @@ LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divid
 Rule = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
-def estimate_regions(tree: RegionTree, counts: TreeCounts) -> FloatArray:
+def estimate_regions(
+    tree: RegionTree, counts: TreeCounts, prior: Prior | None = None
+) -> FloatArray:
     """Estimates of all regions of a tree of halves: none is negative, and halves add up."""
-    return _Estimation(tree, counts).run()
+    return _Estimation(tree, counts, prior).run()
+
+
+def measures(tree: RegionTree, regions: IntArray, prior: Prior | None) -> FloatArray:
+    """What densities are per unit of: cells, or what a prior expects."""
+    return tree.cells(regions).astype(np.float64) if prior is None else prior.measure(tree, regions)
 
 
 def interpolate(
-    tree: RegionTree, leaves: IntArray, estimates: FloatArray
+    tree: RegionTree, leaves: IntArray, estimates: FloatArray, prior: Prior | None = None
 ) -> tuple[RegionTree, FloatArray, IntArray]:
     """A finer tree, in which leaves lean towards fuller boxes beside them, and all its estimates.
 
     What a leaf holds is kept. Inside it the density is interpolated, with no more parts than
-    that needs: a leaf that is empty, or even with its surroundings, stays whole. The last array has for
-    each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
+    that needs: a leaf that is empty, or even with its surroundings and by its prior, stays whole. The
+    last array has for each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
     """
     if not np.all((estimates >= 0) & (estimates < LARGEST)) or np.any(tree.slabs[leaves] > 0):
         raise InputError("leaves must not be cut, nor hold less than nothing or absurdly much")
-    finer, turns = tree.copy(), Neighbourhood(tree)
-    cells = tree.cells(np.arange(len(tree))).astype(np.float64)
-    moved = _moved_records(turns, leaves, estimates, cells)
-    some = leaves[moved >= LEAST_MOVED]
-    pieces, owners = halve_often(finer, some, turns.turns[some], np.full(len(some), FINER))
-    leaf = np.full(len(finer), -1)
-    leaf[leaves] = np.arange(len(leaves))
-    leaf[pieces], leaf[some[finer.slabs[some] > 0]] = leaf[some[owners]], -1
-    cells = finer.cells(np.arange(len(finer))).astype(np.float64)
+    finer, leaf = _divide(tree, leaves, estimates, prior)
+    measure = measures(finer, np.arange(len(finer)), prior)
     found = np.concatenate([estimates, np.zeros(len(finer) - len(tree))])
     for step in Neighbourhood(finer).steps:
         new = step.among(step.left >= len(tree))
         total = found[new.cut]
-        left = _rounded(total * _expected_share(new, found, cells))
+        left = _rounded(total * _expected_share(new, found, measure))
         found[new.left], found[new.left + 1] = left, total - left
     return finer, found, leaf
 
 
+def _divide(
+    tree: RegionTree, leaves: IntArray, estimates: FloatArray, prior: Prior | None
+) -> tuple[RegionTree, IntArray]:
+    """The finer tree, and the place of the leaf of each of its regions that is a part of one.
+
+    Parts are divided again while a prior is uneven in them: a large leaf may hold much of its detail.
+    """
+    finer, turns = tree.copy(), Neighbourhood(tree)
+    measure = measures(tree, np.arange(len(tree)), prior)
+    moved = _moved_records(turns, leaves, estimates, measure)
+    parts, owner, found = leaves, np.arange(len(leaves)), []
+    records, had = estimates[leaves], turns.turns[leaves]
+    while len(parts):
+        if prior is not None:
+            moved = np.maximum(moved, _moved_by_prior(finer, parts, had, records, prior))
+        some = moved >= LEAST_MOVED
+        found.append((parts[~some], owner[~some]))
+        cut, steps = parts[some], np.full(int(some.sum()), FINER)
+        parts, of = halve_often(finer, cut, had[some], steps)
+        share = measures(finer, parts, prior) / measures(finer, cut, prior)[of]
+        records, moved = records[some][of] * share, np.zeros(len(parts))
+        owner, had = owner[some][of], had[some][of] + FINER
+    leaf = np.full(len(finer), -1)
+    for some_parts, owners in found:
+        leaf[some_parts] = owners
+    return finer, leaf
+
+
 def _moved_records(
-    turns: Neighbourhood, leaves: IntArray, estimates: FloatArray, cells: FloatArray
+    turns: Neighbourhood, leaves: IntArray, estimates: FloatArray, measure: FloatArray
 ) -> FloatArray:
     """The records that interpolation would move from one half of a leaf to the other, at most."""
-    density = estimates / cells
+    density = estimates / measure
     beside = density[turns.neighbours[leaves]]  # leaf, axis, end
     slope = np.abs(beside[:, :, 1] - beside[:, :, 0]) * (turns.widths(leaves) > 1)
     full = 2 * density[leaves] + PULL * (beside.sum(axis=2).max(axis=1) - 2 * density[leaves])
     share = np.divide(PULL * slope.max(axis=1), full, out=np.zeros(len(leaves)), where=full > 0)
     return np.asarray(estimates[leaves] * share / 2)
+
+
+def _moved_by_prior(
+    tree: RegionTree, parts: IntArray, turns: IntArray, records: FloatArray, prior: Prior
+) -> FloatArray:
+    """The records of each part that lie elsewhere by the prior than if they were spread evenly."""
+    moved, full = np.zeros(len(parts)), records >= LEAST_MOVED
+    trial, whole = tree.copy(), parts[full]
+    pieces, owners = halve_often(trial, whole, turns[full], np.full(len(whole), FINER))
+    expected = prior.measure(trial, pieces) / prior.measure(tree, whole)[owners]
+    even = trial.cells(pieces) / tree.cells(whole)[owners]
+    apart = np.bincount(owners, np.abs(expected - even), minlength=len(whole))
+    moved[full] = records[full] * apart / 2
+    return moved
 
 
 def _expected_share(step: Step, estimates: FloatArray, measure: FloatArray) -> FloatArray:
@@ -122,18 +169,19 @@ def _rounded(estimates: FloatArray) -> FloatArray:
 class _Estimation:
     """The passes from the top down, and what they have in common."""
 
-    def __init__(self, tree: RegionTree, counts: TreeCounts) -> None:
+    def __init__(self, tree: RegionTree, counts: TreeCounts, prior: Prior | None) -> None:
         self.measured, self.variances = sum_upwards(tree, counts)
         if np.any(self.variances == UNKNOWN):
             raise InputError("a box without any count in it or below it cannot be estimated")
         turns = Neighbourhood(tree)
         self.tree, self.steps = tree, turns.steps
         self.level = turns.turns // TURNS_OF_A_LEVEL
-        self.cells = tree.cells(np.arange(len(tree))).astype(np.float64)
+        cells = tree.cells(np.arange(len(tree))).astype(np.float64)
+        self.measure = measures(tree, np.arange(len(tree)), prior)
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations
         self.single: NDArray[np.bool_] = tree.slabs == 0  # the noise is that of a count
-        self.coarse: NDArray[np.bool_] = self.cells >= COARSE * self.cells[0]
+        self.coarse: NDArray[np.bool_] = cells >= COARSE * cells[0]
 
     def run(self) -> FloatArray:
         estimates, expected = self._sweep(self._first_rule)
@@ -148,7 +196,7 @@ class _Estimation:
         estimates[0] = expected[0] = _rounded(np.maximum(self.measured[0], 0.0))
         for step in self.steps:
             total = estimates[step.cut]
-            share = _expected_share(step, estimates, self.cells)
+            share = _expected_share(step, estimates, self.measure)
             halves = np.stack([step.left, step.left + 1])
             expected[halves] = guess = np.stack([total * share, total * (1 - share)])
             left = _rounded(_share_out(total, *rule(halves, guess), guess))

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from htf.release import Parts
+
 BLANK = "#e9edf2"  # calm, and found nowhere in the colour map
 COLOURS, PALEST, DARKEST = "magma_r", 0.03, 0.93  # short of black, which hides the centre
 GREY = "#4a545e"
 WARNING = "#c40018"
 NOT_PRIVATE = "NOT PRIVATE – seeded or scripted noise"
-NOISE_DEVIATIONS = 2.0  # pure Laplace noise passes two standard deviations once in 34 boxes
 MOST_DECADES = 4.0
 LONG_SIDE_INCHES = 6.4
 THINNEST = 0.11  # a map thinner than this, as a share of its length, would be a mere line
@@ -39,9 +40,7 @@ class Plottable(Protocol):
     @property
     def high(self) -> IntArray: ...
     @property
-    def estimates(self) -> FloatArray: ...
-    @property
-    def scales(self) -> FloatArray: ...
+    def parts(self) -> Parts: ...
     @property
     def epsilon(self) -> object: ...
     @property
@@ -82,12 +81,13 @@ def visible_density(release: Plottable, pixels: int) -> FloatArray:
     """Density per pixel, as rows from south to north; NaN where it cannot be told from noise."""
     cells = (release.domain.shape[0], release.domain.shape[1])
     shape = (min(pixels, cells[0]), min(pixels, cells[1]))
-    low, high = release.low, release.high
-    masses = rasterise(low, high, release.estimates, cells, shape)
-    variances = rasterise(low, high, 2 * np.square(release.scales), cells, shape, power=2)
+    parts = release.parts
+    masses = rasterise(parts.low, parts.high, parts.estimates, cells, shape)
+    squares = 2 * np.square(parts.scales)
+    variances = rasterise(parts.low, parts.high, squares, cells, shape, power=2)
     # The running sums leave rounding errors where the mass is exactly nil.
-    rounding = 1e-12 * np.abs(release.estimates).sum()
-    noise = NOISE_DEVIATIONS * np.sqrt(np.maximum(variances, 0)) + rounding
+    rounding = 1e-12 * np.abs(parts.estimates).sum()
+    noise = parts.clear_deviations * np.sqrt(np.maximum(variances, 0)) + rounding
     density = (masses / _pixel_areas(release.domain, shape)).T
     return np.where(masses.T > noise.T, density, np.nan)
 

@@ -12,6 +12,7 @@ from htf.epsilon import Epsilon
 from htf.frequency import FrequencyMatrix
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
+from htf.prior import Prior
 from htf.release import Release
 
 DEFAULT_MECHANISM = "htf"
@@ -22,12 +23,16 @@ def publish(
     epsilon: Epsilon | str | int | float | Decimal | Fraction,
     mechanism: Mechanism | str = DEFAULT_MECHANISM,
     *,
+    prior: Prior | None = None,
     noise: NoiseSource | str = "opendp",
     progress: Callable[[str], None] | None = None,
 ) -> Release:
-    """Spend `epsilon` on a private release of the matrix."""
+    """Spend `epsilon` on a private release of the matrix.
+
+    A `prior` (see `read_prior`) must be public, and not made from these data.
+    """
     if isinstance(mechanism, str):
         mechanism = make_mechanism(mechanism)
     if isinstance(noise, str):
         noise = noise_from_text(noise)
-    return Curator(matrix, Epsilon.of(epsilon), noise).run(mechanism, progress)
+    return Curator(matrix, Epsilon.of(epsilon), noise, prior).run(mechanism, progress)

@@ -20,8 +20,9 @@ from htf.curator.ledger import LedgerLine
 from htf.domain import Domain, FloatArray, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import InputError
-from htf.homogeneous import HOMOGENEOUS, estimate_regions, interpolate
+from htf.homogeneous import HOMOGENEOUS, estimate_regions, interpolate, measures
 from htf.inference import TreeCounts
+from htf.prior import Prior
 from htf.statement import privacy_statement
 from htf.tree import RegionTree
 
@@ -80,6 +81,8 @@ class Parts:
     high: IntArray
     estimates: FloatArray
     scales: FloatArray
+    # Below so many deviations an estimate says nothing: pure noise passes two once in 34 boxes.
+    clear_deviations: float = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,7 @@ class Release:
     scales: FloatArray  # of the Laplace noise in each estimate
     measurements: MeasurementTable
     ledger: tuple[LedgerLine, ...]
+    prior: Prior | None = None  # public, given by the curator; estimates follow from it too
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
 
@@ -118,6 +122,10 @@ class Release:
             raise InputError("a release needs one estimate and one scale for each box")
         if not (np.all(np.isfinite(self.estimates)) and np.all(self.scales >= 0)):
             raise InputError("the estimates of a release must be finite, their scales positive")
+        if self.prior is not None:
+            self.prior.check_map(self.domain)
+            if self.estimator != HOMOGENEOUS:
+                raise InputError(f"the estimator {self.estimator!r} knows no prior")
 
     @classmethod
     def from_histogram(cls, histogram: Histogram, *, tree: RegionTree, **rest: Any) -> Release:
@@ -152,7 +160,7 @@ class Release:
         arrays: list[NDArray[Any]] = [self.tree.parent, self.tree.low, self.tree.high, self.leaves]
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
-        rest = (self.estimator, self.noise, self.private, self.ledger)
+        rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
         return (*plain, *rest, *(array.tobytes() for array in arrays))
 
     @property
@@ -175,16 +183,18 @@ class Release:
     @cached_property
     def parts(self) -> Parts:
         """What answers are made of: the leaves; with `htf`, finer boxes where their density is not
-        even. They follow from the leaves and the measurements, and are not in the file."""
+        even. They follow from the leaves, the measurements and the prior, and are not in the file."""
         if self.estimator != HOMOGENEOUS:
             return Parts(self.low, self.high, self.estimates, self.scales)
-        known = estimate_regions(self.tree, self.tree_counts)
+        known = estimate_regions(self.tree, self.tree_counts, self.prior)
         known[self.leaves] = self.estimates
-        tree, estimates, leaf = interpolate(self.tree, self.leaves, known)
+        tree, estimates, leaf = interpolate(self.tree, self.leaves, known, self.prior)
         parts = np.flatnonzero(leaf >= 0)
         low, high, owner = tree.low[parts], tree.high[parts], leaf[parts]
-        share = tree.cells(parts) / tree.cells(self.leaves)[owner]
-        return Parts(low, high, estimates[parts], share * self.scales[owner])
+        whole = measures(self.tree, self.leaves, self.prior)
+        share = measures(tree, parts, self.prior) / whole[owner]
+        # Noise was taken out of these estimates already, as far as it can be told.
+        return Parts(low, high, estimates[parts], share * self.scales[owner], clear_deviations=0.5)
 
     @cached_property
     def index(self) -> BoxIndex:
@@ -243,5 +253,6 @@ class Release:
             "leaves": len(self),
             "measurements": len(self.measurements),
             "domain": self.domain.to_dict(),
+            "prior": None if self.prior is None else self.prior.to_dict(),
             "ledger": [line.to_dict() for line in self.ledger],
         }

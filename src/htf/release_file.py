@@ -2,7 +2,7 @@
 
 GIS tools open it as polygons with a `count`. The regions of the tree and the raw measurements travel
 in two list columns, each row carrying some of them, so that the file stays one flat table whose
-`count` adds up. The rest is JSON under the key `htf` of the file's metadata, with a digest of all.
+`count` adds up; so does a prior, where there is one. The rest is JSON under the key `htf` of the file's metadata, with a digest of all.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.curator.ledger import LedgerLine
 from htf.domain import CRS84, Domain, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import HtfError, MissingExtraError, ReleaseFileError
 from htf.files import write_whole
+from htf.prior import Prior
 from htf.query.intervals import noise_variances
 from htf.release import MeasurementTable, Release
 from htf.tree import RegionTree
@@ -27,7 +29,7 @@ from htf.tree import RegionTree
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 1
+FORMAT = 2  # the newest that is read; a file without a prior is still written as format 1
 KEY = b"htf"
 
 
@@ -122,6 +124,8 @@ def _to_table(release: Release) -> pa.Table:
     columns["region"] = release.leaves
     columns["regions"] = _region_lists(release)
     columns["measurements"] = _measurement_lists(release)
+    if release.prior is not None:
+        columns["prior"] = _prior_lists(release, release.prior.weights)
     header = {**_header(release), "statement": release.statement}
     header["digest"] = [_digest(_header(release)), _digest_of_rows(release)]
     metadata = {KEY: json.dumps(header).encode()}
@@ -143,6 +147,10 @@ def _from_table(table: pa.Table, header: dict[str, Any]) -> Release:
     tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
     measured = _flat_rows(table["measurements"])
     order = np.argsort(measured.pop("row"))
+    prior = None
+    if "prior" in header:
+        weights = _numbers(_flat(table["prior"]), np.int64)
+        prior = Prior.from_dict(header["prior"], domain, weights)
     return Release(
         domain=domain,
         epsilon=Epsilon.of(header["epsilon"]),
@@ -158,12 +166,14 @@ def _from_table(table: pa.Table, header: dict[str, Any]) -> Release:
         scales=_numbers(table["noise_scale"].combine_chunks(), np.float64),
         measurements=MeasurementTable(**{name: v[order] for name, v in measured.items()}),
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
+        prior=prior,
     )
 
 
 def _header(release: Release) -> dict[str, Any]:
+    prior = {} if release.prior is None else {"prior": release.prior.to_dict()}
     return {
-        "format": FORMAT,
+        "format": FORMAT if prior else 1,
         "software": _software(),
         "domain": release.domain.to_dict(),
         "epsilon": str(release.epsilon),
@@ -174,6 +184,7 @@ def _header(release: Release) -> dict[str, Any]:
         "noise": release.noise,
         "private": release.private,
         "ledger": [line.to_dict() for line in release.ledger],
+        **prior,
     }
 
 
@@ -190,7 +201,8 @@ def _digest(header: dict[str, Any]) -> str:
 def _digest_of_rows(release: Release) -> str:
     tree, digest = release.tree, hashlib.sha256()
     arrays = [tree.parent, tree.low, tree.high, release.leaves, release.estimates, release.scales]
-    for array in [*arrays, *release.measurements.columns().values()]:
+    prior = [] if release.prior is None else [release.prior.weights]
+    for array in [*arrays, *release.measurements.columns().values(), *prior]:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
@@ -225,11 +237,23 @@ def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) ->
     return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
 
 
-def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
+def _prior_lists(release: Release, weights: NDArray[np.uint32]) -> pa.Array:
+    """The weights in order, as many in each row as in any other, or one more."""
     import pyarrow as pa
 
-    structs = pa.chunked_array([chunk.flatten() for chunk in column.chunks])
-    flat = structs.combine_chunks() if structs.num_chunks != 1 else structs.chunk(0)
+    offsets = np.arange(len(release) + 1) * weights.size // len(release)
+    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), pa.array(weights.ravel()))
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    found = pa.chunked_array([chunk.flatten() for chunk in column.chunks])
+    return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
+
+
+def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
+    flat = _flat(column)
     return {
         field.name: _numbers(flat.field(number), np.int64) for number, field in enumerate(flat.type)
     }

@@ -36,6 +36,12 @@ TOTAL_DISCLOSED = (
     "outside the guarantee, and whether any one record is part of that number is not protected."
 )
 
+PRIOR_USED = (
+    "The estimates use a public prior that the curator gave, {name} (SHA-256 {sha256}), which travels with "
+    "the release. The guarantee holds only if it was not made from the data released; if it is itself a "
+    "private release of them, the epsilons add up."
+)
+
 
 def privacy_statement(release: Release) -> str:
     guarantee = GUARANTEE.format(epsilon=release.epsilon)
@@ -43,4 +49,6 @@ def privacy_statement(release: Release) -> str:
     parts = [guarantee, NOT_PROTECTED, noise]
     if release.parameters.get("public_total") is not None:
         parts.insert(1, TOTAL_DISCLOSED.format(total=release.parameters["public_total"]))
+    if release.prior is not None:
+        parts.insert(1, PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])

@@ -1,5 +1,5 @@
-"""Every command and every Python block of the README is run; so are the commands of docs/forecast.md, and the
-example in CONTRIBUTING."""
+"""Every command and every Python block of the README is run; so are the commands of docs/forecast.md and
+docs/prior.md, and the example in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -75,6 +75,16 @@ def test_the_forecasts_work(folder: Path) -> None:
     for command in ours:
         if command not in README:  # those have been run
             assert "no budget was spent" in run(command, folder)
+
+
+def test_the_prior_works(folder: Path) -> None:
+    page = (ROOT / "docs/prior.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
+    ours = [c for c in commands(page) if len(c.split()) > 2]
+    assert [c.split()[1] for c in ours] == ["release", "info"]
+    told = [run(command, folder) for command in ours]
+    assert "land.npy (SHA-256" in told[1]
 
 
 def test_the_example_mechanism_works() -> None:

@@ -109,7 +109,7 @@ def test_public_names() -> None:
     assert sorted(htf.__all__) == [
         "Answers", "Axis", "BudgetError", "Curator", "Domain", "Epsilon", "FrequencyMatrix", "HtfError",
         "InputError", "Mechanism", "Release", "ReleaseFileError", "make_mechanism", "publish",
-        "read_points", "verify",
+        "read_points", "read_prior", "verify",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name

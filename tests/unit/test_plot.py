@@ -14,6 +14,7 @@ import pytest
 from htf.domain import Axis, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
 from htf.plot import plot_release, rasterise, round_length, short_number, visible_density
+from htf.release import Parts
 
 pytest.importorskip("matplotlib")
 
@@ -30,6 +31,10 @@ class FakeRelease:
     epsilon: object = "0.375"
     private: bool = True
     mechanism: str = "made-up"
+
+    @property
+    def parts(self) -> Parts:
+        return Parts(self.low, self.high, self.estimates, self.scales)
 
 
 def random_leaves(shape: tuple[int, ...], leaves: int, seed: int) -> tuple[IntArray, IntArray]:

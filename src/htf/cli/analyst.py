@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.screen import console, progress_bar, read_numbers, show_table, warn_if_not_private
+from htf.cli.screen import (
+    console,
+    progress_bar,
+    read_numbers,
+    show_interval,
+    show_table,
+    warn_if_not_private,
+)
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_writable, write_whole
 
@@ -90,6 +97,9 @@ def info(release_file: Path, as_json: bool) -> None:
     for title, told in (("Parameters", release.parameters), ("Found with noise", release.facts)):
         rows = [(name, _shortened(str(value))) for name, value in told.items()]
         show_table(("name", ">value"), rows, title)
+    if release.prior is not None:
+        rows = [(name, str(value)) for name, value in release.prior.to_dict().items()]
+        show_table(("name", ">value"), rows, "Public prior")
     lines = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)
         for line in release.ledger
@@ -175,7 +185,7 @@ def _show_answers(asked: FloatArray, answers: Answers) -> None:
             ", ".join(f"{edge:g}" for edge in box),
             f"{answer['count']:,.0f}",
             f"{answer['std_error']:,.1f}",
-            f"{answer['low']:,.0f} to {answer['high']:,.0f}",
+            show_interval(answer),
             f"{answer['partial']:.1%}",
         )
         for box, answer in zip(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from htf.domain import Domain
     from htf.epsilon import Epsilon
     from htf.mechanisms.base import Mechanism
+    from htf.prior import Prior
     from htf.release import Release
 
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 @click.option("--epsilon", required=True, help="Privacy budget of the release.")
 @click.option("--mechanism", help="See `htf mechanisms`.  [default: htf]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of it.")
+@click.option(
+    "--prior", metavar="FILE", help="Public weights, points or release; never these points."
+)
 @click.option(
     "--noise",
     default="opendp",
@@ -48,6 +52,7 @@ def release(
     epsilon: str,
     mechanism: str | None,
     settings: tuple[str, ...],
+    prior: str | None,
     noise: str,
     output: Path,
 ) -> None:
@@ -66,12 +71,29 @@ def release(
     chosen = make_mechanism(mechanism or DEFAULT_MECHANISM, read_settings(settings))
     source = noise_from_text(noise)
     check_writable(output)
-    made = _make_release(points, domain, (x_column, y_column), total, chosen, source, output)
+    chosen.check_prior(prior)
+    columns = (x_column, y_column)
+    known = None if prior is None else _read_prior(prior, points, domain, columns)
+    made = _make_release(points, domain, columns, total, chosen, known, source, output)
     click.echo(
         f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
         "for each record."
     )
     warn_if_not_private(made)
+
+
+def _read_prior(source: str, points: Path, domain: Domain, columns: tuple[str, str]) -> Prior:
+    """Before the data, so that what is wrong with it is said before any budget is spent."""
+    from filecmp import cmp
+
+    from htf.ingest.prior import read_prior, split_key
+
+    path, _ = split_key(source)
+    if path.is_file() and points.is_file() and cmp(path, points, shallow=False):
+        raise InputError(
+            f"--prior {path.name} is the data to be released: a prior must be public and made without them"
+        )
+    return read_prior(source, domain, columns)
 
 
 def _make_release(
@@ -80,6 +102,7 @@ def _make_release(
     columns: tuple[str, str],
     epsilon: Epsilon,
     mechanism: Mechanism,
+    prior: Prior | None,
     noise: NoiseSource,
     output: Path,
 ) -> Release:
@@ -97,7 +120,7 @@ def _make_release(
             points, domain, columns, progress=lambda share: bar.update(task, completed=share)
         )
         bar.update(task, total=None)
-        made = publish(matrix, epsilon, mechanism, noise=noise, progress=tell)
+        made = publish(matrix, epsilon, mechanism, prior=prior, noise=noise, progress=tell)
         tell(f"writing {output.name}")
         made.save(output)
     return made

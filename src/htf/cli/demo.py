@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.screen import progress_bar, show_table
+from htf.cli.screen import progress_bar, show_interval, show_table
 from htf.errors import InputError, MissingExtraError
 from htf.files import write_whole
 
@@ -98,7 +98,7 @@ def _show_answers_beside_truth(city: City, release: Release) -> None:
     for name, box, answer in zip(SAMPLE_BOXES, boxes, answers, strict=True):
         truth = _true_count(city, box)
         error = abs(answer["count"] - truth) / max(truth, 20)
-        interval = f"{answer['low']:,.0f} to {answer['high']:,.0f}"
+        interval = show_interval(answer)
         partial = f"{answer['partial']:.1%}"
         rows.append(
             (name, f"{truth:,}", f"{answer['count']:,.0f}", interval, partial, f"{error:.1%}")

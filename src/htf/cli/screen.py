@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -73,3 +73,11 @@ def warn_if_not_private(release: Release) -> None:
             f"NOT PRIVATE: the noise was {release.noise}. For tests and benchmarks only.",
             style="bold red",
         )
+
+
+def show_interval(answer: Mapping[str, float]) -> str:
+    """The 95 % interval of a count, for people: no count is below zero, and an estimate from which
+    noise was taken out may lie off its middle, or just outside."""
+    low, high, count = answer["low"], answer["high"], answer["count"]
+    low = min(max(low, 0.0), count) if count >= 0 else low
+    return f"{low:,.0f} to {max(high, count):,.0f}"

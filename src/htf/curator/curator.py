@@ -24,6 +24,7 @@ from htf.tree import RegionTree
 
 if TYPE_CHECKING:
     from htf.mechanisms.base import Mechanism
+    from htf.prior import Prior
 
 Progress = Callable[[str], None]
 
@@ -34,10 +35,16 @@ class Curator:
     __slots__ = ("_cells", "_ledger", "_noise", "_taken", "_used", "window")
 
     def __init__(
-        self, matrix: FrequencyMatrix, epsilon: Epsilon, noise: NoiseSource | None = None
+        self,
+        matrix: FrequencyMatrix,
+        epsilon: Epsilon,
+        noise: NoiseSource | None = None,
+        prior: Prior | None = None,
     ) -> None:
+        if prior is not None:
+            prior.check_map(matrix.domain)
         tree = RegionTree(matrix.domain.shape)
-        self.window = Window(matrix.domain, tree, epsilon)
+        self.window = Window(matrix.domain, tree, epsilon, prior)
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, epsilon)
         self._noise = OpenDPNoise() if noise is None else noise
@@ -69,6 +76,7 @@ class Curator:
         """
         if self._used:
             raise InputError("this Curator has made its release; make a new one for another")
+        mechanism.check_prior(self.window.prior)
         self._used = True
         steps = mechanism.build(self.window)
         try:
@@ -96,6 +104,7 @@ class Curator:
             private=self._noise.private,
             measurements=self._table(),
             ledger=self._ledger.lines,
+            prior=self.window.prior,
         )
 
     def _table(self) -> MeasurementTable:

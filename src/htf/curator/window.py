@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from htf.domain import Domain, IntArray
 from htf.epsilon import Epsilon
 from htf.tree import RegionTree
 
+if TYPE_CHECKING:
+    from htf.prior import Prior
+
 T = TypeVar("T")
 Steps = Generator[Measurement, IntArray, T]
 
@@ -40,6 +43,7 @@ class Window:
     domain: Domain
     tree: RegionTree
     epsilon: Epsilon
+    prior: Prior | None = None  # what the curator says without the data of where records are
 
     def count(self, regions: Any, epsilon: Epsilon | IntArray, label: str) -> Steps[IntArray]:
         """Noisy numbers of records in `regions`."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 import csv
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from htf.domain import Axis, Domain
+from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
 from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 
@@ -39,6 +40,7 @@ NUMBERS = (
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "NULL",
 )  # fmt: skip
 POLL_SECONDS = 0.1
+WEIGHT = "weight"  # the column of public points that says how much each counts
 
 
 class Relation(NamedTuple):
@@ -67,23 +69,64 @@ def read_points(
     for each axis of the domain, in order. Points outside the bounds, on their upper edge, missing,
     NaN or infinite are left out, and not reported.
     """
-    import duckdb
-
     names = _column_names(source, domain, columns)
-    with tempfile.TemporaryDirectory(prefix="htf-") as folder:  # for what does not fit in memory
-        config = {"temp_directory": folder}
-        with duckdb.connect(config=config) as connection:
-            relation = _open(connection, source, names)
-            _check_columns(connection, relation, names)
-            found = _run(connection, relation, _counting_query(relation, domain, names), progress)
-            if len(found["cell"]) == 0 and relation.text_sql:
-                _refuse_text(connection, relation, names)
+    with _engine() as connection:
+        relation = _open(connection, source, names)
+        _check_columns(connection, relation, names)
+        found = _run(connection, relation, _counting_query(relation, domain, names), progress)
+        if len(found["cell"]) == 0 and relation.text_sql:
+            _refuse_text(connection, relation, names)
     order = np.argsort(found["cell"])  # the engine gives them in any order
     keys = np.asarray(found["cell"], dtype=np.int64)[order]
     counts = np.asarray(found["records"], dtype=np.int64)[order]
     if int(counts.sum()) > MOST_RECORDS:
         raise InputError("more than 2**40 records are not supported")
     return FrequencyMatrix(domain, unravel(keys, domain.shape), counts)
+
+
+def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArray:
+    """Public points of each cell, all cells; of points with a column `weight`, the sums of that.
+
+    A cell with a negative weight has that weight, and one with a missing one NaN, to be refused by.
+    """
+    names = _column_names(path, domain, columns)
+    with _engine() as connection:
+        relation = _open(connection, path, names)
+        all_columns = relation._replace(sql=relation.text_sql or relation.sql)
+        if WEIGHT in _column_types(connection, all_columns):
+            relation = _open(connection, path, [*names, WEIGHT])
+            _check_columns(connection, relation, [*names, WEIGHT])
+            query = _counting_query(relation, domain, names, WEIGHT)
+        else:
+            _check_columns(connection, relation, names)
+            query = _counting_query(relation, domain, names)
+        found = _run(connection, relation, query, None)
+    sums = np.asarray(found["records"], dtype=np.float64)
+    least = np.asarray(found.get("least", sums), dtype=np.float64)
+    weights = np.zeros(domain.size)
+    weights[np.asarray(found["cell"], dtype=np.int64)] = np.where(least < 0, least, sums)
+    return weights.reshape(domain.shape)
+
+
+def has_columns(path: Path, names: Sequence[str]) -> bool:
+    """Whether a file can be read and has these columns."""
+    try:
+        with _engine() as connection:
+            _check_columns(connection, _open(connection, path, list(names)), list(names))
+    except InputError:
+        return False
+    return True
+
+
+@contextmanager
+def _engine() -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb
+
+    with (
+        tempfile.TemporaryDirectory(prefix="htf-") as folder,  # for what does not fit in memory
+        duckdb.connect(config={"temp_directory": folder}) as connection,
+    ):
+        yield connection
 
 
 def _column_names(source: Any, domain: Domain, columns: Sequence[str]) -> list[str]:
@@ -216,17 +259,21 @@ def _as_array(values: Any) -> Any:
 def _check_columns(
     connection: duckdb.DuckDBPyConnection, relation: Relation, names: list[str]
 ) -> None:
-    describe = f"DESCRIBE SELECT * FROM {relation.sql}"
-    rows = _quietly(
-        lambda: connection.execute(describe, relation.arguments).fetchall(), relation.name
-    )
-    types = {row[0]: str(row[1]).split("(")[0].strip('"') for row in rows}
+    types = _column_types(connection, relation)
     for name in names:
         if name not in types:
             there = ", ".join(map(repr, types))
             raise InputError(f"there is no column {name!r}; there are {there or 'none'}")
         if not types[name].lstrip("U").startswith(NUMBERS):
             raise InputError(f"column {name!r} must hold numbers, but it holds {types[name]}")
+
+
+def _column_types(connection: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, str]:
+    describe = f"DESCRIBE SELECT * FROM {relation.sql}"
+    rows = _quietly(
+        lambda: connection.execute(describe, relation.arguments).fetchall(), relation.name
+    )
+    return {row[0]: str(row[1]).split("(")[0].strip('"') for row in rows}
 
 
 def _refuse_text(
@@ -244,20 +291,25 @@ def _refuse_text(
             raise InputError(f"column {name!r} must hold numbers, but it holds text")
 
 
-def _counting_query(relation: Relation, domain: Domain, names: list[str]) -> str:
+def _counting_query(
+    relation: Relation, domain: Domain, names: list[str], weight: str | None = None
+) -> str:
     """Names of our own throughout, so that none of the data's can stand for something else."""
     places = [f"p{number}" for number in range(len(names))]
     values = ", ".join(
         f"CAST({_quoted(name)} AS DOUBLE) AS {place}"
         for name, place in zip(names, places, strict=True)
     )
-    inside, cell = [], "0"
+    inside, cell, kept, told = [], "0", "", "count(*) AS records"
+    if weight is not None:
+        values += f", coalesce(CAST({_quoted(weight)} AS DOUBLE), 'NaN') AS worth"
+        kept, told = ", worth", "sum(worth) AS records, min(worth) AS least"
     for axis, place in zip(domain.axes, places, strict=True):
         # DuckDB sorts NaN above every number, so `< high` drops it along with infinity.
         inside.append(f"{place} >= {_number(axis.low)} AND {place} < {_number(axis.high)}")
         cell = f"({cell}) * {axis.cells} + {_cell_of(axis, place)}"
-    cells = f"SELECT {cell} AS cell FROM (SELECT {values} FROM {relation.sql}) WHERE {' AND '.join(inside)}"
-    return f"SELECT cell, count(*) AS records FROM ({cells}) GROUP BY cell"
+    cells = f"SELECT {cell} AS cell{kept} FROM (SELECT {values} FROM {relation.sql}) WHERE {' AND '.join(inside)}"
+    return f"SELECT cell, {told} FROM ({cells}) GROUP BY cell"
 
 
 def _cell_of(axis: Axis, column: str) -> str:

@@ -36,6 +36,7 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]
+    takes_prior: ClassVar[bool] = False  # whether its estimates heed `window.prior`
     # Estimators of its own, by name: what a release's estimates and scales must be, from its
     # measurements. `htf verify` compares.
     estimators: ClassVar[Mapping[str, Callable[[Any], tuple[Any, FloatArray]]]] = {}
@@ -43,6 +44,13 @@ class Mechanism(ABC):
     @abstractmethod
     def build(self, window: Window) -> Steps[Histogram]:
         """Ask for measurements, decide on the answers, return a Histogram."""
+
+    def check_prior(self, prior: object) -> None:
+        """Refuse a prior that would be ignored."""
+        if prior is not None and not self.takes_prior:
+            raise InputError(
+                f"{self.name} takes no prior, only htf does: use that, or leave it out"
+            )
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter as a plain value, to travel with the release."""

@@ -14,7 +14,7 @@ by half from one round to the next: a box with three rounds to go spends 4/19, 6
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,11 +38,15 @@ from htf.mechanisms.base import (
 )
 from htf.tree import RegionTree
 
+if TYPE_CHECKING:
+    from htf.prior import Prior
+
 LARGE = 1 / 4096  # of the map: larger boxes are cut at fewer records
 LARGE_POWER = 1 / 8
 OCTAVES = 13  # of how clear counts are of their noise, by which boxes are told apart
 LEAST_LEAF_SIGNAL = 1e-9  # so that dividing by it does not overflow
-MOST_EVEN = 16.0  # times the records at which an even box is cut; more was no better
+LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a box is cut
+MORE_EVEN = 2.0  # in a round: a map that is even may have a pattern just below what was seen
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Htf(Mechanism):
         "Shaham, Ghinita, Ahuja, Krumm, Shahabi: HTF, SIGSPATIAL 2021; "
         "what was changed is in docs/mechanism.md"
     )
+    takes_prior = True
 
     total_share: float = parameter(
         0.01, read_share, "share of the budget that buys the number of records"
@@ -94,7 +99,7 @@ class Htf(Mechanism):
             leaves += [whole.regions, boxes.regions[boxes.left == 0]]
             boxes = boxes.among(boxes.left > 0)
         found = np.concatenate(leaves)
-        estimates, scales = estimate_leaves(window.tree, found, counts)
+        estimates, scales = estimate_leaves(window.tree, found, counts, window.prior)
         return Histogram(found, estimates, scales, HOMOGENEOUS, {"rounds": rounds})
 
     def _count_all(self, window: Window, counts: TreeCounts) -> Steps[Boxes]:
@@ -214,7 +219,8 @@ class Grown:
 
         The spread is the variance of the pieces' counts around a plane, less that of the noise, over the square
         of their mean. Noise and unevenness balance at a number of records that goes with the
-        inverse of its root; at a spread of one, at the usual number.
+        inverse of its root; at a spread of one, at the usual number. What is pooled must be found
+        round after round to count in full.
         """
         squares, freedom = squares_around_plane(tree, self.pieces, self.owners, noisy)
         clearness = np.maximum(mean, 0.0) / np.sqrt(variance)
@@ -229,8 +235,9 @@ class Grown:
         # A spread below two standard deviations of its own noise says no more than these.
         least = np.sqrt(8 / np.maximum(freedoms, 1)) / 4.0 ** np.arange(OCTAVES)
         pooled = np.maximum(pool(spread) / np.maximum(boxes, 1), least)
-        evenness = np.where(boxes > 0, np.clip(pooled**-0.5, 1.0, MOST_EVEN), 1.0)
-        return np.asarray(np.where(freedom > 0, evenness[octave], self.boxes.evenness))
+        evenness = np.where(boxes > 0, np.clip(pooled**-0.5, LEAST_EVEN, MOST_EVEN), 1.0)
+        found = np.minimum(evenness[octave], MORE_EVEN * self.boxes.evenness)
+        return np.asarray(np.where(freedom > 0, found, self.boxes.evenness))
 
 
 def squares_around_plane(
@@ -259,17 +266,17 @@ def squares_around_plane(
 
 
 def estimate_leaves(
-    tree: RegionTree, leaves: IntArray, counts: TreeCounts
+    tree: RegionTree, leaves: IntArray, counts: TreeCounts, prior: Prior | None
 ) -> tuple[FloatArray, FloatArray]:
     """What all counts say of the leaves; and the scale of the noise that least squares leave in each,
     which the intervals are made of."""
     _, variances = least_squares(tree, counts)
-    return estimate_regions(tree, counts)[leaves], scales_of_variances(variances[leaves])
+    return estimate_regions(tree, counts, prior)[leaves], scales_of_variances(variances[leaves])
 
 
 def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`."""
-    return estimate_leaves(release.tree, release.leaves, release.tree_counts)
+    return estimate_leaves(release.tree, release.leaves, release.tree_counts, release.prior)
 
 
 Htf.estimators = {HOMOGENEOUS: _estimate_release}

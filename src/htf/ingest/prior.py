@@ -1,0 +1,99 @@
+"""From a public file to a Prior.
+
+What is read here is public; it is in this folder because points are counted as the data are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from htf.domain import Domain, FloatArray
+from htf.errors import InputError
+from htf.ingest.points import PARQUET_FILES, TEXT_FILES, has_columns, weigh_points
+from htf.prior import Prior, prior_cells, show_bounds
+from htf.release import Release
+from htf.release_file import is_release
+
+ARRAY_FILES = (".npy", ".npz")
+LON_LAT = ("lon", "lat")
+
+
+def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) -> Prior:
+    """A public prior for the map `domain`: never one made from the data to be released.
+
+    `source` is an array `[x, y]` that covers the map, or the name of a file: an array (`.npy`,
+    `.npz:KEY`), public points (CSV or Parquet, with `columns` or lon and lat, each counting once or as
+    much as its `weight` says), or an earlier release of the same bounds.
+    """
+    if not isinstance(source, (str, Path)):
+        array = np.asarray(source)
+        return Prior.of(array, domain, "array", hashlib.sha256(array.tobytes()).hexdigest())
+    path, key = split_key(source)
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    name = f"{path.name}:{key}" if key else path.name
+    return Prior.of(_read_values(path, key, domain, columns), domain, name, digest)
+
+
+def split_key(source: str | Path) -> tuple[Path, str]:
+    """`land.npz:mask` is the array `mask` of the file `land.npz`."""
+    head, found, key = str(source).rpartition(".npz:")
+    return (Path(f"{head}.npz"), key) if found else (Path(source), "")
+
+
+def _read_values(path: Path, key: str, domain: Domain, columns: Sequence[str]) -> FloatArray:
+    suffix = path.suffix.lower()
+    if suffix in ARRAY_FILES:
+        return _read_array(path, key)
+    if suffix in PARQUET_FILES and is_release(path):
+        return _read_release(path, domain)
+    if suffix in (*TEXT_FILES, *PARQUET_FILES):
+        given = has_columns(path, columns) or not has_columns(path, LON_LAT)
+        return weigh_points(path, prior_cells(domain), columns if given else LON_LAT)
+    known = ", ".join(sorted((*ARRAY_FILES, *TEXT_FILES, *PARQUET_FILES)))
+    raise InputError(f"cannot tell what {path.name} is: the name must end in one of {known}")
+
+
+def _read_array(path: Path, key: str) -> FloatArray:
+    try:
+        found = np.load(path, allow_pickle=False)
+        if not isinstance(found, np.lib.npyio.NpzFile):
+            return np.asarray(found)
+        with found:
+            if not key and len(found.files) == 1:
+                key = found.files[0]
+            if key in found.files:
+                return np.asarray(found[key])
+            there = ", ".join(found.files)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        raise InputError(f"cannot read an array of numbers from {path}: is it complete?") from None
+    raise InputError(f"{path} has the arrays {there}: name one, as in --prior {path.name}:KEY")
+
+
+def _read_release(path: Path, domain: Domain) -> FloatArray:
+    """What an earlier release says of each cell of a prior. Noise below zero is cut off."""
+    release = Release.load(path)
+    if not release.private:
+        raise InputError(
+            f"{path.name} is not private (noise: {release.noise}): it must not be published, as a prior either"
+        )
+    own = prior_cells(release.domain)
+    if [(a.name, a.low, a.high) for a in own.axes] != [
+        (a.name, a.low, a.high) for a in domain.axes
+    ]:
+        raise InputError(
+            f"the release {path.name} is of another map ({show_bounds(own)}) than the data "
+            f"({show_bounds(domain)}): take the same bounds, or another prior"
+        )
+    cells = np.indices(own.shape).reshape(own.dimensions, -1).T
+    steps = np.array(release.domain.shape) / np.array(own.shape)
+    found = release.index.measure(cells * steps, (cells + 1) * steps).estimate
+    return np.maximum(found, 0.0).reshape(own.shape)
