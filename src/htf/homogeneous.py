@@ -36,6 +36,7 @@ PASSES = 2  # that learn; a third changes little
 TURNS_OF_A_LEVEL = 2  # boxes that were halved so many times more are told apart
 FINER = 4  # halvings of a leaf in which its density is interpolated
 STEP = 2.0**-10  # records: estimates are multiples of it, so that sums are exact in any order
+HALF = 0.5 - 2.0**-12  # of a step
 LARGEST = 2.0**100  # records: far beyond any sum of counts, and nothing overflows
 LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divided
 
@@ -163,7 +164,11 @@ def _share_out(
 
 
 def _rounded(estimates: FloatArray) -> FloatArray:
-    return np.asarray(np.rint(estimates / STEP) * STEP)
+    """To the nearest step, and half-way down, also where the last digits miss half-way.
+
+    Halves of equal boxes often lie half-way, and the last digits depend on the processor.
+    """
+    return np.asarray(np.floor(estimates / STEP + HALF) * STEP)
 
 
 class _Estimation:

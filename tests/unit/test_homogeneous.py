@@ -19,7 +19,7 @@ from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.halving import halve_often
-from htf.homogeneous import STEP, estimate_regions, interpolate
+from htf.homogeneous import STEP, _rounded, estimate_regions, interpolate
 from htf.inference import TreeCounts
 from htf.release import MeasurementTable
 from htf.tree import RegionTree
@@ -108,6 +108,16 @@ def test_parts_keep_what_leaves_hold(made: tuple[RegionTree, TreeCounts]) -> Non
         owner = leaves[leaf[part]]
         assert np.all(finer.low[owner] <= finer.low[part])
         assert np.all(finer.high[part] <= finer.high[owner])
+
+
+def test_ties_are_rounded_alike_whatever_the_last_digits() -> None:
+    """So that `verify` finds the same on a processor that adds up in another order."""
+    ties = (np.array([0, 1, 2, 77, 10**6, 10**9]) + 0.5) * STEP
+    for moved in (ties, ties * (1 + 1e-15), ties * (1 - 1e-15)):
+        assert np.array_equal(_rounded(moved), ties - STEP / 2)
+    steps = np.array([0, 1, 3, 2**50, 2**52, 2**60]) * STEP
+    assert np.array_equal(_rounded(steps), steps)
+    assert np.all(_rounded(steps * (1 - 2e-16)) <= steps), "a half never gets more than the whole"
 
 
 def test_counts_far_above_the_noise_are_kept() -> None:
