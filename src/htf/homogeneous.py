@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
 from htf.halving import Neighbourhood, Step, halve_often
-from htf.inference import UNKNOWN, TreeCounts, sum_upwards
+from htf.inference import UNKNOWN
 from htf.shrinkage import LearntCounts
 from htf.tree import RegionTree
 
@@ -45,10 +45,13 @@ Rule = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def estimate_regions(
-    tree: RegionTree, counts: TreeCounts, prior: Prior | None = None
+    tree: RegionTree, measured: FloatArray, variances: FloatArray, prior: Prior | None = None
 ) -> FloatArray:
-    """Estimates of all regions of a tree of halves: none is negative, and halves add up."""
-    return _Estimation(tree, counts, prior).run()
+    """Estimates of all regions of a tree of halves: none is negative, and halves add up.
+
+    `measured` and `variances` are what `inference.sum_upwards` makes of the noisy counts.
+    """
+    return _Estimation(tree, measured, variances, prior).run()
 
 
 def measures(tree: RegionTree, regions: IntArray, prior: Prior | None) -> FloatArray:
@@ -174,8 +177,14 @@ def _rounded(estimates: FloatArray) -> FloatArray:
 class _Estimation:
     """The passes from the top down, and what they have in common."""
 
-    def __init__(self, tree: RegionTree, counts: TreeCounts, prior: Prior | None) -> None:
-        self.measured, self.variances = sum_upwards(tree, counts)
+    def __init__(
+        self,
+        tree: RegionTree,
+        measured: FloatArray,
+        variances: FloatArray,
+        prior: Prior | None,
+    ) -> None:
+        self.measured, self.variances = measured, variances
         if np.any(self.variances == UNKNOWN):
             raise InputError("a box without any count in it or below it cannot be estimated")
         turns = Neighbourhood(tree)

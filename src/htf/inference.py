@@ -149,6 +149,13 @@ def sum_upwards(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, Float
     return _sum_upwards(_sibling_layers(tree), *counts.by_region(tree))
 
 
+def smooth_variances(tree: RegionTree, variances: FloatArray) -> FloatArray:
+    """The variances of `least_squares`, from those of `sum_upwards`."""
+    smoothed = variances.copy()
+    _smooth_downwards(_sibling_layers(tree), np.zeros(len(tree)), smoothed)
+    return smoothed
+
+
 def _sum_upwards(
     layers: list[SiblingLayer], own: FloatArray, own_variances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -21,7 +21,7 @@ from htf.domain import Domain, FloatArray, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import InputError
 from htf.homogeneous import HOMOGENEOUS, estimate_regions, interpolate, measures
-from htf.inference import TreeCounts
+from htf.inference import TreeCounts, sum_upwards
 from htf.prior import Prior
 from htf.statement import privacy_statement
 from htf.tree import RegionTree
@@ -186,7 +186,8 @@ class Release:
         even. They follow from the leaves, the measurements and the prior, and are not in the file."""
         if self.estimator != HOMOGENEOUS:
             return Parts(self.low, self.high, self.estimates, self.scales)
-        known = estimate_regions(self.tree, self.tree_counts, self.prior)
+        measured = sum_upwards(self.tree, self.tree_counts)
+        known = estimate_regions(self.tree, *measured, self.prior)
         known[self.leaves] = self.estimates
         tree, estimates, leaf = interpolate(self.tree, self.leaves, known, self.prior)
         parts = np.flatnonzero(leaf >= 0)

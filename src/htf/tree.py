@@ -227,7 +227,9 @@ class RegionTree:
             raise InputError("each region to be cut needs at least one cut")
         if np.any((axes < 0) | (axes >= self.dimensions)):
             raise InputError(f"an axis must lie between 0 and {self.dimensions - 1}")
-        if len(np.unique(regions)) < len(regions) or np.any(self._slabs[regions] > 0):
+        named = np.zeros(self._size, dtype=bool)
+        named[regions] = True  # a region that is named twice is marked once
+        if np.count_nonzero(named) < len(regions) or np.any(self._slabs[regions] > 0):
             raise InputError("a region can be cut only once")
         owner = np.repeat(regions, cuts_each)
         along = np.repeat(axes, cuts_each)

@@ -25,7 +25,13 @@ from htf.errors import InputError
 from htf.grids import MOST_LEAVES, wide_axes
 from htf.halving import halve_often, halving_axes
 from htf.homogeneous import HOMOGENEOUS, estimate_regions
-from htf.inference import TreeCounts, count_variances, least_squares, scales_of_variances
+from htf.inference import (
+    TreeCounts,
+    count_variances,
+    scales_of_variances,
+    smooth_variances,
+    sum_upwards,
+)
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -46,7 +52,7 @@ LARGE_POWER = 1 / 8
 OCTAVES = 13  # of how clear counts are of their noise, by which boxes are told apart
 LEAST_LEAF_SIGNAL = 1e-9  # so that dividing by it does not overflow
 LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a box is cut
-MORE_EVEN = 2.0  # in a round: a map that is even may have a pattern just below what was seen
+MORE_EVEN = 4.0  # in a round: a map that is even may have a pattern just below what was seen
 
 
 @dataclass(frozen=True)
@@ -270,8 +276,9 @@ def estimate_leaves(
 ) -> tuple[FloatArray, FloatArray]:
     """What all counts say of the leaves; and the scale of the noise that least squares leave in each,
     which the intervals are made of."""
-    _, variances = least_squares(tree, counts)
-    return estimate_regions(tree, counts, prior)[leaves], scales_of_variances(variances[leaves])
+    measured, variances = sum_upwards(tree, counts)
+    estimates = estimate_regions(tree, measured, variances, prior)
+    return estimates[leaves], scales_of_variances(smooth_variances(tree, variances)[leaves])
 
 
 def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
