@@ -20,12 +20,16 @@ from htf.domain import FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.halving import halve_often
 from htf.homogeneous import STEP, _rounded, estimate_regions, interpolate
-from htf.inference import TreeCounts
+from htf.inference import TreeCounts, sum_upwards
 from htf.release import MeasurementTable
 from htf.tree import RegionTree
 from support import city_matrix, dense, grid
 
 UNIT = UNITS_PER_EPSILON
+
+
+def estimated(tree: RegionTree, counts: TreeCounts) -> FloatArray:
+    return estimate_regions(tree, *sum_upwards(tree, counts))
 
 
 def halved(shape: tuple[int, ...], times: int) -> RegionTree:
@@ -83,12 +87,12 @@ def counted_trees(draw: st.DrawFn) -> tuple[RegionTree, TreeCounts]:
 @settings(max_examples=60)
 def test_no_estimate_is_negative_and_halves_add_up(made: tuple[RegionTree, TreeCounts]) -> None:
     tree, counts = made
-    estimates = estimate_regions(tree, counts)
+    estimates = estimated(tree, counts)
     assert np.all(np.isfinite(estimates))
     assert np.all(estimates >= 0)
     assert np.array_equal(estimates, np.rint(estimates / STEP) * STEP)
     assert add_up(tree, estimates)
-    assert np.array_equal(estimates, estimate_regions(tree, counts)), "the same every time"
+    assert np.array_equal(estimates, estimated(tree, counts)), "the same every time"
 
 
 @pytest.mark.filterwarnings("error")
@@ -97,7 +101,7 @@ def test_no_estimate_is_negative_and_halves_add_up(made: tuple[RegionTree, TreeC
 def test_parts_keep_what_leaves_hold(made: tuple[RegionTree, TreeCounts]) -> None:
     tree, counts = made
     leaves = leaves_of(tree)
-    finer, estimates, leaf = interpolate(tree, leaves, estimate_regions(tree, counts))
+    finer, estimates, leaf = interpolate(tree, leaves, estimated(tree, counts))
     parts = np.flatnonzero(leaf >= 0)
     assert finer.is_covered_once_by(parts)
     assert np.all(estimates >= 0)
@@ -126,7 +130,7 @@ def test_counts_far_above_the_noise_are_kept() -> None:
     cells = np.random.default_rng(1).integers(2000, 9000, (16, 16)).astype(np.float64)
     exact, counts = sums_of(tree, cells), TreeCounts()
     counts.add(leaves_of(tree), exact[leaves_of(tree)].astype(np.int64), Epsilon.of(1))
-    estimates = estimate_regions(tree, counts)
+    estimates = estimated(tree, counts)
     assert estimates[0] == exact[0]
     assert np.abs(estimates / exact - 1).max() < 1e-4
 
@@ -135,7 +139,7 @@ def test_a_box_that_nothing_was_counted_in_is_refused() -> None:
     tree, counts = halved((4, 4), 2), TreeCounts()
     counts.add(leaves_of(tree)[1:], np.full(3, 10), Epsilon.of(1))
     with pytest.raises(InputError, match="cannot be estimated"):
-        estimate_regions(tree, counts)
+        estimated(tree, counts)
 
 
 def test_empty_quarters_come_out_empty_and_the_rest_keeps_its_sum() -> None:
@@ -146,7 +150,7 @@ def test_empty_quarters_come_out_empty_and_the_rest_keeps_its_sum() -> None:
     noise = SeededNoise(7).draw(np.full(len(leaves), UNIT // 10), 1)
     counts = TreeCounts()
     counts.add(leaves, sums_of(tree, cells)[leaves].astype(np.int64) + noise, Epsilon.of("0.1"))
-    estimates = estimate_regions(tree, counts)[leaves]
+    estimates = estimated(tree, counts)[leaves]
     empty = np.any(tree.low[leaves] >= 8, axis=1)
     raw = np.maximum(noise[empty], 0).sum()
     assert estimates[empty].sum() < raw / 20
