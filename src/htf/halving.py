@@ -17,6 +17,8 @@ from htf.domain import IntArray
 from htf.errors import InputError
 from htf.tree import RegionTree
 
+NO_HALVES = "the tree is not one of halves, cut along the axes in turn"
+
 
 def halving_axes(shape: Sequence[int] | IntArray) -> tuple[int, ...]:
     """The axis of each turn: all axes, the longest first, until each is down to its cells."""
@@ -35,7 +37,7 @@ def halve_often(
     """
     axes = np.array(halving_axes(tree.high[0]), dtype=np.int64)
     pieces, owners = regions, np.arange(len(regions))
-    for step in range(int(steps.max(initial=0))):
+    for step in range(min(int(steps.max(initial=0)), len(axes))):
         turn = turns[owners] + step
         axis = axes[np.minimum(turn, len(axes) - 1)]
         low, high = tree.low[pieces, axis], tree.high[pieces, axis]
@@ -81,7 +83,7 @@ class Neighbourhood:
             layer = self._take_turn(turn, axis, layer)
         halves = 2 * sum(len(step.cut) for step in self.steps)
         if 1 + halves != size:
-            raise InputError("the tree is not one of halves, cut along the axes in turn")
+            raise InputError(NO_HALVES)
 
     def widths(self, regions: IntArray) -> IntArray:
         """The cells of each region along each axis."""
@@ -90,9 +92,10 @@ class Neighbourhood:
     def _take_turn(self, turn: int, axis: int, layer: IntArray) -> IntArray:
         now = self._tree.axis[layer] == axis
         cut, waiting = layer[now], layer[~now]
+        left = self._tree.first_child[cut]
+        self._check_turn(axis, cut, left, waiting)
         if len(cut) == 0:
             return layer
-        left = self._tree.first_child[cut]
         self.steps.append(Step(cut, left, *self.neighbours[cut, axis].T))
         self.turns[left] = self.turns[left + 1] = turn + 1
         self._pass_on(axis, cut)
@@ -100,6 +103,13 @@ class Neighbourhood:
             beside = self.neighbours[waiting, axis, end]
             self.neighbours[waiting, axis, end] = self._nearer(axis, beside, 1 - end)
         return np.concatenate([waiting, left, left + 1])
+
+    def _check_turn(self, axis: int, cut: IntArray, left: IntArray, waiting: IntArray) -> None:
+        """What is cut is cut in the middle, and what waits has one cell only along this axis."""
+        low, high = self._tree.low[cut, axis], self._tree.high[cut, axis]
+        in_middle = self._tree.high[left, axis] == (low + high) // 2
+        if not np.all(in_middle) or np.any(self.widths(waiting)[:, axis] > 1):
+            raise InputError(NO_HALVES)
 
     def _pass_on(self, axis: int, cut: IntArray) -> None:
         left = self._tree.first_child[cut]

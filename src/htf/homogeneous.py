@@ -36,6 +36,8 @@ PASSES = 2  # that learn; a third changes little
 TURNS_OF_A_LEVEL = 2  # boxes that were halved so many times more are told apart
 FINER = 4  # halvings of a leaf in which its density is interpolated
 STEP = 2.0**-10  # records: estimates are multiples of it, so that sums are exact in any order
+HALF = 0.5 - 2.0**-12  # of a step
+LARGEST = 2.0**100  # records: far beyond any sum of counts, and nothing overflows
 LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divided
 
 # What is made of halves: a mean and a variance for each, given what is expected of them.
@@ -66,6 +68,8 @@ def interpolate(
     that needs: a leaf that is empty, or even with its surroundings and by its prior, stays whole. The
     last array has for each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
     """
+    if not np.all((estimates >= 0) & (estimates < LARGEST)) or np.any(tree.slabs[leaves] > 0):
+        raise InputError("leaves must not be cut, nor hold less than nothing or absurdly much")
     finer, leaf = _divide(tree, leaves, estimates, prior)
     measure = measures(finer, np.arange(len(finer)), prior)
     found = np.concatenate([estimates, np.zeros(len(finer) - len(tree))])
@@ -163,7 +167,11 @@ def _share_out(
 
 
 def _rounded(estimates: FloatArray) -> FloatArray:
-    return np.asarray(np.rint(estimates / STEP) * STEP)
+    """To the nearest step, and half-way down, also where the last digits miss half-way.
+
+    Halves of equal boxes often lie half-way, and the last digits depend on the processor.
+    """
+    return np.asarray(np.floor(estimates / STEP + HALF) * STEP)
 
 
 class _Estimation:

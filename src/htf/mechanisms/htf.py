@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 LARGE = 1 / 4096  # of the map: larger boxes are cut at fewer records
 LARGE_POWER = 1 / 8
 OCTAVES = 13  # of how clear counts are of their noise, by which boxes are told apart
+LEAST_LEAF_SIGNAL = 1e-9  # so that dividing by it does not overflow
 LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a box is cut
 MORE_EVEN = 4.0  # in a round: a map that is even may have a pattern just below what was seen
 
@@ -76,20 +77,24 @@ class Htf(Mechanism):
 
     def __post_init__(self) -> None:
         check_share("total_share", self.total_share)
-        if not 0 < self.leaf_signal < float("inf"):
-            raise InputError(f"leaf_signal must be positive, got {self.leaf_signal}")
+        if not LEAST_LEAF_SIGNAL <= self.leaf_signal < float("inf"):
+            raise InputError(
+                f"leaf_signal must be at least {LEAST_LEAF_SIGNAL}, got {self.leaf_signal}"
+            )
         if not 1 <= self.halvings <= 12:
             raise InputError(f"halvings must be between 1 and 12, got {self.halvings}")
         if not 1 <= self.growth <= 16:
             raise InputError(f"growth must be between 1 and 16, got {self.growth}")
 
     def build(self, window: Window) -> Steps[Histogram]:
-        counts, leaves, rounds = TreeCounts(), [], 0
+        counts, rounds = TreeCounts(), 0
+        leaves: list[IntArray] = []
         boxes = yield from self._count_all(window, counts)
         least_signal = self._least_signal(boxes)
         while len(boxes):
             rounds += 1
             halvings = self._halvings(window, boxes, least_signal)
+            halvings = self._limit(boxes, halvings, MOST_LEAVES - sum(len(some) for some in leaves))
             whole = boxes.among(halvings == 0)
             grown = self._cut(window.tree, boxes.among(halvings > 0), halvings[halvings > 0])
             regions = np.concatenate([whole.regions, grown.pieces])
@@ -133,11 +138,29 @@ class Htf(Mechanism):
         possible = np.where(tree.cells(boxes.regions) > 1, possible, 0)
         return np.asarray(np.minimum(halvings, possible), dtype=np.int64)
 
+    def _limit(self, boxes: Boxes, halvings: IntArray, most: int) -> IntArray:
+        """The same, but nothing for boxes of least signal where there would be more than `most`.
+
+        `_least_signal` limits what records make; with a low `leaf_signal` noise alone makes more.
+        """
+        _, steps = self._rounds(halvings)
+        more = 2**steps - 1
+        if len(boxes) + int(more.sum()) <= most:
+            return halvings
+        order = np.argsort(-boxes.signals, kind="stable")
+        beyond = order[len(boxes) + np.cumsum(more[order]) > most]
+        halvings[beyond] = 0
+        return halvings
+
+    def _rounds(self, halvings: IntArray) -> tuple[IntArray, IntArray]:
+        """In how many rounds boxes are halved so often, and how often in the first of them."""
+        rounds = -(-halvings // self.halvings)
+        return rounds, -(-halvings // np.maximum(rounds, 1))
+
     def _cut(self, tree: RegionTree, boxes: Boxes, halvings: IntArray) -> Grown:
         """Cut boxes for this round; a box with rounds to go keeps most of its budget for them."""
-        rounds = -(-halvings // self.halvings)
-        steps = -(-halvings // np.maximum(rounds, 1))
-        shares = 1 / np.cumsum(self.growth ** np.arange(rounds.max(initial=1)))
+        rounds, steps = self._rounds(halvings)
+        shares = 1 / np.cumsum(float(self.growth) ** np.arange(rounds.max(initial=1)))
         price = np.maximum((boxes.left * shares[rounds - 1]).astype(np.int64), 1)
         price = np.where(rounds == 1, boxes.left, price)
         return Grown(boxes, steps, price, *halve_often(tree, boxes.regions, boxes.turns, steps))
