@@ -38,6 +38,7 @@ FINER = 4  # halvings of a leaf in which its density is interpolated
 STEP = 2.0**-10  # records: estimates are multiples of it, so that sums are exact in any order
 HALF = 0.5 - 2.0**-12  # of a step
 LARGEST = 2.0**100  # records: far beyond any sum of counts, and nothing overflows
+MOST_PARTS = 2**21  # what a laptop holds; beyond, the leaves that would gain least stay whole
 LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divided
 
 # What is made of halves: a mean and a variance for each, given what is expected of them.
@@ -91,12 +92,16 @@ def _divide(
     finer, turns = tree.copy(), Neighbourhood(tree)
     measure = measures(tree, np.arange(len(tree)), prior)
     moved = _moved_records(turns, leaves, estimates, measure)
-    parts, owner, found = leaves, np.arange(len(leaves)), []
+    parts, owner = leaves, np.arange(len(leaves))
+    found: list[tuple[IntArray, IntArray]] = []  # parts that stay whole, and their leaves
     records, had = estimates[leaves], turns.turns[leaves]
     while len(parts):
+        room = max(MOST_PARTS - len(parts) - sum(len(kept) for kept, _ in found), 0) // 2**FINER
         if prior is not None:
-            moved = np.maximum(moved, _moved_by_prior(finer, parts, had, records, prior))
-        some = moved >= LEAST_MOVED
+            full = _largest(records, LEAST_MOVED, room)
+            by_prior = _moved_by_prior(finer, parts[full], had[full], records[full], prior)
+            moved[full] = np.maximum(moved[full], by_prior)
+        some = _largest(moved, LEAST_MOVED, room)
         found.append((parts[~some], owner[~some]))
         cut, steps = parts[some], np.full(int(some.sum()), FINER)
         parts, of = halve_often(finer, cut, had[some], steps)
@@ -125,14 +130,21 @@ def _moved_by_prior(
     tree: RegionTree, parts: IntArray, turns: IntArray, records: FloatArray, prior: Prior
 ) -> FloatArray:
     """The records of each part that lie elsewhere by the prior than if they were spread evenly."""
-    moved, full = np.zeros(len(parts)), records >= LEAST_MOVED
-    trial, whole = tree.copy(), parts[full]
-    pieces, owners = halve_often(trial, whole, turns[full], np.full(len(whole), FINER))
-    expected = prior.measure(trial, pieces) / prior.measure(tree, whole)[owners]
-    even = trial.cells(pieces) / tree.cells(whole)[owners]
-    apart = np.bincount(owners, np.abs(expected - even), minlength=len(whole))
-    moved[full] = records[full] * apart / 2
-    return moved
+    trial = tree.copy()
+    pieces, owners = halve_often(trial, parts, turns, np.full(len(parts), FINER))
+    expected = prior.measure(trial, pieces) / prior.measure(tree, parts)[owners]
+    even = trial.cells(pieces) / tree.cells(parts)[owners]
+    apart = np.bincount(owners, np.abs(expected - even), minlength=len(parts))
+    return np.asarray(records * apart / 2)
+
+
+def _largest(values: FloatArray, least: float, most: int) -> NDArray[np.bool_]:
+    """Those that are at least `least`; the largest of them, where they are more than `most`."""
+    some = values >= least
+    if np.count_nonzero(some) > most:
+        order = np.argsort(-values, kind="stable")
+        some[order[most:]] = False
+    return np.asarray(some)
 
 
 def _expected_share(step: Step, estimates: FloatArray, measure: FloatArray) -> FloatArray:

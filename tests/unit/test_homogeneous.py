@@ -268,3 +268,13 @@ def test_without_noise_a_release_is_close_to_the_data() -> None:
     sums = sums_of(release.tree, dense(matrix).astype(np.float64))[release.leaves]
     assert release.estimates == pytest.approx(sums, rel=0.01)
     assert release.estimates.sum() == counts.sum()
+
+
+def test_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for all, the leaves that gain most are divided."""
+    release = publish(city_matrix(), "0.5", noise="seeded:1")
+    free = len(release.parts.low)
+    monkeypatch.setattr("htf.homogeneous.MOST_PARTS", (len(release) + free) // 2)
+    again = publish(city_matrix(), "0.5", noise="seeded:1")
+    assert len(release) < len(again.parts.low) <= (len(release) + free) // 2
+    assert again.parts.estimates.sum() == release.estimates.sum()
