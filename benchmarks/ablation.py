@@ -74,7 +74,7 @@ VARIANTS: dict[str, tuple[str, Patches]] = {
 
 SETTINGS = [
     f"htf:leaf_signal={signal}:halvings={halvings}:growth={growth}"
-    for signal, halvings, growth in product((3, 4, 6), (2, 3, 4), (1.25, 1.5, 2))
+    for signal, halvings, growth in product((3, 4, 6), (2, 3, 4), (1.5, 2))
 ]
 
 
