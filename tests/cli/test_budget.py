@@ -39,8 +39,8 @@ for number in range(int(sys.argv[2])):
         print("refused", flush=True)
 """
 
-# Makes a release again and again, each time in a process that kills itself one event later: each SQL
-# statement, draw, sync and rename is an event before and one after. Forked, for imports take long.
+# Makes a release again and again, each time in a process that kills itself one event later: before the
+# next SQL statement, draw, sync or rename. Forked, for imports take long.
 KILLED = """
 import functools, os, signal, sqlite3, sys
 from pathlib import Path
@@ -60,9 +60,7 @@ def watched(function):
     @functools.wraps(function)
     def wrapper(*arguments, **options):
         step()
-        result = function(*arguments, **options)
-        step()
-        return result
+        return function(*arguments, **options)
     return wrapper
 
 class Connection(sqlite3.Connection):
@@ -70,6 +68,7 @@ class Connection(sqlite3.Connection):
 
 class Noise(FastNoise):
     def draw(self, *arguments):
+        step()
         (folder / "drawn").touch()
         return watched(super().draw)(*arguments)
 
