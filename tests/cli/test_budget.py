@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import BudgetFile, Epsilon, Release
+from htf import BudgetFile, Epsilon, InputError, Release
 from htf.cli.main import run
 
 CHARGE_ONE_BY_ONE = """
@@ -82,6 +82,7 @@ for last in range(1, 1000):
     budget = htf.BudgetFile.create(folder / "budget.sqlite", "pings", 1)
     if (child := os.fork()) == 0:
         left = last
+        htf.BudgetFile.create(folder / "new.sqlite", "trips", 1)
         release = htf.publish(matrix, "0.5", "ug", noise=Noise(), ledger=budget)
         step()
         budget.save(release, folder / "out.parquet")
@@ -182,10 +183,20 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
     ]
 
 
+def check_making(path: Path) -> None:
+    """A budget that was being made is there, or can be made."""
+    if path.exists():
+        check_soundness(path)
+    with suppress(InputError):
+        BudgetFile.create(path, "trips", 1)
+    assert BudgetFile(path, "trips").account().left == Epsilon.of(1)
+
+
 def look_into(folder: Path) -> tuple[str, bool, bool]:
     """The state of the charge, whether noise was drawn, and whether the release is there."""
     budget = BudgetFile(folder / "budget.sqlite", "pings")  # rolls back what was not committed
     check_soundness(budget.path)
+    check_making(folder / "new.sqlite")
     account = budget.account()
     if (folder / "out.parquet").exists():
         assert Release.load(folder / "out.parquet").epsilon <= account.spent

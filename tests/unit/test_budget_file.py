@@ -194,8 +194,24 @@ def test_a_release_is_published_once_and_where_it_was_charged(
         budget.save(publish(MATRIX, 1, "ug"), tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
     budget.save(release, tmp_path / "out.parquet")
+    assert budget.account().pending == ()
     with pytest.raises(InputError, match=r"published already, as out\.parquet"):
         budget.save(release, tmp_path / "again.parquet")
+
+
+def test_a_budget_file_that_was_exchanged_meanwhile(
+    budget: BudgetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+
+    def exchange(path: Path) -> str:
+        budget.path.unlink()
+        BudgetFile.create(budget.path, "pings", 1)
+        return f"digest of {path.name}"
+
+    monkeypatch.setattr(module, "_digest", exchange)
+    with pytest.raises(InputError, match=r"out.parquet was written, but .* no entry .* any more"):
+        budget.save(release, tmp_path / "out.parquet")
 
 
 def test_a_release_is_not_written_over_the_budget(budget: BudgetFile, tmp_path: Path) -> None:

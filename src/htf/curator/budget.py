@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -228,14 +228,14 @@ class BudgetFile:
         entry = self._waiting(release.budget_entry)
         with still_charged(lambda: entry.id, release.epsilon):
             release.save(path)
-            digest = _digest(path)
+            published = replace(entry, state=PUBLISHED, file=path.name, sha256=_digest(path))
             try:
-                self._publish(entry, path.name, digest)
+                self._publish(published)
             except InputError as error:
                 raise InputError(
                     f"{path} was written, but its charge could not be entered as published: {error}"
                 ) from None
-        return self._find(entry.id)
+        return published
 
     def close(self) -> Account:
         """No more charges, ever."""
@@ -253,12 +253,14 @@ class BudgetFile:
         if path.resolve() in journals or (path.exists() and path.samefile(ours)):
             raise InputError(f"cannot write {path}: it is part of the budget file")
 
-    def _publish(self, entry: Entry, file: str, digest: str) -> None:
+    def _publish(self, entry: Entry) -> None:
         with _transaction(self.path) as connection:
-            connection.execute(
+            changed = connection.execute(
                 "UPDATE entry SET state = ?, file = ?, sha256 = ? WHERE id = ?",
-                (PUBLISHED, file, digest, entry.id),
+                (entry.state, entry.file, entry.sha256, entry.id),
             )
+            if changed.rowcount != 1:
+                raise InputError(f"{self.path} has no entry {entry.id} any more")
 
     def _waiting(self, id_: str | None) -> Entry:
         if id_ is None:
