@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from htf.curator.budget import BudgetFile
     from htf.curator.curator import Curator
     from htf.domain import Axis, Domain
     from htf.epsilon import Epsilon
@@ -35,6 +36,7 @@ _HOME = {
     "Answers": "htf.query.boxes",
     "Axis": "htf.domain",
     "BudgetError": "htf.errors",
+    "BudgetFile": "htf.curator.budget",
     "Curator": "htf.curator.curator",
     "Domain": "htf.domain",
     "Epsilon": "htf.epsilon",
@@ -55,6 +57,7 @@ __all__ = [
     "Answers",
     "Axis",
     "BudgetError",
+    "BudgetFile",
     "Curator",
     "Domain",
     "Epsilon",

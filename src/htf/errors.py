@@ -36,4 +36,4 @@ class MissingExtraError(InputError):
 
 
 class BudgetError(HtfError):
-    """The privacy budget does not allow it. Nothing was drawn and nothing was charged."""
+    """The privacy budget does not allow it. What was refused was neither drawn nor charged."""

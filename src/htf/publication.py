@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
+from htf.curator.budget import BudgetFile
 from htf.curator.curator import Curator
 from htf.curator.noise import NoiseSource, noise_from_text
 from htf.epsilon import Epsilon
@@ -25,14 +26,18 @@ def publish(
     *,
     prior: Prior | None = None,
     noise: NoiseSource | str = "opendp",
+    ledger: BudgetFile | None = None,
+    label: str = "",
     progress: Callable[[str], None] | None = None,
 ) -> Release:
     """Spend `epsilon` on a private release of the matrix.
 
-    A `prior` (see `read_prior`) must be public, and not made from these data.
+    A `prior` (see `read_prior`) must be public, and not made from these data. A `ledger` is charged before
+    any noise is drawn, with `label` to know the charge by; write the release with `ledger.save`.
     """
     if isinstance(mechanism, str):
         mechanism = make_mechanism(mechanism)
     if isinstance(noise, str):
         noise = noise_from_text(noise)
-    return Curator(matrix, Epsilon.of(epsilon), noise, prior).run(mechanism, progress)
+    curator = Curator(matrix, Epsilon.of(epsilon), noise, prior, budget=ledger, label=label)
+    return curator.run(mechanism, progress)

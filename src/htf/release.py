@@ -104,6 +104,7 @@ class Release:
     measurements: MeasurementTable
     ledger: tuple[LedgerLine, ...]
     prior: Prior | None = None  # public, given by the curator; estimates follow from it too
+    budget_entry: str | None = None  # what it was charged to, until it is saved; not in the file
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
 

@@ -1,5 +1,5 @@
-"""Every command and every Python block of the README is run; so are the commands of docs/forecast.md and
-docs/prior.md, and the example in CONTRIBUTING."""
+"""Every command and every Python block of the README is run; so are the commands of docs/forecast.md,
+docs/prior.md and docs/budget.md, and the example in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -85,6 +85,21 @@ def test_the_prior_works(folder: Path) -> None:
     assert [c.split()[1] for c in ours] == ["release", "info"]
     told = [run(command, folder) for command in ours]
     assert "land.npy (SHA-256" in told[1]
+
+
+def test_the_budget_works(folder: Path) -> None:
+    page = (ROOT / "docs/budget.md").read_text()
+    ours = [c for c in commands(page) if len(c.split()) > 3]
+    assert [" ".join(c.split()[1:3]) for c in ours] == [
+        "budget init", "release htf-demo/points.parquet", "budget show", "budget close", "budget show",
+    ]  # fmt: skip
+    for command in ours[:3]:
+        told = run(command, folder)
+    assert "0.5 spent of 2, 1.5 left" in told
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
+    assert "0.75 of 2 was spent" in run(ours[3], folder)
+    assert '"label": "summer"' in run(ours[4], folder)
 
 
 def test_the_example_mechanism_works() -> None:

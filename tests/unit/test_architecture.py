@@ -107,7 +107,7 @@ def test_exact_values_are_named_exact(path: Path) -> None:
 
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
-        "Answers", "Axis", "BudgetError", "Curator", "Domain", "Epsilon", "FrequencyMatrix", "HtfError",
+        "Answers", "Axis", "BudgetError", "BudgetFile", "Curator", "Domain", "Epsilon", "FrequencyMatrix", "HtfError",
         "InputError", "Mechanism", "Release", "ReleaseFileError", "make_mechanism", "publish",
         "read_points", "read_prior", "verify",
     ]  # fmt: skip

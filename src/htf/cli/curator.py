@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from htf.cli.budget import check_charge, open_budget, tell_charge
 from htf.cli.screen import console, progress_bar, read_numbers, show_table, warn_if_not_private
 from htf.errors import InputError
 from htf.files import check_writable
 
 if TYPE_CHECKING:
+    from htf.curator.budget import BudgetFile
     from htf.curator.noise import NoiseSource
     from htf.domain import Domain
     from htf.epsilon import Epsilon
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
     metavar="opendp|fast|seeded:N",
     help="Where noise comes from; seeded is for tests and not private.",
 )
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="Charge this file; see `htf budget`."
+)
+@click.option("--dataset", metavar="NAME", help="Name of the points' budget in it.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The release.")
 def release(
     points: Path,
@@ -54,6 +60,8 @@ def release(
     settings: tuple[str, ...],
     prior: str | None,
     noise: str,
+    ledger: Path | None,
+    dataset: str | None,
     output: Path,
 ) -> None:
     """Publish the points of a CSV or Parquet file as a differentially private map.
@@ -72,13 +80,17 @@ def release(
     source = noise_from_text(noise)
     check_writable(output)
     chosen.check_prior(prior)
+    budget = open_budget(ledger, dataset, output)
+    if budget is not None:
+        check_charge(budget, total, chosen, source)
     columns = (x_column, y_column)
     known = None if prior is None else _read_prior(prior, points, domain, columns)
-    made = _make_release(points, domain, columns, total, chosen, known, source, output)
+    made = _make_release(points, domain, columns, total, chosen, known, source, output, budget)
     click.echo(
         f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
         "for each record."
     )
+    tell_charge(budget, made)
     warn_if_not_private(made)
 
 
@@ -105,6 +117,7 @@ def _make_release(
     prior: Prior | None,
     noise: NoiseSource,
     output: Path,
+    budget: BudgetFile | None,
 ) -> Release:
     """Read, publish and write, with a progress bar that tells labels and no numbers of the data."""
     from htf.ingest.points import read_points
@@ -120,9 +133,21 @@ def _make_release(
             points, domain, columns, progress=lambda share: bar.update(task, completed=share)
         )
         bar.update(task, total=None)
-        made = publish(matrix, epsilon, mechanism, prior=prior, noise=noise, progress=tell)
+        made = publish(
+            matrix,
+            epsilon,
+            mechanism,
+            prior=prior,
+            noise=noise,
+            ledger=budget,
+            label=output.name,
+            progress=tell,
+        )
         tell(f"writing {output.name}")
-        made.save(output)
+        if budget is None:
+            made.save(output)
+        else:
+            budget.save(made, output)
     return made
 
 

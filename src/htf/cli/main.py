@@ -13,6 +13,7 @@ import traceback
 import click
 
 from htf.cli.analyst import info, query, verify
+from htf.cli.budget import budget
 from htf.cli.curator import mechanisms, release
 from htf.cli.demo import demo
 from htf.cli.forecast import forecast
@@ -28,7 +29,8 @@ def cli() -> None:
     """Publish location data with differential privacy, and ask the release for counts."""
 
 
-for command in (forecast, release, query, info, verify, mechanisms, evaluate, paper, demo):
+COMMANDS = (forecast, release, budget, query, info, verify, mechanisms, evaluate, paper, demo)
+for command in COMMANDS:
     cli.add_command(command)
 
 
@@ -42,27 +44,35 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
     try:
         cli.main(args=arguments, prog_name="htf", standalone_mode=False)
     except BudgetError as error:
-        return _complain(f"The budget does not allow it: {error}", EXIT_BUDGET)
+        return _complain(f"The budget does not allow it: {error}", EXIT_BUDGET, error)
     except HtfError as error:
-        return _complain(str(error), EXIT_MISTAKE)
+        return _complain(str(error), EXIT_MISTAKE, error)
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
         error.show()
         return EXIT_MISTAKE
-    except (click.Abort, KeyboardInterrupt):
-        return _complain("Interrupted.", EXIT_INTERRUPTED)
+    except (click.Abort, KeyboardInterrupt) as error:
+        return _complain("Interrupted.", EXIT_INTERRUPTED, error)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        return _complain(_fault(error), EXIT_FAULT)
+        return _complain(_fault(error), EXIT_FAULT, error)
     return 0
 
 
-def _complain(message: str, code: int) -> int:
+def _complain(message: str, code: int, error: BaseException) -> int:
     click.echo(f"Error: {message}", err=True)
+    for note in _charges(error):
+        click.echo(note, err=True)
     return code
+
+
+def _charges(error: BaseException) -> list[str]:
+    """What was charged before it went wrong. Click puts an error of its own before an interruption."""
+    found = [*getattr(error, "__notes__", []), *getattr(error.__cause__, "__notes__", [])]
+    return [note for note in found if note.startswith("The charge of ")]
 
 
 def _fault(error: Exception) -> str:

@@ -6,9 +6,10 @@ that is charged is the epsilon that sets the noise. What leaves this module is n
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from htf.curator.budget import BudgetFile, check_adds_up, still_charged
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
 from htf.curator.ledger import Ledger
@@ -23,16 +24,22 @@ from htf.release import MeasurementTable, Release
 from htf.tree import RegionTree
 
 if TYPE_CHECKING:
-    from htf.mechanisms.base import Mechanism
+    from htf.curator.window import Steps
+    from htf.mechanisms.base import Histogram, Mechanism
     from htf.prior import Prior
 
 Progress = Callable[[str], None]
 
 
 class Curator:
-    """Holds the data, the noise and the ledger, and answers measurements up to `epsilon`."""
+    """Holds the data, the noise and the ledger, and answers measurements up to `epsilon`.
 
-    __slots__ = ("_cells", "_ledger", "_noise", "_taken", "_used", "window")
+    With a `budget`, all of `epsilon` is charged to it before the first noise is drawn.
+    """
+
+    __slots__ = (
+        "_budget", "_cells", "_entry", "_label", "_ledger", "_noise", "_taken", "_used", "window",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -40,6 +47,9 @@ class Curator:
         epsilon: Epsilon,
         noise: NoiseSource | None = None,
         prior: Prior | None = None,
+        *,
+        budget: BudgetFile | None = None,
+        label: str = "",
     ) -> None:
         if prior is not None:
             prior.check_map(matrix.domain)
@@ -48,6 +58,8 @@ class Curator:
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, epsilon)
         self._noise = OpenDPNoise() if noise is None else noise
+        self._budget, self._label = budget, label
+        self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
         self._used = False
 
@@ -63,6 +75,7 @@ class Curator:
         if type(measurement) not in MEASUREMENTS:  # a subclass could compute anything
             raise InputError(f"{type(measurement).__name__} is not a measurement of the Curator")
         measurement.check(self.window.tree)
+        self._pay("measurements", {})
         self._ledger.charge(measurement)
         answer = measurement.answer(self._cells, self._noise)
         answer.flags.writeable = False
@@ -79,8 +92,15 @@ class Curator:
         mechanism.check_prior(self.window.prior)
         self._used = True
         steps = mechanism.build(self.window)
+        with still_charged(lambda: self._entry, self.window.epsilon):
+            return self._drive(mechanism, steps, progress)
+
+    def _drive(
+        self, mechanism: Mechanism, steps: Steps[Histogram], progress: Progress | None
+    ) -> Release:
         try:
-            question = next(steps)
+            question = next(steps)  # here it refuses parameters that do not fit the budget
+            self._pay(mechanism.name, mechanism.parameters())
             while True:
                 if progress is not None:
                     progress(question.label)
@@ -93,6 +113,7 @@ class Curator:
                     question = steps.send(answer)
         except StopIteration as stop:
             histogram = stop.value
+        self._pay(mechanism.name, mechanism.parameters())  # if nothing was asked at all
         return Release.from_histogram(
             histogram,
             domain=self.window.domain,
@@ -105,7 +126,15 @@ class Curator:
             measurements=self._table(),
             ledger=self._ledger.lines,
             prior=self.window.prior,
+            budget_entry=self._entry,
         )
+
+    def _pay(self, mechanism: str, parameters: Mapping[str, Any]) -> None:
+        """Charge the budget, once, before any noise. What it refuses is not for mechanisms to handle."""
+        if self._budget is not None and self._entry is None:
+            check_adds_up(self._noise.private, parameters)
+            price = self.window.epsilon
+            self._entry = self._budget.charge(price, mechanism, self._label).id
 
     def _table(self) -> MeasurementTable:
         return MeasurementTable.from_parts(

@@ -1,0 +1,383 @@
+"""The budget over several releases: exact sums, nothing refunded, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from htf import BudgetError, BudgetFile, Domain, Epsilon, FrequencyMatrix, InputError, publish
+from htf.curator import budget as module
+from htf.curator.budget import Account, Entry, read_accounts
+from htf.curator.curator import Curator
+from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
+from htf.domain import IntArray
+
+DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
+MATRIX = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), 17))
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> BudgetFile:
+    return BudgetFile.create(tmp_path / "budget.sqlite", "pings", "1")
+
+
+class CountedNoise(FastNoise):
+    """Knows how often it was asked."""
+
+    draws = 0
+
+    def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
+        self.draws += 1
+        return super().draw(epsilon_units, sensitivity)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Past our module, as with a database browser."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection
+
+
+def refused(budget: BudgetFile, error: type[Exception], says: str, **options: Any) -> None:
+    """A release is refused; nothing is drawn and nothing charged."""
+    before, noise = budget.account(), CountedNoise()
+    with pytest.raises(error, match=says):
+        publish(MATRIX, mechanism="ug", ledger=budget, **{"epsilon": 1, "noise": noise, **options})
+    assert noise.draws == 0
+    assert budget.account() == before
+
+
+def test_charges_add_up_exactly(budget: BudgetFile) -> None:
+    for number in range(10):
+        budget.charge(0.1, "ug", f"release {number}")  # ten floats of 0.1 come to less than 1
+    account = budget.account()
+    assert (account.spent, account.left) == (Epsilon.of(1), Epsilon(0))
+    assert [entry.label for entry in account.entries] == [f"release {n}" for n in range(10)]
+    with pytest.raises(BudgetError, match=r"epsilon 0\.000000000000001 is more than .* 0 of 1"):
+        budget.charge("1e-15", "ug")
+
+
+def test_what_a_charge_is(budget: BudgetFile) -> None:
+    entry = budget.charge("0.123456789012345678", "ug", "spring")
+    assert budget.account().entries == (entry,)
+    assert entry.epsilon.units == 123_456_789_012_345  # rounded down, as in the release
+    assert (entry.mechanism, entry.label, entry.unit) == ("ug", "spring", "one record")
+    assert (entry.state, entry.file, entry.sha256) == ("pending", None, None)
+    assert entry.charged.endswith("+00:00")
+    assert len(entry.id) == 16
+    assert entry.id != budget.charge("0.1", "ug").id
+
+
+def test_a_release_is_charged_before_noise_and_published_after(
+    budget: BudgetFile, tmp_path: Path
+) -> None:
+    class Watching(FastNoise):
+        def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
+            assert [entry.state for entry in budget.account().entries] == ["pending"]
+            return super().draw(epsilon_units, sensitivity)
+
+    release = publish(MATRIX, "0.4", "ug", noise=Watching(), ledger=budget, label="spring")
+    (entry,) = budget.account().pending
+    assert release.budget_entry == entry.id
+    saved = budget.save(release, tmp_path / "out.parquet")
+    (entry,) = budget.account().entries
+    assert entry == saved
+    assert (entry.state, entry.file, entry.label) == ("published", "out.parquet", "spring")
+    assert entry.sha256 == hashlib.sha256((tmp_path / "out.parquet").read_bytes()).hexdigest()
+    assert budget.account().pending == ()
+    assert budget.account().spent == release.epsilon == Epsilon.of("0.4")
+
+
+def test_the_file_holds_nothing_of_the_data(budget: BudgetFile, tmp_path: Path) -> None:
+    """Two data sets that could not differ more leave the same rows."""
+    rows = []
+    for name, counts in (("a", np.zeros((4, 4), int)), ("b", np.full((4, 4), 987_654))):
+        own = BudgetFile.create(budget.path, name, 1)
+        matrix = FrequencyMatrix.from_dense(DOMAIN, counts)
+        own.save(publish(matrix, 1, "ug", ledger=own, label="x"), tmp_path / f"{name}.parquet")
+        (entry,) = own.account().entries
+        told = entry.to_dict()
+        rows.append({k: v for k, v in told.items() if k not in ("id", "charged", "sha256", "file")})
+    assert rows[0] == rows[1]
+    assert set(told) == {
+        "id", "charged", "mechanism", "label", "epsilon", "epsilon_units", "unit", "state", "file",
+        "sha256",
+    }  # fmt: skip
+    assert str(tmp_path).encode() not in budget.path.read_bytes()
+
+
+def test_beyond_the_cap(budget: BudgetFile) -> None:
+    budget.charge("0.7", "ug")
+    says = r"epsilon 0\.4 is more than what is left for 'pings': 0\.3 of 1 \(0\.7 is spent, 0\.7 of it by"
+    refused(budget, BudgetError, says, epsilon="0.4")
+    budget.charge("0.3", "ug")
+
+
+def test_noise_that_hides_nothing(budget: BudgetFile) -> None:
+    for noise in (SeededNoise(1), ScriptedNoise([0]), "seeded:7"):
+        refused(budget, InputError, "seeded or scripted noise hides nothing", noise=noise)
+
+
+def test_a_total_disclosed_exactly_does_not_add_up(budget: BudgetFile) -> None:
+    from htf import make_mechanism
+
+    with pytest.raises(InputError, match="public_total discloses"):
+        publish(MATRIX, 1, make_mechanism("ug", {"public_total": "272"}), ledger=budget)
+    assert budget.account().entries == ()
+
+
+def test_what_the_mechanism_refuses_beforehand_costs_nothing(budget: BudgetFile) -> None:
+    with pytest.raises(BudgetError, match="for each of"):
+        publish(MATRIX, "0.001", "htf-paper", ledger=budget)
+    assert budget.account().entries == ()
+
+
+def test_what_fails_after_the_charge_says_that_it_stands(
+    budget: BudgetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(FastNoise):
+        def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:  # noqa: ARG002
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        publish(MATRIX, "0.5", "ug", noise=Broken(), ledger=budget)
+    (entry,) = budget.account().pending
+    assert caught.value.__notes__ == [
+        f"The charge of 0.5 stands, as entry {entry.id} of the budget file."
+    ]
+    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    with pytest.raises(InputError, match="no folder") as refusal:
+        budget.save(release, tmp_path / "no" / "out.parquet")
+    assert str(release.budget_entry) in refusal.value.__notes__[0]
+    assert budget.account().spent == Epsilon.of(1)
+    with pytest.raises(BudgetError) as beyond:  # nothing was charged, so nothing is said
+        publish(MATRIX, "0.5", "ug", ledger=budget)
+    assert not hasattr(beyond.value, "__notes__")
+
+    def fail(*_: Any) -> None:
+        raise InputError("the disk is full")
+
+    monkeypatch.setattr(BudgetFile, "_publish", fail)
+    with pytest.raises(InputError, match=r"out.parquet was written, but .* the disk is full"):
+        budget.save(release, tmp_path / "out.parquet")
+    assert len(budget.account().pending) == 2
+
+
+def test_questions_without_a_mechanism_are_charged_once(budget: BudgetFile) -> None:
+    curator = Curator(MATRIX, Epsilon.of(1), FastNoise(), budget=budget, label="by hand")
+    assert budget.account().entries == ()
+    for _ in range(2):
+        (question,) = curator.window.count([0], Epsilon.of("0.5"), "all")
+        curator.measure(question)
+    (entry,) = budget.account().entries
+    assert (entry.epsilon, entry.mechanism) == (Epsilon.of(1), "measurements")
+
+
+def test_a_release_is_published_once_and_where_it_was_charged(
+    budget: BudgetFile, tmp_path: Path
+) -> None:
+    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    other = BudgetFile.create(budget.path, "trips", 1)
+    with pytest.raises(InputError, match=r"no entry .* for 'trips'"):
+        other.save(release, tmp_path / "out.parquet")
+    with pytest.raises(InputError, match="charged to no budget file"):
+        budget.save(publish(MATRIX, 1, "ug"), tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+    budget.save(release, tmp_path / "out.parquet")
+    assert budget.account().pending == ()
+    with pytest.raises(InputError, match=r"published already, as out\.parquet"):
+        budget.save(release, tmp_path / "again.parquet")
+
+
+def test_a_budget_file_that_was_exchanged_meanwhile(
+    budget: BudgetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+
+    def exchange(path: Path) -> str:
+        budget.path.unlink()
+        BudgetFile.create(budget.path, "pings", 1)
+        return f"digest of {path.name}"
+
+    monkeypatch.setattr(module, "_digest", exchange)
+    with pytest.raises(InputError, match=r"out.parquet was written, but .* no entry .* any more"):
+        budget.save(release, tmp_path / "out.parquet")
+
+
+def test_a_release_is_not_written_over_the_budget(budget: BudgetFile, tmp_path: Path) -> None:
+    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    (tmp_path / "link").symlink_to(budget.path)
+    os.link(budget.path, tmp_path / "hard")
+    for name in ("budget.sqlite", "link", "hard", "budget.sqlite-journal", "budget.sqlite-wal"):
+        with pytest.raises(InputError, match="part of the budget file"):
+            budget.save(release, tmp_path / name)
+    assert len(budget.account().pending) == 1
+
+
+def test_units_that_do_not_add_up(budget: BudgetFile) -> None:
+    with pytest.raises(InputError, match="for one record, and this is a charge for one person"):
+        budget.charge("0.1", "ug", unit="one person")
+    people = BudgetFile.create(budget.path, "people", 1, unit="one person")
+    refused(people, InputError, "for one person, and this is a charge for one record")
+
+
+def test_a_budget_is_made_once(budget: BudgetFile) -> None:
+    budget.charge("0.4", "ug")
+    for name in ("pings", "Pings"):
+        with pytest.raises(InputError, match="never made anew"):
+            BudgetFile.create(budget.path, name, 5)
+    assert budget.account().left == Epsilon.of("0.6")
+    BudgetFile.create(budget.path, "trips", 5)
+    assert [account.dataset for account in read_accounts(budget.path)] == ["pings", "trips"]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a ", "a\nb", "x" * 201])
+def test_names(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs a name"):
+        BudgetFile.create(tmp_path / "budget.sqlite", name, 1)
+    assert not (tmp_path / "budget.sqlite").exists()
+
+
+def test_closed_is_closed(budget: BudgetFile, tmp_path: Path) -> None:
+    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    closed = budget.close().closed
+    assert closed is not None
+    refused(budget, BudgetError, "closed on", epsilon="0.1")
+    assert budget.close().closed == closed
+    budget.save(release, tmp_path / "out.parquet")  # it was charged before
+    with pytest.raises(InputError, match="never made anew"):
+        BudgetFile.create(budget.path, "pings", 1)
+
+
+def test_files_that_are_no_budget(tmp_path: Path, budget: BudgetFile) -> None:
+    (tmp_path / "text.txt").write_text("no database, but long enough to be looked into" * 100)
+    (tmp_path / "empty").touch()
+    with opened(tmp_path / "other.sqlite") as connection:
+        connection.execute("CREATE TABLE dataset (name)")
+    for name, says in (
+        ("no.sqlite", "there is no budget file"),
+        (".", "there is no budget file"),
+        ("empty", "not a budget file"),
+        ("text.txt", "not a budget file"),
+        ("other.sqlite", "not a budget file"),
+    ):
+        with pytest.raises(InputError, match=says):
+            BudgetFile(tmp_path / name, "pings")
+        with pytest.raises(InputError, match=says):
+            read_accounts(tmp_path / name)
+    for name in (".", "text.txt", "other.sqlite", "no/budget.sqlite"):
+        with pytest.raises(InputError):
+            BudgetFile.create(tmp_path / name, "pings", 1)
+    with pytest.raises(InputError, match="no budget for 'trips'; it has 'pings'"):
+        BudgetFile(budget.path, "trips")
+    assert not (tmp_path / "no.sqlite").exists()
+
+
+def test_a_newer_format_is_refused(budget: BudgetFile) -> None:
+    with opened(budget.path) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    for use in (lambda: BudgetFile(budget.path, "pings"), lambda: budget.charge("0.1", "ug")):
+        with pytest.raises(InputError, match="has format 2, and this version knows format 1"):
+            use()
+    with pytest.raises(InputError, match="has format 2"):
+        BudgetFile.create(budget.path, "trips", 1)
+
+
+def test_a_damaged_file(budget: BudgetFile) -> None:
+    with opened(budget.path) as connection:
+        connection.execute("DROP TRIGGER caps_stand")
+        connection.execute("UPDATE dataset SET cap_units = 2 * cap_units")
+    with pytest.raises(InputError, match="damaged: an epsilon is 2 in one place and 1 in another"):
+        budget.charge("0.1", "ug")
+    whole = budget.path.read_bytes()
+    budget.path.write_bytes(whole[:4096] + b"\0" * (len(whole) - 4096))
+    with pytest.raises(InputError, match="damaged"):
+        budget.charge("0.1", "ug")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry",
+        "DELETE FROM dataset",
+        "UPDATE entry SET epsilon_units = 1",
+        "UPDATE entry SET dataset = 'trips'",
+        "UPDATE dataset SET cap_units = 5000000000000000",
+        "UPDATE dataset SET unit = 'one person'",
+        "UPDATE dataset SET closed = NULL WHERE name = 'trips'",
+        "UPDATE entry SET state = 'published'",  # without its digest
+        "INSERT INTO entry SELECT 2, 'x', dataset, charged, mechanism, label, epsilon_units, epsilon, unit, state, file, sha256 FROM entry",
+        "INSERT INTO entry SELECT 2, 'x', 'trips', charged, mechanism, label, 1, epsilon, unit, state, file, sha256 FROM entry",
+    ],
+)  # fmt: skip
+def test_the_file_itself_refuses_to_forget(budget: BudgetFile, statement: str) -> None:
+    budget.charge("0.6", "ug")
+    BudgetFile.create(budget.path, "trips", 1).close()
+    before = read_accounts(budget.path)
+    with opened(budget.path) as connection, pytest.raises(sqlite3.IntegrityError):
+        connection.execute(statement)
+    assert read_accounts(budget.path) == before
+
+
+def test_a_file_that_cannot_be_written(budget: BudgetFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = module._connect
+    monkeypatch.setattr(module, "_connect", lambda path, _: connect(path, "ro"))
+    refused(budget, InputError, "is read-only, and cannot be charged")
+
+
+def test_a_file_in_use_is_waited_for(budget: BudgetFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+    with opened(budget.path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        refused(budget, InputError, "in use by another process")
+        other.execute("ROLLBACK")
+    budget.charge("0.1", "ug")
+
+
+def test_a_failing_commit_makes_no_release(
+    budget: BudgetFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that may not grow, as on a full disk."""
+    connect = module._connect
+
+    def cramped(path: Path, mode: str) -> sqlite3.Connection:
+        connection = connect(path, mode)
+        connection.execute("PRAGMA max_page_count = 1")  # as many as there are
+        return connection
+
+    monkeypatch.setattr(module, "_connect", cramped)
+    refused(budget, InputError, "the disk is full", label="x" * 10_000)
+
+
+def test_a_charge_is_durable(budget: BudgetFile) -> None:
+    with closing(module._connect(budget.path, "rw")) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+@given(st.lists(st.integers(1, 10**18), max_size=20), st.integers(1, 10**18))
+def test_sums_are_exact(prices: list[int], cap: int) -> None:
+    """Of any prices, in Python's integers; what an account lets through never passes its cap."""
+    taken: list[Entry] = []
+    for number, units in enumerate(prices):
+        account = Account("d", "one record", "", Epsilon(cap), "", None, tuple(taken))
+        assert account.spent.units + account.left.units == cap
+        fits = sum(entry.epsilon.units for entry in taken) + units <= cap
+        try:
+            account.check(Epsilon(units))
+        except BudgetError:
+            assert not fits
+        else:
+            assert fits
+            price = Epsilon(units)
+            taken.append(Entry(str(number), "", "", "", price, "one record", "pending", None, None))
