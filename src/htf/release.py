@@ -215,11 +215,20 @@ class Release:
             return None
         return TreeNoise(self.tree, self.tree_counts, self.leaves)
 
+    @cached_property
+    def _leaf_index(self) -> BoxIndex | None:
+        """The leaves themselves, where answers are made of finer parts."""
+        from htf.query.index import BoxIndex
+
+        if self.estimator != HOMOGENEOUS:
+            return None
+        return BoxIndex(self.low, self.high, self.estimates, self.scales)
+
     def count(self, boxes: Any) -> Answers:
         """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many."""
         from htf.query.boxes import count_boxes
 
-        return count_boxes(self.domain, self.index, boxes, self.tree_noise)
+        return count_boxes(self.domain, self.index, boxes, self.tree_noise, self._leaf_index)
 
     def plot(self, **options: Any) -> Figure:
         """A map of the density on a log scale. Needs matplotlib."""

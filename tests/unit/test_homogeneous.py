@@ -18,6 +18,9 @@ from htf import FrequencyMatrix, InputError, Release, publish, verify
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.evaluation.counting import ExactCounter
+from htf.evaluation.datasets import GaussianSet
+from htf.evaluation.workloads import Boxes
 from htf.halving import halve_often
 from htf.homogeneous import STEP, _rounded, estimate_regions, interpolate
 from htf.inference import TreeCounts, sum_upwards
@@ -278,3 +281,20 @@ def test_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     again = publish(city_matrix(), "0.5", noise="seeded:1")
     assert len(release) < len(again.parts.low) <= (len(release) + free) // 2
     assert again.parts.estimates.sum() == release.estimates.sum()
+
+
+def test_intervals_of_cut_leaves_heed_the_interpolation_inside_them() -> None:
+    """On a smooth hill, counted by area, boxes beside the top would all err to the same side.
+
+    Fixed seed; 600 squares on one release: the coverage of 82 % that area alone gave is 8 standard errors off.
+    """
+    matrix = GaussianSet("hill", 50, 1, points=400_000, cells=512).load()
+    release = publish(matrix, "1", noise="seeded:1")
+    generator = np.random.default_rng(2)
+    chosen = generator.choice(len(matrix.exact_counts), 600, p=matrix.exact_counts / 400_000)
+    centres = matrix.exact_coordinates[:, chosen].T.astype(np.int64)
+    boxes = Boxes(np.clip(centres - 20, 0, 511), np.clip(centres + 21, 1, 512))
+    low, high = (release.domain.axes[0].from_cells(b) for b in (boxes.low, boxes.high))
+    answers, truth = release.count(np.column_stack([low, high])), ExactCounter(matrix).count(boxes)
+    covered = (truth >= answers.low) & (truth <= answers.high)
+    assert 0.9 <= covered.mean() <= 0.995

@@ -59,20 +59,26 @@ class Answers:
 
 
 def count_boxes(
-    domain: Domain, index: BoxIndex, boxes: ArrayLike, tree_noise: TreeNoise | None = None
+    domain: Domain,
+    index: BoxIndex,
+    boxes: ArrayLike,
+    tree_noise: TreeNoise | None = None,
+    leaf_index: BoxIndex | None = None,
 ) -> Answers:
     """Count one box of 2 d numbers, or many as rows: all low edges in the order of the axes, then
     all high edges. For a map that is west, south, east, north.
 
     What lies outside of the map counts nothing: a release says nothing about it. A box of no width
     counts 0. Edges within a billionth of a cell, or within rounding error, of an edge of the grid
-    are taken as that edge. Error bars are those of `tree_noise`, if it is given.
+    are taken as that edge. Error bars are those of `tree_noise`, if it is given; they count leaves
+    that are covered in part by area. Where `index` divides leaves into finer parts, `leaf_index` has
+    them whole, and the bars are moved by the difference that makes.
     """
     rows = _read_rows(domain, index, boxes)
     table = np.empty((len(fields(Answers)), len(rows)))
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
-        table[:, block] = _count_block(domain, index, rows[block], tree_noise)
+        table[:, block] = _count_block(domain, index, rows[block], tree_noise, leaf_index)
     table.flags.writeable = False
     return Answers(*table)
 
@@ -94,7 +100,11 @@ def to_snapped_cells(axis: Axis, values: FloatArray) -> FloatArray:
 
 
 def _count_block(
-    domain: Domain, index: BoxIndex, rows: FloatArray, tree_noise: TreeNoise | None
+    domain: Domain,
+    index: BoxIndex,
+    rows: FloatArray,
+    tree_noise: TreeNoise | None,
+    leaf_index: BoxIndex | None,
 ) -> list[FloatArray]:
     cells = np.column_stack(
         [
@@ -120,6 +130,8 @@ def _count_block(
     else:
         raw = tree_noise.measure(low, high)
         middle, half = raw.estimate, raw.half_width
+        if leaf_index is not None:
+            middle = middle + measures.estimate - leaf_index.measure(low, high).estimate
         variance = raw.noise_variance + raw.spread_variance
     return [measures.estimate, np.sqrt(variance), middle - half, middle + half, partial]
 
