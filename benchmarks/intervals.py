@@ -25,6 +25,7 @@ EPSILONS = ("0.1", "1")
 LEAVES = {"1 leaf": (1, 1), "about 10": (6, 16), "about 1,000": (500, 2000)}
 WIDTHS = 5, 400
 MOST = 2000  # boxes of a kind in a release
+FEWEST = 300  # boxes that give a share: its standard error is then about 1 %
 
 
 def regions_of_leaves(release: Release, least: int, most: int) -> IntArray:
@@ -97,7 +98,8 @@ def main() -> None:
     for data_set in sets:
         for epsilon in EPSILONS:
             found = coverage(data_set, epsilon, given.runs)
-            cells = [f"{found[label].mean():.1%}" if found[label].size else "" for label in labels]
+            enough = {label: found[label].size >= FEWEST for label in labels}
+            cells = [f"{found[label].mean():.1%}" if enough[label] else "" for label in labels]
             print(f"| {data_set.name}, {epsilon} | {' | '.join(cells)} |", flush=True)
 
 
