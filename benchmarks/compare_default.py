@@ -42,10 +42,10 @@ def read(
         "value",
     ]
     cells: dict[tuple[str, float, str, str], dict[str, dict[int, float]]] = {}
-    for folder in (*ours, *others):
+    for folder, of_ours in [*((f, True) for f in ours), *((f, False) for f in others)]:
         table = pq.read_table(folder / "results.parquet", columns=columns)
         is_ours = pc.equal(table["mechanism"], "htf")
-        for row in table.filter(is_ours if folder in ours else pc.invert(is_ours)).to_pylist():
+        for row in table.filter(is_ours if of_ours else pc.invert(is_ours)).to_pylist():
             _add(cells, folder.name, row)
     return {key: cell for key, cell in cells.items() if "htf" in cell and key[2]}
 

@@ -70,7 +70,7 @@ class Htf(Mechanism):
         0.01, read_share, "share of the budget that buys the number of records"
     )
     leaf_signal: float = parameter(
-        4.0, read_number, "records of a box times the budget it has left, above which it is cut"
+        3.0, read_number, "records of a box times the budget it has left, above which it is cut"
     )
     halvings: int = parameter(3, read_integer, "halvings of a box in one round, at most")
     growth: float = parameter(1.5, read_number, "of the budget, from one round to the next")
@@ -136,7 +136,10 @@ class Htf(Mechanism):
         halvings = np.where(pieces >= 2, np.ceil(np.log2(pieces)), 0)
         possible = len(halving_axes(window.domain.shape)) - boxes.turns
         possible = np.where(tree.cells(boxes.regions) > 1, possible, 0)
-        return np.asarray(np.minimum(halvings, possible), dtype=np.int64)
+        halvings = np.minimum(halvings, possible)
+        if axes == 2:  # down to squares: boxes twice as long as wide are cut by more edges
+            halvings = np.maximum(halvings - (boxes.turns + halvings) % 2, 0)
+        return np.asarray(halvings, dtype=np.int64)
 
     def _limit(self, boxes: Boxes, halvings: IntArray, most: int) -> IntArray:
         """The same, but nothing for boxes of least signal where there would be more than `most`.
