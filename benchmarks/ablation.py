@@ -68,13 +68,13 @@ VARIANTS: dict[str, tuple[str, Patches]] = {
     "the same budget in every round": ("htf:growth=1", []),
     "half the pieces in a round": ("htf:halvings=2", []),
     "twice the pieces in a round": ("htf:halvings=4", []),
-    "cut at half as many records": ("htf:leaf_signal=2", []),
-    "cut at twice as many records": ("htf:leaf_signal=8", []),
+    "cut at half as many records": ("htf:leaf_signal=1.5", []),
+    "cut at twice as many records": ("htf:leaf_signal=6", []),
 }
 
 SETTINGS = [
     f"htf:leaf_signal={signal}:halvings={halvings}:growth={growth}"
-    for signal, halvings, growth in product((3, 4, 6), (2, 3, 4), (1.5, 2))
+    for signal, halvings, growth in product((2, 3, 4.5), (2, 3, 4), (1.5, 2))
 ]
 
 
