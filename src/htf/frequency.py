@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from htf.domain import Domain, IntArray
 from htf.errors import InputError
+from htf.protection import OF_RECORDS, Protection
 
 MOST_RECORDS = 2**40  # so that sums, and combinations with small coefficients, fit 64 bits
 
@@ -22,11 +23,18 @@ MOST_RECORDS = 2**40  # so that sums, and combinations with small coefficients, 
 class FrequencyMatrix:
     """Sparse integer counts over a Domain. Sensitive: its repr shows no data."""
 
-    __slots__ = ("_coordinates", "_counts", "_domain")
+    __slots__ = ("_coordinates", "_counts", "_domain", "_protection")
 
-    def __init__(self, domain: Domain, coordinates: NDArray[np.int32], counts: IntArray) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        coordinates: NDArray[np.int32],
+        counts: IntArray,
+        protection: Protection = OF_RECORDS,
+    ) -> None:
         """Takes distinct non-empty cells as they are; `from_cells` checks and adds up."""
         self._domain = domain
+        self._protection = protection
         self._coordinates = coordinates
         self._counts = counts
         for array in (coordinates, counts):
@@ -80,6 +88,11 @@ class FrequencyMatrix:
     @property
     def domain(self) -> Domain:
         return self._domain
+
+    @property
+    def protection(self) -> Protection:
+        """The unit whose records were bounded, so that an epsilon can protect it. Public."""
+        return self._protection
 
     @property
     def exact_coordinates(self) -> NDArray[np.int32]:
