@@ -14,6 +14,7 @@ import pytest
 from htf.domain import Axis, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
 from htf.plot import plot_release, rasterise, round_length, short_number, visible_density
+from htf.protection import OF_RECORDS, Protection
 from htf.release import Parts
 
 pytest.importorskip("matplotlib")
@@ -31,6 +32,7 @@ class FakeRelease:
     epsilon: object = "0.375"
     private: bool = True
     mechanism: str = "made-up"
+    protection: Protection = OF_RECORDS
 
     @property
     def parts(self) -> Parts:
