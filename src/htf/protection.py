@@ -97,16 +97,20 @@ class Suggestion:
         return cls(**{**data, **exact})
 
 
+def suggested_at(suggestion: Suggestion | None) -> Epsilon:
+    """What was spent on a suggestion; nothing, where there is none."""
+    return Epsilon(0) if suggestion is None else suggestion.epsilon
+
+
 def price_of_records(epsilon: Epsilon, suggestion: Suggestion | None) -> Epsilon:
     """What a total of `epsilon` leaves for the records, after what a suggestion has cost."""
-    if suggestion is None:
-        return epsilon
-    if suggestion.epsilon >= epsilon:
+    cost = suggested_at(suggestion)
+    if cost >= epsilon:
         raise InputError(
-            f"the suggestion has cost {suggestion.epsilon}, and the epsilon of a release counts it in: "
+            f"the suggestion has cost {cost}, and the epsilon of a release counts it in: "
             f"{epsilon} leaves nothing for the records"
         )
-    return epsilon - suggestion.epsilon
+    return epsilon - cost
 
 
 def epsilon_per_record(

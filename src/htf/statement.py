@@ -47,14 +47,14 @@ BOUNDED = (
 
 FIRST = {
     None: "",
-    "hour": "Of the records of one person in one cell and hour one was taken. ",
-    "day": "Of the records of one person in one cell and day one was taken. ",
-    "all": "Of the records of one person in one cell one was taken. ",
+    "hour": "Of the records that one person has in the same cell and hour only one was taken. ",
+    "day": "Of the records that one person has in the same cell and day only one was taken. ",
+    "all": "Of the records that one person has in the same cell only one was taken. ",
 }
 
 DISTINCT = (
-    " So the count of a cell is of distinct people; that of several cells has a person once for each of "
-    "them where they were counted."
+    " So the count of a cell is of distinct people; one of several cells has a person once for each cell "
+    "where a record of theirs was kept."
 )
 
 SUGGESTED = (
@@ -64,8 +64,8 @@ SUGGESTED = (
 
 OF_QUERY = (
     "The records are the rows of the result of a query or view. The guarantee covers those rows, and not "
-    "what they were made from: where a LIMIT, a join or an aggregate lets {one} change rows that are not "
-    "its own, that is not covered."
+    "what they were made from: where a LIMIT, a join or an aggregate lets {one} change the rows of "
+    "others, that is not covered."
 )
 
 NOT_PROTECTED = (

@@ -20,7 +20,7 @@ from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
 from htf.inference import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.mechanisms import registry
-from htf.protection import RECORD
+from htf.protection import RECORD, suggested_at
 from htf.release import MeasurementTable, Release
 from htf.release_file import stored_statement
 
@@ -62,17 +62,12 @@ def _check_spend(release: Release) -> Check:
     if not np.all(table.epsilon >= 0) or rough > 2 * release.record_epsilon.units + 1:
         return Check("spend", False, f"the measurements spend about {rough / UNITS_PER_EPSILON:g}")
     spent = Epsilon(int(_spent_units(release, np.int64)))
-    lost = spent * release.protection.max_records + suggested(release)
+    lost = spent * release.protection.max_records + suggested_at(release.suggestion)
     passed = lost <= release.epsilon and spent == release.spent
     finding = f"the measurements spend {spent} of {release.record_epsilon}; the ledger says {release.spent}"
     if release.protection.unit != RECORD:
         finding += f"; a person loses at most {lost} of {release.epsilon}"
     return Check("spend", passed, finding)
-
-
-def suggested(release: Release) -> Epsilon:
-    """What was spent beside the measurements."""
-    return Epsilon(0) if release.suggestion is None else release.suggestion.epsilon
 
 
 def _spent_units(release: Release, kind: type[np.generic]) -> float:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
-from htf.protection import OF_RECORDS, Suggestion, price_of_records
+from htf.protection import OF_RECORDS, Suggestion, price_of_records, suggested_at
 
 if TYPE_CHECKING:
     from htf.release import Release
@@ -335,13 +335,11 @@ def read_accounts(path: str | Path) -> list[Account]:
 def _check_charged_for(release: Release, entry: Entry, path: Path) -> None:
     """Refuse a release that is not what this entry can have been charged for."""
     if entry.mechanism == SUGGESTION:
-        found = None if release.suggestion is None else release.suggestion.epsilon
-        mechanism = SUGGESTION
+        found, mechanism = suggested_at(release.suggestion), SUGGESTION
     else:
         found, mechanism = price_of_records(release.epsilon, release.suggestion), release.mechanism
-    charged = entry.epsilon, entry.unit
-    known = entry.mechanism in (mechanism, BY_HAND)
-    if charged != (found, release.protection.name) or not known:
+    same = (entry.epsilon, entry.unit) == (found, release.protection.name)
+    if not (same and entry.mechanism in (mechanism, BY_HAND)):
         raise InputError(
             f"{path} is not what entry {entry.id} was charged for: that is epsilon {entry.epsilon} for "
             f"{entry.unit} by {entry.mechanism}, the file has {found} for {release.protection.name} by "
