@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from htf import Epsilon, FrequencyMatrix, InputError, Protection, RecordsPerPerson, publish
+from htf import Epsilon, FrequencyMatrix, InputError, Protection, RecordsPerPerson, publish, verify
 from htf.curator.contributions import _choose, rank_runs, suggest_max_records, utility_sensitivity
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.mechanisms import registry
@@ -45,6 +45,7 @@ def test_a_person_with_k_records_gets_a_release_of_a_kth_of_epsilon(name: str) -
     assert made != plain
     assert replace(made, epsilon=plain.epsilon, protection=OF_RECORDS) == plain
     assert made.spent * number <= made.epsilon
+    assert [check for check in verify(made) if not check.passed] == []
 
 
 @given(st.integers(1, 10**18), st.integers(1, 2**20), st.integers(0, 10**18))

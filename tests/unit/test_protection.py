@@ -109,6 +109,11 @@ def test_what_a_mechanism_refuses_is_told_in_terms_of_a_person() -> None:
     assert "for a record" not in str(plain.value)
 
 
+def test_what_a_budget_refuses_is_told_as_it_is(budget: BudgetFile) -> None:
+    with pytest.raises(BudgetError, match=r"epsilon 3 is more than .* Nothing was charged$"):
+        made(epsilon=3, ledger=budget)
+
+
 # --- the statement --------------------------------------------------------------------------------
 
 
@@ -446,12 +451,13 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
 ) -> None:
     before = budget.account()
     suggestion, id_ = (entry.id for entry in before.pending)
-    path = tmp_path / "other.parquet"
+    path, exact_total = tmp_path / "other.parquet", make_mechanism("ug", {"public_total": "272"})
     for other, says in (
         (made(), r"charged for: that is epsilon 0\.8 for one person by ug, the file has 1 for one"),
         (made(OF_RECORDS, epsilon="0.8"), "the file has 0.8 for one record by ug"),
         (made(epsilon="0.8", mechanism="singular"), "for one person by singular"),
-        (made(epsilon="0.8", noise="seeded:1"), "is not private"),
+        (made(epsilon="0.8", noise="seeded:1"), "seeded or scripted noise hides nothing"),
+        (made(epsilon="0.8", mechanism=exact_total), "public_total discloses"),
         (replace(made(epsilon="0.8"), estimator="magic"), "does not hold together: sums"),
     ):
         other.save(path)

@@ -236,7 +236,7 @@ class BudgetFile:
             except InputError as error:
                 raise InputError(
                     f"{path} was written, but its charge could not be entered as published: {error}. Enter "
-                    f"it with `htf budget publish`"
+                    "it with `htf budget publish`"
                 ) from None
         return self._find(entry.id)
 
@@ -251,9 +251,11 @@ class BudgetFile:
         path, entry = Path(path), self._waiting(id_)
         release = Release.load(path)
         wrong = [check.name for check in verify(path) if not check.passed]
-        if wrong or not release.private:
-            reason = f"does not hold together: {', '.join(wrong)}" if wrong else "is not private"
-            raise InputError(f"{path} {reason}. Nothing was entered")
+        if wrong:
+            raise InputError(
+                f"{path} does not hold together: {', '.join(wrong)}. Nothing was entered"
+            )
+        check_adds_up(release.private, release.parameters)
         _check_charged_for(release, entry, path)
         digest = _digest(path)
         for other in self.account().entries:

@@ -6,8 +6,7 @@ that is charged is the epsilon that sets the noise. What leaves this module is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from htf.curator.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
@@ -104,11 +103,8 @@ class Curator:
             raise InputError("this Curator has made its release; make a new one for another")
         mechanism.check_prior(self.window.prior)
         self._used = True
-        steps = mechanism.build(self.window)
-        with (
-            still_charged(lambda: self._entry, self._price),
-            in_terms_of(self._protection, self.window),
-        ):
+        steps = told_for_unit(mechanism, self.window, self._protection)
+        with still_charged(lambda: self._entry, self._price):
             return self._drive(mechanism, steps, progress)
 
     def _drive(
@@ -186,14 +182,13 @@ def check_suggestion(
         budget.check_suggestion(suggestion)
 
 
-@contextmanager
-def in_terms_of(protection: Protection, window: Window) -> Iterator[None]:
-    """What a mechanism refuses it refuses by its epsilon, which is that of a record: say so."""
+def told_for_unit(mechanism: Mechanism, window: Window, unit: Protection) -> Steps[Histogram]:
+    """The steps of the mechanism. What it refuses it refuses by the epsilon of a record: say so."""
     try:
-        yield
+        return (yield from mechanism.build(window))
     except BudgetError as error:
-        if protection.unit == RECORD:
+        if unit.unit == RECORD:
             raise
         raise BudgetError(
-            f"{error} (with {protection.spoken}, there is {window.epsilon} for a record)"
+            f"{error} (with {unit.spoken}, there is {window.epsilon} for a record)"
         ) from None
