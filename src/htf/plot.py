@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from htf.protection import Protection
     from htf.release import Parts
 
 BLANK = "#e9edf2"  # calm, and found nowhere in the colour map
@@ -43,6 +44,8 @@ class Plottable(Protocol):
     def parts(self) -> Parts: ...
     @property
     def epsilon(self) -> object: ...
+    @property
+    def protection(self) -> Protection: ...
     @property
     def private(self) -> bool: ...
     @property
@@ -319,7 +322,8 @@ def round_length(most: float) -> float:
 
 
 def _write_footer(ax: Axes, release: Plottable, *, is_own_figure: bool) -> None:
-    words = f"Differentially private counts: ε-DP per record, ε = {release.epsilon}"
+    unit = release.protection.unit
+    words = f"Differentially private counts: ε-DP per {unit}, ε = {release.epsilon}"
     if not release.private:
         words = f"No privacy guarantee: the noise only imitates ε = {release.epsilon}"
     if _shown_ratio(release.domain) != _true_ratio(release.domain):

@@ -14,6 +14,7 @@ import pytest
 from htf.domain import Axis, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
 from htf.plot import plot_release, rasterise, round_length, short_number, visible_density
+from htf.protection import OF_RECORDS, Protection
 from htf.release import Parts
 
 pytest.importorskip("matplotlib")
@@ -31,6 +32,7 @@ class FakeRelease:
     epsilon: object = "0.375"
     private: bool = True
     mechanism: str = "made-up"
+    protection: Protection = OF_RECORDS
 
     @property
     def parts(self) -> Parts:
@@ -256,6 +258,8 @@ def test_names_mechanism_and_epsilon_and_does_not_cry_wolf(estimates: list[float
     assert "NOT PRIVATE" not in said
     assert ("points per km²" in said) == (max(estimates) > 100)
     assert ("nothing rises above the noise" in said) == (max(estimates) < 100)
+    people = leaf_release(estimates, [5.0, 5.0], protection=Protection("person", 3))
+    assert "ε-DP per person, ε = 0.375" in words(plot_release(people))
 
 
 def test_a_release_that_is_not_private_says_so_in_red_across_the_map() -> None:
