@@ -197,7 +197,9 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
         extendfrac=0.06,
         shrink=0.9,
         aspect=28,
-        pad=min(0.03 * max(1.0, shown_ratio(seen)), 0.3) / len(axes) ** 0.5,  # of the map's width
+        pad=min(0.03 * max(1.0, shown_ratio(seen)), 0.3)
+        if len(axes) == 1
+        else 0.015,  # of the width
     )
     bar.set_label("points per km²" if seen.domain.crs == CRS84 else "points per cell")
     decades = math.log10(image.norm.vmax / image.norm.vmin)
@@ -274,7 +276,7 @@ def axis_labels(seen: View) -> tuple[str, str]:
     return f"longitude {where}(°)", f"latitude {where}(°)"
 
 
-def draw_scale_bar(ax: Axes, domain: Domain) -> None:
+def draw_scale_bar(ax: Axes, domain: Domain, fontsize: float = 10) -> None:
     from matplotlib.offsetbox import AnchoredOffsetbox, AuxTransformBox, TextArea, VPacker
     from matplotlib.patches import Rectangle
 
@@ -284,8 +286,15 @@ def draw_scale_bar(ax: Axes, domain: Domain) -> None:
     label = f"{length * 1000:g} m" if length < 1 else f"{length:g} km"
     line = AuxTransformBox(ax.transData)
     line.add_artist(Rectangle((0, 0), length / km_per_unit, 0, edgecolor="black", linewidth=2))
-    packed = VPacker(pad=0, sep=4, align="center", children=[line, TextArea(label)])
-    anchored = AnchoredOffsetbox("lower left", child=packed, pad=0.5, borderpad=0.7)
+    packed = VPacker(
+        pad=0,
+        sep=0.4 * fontsize,
+        align="center",
+        children=[line, TextArea(label, textprops={"fontsize": fontsize})],
+    )
+    anchored = AnchoredOffsetbox(
+        "lower left", child=packed, pad=0.05 * fontsize, borderpad=0.07 * fontsize
+    )
     anchored.patch.set(facecolor="white", edgecolor="none", alpha=0.8)
     ax.add_artist(anchored)
 

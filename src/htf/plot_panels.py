@@ -30,7 +30,7 @@ from htf.plot import (
     visible_density,
     write_in_the_middle,
 )
-from htf.query.where import Where, axis_number, full_ranges, show
+from htf.query.where import Where, axis_number, full_ranges
 from htf.views import View, describe_summed, drawn_axes, view
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MOST_PANELS = 24
 FEWEST_PANELS = 6  # rather than fewer, ranges cut through cells
 INCHES = 9.0  # the width of all panels together
-WIDTH_TO_HEIGHT = 1.4
+WIDTH_TO_HEIGHT = 1.5
 
 
 def plot_panels(
@@ -65,7 +65,7 @@ def plot_panels(
         for ax, one, density in zip(panels, seen, densities, strict=False)
     ]
     for ax, (low, high) in zip(panels, ranges, strict=False):
-        ax.set_title(f"{by} {show(round(low, 6))} to {show(round(high, 6))}", fontsize=9, pad=3)
+        ax.set_title(f"{by} {low:.6g} to {high:.6g}", fontsize=9, pad=3)
     _draw_frames(panels, seen)
     if any(np.isfinite(density).any() for density in densities):
         draw_colour_bar(panels, images[0], seen[0], is_below=False)
@@ -97,7 +97,7 @@ def layout(panels: int, height_to_width: float) -> tuple[int, int]:
     def badness(columns: int) -> float:
         rows = -(-panels // columns)
         shape = columns / (rows * (height_to_width + 0.12)) / WIDTH_TO_HEIGHT
-        return abs(math.log(shape)) + (rows * columns - panels) / panels
+        return abs(math.log(shape)) + 12 * (rows * columns - panels) / panels
 
     columns = min(range(1, panels + 1), key=badness)
     return -(-panels // columns), columns
@@ -119,7 +119,7 @@ def _draw_frames(panels: list[Axes], seen: list[View]) -> None:
     for ax in panels[len(seen) :]:
         ax.set_axis_off()
     if seen[0].domain.crs == CRS84:
-        draw_scale_bar(panels[0], seen[0].domain)
+        draw_scale_bar(panels[0], seen[0].domain, fontsize=7)
     else:
         panels[0].set_xlabel(seen[0].domain.names[0], fontsize=8)
         panels[0].set_ylabel(seen[0].domain.names[1], fontsize=8)
@@ -129,7 +129,7 @@ def _draw_warning(figure: Figure) -> None:
     """Across all panels, as wide as they are."""
     style = {"facecolor": WARNING, "edgecolor": "none", "boxstyle": "square,pad=0.45"}
     words: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "weight": "bold"}
-    text = figure.text(0.5, 0.5, NOT_PRIVATE, fontsize=12, zorder=10, bbox=style, **words)
+    text = figure.text(0.45, 0.5, NOT_PRIVATE, fontsize=12, zorder=10, bbox=style, **words)
     text.set_in_layout(False)
     width = figure.get_figwidth() * figure.dpi
-    text.set_fontsize(12 * 0.8 * width / text.get_window_extent().width)
+    text.set_fontsize(12 * 0.75 * width / text.get_window_extent().width)
