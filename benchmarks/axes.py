@@ -109,8 +109,15 @@ def show(found: dict[tuple[str, str], list[float]], eps: str) -> None:
         cells = []
         for mechanism in MECHANISMS:
             runs = found[workload, mechanism]
-            cells.append(f"{np.mean(runs):.3g} ({min(runs):.3g} to {max(runs):.3g})")
+            cells.append(
+                f"{short(float(np.mean(runs)))} ({short(min(runs))} to {short(max(runs))})"
+            )
         print(f"| {eps} | {words} | {' | '.join(cells)} |")
+
+
+def short(value: float) -> str:
+    """Two digits, or whole numbers."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def main() -> None:

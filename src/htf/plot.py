@@ -249,11 +249,19 @@ def _draw_frame(ax: Axes, release: Plottable, seen: View) -> None:
 
     summed = wrap(seen.summed, LONGEST_LINE)
     ax.set_title(heading(release), fontsize=13, pad=9 + 13 * len(summed))
-    above: dict[str, Any] = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
-    small = {"xycoords": "axes fraction", "fontsize": 9, "color": GREY}
-    ax.annotate("\n".join(summed), (0.5, 1.0), **small, **above)
-    for name, label in zip(axis_labels(seen), (ax.set_xlabel, ax.set_ylabel), strict=True):
-        label(name)
+    ax.annotate(
+        "\n".join(summed),
+        (0.5, 1.0),
+        xycoords="axes fraction",
+        xytext=(0, 7),
+        textcoords="offset points",
+        ha="center",
+        fontsize=9,
+        color=GREY,
+    )
+    first, second = axis_labels(seen)
+    ax.set_xlabel(first)
+    ax.set_ylabel(second)
     width, height = _size_in_inches(ax)
     for axis, room in ((ax.xaxis, width / 0.9), (ax.yaxis, height / 0.5)):
         ticks = min(max(int(room), 2), 6)
