@@ -188,6 +188,8 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
     """One bar for all `axes`, beside or below them."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
+    # A share of the width of what the bar is for.
+    pad = min(0.03 * max(1.0, shown_ratio(seen)), 0.3) if len(axes) == 1 else 0.015
     bar = axes[0].figure.colorbar(
         image,
         ax=axes,
@@ -197,9 +199,7 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
         extendfrac=0.06,
         shrink=0.9,
         aspect=28,
-        pad=min(0.03 * max(1.0, shown_ratio(seen)), 0.3)
-        if len(axes) == 1
-        else 0.015,  # of the width
+        pad=pad,
     )
     bar.set_label("points per km²" if seen.domain.crs == CRS84 else "points per cell")
     decades = math.log10(image.norm.vmax / image.norm.vmin)

@@ -298,10 +298,14 @@ def test_panels_cover_equal_ranges(where: Any, cells: int, panels: int) -> None:
     assert (ranges[0, 0], ranges[-1, 1]) == (low, min(high, 24))
 
 
-def test_a_day_fills_whole_rows() -> None:
+def test_a_day_fills_whole_rows_and_no_number_of_panels_is_a_mere_strip() -> None:
     for ratio in (0.4, 0.6, 1.0, 1.6):
         rows, columns = layout(24, ratio)
         assert rows * columns == 24
+        for panels in range(5, 24):
+            rows, columns = layout(panels, ratio)
+            assert panels <= rows * columns < 1.5 * panels
+            assert 0.4 < columns / (rows * ratio) < 6
 
 
 @pytest.mark.parametrize("private", [True, False])
