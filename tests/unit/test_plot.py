@@ -13,8 +13,9 @@ import pytest
 
 from htf.domain import Axis, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
-from htf.plot import plot_release, rasterise, round_length, short_number, visible_density
+from htf.plot import plot_release, round_length, short_number, visible_density
 from htf.release import Parts
+from htf.views import rasterise, view
 
 pytest.importorskip("matplotlib")
 
@@ -53,6 +54,10 @@ def random_leaves(shape: tuple[int, ...], leaves: int, seed: int) -> tuple[IntAr
         boxes[index] = (low, lower)
         boxes.append((upper, high))
     return np.array([low for low, _ in boxes]), np.array([high for _, high in boxes])
+
+
+def frame(cells: tuple[int, int]) -> IntArray:
+    return np.array([(0, 0), cells])
 
 
 def naive_raster(
@@ -119,7 +124,7 @@ def test_raster_equals_the_naive_one(
 ) -> None:
     low, high = random_leaves(cells, leaves, seed=leaves)
     masses = np.random.default_rng(1).normal(10, 100, leaves)
-    raster = rasterise(low, high, masses, cells, shape, power=power)
+    raster = rasterise(low, high, masses, frame(cells), shape, power=power)
     assert raster.shape == shape
     np.testing.assert_allclose(
         raster, naive_raster(low, high, masses, cells, shape, power=power), rtol=1e-7, atol=1e-7
@@ -131,7 +136,7 @@ def test_raster_equals_the_naive_one(
 def test_a_tiny_leaf_gives_its_whole_mass_to_one_pixel_and_leaves_no_trail() -> None:
     cells = (2**20, 2**20)
     low = np.array([[700_001, 300_001], [5, 5]])
-    raster = rasterise(low, low + 1, np.array([1e9, 1.0]), cells, (64, 64))
+    raster = rasterise(low, low + 1, np.array([1e9, 1.0]), frame(cells), (64, 64))
     assert raster[700_001 * 64 // 2**20, 300_001 * 64 // 2**20] == 1e9
     assert raster[0, 0] == 1
     assert np.count_nonzero(raster) == 2
@@ -144,14 +149,14 @@ def test_fifty_thousand_leaves_on_a_fine_grid_keep_their_mass() -> None:
     low = np.stack([edges[first], edges[second]], axis=1)
     high = np.stack([edges[first + 1], edges[second + 1]], axis=1)
     masses = np.random.default_rng(0).normal(0, 100, len(low))
-    raster = rasterise(low, high, masses, (2**20, 2**20), (700, 700))
+    raster = rasterise(low, high, masses, frame((2**20, 2**20)), (700, 700))
     assert raster.sum() == pytest.approx(masses.sum(), rel=1e-9)
-    whole = rasterise(low, high, masses, (2**20, 2**20), (1, 1))
+    whole = rasterise(low, high, masses, frame((2**20, 2**20)), (1, 1))
     assert whole[0, 0] == pytest.approx(masses.sum(), rel=1e-9)
 
 
 def test_density_is_per_square_kilometre() -> None:
-    density = visible_density(leaf_release([100.0, 2500.0], [1.0, 1.0]), 700)
+    density = visible_density(view(leaf_release([100.0, 2500.0], [1.0, 1.0]), cells=700))
     np.testing.assert_allclose(density, [[1.0, 25.0]], rtol=1e-5)
 
 
@@ -161,7 +166,7 @@ def test_density_follows_the_narrowing_of_degrees() -> None:
     rows = np.arange(62)
     low = np.stack([np.zeros_like(rows), rows], axis=1)
     release = FakeRelease(domain, low, low + 1, np.full(62, 1000.0), np.ones(62))
-    density = visible_density(release, 700)[:, 0]
+    density = visible_density(view(release, cells=700))[:, 0]
     ratio = math.cos(math.radians(-0.5)) / math.cos(math.radians(60.5))
     assert density[-1] / density[0] == pytest.approx(ratio)
 
@@ -170,21 +175,21 @@ def test_density_is_per_cell_without_degrees() -> None:
     domain = Domain.from_bounds(0, 0, 5000, 5000, 8, crs=None)
     low, high = np.array([[0, 0], [4, 0]]), np.array([[4, 8], [8, 8]])
     release = FakeRelease(domain, low, high, np.array([64.0, 320.0]), np.ones(2))
-    np.testing.assert_allclose(visible_density(release, 4), [[2, 2, 10, 10]] * 4)
+    np.testing.assert_allclose(visible_density(view(release, cells=4)), [[2, 2, 10, 10]] * 4)
 
 
 def test_what_is_no_more_than_noise_is_blank() -> None:
     deviation = math.sqrt(2) * 10
     estimates = [-500.0, 0.0, 1.9 * deviation, 2.1 * deviation, 500.0]
-    density = visible_density(leaf_release(estimates, [10.0] * 5), 700)
+    density = visible_density(view(leaf_release(estimates, [10.0] * 5), cells=700))
     assert np.isnan(density).tolist() == [[True, True, True, False, False]]
 
 
 def test_many_leaves_in_a_pixel_rise_above_the_noise_together() -> None:
     """Each of 100 leaves is within its noise; their sum is ten deviations of its own."""
     release = leaf_release([10.0] * 100, [7.0] * 100)
-    assert np.isnan(visible_density(release, 100)).all()
-    assert np.isfinite(visible_density(release, 1)).all()
+    assert np.isnan(visible_density(view(release, cells=100))).all()
+    assert np.isfinite(visible_density(view(release, cells=1))).all()
 
 
 def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
@@ -193,7 +198,9 @@ def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
     low, high = np.array([[0, 0], [32, 0]]), np.array([[32, 64], [64, 64]])
     deviation = math.sqrt(2) * 10
     estimates = np.array([1.9, 2.1]) * deviation
-    density = visible_density(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), 50)
+    density = visible_density(
+        view(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), cells=50)
+    )
     assert np.isnan(density[:, :25]).all()
     assert np.isfinite(density[:, 25:]).all()
 
@@ -204,7 +211,7 @@ def test_exact_nothing_is_blank_when_there_is_no_noise_at_all() -> None:
     estimates = np.where(np.arange(400) % 3 == 0, 1e6 / 7, 0.0)
     release = FakeRelease(domain, low, high, estimates, np.zeros(400))
     expected = naive_raster(low, high, estimates, (1000, 1000), (90, 90)).T > 0
-    np.testing.assert_array_equal(np.isfinite(visible_density(release, 90)), expected)
+    np.testing.assert_array_equal(np.isfinite(visible_density(view(release, cells=90))), expected)
 
 
 def test_further_axes_are_summed_out() -> None:
@@ -213,7 +220,7 @@ def test_further_axes_are_summed_out() -> None:
     masses = np.full(50, 100.0)
     release = FakeRelease(Domain(axes), low, high, masses, np.ones(50))
     expected = naive_raster(low[:, :2], high[:, :2], masses, (6, 6), (6, 6))
-    np.testing.assert_allclose(visible_density(release, 700), expected.T)
+    np.testing.assert_allclose(visible_density(view(release, cells=700)), expected.T)
     outlines = plot_release(release, boxes=True).axes[0].collections[0].get_paths()
     distinct = {(*a, *b) for a, b in zip(low[:, :2].tolist(), high[:, :2].tolist(), strict=True)}
     assert len(outlines) == len(distinct) < 50
@@ -229,7 +236,7 @@ def test_refuses_a_single_axis_and_no_pixels() -> None:
     )
     with pytest.raises(InputError, match="two axes"):
         plot_release(line)
-    with pytest.raises(InputError, match="pixels=0"):
+    with pytest.raises(InputError, match="one pixel a side, got 0 x 0"):
         plot_release(leaf_release([1.0], [1.0]), pixels=0)
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from htf.cli.analyst import release_argument
-from htf.cli.screen import progress_bar, warn_if_not_private
+from htf.cli.screen import progress_bar, release_argument, warn_if_not_private
 
 output_option = click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="The file to write."

@@ -18,6 +18,7 @@ from htf.cli.curator import mechanisms, release
 from htf.cli.demo import demo
 from htf.cli.export import sample
 from htf.cli.forecast import forecast
+from htf.cli.maps import draw_map
 from htf.cli.researcher import evaluate, paper
 from htf.errors import BudgetError, HtfError
 
@@ -35,6 +36,7 @@ COMMANDS = (
     release,
     budget,
     query,
+    draw_map,
     info,
     verify,
     sample,
