@@ -3,14 +3,93 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.screen import progress_bar, release_argument, warn_if_not_private
+from htf.cli.screen import (
+    progress_bar,
+    read_where,
+    release_argument,
+    warn_if_not_private,
+    where_option,
+)
+from htf.errors import InputError
+from htf.files import check_writable
+
+if TYPE_CHECKING:
+    from htf.release import Release
+
+RASTERS = (".tif", ".tiff")
+MOST_PIXELS = 8192  # a side; drawing that many takes about 3 GB of memory
 
 output_option = click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="The file to write."
 )
+
+
+@click.command()
+@release_argument
+@output_option
+@click.option(
+    "--pixels",
+    type=click.IntRange(1, MOST_PIXELS),
+    help="Of a .tif: at most so many a side, and no more than cells.  [default: 1024]",
+)
+@where_option
+def export(release_file: Path, output: Path, pixels: int | None, where: tuple[str, ...]) -> None:
+    """Turn a release into a layer or a raster for GIS tools; the ending says which.
+
+    .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv have the boxes of the release with count,
+    std_error, low and high (95 %), density per km² and the bounds along every axis. .tif is a
+    cloud-optimised GeoTIFF of expected counts per pixel, further axes summed or cut by --where. Each file
+    carries the privacy statement; that of a .csv is in a text file beside it.
+    """
+    from htf.export.vector import check_layer_name
+    from htf.release import Release
+
+    is_raster = output.suffix.lower() in RASTERS
+    if is_raster:
+        check_writable(output)
+    else:
+        check_layer_name(output, RASTERS)
+        if pixels is not None or where:
+            raise InputError(
+                f"--pixels and --where are for .tif, and {output.name} is another format: "
+                "its rows have the bounds along every axis to choose by"
+            )
+    ranges = read_where(where)
+    release = Release.load(release_file)
+    with progress_bar() as bar:
+        bar.add_task(f"writing {output.name}", total=None)
+        if is_raster:
+            told = _write_raster(release, output, pixels, ranges)
+        else:
+            told = _write_leaves(release, output)
+    click.echo(f"Wrote {output}: {told}, epsilon {release.epsilon}.")
+    warn_if_not_private(release)
+
+
+def _write_raster(
+    release: Release, output: Path, pixels: int | None, where: dict[str, tuple[float, float]]
+) -> str:
+    from htf.export.raster import write_raster
+
+    columns, rows = write_raster(release, output, pixels, where).domain.shape
+    return f"{columns:,} x {rows:,} pixels"
+
+
+def _write_leaves(release: Release, output: Path) -> str:
+    from htf.export.layers import LEAVES, LEAVES_RULE, leaf_columns, leaf_layer
+    from htf.export.provenance import provenance
+    from htf.export.vector import CSV, write_columns, write_layer
+
+    about = provenance(release, LEAVES_RULE)
+    if output.suffix.lower() == CSV:  # which needs no GIS package, nor a map
+        write_columns(leaf_columns(release), output, about)
+    else:
+        write_layer(leaf_layer(release), output, about, LEAVES)
+    return f"{len(release):,} boxes"
 
 
 @click.command()
