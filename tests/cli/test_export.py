@@ -130,6 +130,8 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], str]]:
         "no ending": (["export", release, "-o", folder / "never"], ".csv, .tif"),
         "no folder": (["export", release, "-o", folder / "no" / "a.tif"], "there is no folder"),
         "no release": (["export", folder / "no.parquet", "-o", out], "there is no file"),
+        "onto itself": (["export", release, "-o", release], "is the release itself"),
+        "points onto itself": (["sample", release, "-o", release], "is the release itself"),
         "no output": (["export", release], "'--output'"),
         "no pixels": (["export", release, "-o", out, "--pixels", "0"], "0 is not in the range"),
         "pixels of polygons": (
@@ -154,6 +156,7 @@ def test_mistakes(case: str, folder: Path, capfd: pytest.CaptureFixture[str]) ->
     assert says in " ".join(told.err.split())
     assert "Traceback" not in told.err + told.out
     assert not [path for path in folder.iterdir() if "never" in path.name]
+    assert Release.load(folder / "out.parquet").private
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def export(release_file: Path, output: Path, pixels: int | None, where: tuple[st
                 f"--pixels and --where are for .tif, and {output.name} is another format: "
                 "its rows have the bounds along every axis to choose by"
             )
+    _check_other_file(release_file, output)
     ranges = read_where(where)
     release = Release.load(release_file)
     with progress_bar() as bar:
@@ -68,6 +69,12 @@ def export(release_file: Path, output: Path, pixels: int | None, where: tuple[st
             told = _write_leaves(release, output)
     click.echo(f"Wrote {output}: {told}, epsilon {release.epsilon}.")
     warn_if_not_private(release)
+
+
+def _check_other_file(release_file: Path, output: Path) -> None:
+    """A release has cost budget and cannot be made again: what is made from it must not replace it."""
+    if output.exists() and release_file.exists() and output.samefile(release_file):
+        raise InputError(f"{output} is the release itself: give another name, or it would be lost")
 
 
 def _write_raster(
@@ -107,6 +114,7 @@ def sample(release_file: Path, output: Path, points: int | None, seed: int | Non
     from htf.release import Release
 
     check_sample_name(output)
+    _check_other_file(release_file, output)
     release = Release.load(release_file)
     with progress_bar() as bar:
         task = bar.add_task(f"writing {output.name}", total=None)
