@@ -131,9 +131,8 @@ def measure_tree_polygons(
         row[ONLY_LEAF] = NONE_YET
         pile = _lay(corners, ring_ends, polygon_ends, query, pile)
         alpha, pile = _measure_one(ranges, box, links, values, path, places, sums, pile, row)
-        if alpha > 0.0:
-            shift(alpha, values[0, K], sums, depth)
-            row[FOURTH] = sums[depth, QUARTIC]
+        shift(alpha, values[0, K], sums, depth)
+        row[FOURTH] = sums[depth, QUARTIC]
         row[NOISE] += alpha**2 * root_variance
         if row[ONLY_LEAF] == NONE_YET:
             row[ONLY_LEAF] = SEVERAL
