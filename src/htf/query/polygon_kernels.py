@@ -46,6 +46,7 @@ from htf.query.kernels import (
 )
 
 DEEPEST_INDEX = 64  # levels, of groups of at least two
+GROWTH = 6  # one side of a box leaves at most 1.5 times the corners, and 1.5**4 is less
 LEAST_SHARE = 1e-300  # of a box that an edge runs through, whatever rounding makes of its area
 LARGEST_SHARE = 1 - 2.0**-53
 
@@ -89,7 +90,7 @@ def measure_polygons(
         while node < nodes:
             while node >= until[level]:
                 level -= 1
-            weight, pile = _covered_share(node_low[node], node_high[node], ranges, level, pile)
+            weight, pile = _covered_share(node_low, node_high, node, ranges, level, pile)
             if weight == 0.0:
                 node = skip[node]
             elif weight == 1.0:
@@ -112,7 +113,8 @@ def measure_tree_polygons(
     ranges: FloatArray,
     first: int,
     last: int,
-    box: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
     links: NDArray[np.int64],
     values: FloatArray,
     root_variance: float,
@@ -130,7 +132,7 @@ def measure_tree_polygons(
         row[:] = 0.0
         row[ONLY_LEAF] = NONE_YET
         pile = _lay(corners, ring_ends, polygon_ends, query, pile)
-        alpha, pile = _measure_one(ranges, box, links, values, path, places, sums, pile, row)
+        alpha, pile = _measure_one(low, high, ranges, links, values, path, places, sums, pile, row)
         shift(alpha, values[0, K], sums, depth)
         row[FOURTH] = sums[depth, QUARTIC]
         row[NOISE] += alpha**2 * root_variance
@@ -140,8 +142,9 @@ def measure_tree_polygons(
 
 @njit(cache=True, nogil=True)
 def _measure_one(
+    low: FloatArray,
+    high: FloatArray,
     ranges: FloatArray,
-    box: FloatArray,
     links: NDArray[np.int64],
     values: FloatArray,
     path: NDArray[np.int64],
@@ -152,21 +155,20 @@ def _measure_one(
 ) -> tuple[float, Pile]:
     """The root's alpha; all else goes to `row`. Regions that the polygon does not touch add nothing."""
     level, region, left = -1, 0, len(sums) - 1
-    dimensions = box.shape[1] // 2
-    sums[left] = 0.0
     while True:
-        low, high = box[region, :dimensions], box[region, dimensions:]
-        alpha, pile = _covered_share(low, high, ranges, level + 1, pile)
+        alpha, pile = _covered_share(low, high, region, ranges, level + 1, pile)
         if 0.0 < alpha < 1.0 and links[region, FIRST_CHILD] >= 0:
             level += 1
             path[level] = region
-            sums[level] = 0.0
+            for column in range(QUARTIC + 4):
+                sums[level, column] = 0.0
             places[level, NEXT] = links[region, FIRST_CHILD]
             places[level, LAST] = links[region, FIRST_CHILD] + links[region, SLABS] - 1
         else:
             if alpha > 0.0:
                 take(alpha, region, links, values, row)
-            sums[left] = 0.0
+            for column in range(QUARTIC, QUARTIC + 4):
+                sums[left, column] = 0.0
             if level < 0:
                 return alpha, pile
             if alpha > 0.0:
@@ -203,8 +205,10 @@ def _lay(
     start = ring_ends[first - 1] if first > 0 else 0
     rings = polygon_ends[number] - first
     stop = ring_ends[first + rings - 1] if rings > 0 else start
-    pile = _with_room(pile, 0, stop - start, rings)
-    pile.corners[: stop - start] = corners[start:stop]
+    pile = _with_room(0, stop - start, rings, pile)
+    for corner in range(stop - start):
+        for axis in range(2):
+            pile.corners[corner, axis] = corners[start + corner, axis]
     for ring in range(rings):
         pile.ends[ring] = ring_ends[first + ring] - start
     pile.tops[0], pile.tops[1] = 0, rings
@@ -213,95 +217,99 @@ def _lay(
 
 
 @njit(cache=True, nogil=True)
-def _with_room(pile: Pile, used: int, more: int, rings: int) -> Pile:
-    """Room for as many more corners, and for rings in all."""
-    corners, ends = pile.corners, pile.ends
+def _with_room(used: int, more: int, rings: int, pile: Pile) -> Pile:
+    """The pile with room for as many more corners, on it and to work in, and for rings in all."""
+    corners, ends, one, other = pile.corners, pile.ends, pile.one, pile.other
     if used + more > len(corners):
         corners = np.empty((2 * (used + more), 2))
-        corners[:used] = pile.corners[:used]
+        for corner in range(used):
+            for axis in range(2):
+                corners[corner, axis] = pile.corners[corner, axis]
     if rings > len(ends):
         ends = np.empty(2 * rings, dtype=np.int64)
-        ends[: len(pile.ends)] = pile.ends
-    return Pile(corners, ends, pile.tops, pile.frames, pile.one, pile.other)
+        for ring in range(len(pile.ends)):
+            ends[ring] = pile.ends[ring]
+    if more > len(one):
+        one, other = np.empty((2 * more, 2)), np.empty((2 * more, 2))
+    return Pile(corners, ends, pile.tops, pile.frames, one, other)
+
+
+@njit(cache=True, nogil=True)
+def _first_corner(level: int, pile: Pile) -> int:
+    rings = pile.tops[level]
+    return int(pile.ends[rings - 1]) if rings > 0 else 0
 
 
 @njit(cache=True, nogil=True)
 def _frame(level: int, pile: Pile) -> None:
     """The bounding box of a level; of an empty one, one that touches nothing."""
-    frame = pile.frames[level]
-    frame[:2], frame[2:] = np.inf, -np.inf
-    first, last = pile.tops[level], pile.tops[level + 1]
-    start = pile.ends[first - 1] if first > 0 else 0
-    stop = pile.ends[last - 1] if last > first else start
-    for corner in range(start, stop):
-        for axis in range(2):
-            frame[axis] = min(frame[axis], pile.corners[corner, axis])
-            frame[2 + axis] = max(frame[2 + axis], pile.corners[corner, axis])
+    for axis in range(2):
+        least, most = np.inf, -np.inf
+        for corner in range(_first_corner(level, pile), _first_corner(level + 1, pile)):
+            least = min(least, pile.corners[corner, axis])
+            most = max(most, pile.corners[corner, axis])
+        pile.frames[level, axis], pile.frames[level, 2 + axis] = least, most
 
 
 @njit(cache=True, nogil=True)
 def _covered_share(
-    low: FloatArray, high: FloatArray, ranges: FloatArray, level: int, pile: Pile
+    low: FloatArray, high: FloatArray, box: int, ranges: FloatArray, level: int, pile: Pile
 ) -> tuple[float, Pile]:
     """The share of a box that is counted, and the pile with what is left of the polygon in it, as
     level + 1. It is 0 and 1 only where the box lies wholly outside or inside."""
+    for axis in range(2):
+        if pile.frames[level, axis] >= high[box, axis]:
+            return 0.0, pile
+        if pile.frames[level, 2 + axis] <= low[box, axis]:
+            return 0.0, pile
     along = 1.0
     for axis in range(len(ranges)):
-        start, stop = low[2 + axis], high[2 + axis]
+        start, stop = low[box, 2 + axis], high[box, 2 + axis]
         if ranges[axis, 0] > start or ranges[axis, 1] < stop:
             both = min(ranges[axis, 1], stop) - max(ranges[axis, 0], start)
             along *= max(both, 0.0) / (stop - start)
-    frame = pile.frames[level]
-    for axis in range(2):
-        if frame[axis] >= high[axis] or frame[2 + axis] <= low[axis]:
-            along = 0.0
     if along == 0.0:
         return 0.0, pile
-    pile = _clip(low, high, level, pile)
-    area, through = _area(low, high, level + 1, pile)
-    share = area / ((high[0] - low[0]) * (high[1] - low[1]))
+    used = _first_corner(level + 1, pile)
+    more = GROWTH * (used - _first_corner(level, pile))
+    rings = 2 * pile.tops[level + 1] - pile.tops[level]
+    if used + more > len(pile.corners) or more > len(pile.one) or rings > len(pile.ends):
+        pile = _with_room(used, more, rings, pile)
+    _clip(low, high, box, level, pile)
+    area, through = _area(low, high, box, level + 1, pile)
+    share = area / ((high[box, 0] - low[box, 0]) * (high[box, 1] - low[box, 1]))
     if through:
         return along * min(max(share, LEAST_SHARE), LARGEST_SHARE), pile
     return along * min(max(np.rint(share), 0.0), 1.0), pile
 
 
 @njit(cache=True, nogil=True)
-def _clip(low: FloatArray, high: FloatArray, level: int, pile: Pile) -> Pile:
-    """Put what is left of a level in a box on top of it."""
-    top = pile.tops[level + 1]
+def _clip(low: FloatArray, high: FloatArray, box: int, level: int, pile: Pile) -> None:
+    """Put what is left of a level in a box on top of it. There is room for it."""
+    top, used = pile.tops[level + 1], _first_corner(level + 1, pile)
+    one, other = pile.one, pile.other
+    start = _first_corner(level, pile)
     for ring in range(pile.tops[level], pile.tops[level + 1]):
-        start = pile.ends[ring - 1] if ring > 0 else 0
-        count, one, other = _clip_ring(pile, start, pile.ends[ring], low, high)
-        pile = Pile(pile.corners, pile.ends, pile.tops, pile.frames, one, other)
-        if count >= 3:
-            used = pile.ends[top - 1]
-            pile = _with_room(pile, used, count, top + 1)
-            pile.corners[used : used + count] = one[:count]
-            pile.ends[top] = used + count
-            top += 1
-    pile.tops[level + 2] = top
-    _frame(level + 1, pile)
-    return pile
-
-
-@njit(cache=True, nogil=True)
-def _clip_ring(
-    pile: Pile, start: int, stop: int, low: FloatArray, high: FloatArray
-) -> tuple[int, FloatArray, FloatArray]:
-    """How many corners are left of a ring, the room that holds them, and the other one."""
-    one, other, count = pile.one, pile.other, stop - start
-    if len(one) < count:
-        one = np.empty((2 * count, 2))
-    one[:count] = pile.corners[start:stop]
-    for axis in range(2):
-        for above in (True, False):
-            if len(other) < 2 * count:
-                other = np.empty((4 * count, 2))
-            bound = low[axis] if above else high[axis]
+        count = pile.ends[ring] - start
+        for corner in range(count):
+            for axis in range(2):
+                one[corner, axis] = pile.corners[start + corner, axis]
+        start = pile.ends[ring]
+        for side in range(4):
+            axis, above = side % 2, side < 2
+            bound = low[box, axis] if above else high[box, axis]
             kept = _clip_side(one, count, other, axis, bound, above)
             if kept >= 0:
                 one, other, count = other, one, kept
-    return count, one, other
+        if count >= 3:
+            for corner in range(count):
+                for axis in range(2):
+                    pile.corners[used + corner, axis] = one[corner, axis]
+            used += count
+            pile.ends[top] = used
+            top += 1
+    pile.tops[level + 2] = top
+    _frame(level + 1, pile)
 
 
 @njit(cache=True, nogil=True)
@@ -340,24 +348,28 @@ def _clip_side(
 
 
 @njit(cache=True, nogil=True)
-def _area(low: FloatArray, high: FloatArray, level: int, pile: Pile) -> tuple[float, bool]:
+def _area(
+    low: FloatArray, high: FloatArray, box: int, level: int, pile: Pile
+) -> tuple[float, bool]:
     """The signed area of a level, and whether an edge of it runs through the inside of the box.
 
     Each ring is measured from a corner of its own: from afar the digits of a small one would be lost.
     """
     area, through = 0.0, False
+    start = _first_corner(level, pile)
     for ring in range(pile.tops[level], pile.tops[level + 1]):
-        start, stop = pile.ends[ring - 1] if ring > 0 else 0, pile.ends[ring]
+        stop = pile.ends[ring]
         x, y = pile.corners[stop - 1, 0], pile.corners[stop - 1, 1]
         from_x, from_y = x, y
         for corner in range(start, stop):
             to_x, to_y = pile.corners[corner, 0], pile.corners[corner, 1]
             area += ((from_x - x) * (to_y - y) - (to_x - x) * (from_y - y)) / 2
             if from_x == to_x:
-                through = through or (low[0] < to_x < high[0] and from_y != to_y)
+                through = through or (low[box, 0] < to_x < high[box, 0] and from_y != to_y)
             elif from_y == to_y:
-                through = through or low[1] < to_y < high[1]
+                through = through or low[box, 1] < to_y < high[box, 1]
             else:
                 through = True
             from_x, from_y = to_x, to_y
+        start = stop
     return area, through

@@ -111,10 +111,12 @@ class TreeNoise:
         from htf.query.polygon_kernels import measure_tree_polygons
 
         table = np.empty((len(outlines), 6))
+        boxes = [np.ascontiguousarray(edges) for edges in np.hsplit(self._box, 2)]
+        rest = self._walked()[1:]
 
         def run(start: int) -> None:
             chunk = start, min(start + POLYGONS_AT_A_TIME, len(table))
-            measure_tree_polygons(*outlines.arrays, *chunk, *self._walked(), table)
+            measure_tree_polygons(*outlines.arrays, *chunk, *boxes, *rest, table)
 
         run_all(run, range(0, len(table), POLYGONS_AT_A_TIME))
         return self._measures(table)
