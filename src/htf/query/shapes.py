@@ -38,11 +38,11 @@ def read_shapes(geometries: Any, domain: Domain, crs: Any = None) -> Shapes:
     if domain.dimensions < 2:
         raise InputError("polygons need a map of two axes, this one has one: give boxes")
     shapes, found = _gather(geometries)
-    shapes = _check(shapes)
+    shapes = _repair(_check(shapes))
     source = _source(crs, found, domain)
-    if source is not None:
-        shapes = to_crs(shapes, source, domain.crs, domain)
-    return _repair(shapes)
+    if source is None:
+        return shapes
+    return _repair(to_crs(shapes, source, domain.crs, domain))  # bent edges may cross
 
 
 def need_shapely(purpose: str = "Counting polygons") -> Any:
