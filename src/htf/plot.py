@@ -1,4 +1,4 @@
-"""A map of a release, drawn with matplotlib.
+"""A map of a release, drawn with matplotlib. Of a release with more axes, a view of two of them.
 
 Only public values are drawn: the boxes of a release, their noisy estimates and the scale of their
 noise. What cannot be told from noise is left blank, so that an empty map looks empty.
@@ -7,18 +7,20 @@ noise. What cannot be told from noise is left blank, so that an empty map looks 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from htf.domain import CRS84, KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
+from htf.query.where import Where
+from htf.views import View, Viewable, drawn_axes, ranges_in_cells, view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from htf.release import Parts
 
 BLANK = "#e9edf2"  # calm, and found nowhere in the colour map
 COLOURS, PALEST, DARKEST = "magma_r", 0.03, 0.93  # short of black, which hides the centre
@@ -27,20 +29,17 @@ WARNING = "#c40018"
 NOT_PRIVATE = "NOT PRIVATE – seeded or scripted noise"
 MOST_DECADES = 4.0
 LONG_SIDE_INCHES = 6.4
+LONGEST_LINE = 64  # of small letters above a map
 THINNEST = 0.11  # a map thinner than this, as a share of its length, would be a mere line
 
 
-class Plottable(Protocol):
+class Plottable(Viewable, Protocol):
     """What a map needs of a release."""
 
-    @property
-    def domain(self) -> Domain: ...
     @property
     def low(self) -> IntArray: ...
     @property
     def high(self) -> IntArray: ...
-    @property
-    def parts(self) -> Parts: ...
     @property
     def epsilon(self) -> object: ...
     @property
@@ -50,164 +49,130 @@ class Plottable(Protocol):
 
 
 def plot_release(
-    release: Plottable, *, ax: Axes | None = None, boxes: bool = False, pixels: int = 700
+    release: Plottable,
+    *,
+    ax: Axes | None = None,
+    boxes: bool = False,
+    pixels: int = 700,
+    axes: tuple[str, str] = ("x", "y"),
+    where: Where | None = None,
+    by: str | None = None,
 ) -> Figure:
     """Draw the density of a release on a map; needs no display.
 
-    Axes beyond the first two are summed out. `boxes` adds the outlines of the leaves. Save the
-    figure with its `savefig`.
+    Axes that are not drawn are summed, within the ranges of `where`, such as `{"hour": (7, 10)}`. With
+    `by`, the name of one of them, there is a panel for each of its steps. `boxes` adds the outlines
+    of the leaves. Save the figure with its `savefig`.
     """
-    domain = release.domain
-    if domain.dimensions < 2:
-        raise InputError(f"a map needs two axes, and this release has only {domain.names[0]!r}")
-    if pixels < 1:
-        raise InputError(f"a map needs at least one pixel a side, got pixels={pixels}")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error
-    target = _new_axes(domain) if ax is None else ax
-    _draw_density(target, domain, visible_density(release, pixels))
+    if by is not None:
+        from htf.plot_panels import plot_panels
+
+        if ax is not None or boxes:
+            raise InputError("panels are a figure of their own, without outlines of boxes")
+        return plot_panels(release, by, axes=axes, where=where, pixels=pixels)
+    seen = view(release, axes, where, pixels)
+    density = visible_density(seen)
+    target = new_figure(map_size(seen)).add_subplot() if ax is None else ax
+    image = draw_density(target, seen, density, colour_limits(density))
+    if np.isfinite(density).any():
+        draw_colour_bar([target], image, seen, is_below=_is_wide(seen))
+    else:
+        write_in_the_middle(target, "nothing rises above the noise")
     if boxes:
-        _draw_boxes(target, domain, release.low, release.high)
-    _draw_frame(target, release)
-    _write_footer(target, release, is_own_figure=ax is None)
+        _draw_boxes(target, release, axes, where)
+    _draw_frame(target, release, seen)
+    _write_footer(target, release, seen, is_own_figure=ax is None)
     if not release.private:
         _draw_warning(target)
     return target.figure.figure  # of axes on a part of a figure, the whole
 
 
-def visible_density(release: Plottable, pixels: int) -> FloatArray:
+def visible_density(seen: View) -> FloatArray:
     """Density per pixel, as rows from south to north; NaN where it cannot be told from noise."""
-    cells = (release.domain.shape[0], release.domain.shape[1])
-    shape = (min(pixels, cells[0]), min(pixels, cells[1]))
-    parts = release.parts
-    masses = rasterise(parts.low, parts.high, parts.estimates, cells, shape)
-    squares = 2 * np.square(parts.scales)
-    variances = rasterise(parts.low, parts.high, squares, cells, shape, power=2)
-    # The running sums leave rounding errors where the mass is exactly nil.
-    rounding = 1e-12 * np.abs(parts.estimates).sum()
-    noise = parts.clear_deviations * np.sqrt(np.maximum(variances, 0)) + rounding
-    density = (masses / _pixel_areas(release.domain, shape)).T
-    return np.where(masses.T > noise.T, density, np.nan)
+    return np.where(seen.is_clear, seen.counts / _pixel_areas(seen), np.nan).T
 
 
-def _pixel_areas(domain: Domain, shape: tuple[int, int]) -> FloatArray:
+def _pixel_areas(seen: View) -> FloatArray:
     """In square kilometres for degrees, else in cells; one value per row of pixels."""
-    x, y = domain.axes[:2]
-    if domain.crs != CRS84:
-        return np.full(shape[1], x.cells / shape[0] * (y.cells / shape[1]))
-    latitudes = y.low + (np.arange(shape[1]) + 0.5) * (y.high - y.low) / shape[1]
-    width = (x.high - x.low) / shape[0] * np.cos(np.radians(latitudes))
-    return np.asarray(KM_PER_DEGREE**2 * width * (y.high - y.low) / shape[1])
+    x, y = seen.domain.axes
+    if seen.domain.crs != CRS84:
+        return np.full(y.cells, seen.cells[0] / x.cells * (seen.cells[1] / y.cells))
+    latitudes = y.low + (np.arange(y.cells) + 0.5) * y.cell_width
+    width = x.cell_width * np.cos(np.radians(latitudes))
+    return np.asarray(KM_PER_DEGREE**2 * width * y.cell_width)
 
 
-def rasterise(
-    low: IntArray,
-    high: IntArray,
-    masses: FloatArray,
-    cells: tuple[int, int],
-    shape: tuple[int, int],
-    *,
-    power: int = 1,
-) -> FloatArray:
-    """Spread the mass of each box evenly over its area, and sum it in each of `shape` pixels.
-
-    With `power` 2 each mass counts by the square of the share that falls in a pixel, as variances
-    do. The share is a product of one profile per axis, and a profile is constant but at its ends:
-    so its differences are four numbers, those of a box sixteen, and two running sums undo the
-    differences, at a cost of boxes plus pixels, however fine the grid.
-    """
-    (columns, column_steps), (rows, row_steps) = (
-        _profile_steps(low[:, axis], high[:, axis], cells[axis], shape[axis], power)
-        for axis in (0, 1)
-    )
-    width, height = shape[0] + 1, shape[1] + 1  # room for the step down after the last pixel
-    steps = np.zeros(width * height)
-    for column, column_step in zip(columns, column_steps, strict=True):
-        for row, row_step in zip(rows, row_steps, strict=True):
-            weights = masses * column_step * row_step
-            steps += np.bincount(column * height + row, weights, width * height)
-    raster = steps.reshape(width, height).cumsum(axis=0).cumsum(axis=1)
-    return np.asarray(raster[:-1, :-1])
+def map_size(seen: View) -> tuple[float, float]:
+    """In inches, with room for the words around the map: below a wide one also for the colour bar."""
+    height_to_width = shown_ratio(seen)
+    width = LONG_SIDE_INCHES * min(1.0, 1 / height_to_width)
+    height = LONG_SIDE_INCHES * min(1.0, height_to_width)
+    below = 2.1 if _is_wide(seen) else 1.25
+    above = 0.18 * len(wrap(seen.summed, LONGEST_LINE))
+    return max(width + 1.9, 5.2), height + below + above
 
 
-def _profile_steps(
-    low: IntArray, high: IntArray, cells: int, pixels: int, power: int
-) -> tuple[list[IntArray], list[FloatArray]]:
-    """Where, and by how much, the share of a range that falls in each pixel changes.
-
-    In units of which a pixel has `cells` and a cell has `pixels`, all edges are whole numbers:
-    nothing is lost, however small a leaf is beside a pixel.
-    """
-    start, stop = low * pixels, high * pixels
-    first, last = start // cells, (stop - 1) // cells
-    length = stop - start
-    head = ((np.minimum(stop, (first + 1) * cells) - start) / length) ** power
-    tail = ((stop - np.maximum(start, last * cells)) / length) ** power
-    # Within a single pixel there is no middle part to step up to.
-    middle = np.where(first == last, head, (cells / length) ** power)
-    steps = [head, middle - head, tail - middle, -tail]
-    return [first, first + 1, last, last + 1], steps
-
-
-def _new_axes(domain: Domain) -> Axes:
-    """Axes on a figure that knows nothing of pyplot, so that no window is ever opened."""
+def new_figure(size: tuple[float, float]) -> Figure:
+    """A figure that knows nothing of pyplot, so that no window is ever opened."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    height_to_width = _shown_ratio(domain)
-    width = LONG_SIDE_INCHES * min(1.0, 1 / height_to_width)
-    height = LONG_SIDE_INCHES * min(1.0, height_to_width)
-    # Room for the words around the map: below a wide map also for the colour bar.
-    below = 2.1 if _is_wide(domain) else 1.25
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, compress=True)
-    figure = Figure((max(width + 1.9, 5.2), height + below), dpi=150, layout=layout)
+    figure = Figure(size, dpi=150, layout=layout)
     FigureCanvasAgg(figure)
-    return figure.add_subplot()
+    return figure
 
 
-def _true_ratio(domain: Domain) -> float:
-    """Height to width on the ground; in map units where the ground is not known."""
-    x, y = domain.axes[:2]
-    shrinking = math.cos(math.radians((y.low + y.high) / 2)) if domain.crs == CRS84 else 1.0
-    return (y.high - y.low) / ((x.high - x.low) * shrinking)
+def _true_ratio(seen: View) -> float:
+    """Height to width on the ground; in map units where the ground is not known; 1 of what is no place."""
+    if not seen.is_place:
+        return 1.0
+    x, y = seen.domain.axes
+    return (y.high - y.low) / ((x.high - x.low) * _narrowing(seen.domain))
 
 
-def _shown_ratio(domain: Domain) -> float:
-    return min(max(_true_ratio(domain), THINNEST), 1 / THINNEST)
+def _narrowing(domain: Domain) -> float:
+    """Of a degree of longitude, in the middle of the map."""
+    y = domain.axes[1]
+    return math.cos(math.radians((y.low + y.high) / 2)) if domain.crs == CRS84 else 1.0
 
 
-def _is_wide(domain: Domain) -> bool:
-    return _shown_ratio(domain) < 0.55
+def shown_ratio(seen: View) -> float:
+    return min(max(_true_ratio(seen), THINNEST), 1 / THINNEST)
 
 
-def _draw_density(ax: Axes, domain: Domain, density: FloatArray) -> None:
+def _is_wide(seen: View) -> bool:
+    return shown_ratio(seen) < 0.55
+
+
+def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float, float]) -> Any:
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap, LogNorm
 
-    x, y = domain.axes[:2]
-    least, most = _colour_limits(density)
+    x, y = seen.domain.axes
     colours = ListedColormap(colormaps[COLOURS](np.linspace(PALEST, DARKEST, 256)))
-    image = ax.imshow(
+    return ax.imshow(
         # Clipped, because below the least colour comes the blank one.
-        np.clip(density, least, most),
+        np.clip(density, *limits),
         cmap=colours.with_extremes(bad=BLANK, under=BLANK),
-        norm=LogNorm(least, most),
+        norm=LogNorm(*limits),
         extent=(x.low, x.high, y.low, y.high),
         origin="lower",
         interpolation="nearest",
-        aspect=_shown_ratio(domain) * (x.high - x.low) / (y.high - y.low),
+        aspect=shown_ratio(seen) * (x.high - x.low) / (y.high - y.low),
     )
-    if np.isfinite(density).any():
-        _draw_colour_bar(ax, image, domain)
-    else:
-        words = "nothing rises above the noise"
-        ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", color=GREY)
 
 
-def _colour_limits(density: FloatArray) -> tuple[float, float]:
+def write_in_the_middle(ax: Axes, words: str) -> None:
+    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", color=GREY)
+
+
+def colour_limits(density: FloatArray) -> tuple[float, float]:
     """Of the visible values but the few most extreme; between one decade and four.
 
     A narrow range is widened upwards: values that barely pass the noise stay pale.
@@ -219,38 +184,34 @@ def _colour_limits(density: FloatArray) -> tuple[float, float]:
     return max(least, most / 10**MOST_DECADES), max(most, 10 * least)
 
 
-def _draw_colour_bar(ax: Axes, image: Any, domain: Domain) -> None:
+def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: bool) -> None:
+    """One bar for all `axes`, beside or below them."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
-    is_wide = _is_wide(domain)
-    bar = ax.figure.colorbar(
+    bar = axes[0].figure.colorbar(
         image,
-        ax=ax,
-        location="bottom" if is_wide else "right",
+        ax=axes,
+        location="bottom" if is_below else "right",
         extend="min",
         extendrect=True,
         extendfrac=0.06,
         shrink=0.9,
         aspect=28,
-        pad=min(0.03 * max(1.0, _shown_ratio(domain)), 0.3),  # a share of the map's width
+        pad=min(0.03 * max(1.0, shown_ratio(seen)), 0.3)
+        if len(axes) == 1
+        else 0.015,  # of the width
     )
-    bar.set_label("points per km²" if domain.crs == CRS84 else "points per cell")
+    bar.set_label("points per km²" if seen.domain.crs == CRS84 else "points per cell")
     decades = math.log10(image.norm.vmax / image.norm.vmin)
     bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
     bar.formatter = FuncFormatter(lambda value, _: short_number(value))
     bar.minorticks_off()
     bar.update_ticks()
     x, y, words = (
-        (-0.06, 1.2, "no more than noise") if is_wide else (1.4, -0.03, "no more\nthan noise")
+        (-0.06, 1.2, "no more than noise") if is_below else (1.4, -0.03, "no more\nthan noise")
     )
-    bar.ax.text(
-        x,
-        y,
-        words,
-        transform=bar.ax.transAxes,
-        va="bottom" if is_wide else "center",
-        fontsize=8,
-    )
+    place = "bottom" if is_below else "center"
+    bar.ax.text(x, y, words, transform=bar.ax.transAxes, va=place, fontsize=8)
 
 
 def short_number(value: float) -> str:
@@ -261,12 +222,17 @@ def short_number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _draw_boxes(ax: Axes, domain: Domain, low: IntArray, high: IntArray) -> None:
+def _draw_boxes(ax: Axes, release: Plottable, names: tuple[str, str], where: Where | None) -> None:
     from matplotlib.collections import PolyCollection
 
+    domain = release.domain
+    drawn = drawn_axes(domain, names)
+    first, end = ranges_in_cells(domain, drawn, where)
+    touched = np.all((release.low < end) & (release.high > first), axis=1)
+    low, high = release.low[touched][:, drawn], release.high[touched][:, drawn]
     # Leaves that differ only along a summed-out axis share one outline.
-    west, south, east, north = np.unique(np.hstack([low[:, :2], high[:, :2]]), axis=0).T
-    x, y = domain.axes[:2]
+    west, south, east, north = np.unique(np.hstack([low, high]), axis=0).T
+    x, y = (domain.axes[number] for number in drawn)
     columns = [x.from_cells(edge) for edge in (west, east, east, west)]
     rows = [y.from_cells(edge) for edge in (south, south, north, north)]
     outlines = np.stack([np.stack(columns, axis=1), np.stack(rows, axis=1)], axis=2)
@@ -274,14 +240,28 @@ def _draw_boxes(ax: Axes, domain: Domain, low: IntArray, high: IntArray) -> None
     ax.add_collection(PolyCollection(list(outlines), alpha=0.5, **style), autolim=False)
 
 
-def _draw_frame(ax: Axes, release: Plottable) -> None:
+def heading(release: Plottable) -> str:
+    return f"{release.mechanism},  ε = {release.epsilon}"
+
+
+def _draw_frame(ax: Axes, release: Plottable, seen: View) -> None:
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-    domain = release.domain
-    ax.set_title(f"{release.mechanism},  ε = {release.epsilon}", fontsize=13, pad=9)
-    on_earth = domain.crs == CRS84
-    ax.set_xlabel("longitude (°)" if on_earth else domain.names[0])
-    ax.set_ylabel("latitude (°)" if on_earth else domain.names[1])
+    summed = wrap(seen.summed, LONGEST_LINE)
+    ax.set_title(heading(release), fontsize=13, pad=9 + 13 * len(summed))
+    ax.annotate(
+        "\n".join(summed),
+        (0.5, 1.0),
+        xycoords="axes fraction",
+        xytext=(0, 7),
+        textcoords="offset points",
+        ha="center",
+        fontsize=9,
+        color=GREY,
+    )
+    first, second = axis_labels(seen)
+    ax.set_xlabel(first)
+    ax.set_ylabel(second)
     width, height = _size_in_inches(ax)
     for axis, room in ((ax.xaxis, width / 0.9), (ax.yaxis, height / 0.5)):
         ticks = min(max(int(room), 2), 6)
@@ -291,22 +271,38 @@ def _draw_frame(ax: Axes, release: Plottable) -> None:
         axis.set_major_formatter(plain)
     ax.tick_params(labelsize=9)
     ax.tick_params(axis="x", rotation=90 if width < 1.5 else 0)
-    if on_earth:
-        _draw_scale_bar(ax, domain)
+    if seen.domain.crs == CRS84:
+        draw_scale_bar(ax, seen.domain)
 
 
-def _draw_scale_bar(ax: Axes, domain: Domain) -> None:
+def axis_labels(seen: View) -> tuple[str, str]:
+    """What the two axes are; degrees, of the destination where it is one."""
+    first, second = seen.domain.names
+    if seen.domain.crs != CRS84:
+        return first, second
+    where = "of the destination " if first.startswith("dest") else ""
+    return f"longitude {where}(°)", f"latitude {where}(°)"
+
+
+def draw_scale_bar(ax: Axes, domain: Domain, fontsize: float = 10) -> None:
     from matplotlib.offsetbox import AnchoredOffsetbox, AuxTransformBox, TextArea, VPacker
     from matplotlib.patches import Rectangle
 
-    x, y = domain.axes[:2]
-    km_per_unit = KM_PER_DEGREE * math.cos(math.radians((y.low + y.high) / 2))
+    x = domain.axes[0]
+    km_per_unit = KM_PER_DEGREE * _narrowing(domain)
     length = round_length((x.high - x.low) * km_per_unit / 4)
     label = f"{length * 1000:g} m" if length < 1 else f"{length:g} km"
     line = AuxTransformBox(ax.transData)
     line.add_artist(Rectangle((0, 0), length / km_per_unit, 0, edgecolor="black", linewidth=2))
-    packed = VPacker(pad=0, sep=4, align="center", children=[line, TextArea(label)])
-    anchored = AnchoredOffsetbox("lower left", child=packed, pad=0.5, borderpad=0.7)
+    packed = VPacker(
+        pad=0,
+        sep=0.4 * fontsize,
+        align="center",
+        children=[line, TextArea(label, textprops={"fontsize": fontsize})],
+    )
+    anchored = AnchoredOffsetbox(
+        "lower left", child=packed, pad=0.05 * fontsize, borderpad=0.07 * fontsize
+    )
     anchored.patch.set(facecolor="white", edgecolor="none", alpha=0.8)
     ax.add_artist(anchored)
 
@@ -318,12 +314,17 @@ def round_length(most: float) -> float:
     return next(step * power for step in (5, 2, 1, 0.5) if step * power <= most)
 
 
-def _write_footer(ax: Axes, release: Plottable, *, is_own_figure: bool) -> None:
+def footer(release: Plottable, seen: View) -> str:
     words = f"Differentially private counts: ε-DP per record, ε = {release.epsilon}"
     if not release.private:
         words = f"No privacy guarantee: the noise only imitates ε = {release.epsilon}"
-    if _shown_ratio(release.domain) != _true_ratio(release.domain):
+    if shown_ratio(seen) != _true_ratio(seen):
         words += "\nThe map is stretched: its sides are not to the same scale"
+    return words
+
+
+def _write_footer(ax: Axes, release: Plottable, seen: View, *, is_own_figure: bool) -> None:
+    words = footer(release, seen)
     if is_own_figure:
         ax.figure.supxlabel(words, fontsize=8, color=GREY)
     else:  # the rest of the figure is the caller's

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from htf.query.index import BoxIndex
     from htf.query.polygons import PolygonAnswers
     from htf.query.tree_noise import TreeNoise
+    from htf.query.where import Where
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,11 +226,16 @@ class Release:
             return None
         return BoxIndex(self.low, self.high, self.estimates, self.scales)
 
-    def count(self, boxes: Any) -> Answers:
-        """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many."""
+    def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
+        """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many;
+        without any, for the whole map.
+
+        `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; axes that are not named
+        are counted whole. A box may also name every axis, all low edges first, then all high ones.
+        """
         from htf.query.boxes import count_boxes
 
-        return count_boxes(self.domain, self.index, boxes, self.tree_noise, self._leaf_index)
+        return count_boxes(self.domain, self.index, boxes, self.tree_noise, self._leaf_index, where)
 
     def count_polygons(
         self,
@@ -249,7 +255,8 @@ class Release:
         return count_polygons(self.domain, self.index, geometries, *helpers, crs=crs, where=where)
 
     def plot(self, **options: Any) -> Figure:
-        """A map of the density on a log scale. Needs matplotlib."""
+        """A map of the density on a log scale; `where`, `axes` and `by` say what to do with further
+        axes (htf.plot.plot_release). Needs matplotlib."""
         from htf.plot import plot_release
 
         return plot_release(self, **options)

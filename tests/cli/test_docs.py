@@ -1,5 +1,5 @@
 """Every command and every Python block of the README is run; so are the commands of docs/forecast.md,
-docs/prior.md and docs/budget.md, and the example in CONTRIBUTING."""
+docs/prior.md, docs/budget.md and docs/axes.md, and the example in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from htf.cli.main import run as run_here
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -100,6 +102,23 @@ def test_the_budget_works(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
     assert "0.75 of 2 was spent" in run(ours[3], folder)
     assert '"label": "summer"' in run(ours[4], folder)
+
+
+def test_more_axes_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, which is quicker than a new one for each of them."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/axes.md").read_text()
+    make, *blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if c.startswith("htf ")]
+    assert [c.split()[1] for c in ours] == ["query"] * 3 + ["map"] * 3 + ["info"]
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+    assert "7 to 10" in capfd.readouterr().out
+    for block in blocks:
+        exec(block, {})
 
 
 def test_the_example_mechanism_works() -> None:

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf.domain import Axis, Domain, FloatArray, IntArray
+from htf.domain import CRS84, Axis, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
-from htf.plot import plot_release, rasterise, round_length, short_number, visible_density
+from htf.plot import plot_release, round_length, short_number, visible_density
+from htf.plot_panels import layout, panel_ranges
 from htf.release import Parts
+from htf.views import rasterise, view
 
 pytest.importorskip("matplotlib")
 
@@ -53,6 +55,10 @@ def random_leaves(shape: tuple[int, ...], leaves: int, seed: int) -> tuple[IntAr
         boxes[index] = (low, lower)
         boxes.append((upper, high))
     return np.array([low for low, _ in boxes]), np.array([high for _, high in boxes])
+
+
+def frame(cells: tuple[int, int]) -> IntArray:
+    return np.array([(0, 0), cells])
 
 
 def naive_raster(
@@ -119,7 +125,7 @@ def test_raster_equals_the_naive_one(
 ) -> None:
     low, high = random_leaves(cells, leaves, seed=leaves)
     masses = np.random.default_rng(1).normal(10, 100, leaves)
-    raster = rasterise(low, high, masses, cells, shape, power=power)
+    raster = rasterise(low, high, masses, frame(cells), shape, power=power)
     assert raster.shape == shape
     np.testing.assert_allclose(
         raster, naive_raster(low, high, masses, cells, shape, power=power), rtol=1e-7, atol=1e-7
@@ -131,7 +137,7 @@ def test_raster_equals_the_naive_one(
 def test_a_tiny_leaf_gives_its_whole_mass_to_one_pixel_and_leaves_no_trail() -> None:
     cells = (2**20, 2**20)
     low = np.array([[700_001, 300_001], [5, 5]])
-    raster = rasterise(low, low + 1, np.array([1e9, 1.0]), cells, (64, 64))
+    raster = rasterise(low, low + 1, np.array([1e9, 1.0]), frame(cells), (64, 64))
     assert raster[700_001 * 64 // 2**20, 300_001 * 64 // 2**20] == 1e9
     assert raster[0, 0] == 1
     assert np.count_nonzero(raster) == 2
@@ -144,14 +150,14 @@ def test_fifty_thousand_leaves_on_a_fine_grid_keep_their_mass() -> None:
     low = np.stack([edges[first], edges[second]], axis=1)
     high = np.stack([edges[first + 1], edges[second + 1]], axis=1)
     masses = np.random.default_rng(0).normal(0, 100, len(low))
-    raster = rasterise(low, high, masses, (2**20, 2**20), (700, 700))
+    raster = rasterise(low, high, masses, frame((2**20, 2**20)), (700, 700))
     assert raster.sum() == pytest.approx(masses.sum(), rel=1e-9)
-    whole = rasterise(low, high, masses, (2**20, 2**20), (1, 1))
+    whole = rasterise(low, high, masses, frame((2**20, 2**20)), (1, 1))
     assert whole[0, 0] == pytest.approx(masses.sum(), rel=1e-9)
 
 
 def test_density_is_per_square_kilometre() -> None:
-    density = visible_density(leaf_release([100.0, 2500.0], [1.0, 1.0]), 700)
+    density = visible_density(view(leaf_release([100.0, 2500.0], [1.0, 1.0]), cells=700))
     np.testing.assert_allclose(density, [[1.0, 25.0]], rtol=1e-5)
 
 
@@ -161,7 +167,7 @@ def test_density_follows_the_narrowing_of_degrees() -> None:
     rows = np.arange(62)
     low = np.stack([np.zeros_like(rows), rows], axis=1)
     release = FakeRelease(domain, low, low + 1, np.full(62, 1000.0), np.ones(62))
-    density = visible_density(release, 700)[:, 0]
+    density = visible_density(view(release, cells=700))[:, 0]
     ratio = math.cos(math.radians(-0.5)) / math.cos(math.radians(60.5))
     assert density[-1] / density[0] == pytest.approx(ratio)
 
@@ -170,21 +176,21 @@ def test_density_is_per_cell_without_degrees() -> None:
     domain = Domain.from_bounds(0, 0, 5000, 5000, 8, crs=None)
     low, high = np.array([[0, 0], [4, 0]]), np.array([[4, 8], [8, 8]])
     release = FakeRelease(domain, low, high, np.array([64.0, 320.0]), np.ones(2))
-    np.testing.assert_allclose(visible_density(release, 4), [[2, 2, 10, 10]] * 4)
+    np.testing.assert_allclose(visible_density(view(release, cells=4)), [[2, 2, 10, 10]] * 4)
 
 
 def test_what_is_no_more_than_noise_is_blank() -> None:
     deviation = math.sqrt(2) * 10
     estimates = [-500.0, 0.0, 1.9 * deviation, 2.1 * deviation, 500.0]
-    density = visible_density(leaf_release(estimates, [10.0] * 5), 700)
+    density = visible_density(view(leaf_release(estimates, [10.0] * 5), cells=700))
     assert np.isnan(density).tolist() == [[True, True, True, False, False]]
 
 
 def test_many_leaves_in_a_pixel_rise_above_the_noise_together() -> None:
     """Each of 100 leaves is within its noise; their sum is ten deviations of its own."""
     release = leaf_release([10.0] * 100, [7.0] * 100)
-    assert np.isnan(visible_density(release, 100)).all()
-    assert np.isfinite(visible_density(release, 1)).all()
+    assert np.isnan(visible_density(view(release, cells=100))).all()
+    assert np.isfinite(visible_density(view(release, cells=1))).all()
 
 
 def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
@@ -193,7 +199,9 @@ def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
     low, high = np.array([[0, 0], [32, 0]]), np.array([[32, 64], [64, 64]])
     deviation = math.sqrt(2) * 10
     estimates = np.array([1.9, 2.1]) * deviation
-    density = visible_density(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), 50)
+    density = visible_density(
+        view(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), cells=50)
+    )
     assert np.isnan(density[:, :25]).all()
     assert np.isfinite(density[:, 25:]).all()
 
@@ -204,7 +212,7 @@ def test_exact_nothing_is_blank_when_there_is_no_noise_at_all() -> None:
     estimates = np.where(np.arange(400) % 3 == 0, 1e6 / 7, 0.0)
     release = FakeRelease(domain, low, high, estimates, np.zeros(400))
     expected = naive_raster(low, high, estimates, (1000, 1000), (90, 90)).T > 0
-    np.testing.assert_array_equal(np.isfinite(visible_density(release, 90)), expected)
+    np.testing.assert_array_equal(np.isfinite(visible_density(view(release, cells=90))), expected)
 
 
 def test_further_axes_are_summed_out() -> None:
@@ -213,10 +221,119 @@ def test_further_axes_are_summed_out() -> None:
     masses = np.full(50, 100.0)
     release = FakeRelease(Domain(axes), low, high, masses, np.ones(50))
     expected = naive_raster(low[:, :2], high[:, :2], masses, (6, 6), (6, 6))
-    np.testing.assert_allclose(visible_density(release, 700), expected.T)
+    np.testing.assert_allclose(visible_density(view(release, cells=700)), expected.T)
     outlines = plot_release(release, boxes=True).axes[0].collections[0].get_paths()
     distinct = {(*a, *b) for a, b in zip(low[:, :2].tolist(), high[:, :2].tolist(), strict=True)}
     assert len(outlines) == len(distinct) < 50
+
+
+def cube_release(**changes: Any) -> FakeRelease:
+    """A city by the hour, at the equator, busiest from 6 to 12."""
+    axes = (Axis("x", 0, 1, 6), Axis("y", -0.3, 0.3, 6), Axis("hour", 0, 24, 24))
+    low = np.stack([index.ravel() for index in np.indices((6, 6, 24))], axis=1)
+    busy = (low[:, 2] >= 6) & (low[:, 2] < 12)
+    estimates = np.where(busy, 1000.0, 100.0) * (1 + low[:, 0])
+    release = FakeRelease(Domain(axes, CRS84), low, low + 1, estimates, np.ones(len(low)))
+    return replace(release, **changes)
+
+
+def test_a_range_of_a_further_axis_is_drawn_and_said() -> None:
+    whole, morning = (plot_release(cube_release(), where=w) for w in (None, {"hour": (7, 10)}))
+    assert "all of hour" in words(whole)
+    assert "hour 7 to 10" in words(morning)
+    image = morning.axes[0].images[0].get_array()
+    assert image is not None
+    per_pixel = (111.32 / 6) * (111.32 * 0.1) * math.cos(math.radians(0.05))
+    assert float(image[3, 2]) == pytest.approx(3 * 3000 / per_pixel, rel=1e-3)
+
+
+def test_other_axes_may_be_drawn() -> None:
+    figure = plot_release(cube_release(), axes=("hour", "x"), boxes=True)
+    ax: Any = figure.axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("hour", "x")
+    assert ax.images[0].get_extent() == [0, 24, 0, 1]
+    assert "points per cell" in words(figure)
+    assert "stretched" not in words(figure)
+    assert len(ax.collections[0].get_paths()) == 6 * 24
+    low, high = random_leaves((4, 4, 4, 4), 30, seed=2)
+    names = ("x", "y", "dest_x", "dest_y")
+    domain = Domain(tuple(Axis(name, 0, 1, 4) for name in names), CRS84)
+    trips = FakeRelease(domain, low, high, np.full(30, 1e4), np.ones(30))
+    said = words(plot_release(trips, axes=("dest_x", "dest_y")))
+    for word in ("longitude of the destination (°)", "points per km²", "all of x, y"):
+        assert word in said
+
+
+def test_panels_share_their_colours_and_name_their_hours() -> None:
+    figure = plot_release(cube_release(), by="hour")
+    panels: list[Any] = [ax for ax in figure.axes if ax.images]
+    assert [ax.get_title() for ax in panels] == [f"hour {h} to {h + 1}" for h in range(24)]
+    assert len({(ax.images[0].norm.vmin, ax.images[0].norm.vmax) for ax in panels}) == 1
+    levels = [float(ax.images[0].get_array().mean()) for ax in panels]
+    assert min(levels[6:12]) > 5 * max(levels[:6] + levels[12:])
+    assert len(figure.axes) == 25  # with one colour bar
+    assert words(figure).count("points per km²") == 1
+    assert "made-up,  ε = 0.375" in words(figure)
+    assert "ε-DP per record" in words(figure)
+
+
+@pytest.mark.parametrize(
+    ("where", "cells", "panels"),
+    [
+        (None, 96, 24),  # four cells each
+        (None, 29, 12),  # a prime number: equal ranges cut through cells
+        (None, 5, 5),
+        (None, 100, 20),
+        ({"hour": (6, 12)}, 24, 6),
+        ({"hour": (20, 99)}, 24, 4),  # clipped at midnight
+    ],
+)
+def test_panels_cover_equal_ranges(where: Any, cells: int, panels: int) -> None:
+    domain = Domain((Axis("x", 0, 1, 2), Axis("y", 0, 1, 2), Axis("hour", 0, 24, cells)))
+    ranges = np.array(panel_ranges(domain, "hour", where))
+    assert len(ranges) == panels
+    np.testing.assert_allclose(np.diff(ranges), np.diff(ranges)[0, 0])
+    np.testing.assert_array_equal(ranges[1:, 0], ranges[:-1, 1])
+    low, high = (where or {"hour": (0, 24)})["hour"]
+    assert (ranges[0, 0], ranges[-1, 1]) == (low, min(high, 24))
+
+
+def test_a_day_fills_whole_rows() -> None:
+    for ratio in (0.4, 0.6, 1.0, 1.6):
+        rows, columns = layout(24, ratio)
+        assert rows * columns == 24
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_no_words_of_panels_are_cut_off_and_the_warning_is_wide(private: bool) -> None:
+    figure = plot_release(cube_release(private=private), by="hour", where={"hour": (5, 11)})
+    picture = rendered(figure)
+    drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(drawn.x0, drawn.y0, width - drawn.x1, height - drawn.y1) >= 0
+    is_red = np.abs(picture - [0xC4, 0x00, 0x18]).max(axis=2) < 8
+    share = is_red.sum(axis=1).max() / picture.shape[1]
+    assert (0.6 < share < 1) if not private else (share == 0)
+    assert (BANNER in words(figure)) is not private
+
+
+def test_panels_of_nothing_say_so() -> None:
+    nothing = cube_release(estimates=np.zeros(6 * 6 * 24))
+    assert "nothing rises\nabove the noise" in words(plot_release(nothing, by="hour"))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"by": "x"}, "'x' is: give other axes"),
+        ({"by": "day"}, "no axis 'day'"),
+        ({"by": "hour", "boxes": True}, "without outlines"),
+        ({"where": {"hour": (22, 4)}}, "22 to 24 and 0 to 4"),
+    ],
+    ids=str,
+)
+def test_mistakes_about_axes_are_named(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        plot_release(cube_release(), **options)
 
 
 def test_refuses_a_single_axis_and_no_pixels() -> None:
@@ -229,7 +346,7 @@ def test_refuses_a_single_axis_and_no_pixels() -> None:
     )
     with pytest.raises(InputError, match="two axes"):
         plot_release(line)
-    with pytest.raises(InputError, match="pixels=0"):
+    with pytest.raises(InputError, match="one pixel a side, got 0 x 0"):
         plot_release(leaf_release([1.0], [1.0]), pixels=0)
 
 

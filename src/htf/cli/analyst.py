@@ -12,24 +12,24 @@ from htf.cli.screen import (
     console,
     progress_bar,
     read_numbers,
+    read_where,
+    release_argument,
     show_interval,
     show_table,
     warn_if_not_private,
+    where_option,
 )
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_writable, write_whole
 
 if TYPE_CHECKING:
-    from htf.domain import FloatArray
+    from htf.domain import Domain, FloatArray
     from htf.query.boxes import Answers
 
 EDGES = ("west", "south", "east", "north")
 MOST_ROWS_ON_SCREEN = 60
 LONGEST_VALUE = 60
 
-release_argument = click.argument(
-    "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
@@ -40,18 +40,24 @@ json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
     "--boxes",
     "boxes_file",
     type=click.Path(path_type=Path),
-    help="A CSV file of boxes, with columns west, south, east, north.",
+    help="A CSV file of boxes, with columns west, south, east, north; and, of further axes, such as "
+    "hour_low, hour_high.",
 )
+@where_option
 @json_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the answers as CSV.")
 def query(
     release_file: Path,
     boxes: tuple[str, ...],
     boxes_file: Path | None,
+    where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
 ) -> None:
     """Count the records in boxes, with a standard error and a 95 % interval.
+
+    Of a release with more axes than those of the map, `--where hour=7:10` says which part to count;
+    axes that are not named are counted whole. Without boxes it is the whole map.
 
     `partial` is the share of the answer that rests on partly covered boxes of the release, where
     records are assumed to be spread evenly. The interval is for the noise; after constrained
@@ -61,17 +67,18 @@ def query(
 
     if output is not None:
         check_writable(output)
-    asked = _read_boxes(boxes, boxes_file)
+    ranges = read_where(where)
     release = Release.load(release_file)
+    asked = _read_boxes(release.domain, boxes, boxes_file, ranges)
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked):,} boxes", total=None)
         answers = release.count(asked)
     if as_json:
-        click.echo(json.dumps(_as_objects(asked, answers), indent=2))
+        click.echo(json.dumps(_as_objects(release.domain, asked, answers), indent=2))
     elif output is None:
-        _show_answers(asked, answers)
+        _show_answers(release.domain, asked, answers)
     if output is not None:
-        _write_csv(asked, answers, output)
+        _write_csv(release.domain, asked, answers, output)
         click.echo(f"Wrote {output}: {len(asked):,} answers.", err=True)
     warn_if_not_private(release)
 
@@ -92,8 +99,12 @@ def info(release_file: Path, as_json: bool) -> None:
     warn_if_not_private(release)
     screen.print(f"{release_file}: {len(release):,} boxes by {release.mechanism}\n", style="bold")
     screen.print(release.statement + "\n")
-    axes = [(a.name, a.low, a.high, a.cells) for a in release.domain.axes]
-    show_table(("axis", ">low", ">high", ">cells"), axes, f"Map ({release.domain.crs})")
+    axes = [
+        (a.name, f"{a.low:.10g}", f"{a.high:.10g}", f"{a.cells:,}", f"{a.cell_width:.4g}")
+        for a in release.domain.axes
+    ]
+    title = f"Map ({release.domain.crs}), {release.domain.size:,} cells"
+    show_table(("axis", ">low", ">high", ">cells", ">width of a cell"), axes, title)
     for title, told in (("Parameters", release.parameters), ("Found with noise", release.facts)):
         rows = [(name, _shortened(str(value))) for name, value in told.items()]
         show_table(("name", ">value"), rows, title)
@@ -127,71 +138,125 @@ def verify(release_file: Path) -> None:
         raise ReleaseFileError(f"{release_file} does not hold together: {', '.join(wrong)}")
 
 
-def _read_boxes(boxes: tuple[str, ...], boxes_file: Path | None) -> FloatArray:
+def _read_boxes(
+    domain: Domain,
+    boxes: tuple[str, ...],
+    boxes_file: Path | None,
+    where: dict[str, tuple[float, float]],
+) -> FloatArray:
+    """Full rows: all low edges in the order of the axes, then all high ones."""
     import numpy as np
 
-    if bool(boxes) == (boxes_file is not None):
-        raise InputError("give boxes: either --box W,S,E,N, or --boxes FILE.csv")
+    from htf.query.where import full_rows
+
+    if (boxes and boxes_file) or not (boxes or boxes_file or where):
+        raise InputError(
+            "say what to count: either --box W,S,E,N, or --boxes FILE.csv; or, of the whole map, "
+            "--where AXIS=LOW:HIGH"
+        )
     if boxes_file is not None:
-        return _read_boxes_file(boxes_file)
+        return _read_boxes_file(boxes_file, domain, where)
+    if not boxes:
+        return full_rows(domain, None, where)
     lengths = {box.count(",") + 1 for box in boxes}
     size = lengths.pop() if len(lengths) == 1 and lengths != {1} else len(EDGES)
-    return np.array([read_numbers(box, "--box", size, "W,S,E,N") for box in boxes])
+    given = np.array([read_numbers(box, "--box", size, "W,S,E,N") for box in boxes])
+    return full_rows(domain, given, where)
 
 
-def _read_boxes_file(path: Path) -> FloatArray:
+def _read_boxes_file(
+    path: Path, domain: Domain, where: dict[str, tuple[float, float]]
+) -> FloatArray:
+    """Further axes that the file has no columns of are those of `where`, or whole."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import csv
 
+    from htf.query.where import full_rows
+
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    options = csv.ConvertOptions(column_types=dict.fromkeys(EDGES, pa.float64()))
+    places = _edge_places(domain)
+    options = csv.ConvertOptions(column_types=dict.fromkeys(places, pa.float64()))
     try:
         table = csv.read_csv(path, convert_options=options)
     except pa.ArrowException as error:
         raise InputError(f"cannot read boxes from {path}: {error}") from None
-    missing = [name for name in EDGES if name not in table.column_names]
+    given = {place % domain.dimensions for n, place in places.items() if n in table.column_names}
+    twice = [name for number, name in enumerate(domain.names) if number in given and name in where]
+    if twice:
+        raise InputError(f"{path} has columns of {twice[0]}: leave it out of --where")
+    needed = {n: p for n, p in places.items() if p % domain.dimensions in {0, 1, *given}}
+    missing = [name for name in needed if name not in table.column_names]
     if missing:
         raise InputError(
-            f"{path} must have the columns {', '.join(EDGES)}; {', '.join(missing)} is missing"
+            f"{path} must have the columns {', '.join(needed)}; {', '.join(missing)} is missing"
         )
-    return np.column_stack([table[name].to_numpy() for name in EDGES])
+    rows = np.repeat(full_rows(domain, None, where), len(table), axis=0)
+    for name, place in needed.items():
+        rows[:, place] = table[name].to_numpy()
+    return rows
 
 
-def _as_columns(asked: FloatArray, answers: Answers) -> dict[str, Any]:
-    size = asked.shape[1]
-    names = EDGES if size == len(EDGES) else [f"edge_{number}" for number in range(size)]
-    return {**dict(zip(names, asked.T, strict=True)), **answers.to_columns()}
+def _edge_places(domain: Domain) -> dict[str, int]:
+    """What the edges of a box are called in files, and where each stands in a full row."""
+    size = domain.dimensions
+    plane = EDGES if size > 1 else (f"{domain.names[0]}_low", f"{domain.names[0]}_high")
+    on_map = min(size, 2)
+    places = dict(zip(plane, [*range(on_map), *range(size, size + on_map)], strict=True))
+    for number, name in enumerate(domain.names[2:], start=2):
+        places[f"{name}_low"], places[f"{name}_high"] = number, size + number
+    return places
 
 
-def _as_objects(asked: FloatArray, answers: Answers) -> list[dict[str, float]]:
-    columns = _as_columns(asked, answers)
+def _as_columns(domain: Domain, asked: FloatArray, answers: Answers) -> dict[str, Any]:
+    """What was asked, under the names that a file of boxes has, and the answers."""
+    columns = {name: asked[:, place] for name, place in _edge_places(domain).items()}
+    return {**columns, **answers.to_columns()}
+
+
+def _as_objects(domain: Domain, asked: FloatArray, answers: Answers) -> list[dict[str, float]]:
+    columns = _as_columns(domain, asked, answers)
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _write_csv(asked: FloatArray, answers: Answers, path: Path) -> None:
+def _write_csv(domain: Domain, asked: FloatArray, answers: Answers, path: Path) -> None:
     import pyarrow as pa
     from pyarrow import csv
 
-    table = pa.table(_as_columns(asked, answers))
+    table = pa.table(_as_columns(domain, asked, answers))
     write_whole(path, lambda unfinished: csv.write_csv(table, unfinished))
 
 
-def _show_answers(asked: FloatArray, answers: Answers) -> None:
+def _show_answers(domain: Domain, asked: FloatArray, answers: Answers) -> None:
     rows = [
         (
-            ", ".join(f"{edge:g}" for edge in box),
+            *_show_asked(domain, row),
             f"{answer['count']:,.0f}",
             f"{answer['std_error']:,.1f}",
             show_interval(answer),
             f"{answer['partial']:.1%}",
         )
-        for box, answer in zip(
+        for row, answer in zip(
             asked[:MOST_ROWS_ON_SCREEN], answers.to_dicts()[:MOST_ROWS_ON_SCREEN], strict=True
         )
     ]
-    show_table(("box", ">count", ">std. error", ">95 % interval", ">partial"), rows)
+    told = (">count", ">std. error", ">95 % interval", ">partial")
+    show_table(("box", *domain.names[2:], *told), rows)
     if len(asked) > len(rows):
         console().print(f"… and {len(asked) - len(rows):,} more: use -o FILE.csv or --json")
+
+
+def _show_asked(domain: Domain, row: FloatArray) -> list[str]:
+    """The box on the map, and the range of each further axis."""
+    size = domain.dimensions
+    box = [*row[: min(size, 2)], *row[size : size + min(size, 2)]]
+    ranges = zip(domain.axes[2:], row[2:size], row[size + 2 :], strict=True)
+    return [
+        ", ".join(f"{edge:.10g}" for edge in box),
+        *(
+            "all" if low <= axis.low and axis.high <= high else f"{low:g} to {high:g}"
+            for axis, low, high in ranges
+        ),
+    ]

@@ -17,6 +17,7 @@ from htf.cli.budget import budget
 from htf.cli.curator import mechanisms, release
 from htf.cli.demo import demo
 from htf.cli.forecast import forecast
+from htf.cli.maps import draw_map
 from htf.cli.researcher import evaluate, paper
 from htf.errors import BudgetError, HtfError
 
@@ -29,7 +30,19 @@ def cli() -> None:
     """Publish location data with differential privacy, and ask the release for counts."""
 
 
-COMMANDS = (forecast, release, budget, query, info, verify, mechanisms, evaluate, paper, demo)
+COMMANDS = (
+    forecast,
+    release,
+    budget,
+    query,
+    draw_map,
+    info,
+    verify,
+    mechanisms,
+    evaluate,
+    paper,
+    demo,
+)
 for command in COMMANDS:
     cli.add_command(command)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from htf.errors import InputError
 
@@ -16,6 +19,36 @@ if TYPE_CHECKING:
 
 
 WIDTH_WITHOUT_TERMINAL = 120
+
+release_argument = click.argument(
+    "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
+)
+where_option = click.option(
+    "--where",
+    multiple=True,
+    metavar="AXIS=LOW:HIGH",
+    help="A range of a further axis, such as hour=7:10; may be repeated. Else all of it.",
+)
+
+
+def read_where(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Ranges of axes, from texts such as `hour=7:10`."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, equals, ends = text.partition("=")
+        low, colon, high = ends.partition(":")
+        try:
+            asked = float(low), float(high)
+        except ValueError:
+            equals = ""
+        if not (equals and colon):
+            raise InputError(f"--where takes AXIS=LOW:HIGH, such as hour=7:10, got {text!r}")
+        if name.strip() in found:
+            raise InputError(
+                f"--where names {name.strip()} twice: ask for each range by itself, and add the counts"
+            )
+        found[name.strip()] = asked
+    return found
 
 
 def read_numbers(text: str, option: str, number: int, form: str) -> list[float]:

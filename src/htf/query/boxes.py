@@ -22,6 +22,7 @@ from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
 from htf.query.index import BoxIndex, Measures
 from htf.query.intervals import half_widths
+from htf.query.where import Where, full_rows
 
 if TYPE_CHECKING:
     from htf.query.tree_noise import TreeMeasures, TreeNoise
@@ -61,12 +62,14 @@ class Answers:
 def count_boxes(
     domain: Domain,
     index: BoxIndex,
-    boxes: ArrayLike,
+    boxes: ArrayLike | None,
     tree_noise: TreeNoise | None = None,
     leaf_index: BoxIndex | None = None,
+    where: Where | None = None,
 ) -> Answers:
     """Count one box of 2 d numbers, or many as rows: all low edges in the order of the axes, then
-    all high edges. For a map that is west, south, east, north.
+    all high edges. For a map that is west, south, east, north; which on a map with more axes is
+    enough, the others being those of `where`, or whole (htf.query.where).
 
     What lies outside of the map counts nothing: a release says nothing about it. A box of no width
     counts 0. Edges within a billionth of a cell, or within rounding error, of an edge of the grid
@@ -74,7 +77,11 @@ def count_boxes(
     that are covered in part by area. Where `index` divides leaves into finer parts, `leaf_index` has
     them whole, and the bars are moved by the difference that makes.
     """
-    rows = _read_rows(domain, index, boxes)
+    if index.dimensions != domain.dimensions:
+        raise InputError(
+            f"the domain has {domain.dimensions} axes, but the leaves have {index.dimensions}"
+        )
+    rows = full_rows(domain, boxes, where)
     table = np.empty((len(fields(Answers)), len(rows)))
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
@@ -150,57 +157,3 @@ def with_bars(
             middle = middle + measures.estimate - of_leaves.estimate
         variance = raw.noise_variance + raw.spread_variance
     return [measures.estimate, np.sqrt(variance), middle - half, middle + half, partial]
-
-
-def _read_rows(domain: Domain, index: BoxIndex, boxes: ArrayLike) -> FloatArray:
-    if index.dimensions != domain.dimensions:
-        raise InputError(
-            f"the domain has {domain.dimensions} axes, but the leaves have {index.dimensions}"
-        )
-    rows = _as_rows(boxes, 2 * domain.dimensions, _edge_names(domain))
-    _check_finite(rows)
-    for number, axis in enumerate(domain.axes):
-        _check_order(axis.name, rows[:, number], rows[:, number + domain.dimensions])
-    return rows
-
-
-def _as_rows(boxes: ArrayLike, columns: int, names: str) -> FloatArray:
-    try:
-        rows = np.asarray(boxes, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a box must be {columns} numbers, {names}: {error}") from error
-    if rows.shape == (0,):
-        return rows.reshape(0, columns)
-    rows = rows[None] if rows.ndim == 1 else rows
-    if rows.ndim != 2 or rows.shape[1] != columns:
-        raise InputError(
-            f"a box must be {columns} numbers, {names}, got an array of shape {np.shape(boxes)}"
-        )
-    return rows
-
-
-def _edge_names(domain: Domain) -> str:
-    return ", ".join(f"{edge} {name}" for edge in ("low", "high") for name in domain.names)
-
-
-def _check_finite(rows: FloatArray) -> None:
-    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(wrong):
-        raise InputError(
-            f"edges of boxes must be finite, got {_show(rows[wrong[0]])} "
-            f"in row {wrong[0]} (counted from 0)"
-        )
-
-
-def _check_order(name: str, low: FloatArray, high: FloatArray) -> None:
-    wrong = np.flatnonzero(low > high)
-    if len(wrong):
-        row = wrong[0]
-        raise InputError(
-            f"the box in row {row} (counted from 0) goes along {name} from {low[row]} down to "
-            f"{high[row]}: are they swapped?"
-        )
-
-
-def _show(row: FloatArray) -> str:
-    return ", ".join(str(value) for value in row.tolist())

@@ -1,0 +1,144 @@
+"""What is asked of a map with any number of axes: boxes and ranges, made into full rows.
+
+A box names the first two axes (W,S,E,N) or all of them; `where` gives ranges of single axes, such
+as `{"hour": (7, 10)}`. An axis that neither names is taken whole. This is the one place that says
+so: counts, views and whatever else asks by place and range come here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from htf.domain import Axis, Domain, FloatArray
+from htf.errors import InputError
+
+Where = Mapping[str, Sequence[float]]
+
+
+def full_rows(
+    domain: Domain, boxes: ArrayLike | None = None, where: Where | None = None
+) -> FloatArray:
+    """One row of 2 d numbers for each box: all low edges in the order of the axes, then all high.
+
+    Boxes are one, or many as rows, of 2 d numbers; or of 4, W,S,E,N in the first two axes, the others
+    coming from `where` or being taken whole. No boxes at all are the whole map, once.
+    """
+    whole = full_ranges(domain, where).T.reshape(1, -1)
+    if boxes is None:
+        return whole
+    rows = _as_rows(boxes, domain)
+    _check_finite(rows)
+    columns = _box_columns(domain, rows.shape[1])
+    named = [axis.name for axis in domain.axes[: len(columns) // 2]]
+    twice = [name for name in where or {} if name in named]
+    if twice:
+        raise InputError(
+            f"boxes of {rows.shape[1]} numbers name {', '.join(named)} themselves: leave "
+            f"{', '.join(twice)} out of where, or give no boxes for the whole map"
+        )
+    full = np.repeat(whole, len(rows), axis=0)
+    full[:, columns] = rows
+    _check_order(domain, full)
+    return full
+
+
+def full_ranges(domain: Domain, where: Where | None = None) -> FloatArray:
+    """The low and the high end of each axis, in map coordinates: that of `where`, or the whole axis."""
+    ranges = np.array([(axis.low, axis.high) for axis in domain.axes])
+    for name, asked in (where or {}).items():
+        number = axis_number(domain, name)
+        ranges[number] = _read_range(domain.axes[number], asked)
+    return ranges
+
+
+def axis_number(domain: Domain, name: str) -> int:
+    """The place of the axis of that name."""
+    if name not in domain.names:
+        raise InputError(f"there is no axis {name!r}: the map has {', '.join(domain.names)}")
+    return domain.names.index(name)
+
+
+def _box_columns(domain: Domain, numbers: int) -> list[int]:
+    """Where the numbers of a box of W,S,E,N, or of all edges, stand in a full row."""
+    named = numbers // 2
+    return [*range(named), *range(domain.dimensions, domain.dimensions + named)]
+
+
+def _check_order(domain: Domain, rows: FloatArray) -> None:
+    """Refuse full rows that go down along an axis."""
+    for number, axis in enumerate(domain.axes):
+        low, high = rows[:, number], rows[:, number + domain.dimensions]
+        wrong = np.flatnonzero(low > high)
+        if len(wrong):
+            row = wrong[0]
+            raise InputError(
+                f"the box in row {row} (counted from 0) goes along {axis.name} from {low[row]} "
+                f"down to {high[row]}: are they swapped?"
+            )
+
+
+def _read_range(axis: Axis, asked: Sequence[float]) -> tuple[float, float]:
+    name = axis.name
+    try:
+        low, high = (float(end) for end in asked)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"a range of {name} must be two numbers, low and high, got {asked!r}"
+        ) from None
+    said = f"{name} from {show(low)} to {show(high)}"
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise InputError(f"a range must be finite, got {said}")
+    if low > high:
+        around = f"{show(low)} to {show(axis.high)} and {show(axis.low)} to {show(high)}"
+        raise InputError(
+            f"a range goes up, got {said}: are they swapped? A range that goes around the end, such "
+            f"as the hours of a night, is two: ask for {around}, and add the counts"
+        )
+    if low == high:
+        raise InputError(f"the range of {said} is empty: its high end is not part of it")
+    if high <= axis.low or low >= axis.high:
+        raise InputError(
+            f"the range of {said} lies outside of the map, which goes from {show(axis.low)} to "
+            f"{show(axis.high)}"
+        )
+    return low, high
+
+
+def show(value: float) -> str:
+    """A coordinate as people write it."""
+    return f"{value:.15g}"
+
+
+def _as_rows(boxes: ArrayLike, domain: Domain) -> FloatArray:
+    sizes = sorted({2 * min(domain.dimensions, 2), 2 * domain.dimensions})
+    form = f"{sizes[-1]} numbers, {_edge_names(domain, domain.dimensions)}"
+    if len(sizes) > 1:
+        form += f", or {sizes[0]}, {_edge_names(domain, 2)} with all of the other axes"
+    try:
+        rows = np.asarray(boxes, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a box must be {form}: {error}") from error
+    if rows.shape == (0,):
+        return rows.reshape(0, sizes[-1])
+    rows = rows[None] if rows.ndim == 1 else rows
+    if rows.ndim != 2 or rows.shape[1] not in sizes:
+        raise InputError(f"a box must be {form}, got an array of shape {np.shape(boxes)}")
+    return rows
+
+
+def _edge_names(domain: Domain, number: int) -> str:
+    names = domain.names[:number]
+    return ", ".join(f"{edge} {name}" for edge in ("low", "high") for name in names)
+
+
+def _check_finite(rows: FloatArray) -> None:
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(wrong):
+        shown = ", ".join(str(value) for value in rows[wrong[0]].tolist())
+        raise InputError(
+            f"edges of boxes must be finite, got {shown} in row {wrong[0]} (counted from 0)"
+        )
