@@ -6,7 +6,7 @@ that is needed to check the one against the other. It holds nothing exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -242,7 +242,7 @@ class Release:
         geometries: Any,
         *,
         crs: Any = None,
-        where: Mapping[str, Sequence[float]] | None = None,
+        where: Where | None = None,
     ) -> PolygonAnswers:
         """Counts with error bars for polygons: shapely, GeoPandas or GeoJSON, one or many.
 

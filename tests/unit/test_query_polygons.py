@@ -284,11 +284,10 @@ def test_mistakes_are_named(case: str) -> None:
 @pytest.mark.parametrize(
     ("where", "says"),
     [
-        ({"x": (0, 1)}, "no further axis 'x'.* the map has hour"),
-        ({"day": (0, 1)}, "no further axis 'day'"),
-        ({"hour": (10, 7)}, "must go up, got 10.0 to 7.0"),
+        ({"x": (0, 1)}, "polygons say what to count of x"),
+        ({"day": (0, 1)}, "no axis 'day'"),
+        ({"hour": (10, 7)}, "are they swapped"),
         ({"hour": 7}, "two numbers"),
-        ({"hour": (7, np.nan)}, "must go up"),
     ],
 )
 def test_mistaken_ranges_are_named(where: dict[str, Any], says: str) -> None:

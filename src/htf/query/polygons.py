@@ -7,17 +7,16 @@ area is that in the coordinates of the map, in which the grid is even.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.domain import Axis, Domain, FloatArray, IntArray
+from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
 from htf.query.boxes import Answers, snap_to_cells, to_snapped_cells, with_bars
 from htf.query.shapes import Shapes, need_shapely, read_shapes
+from htf.query.where import Where, full_ranges
 
 if TYPE_CHECKING:
     from htf.query.index import BoxIndex
@@ -58,7 +57,7 @@ def count_polygons(
     leaf_index: BoxIndex | None = None,
     *,
     crs: Any = None,
-    where: Mapping[str, Sequence[float]] | None = None,
+    where: Where | None = None,
 ) -> PolygonAnswers:
     """Count one polygon or many (htf.query.shapes says what they may be), in the first two axes.
 
@@ -67,7 +66,7 @@ def count_polygons(
     interval of 0 to 0. Corners within a billionth of a cell of an edge of the grid are taken as on it.
     """
     shapes = read_shapes(geometries, domain, crs)
-    ranges = _read_ranges(domain, where or {})
+    ranges = _read_ranges(domain, where)
     cells = _in_cells(shapes, domain)
     outlines = _outlines(cells, ranges)
     raw = None if tree_noise is None else tree_noise.measure_polygons(outlines)
@@ -79,32 +78,14 @@ def count_polygons(
     return PolygonAnswers(*table)
 
 
-def _read_ranges(domain: Domain, where: Mapping[str, Sequence[float]]) -> FloatArray:
+def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
     """The low and high end of each axis but the first two, in cells."""
-    further = domain.axes[2:]
-    names = [axis.name for axis in further]
-    unknown = [name for name in where if name not in names]
-    if unknown:
-        there = ", ".join(names) or "none"
-        raise InputError(
-            f"there is no further axis {unknown[0]!r} to give a range of: besides that of polygons "
-            f"the map has {there}"
-        )
-    asked = [where.get(axis.name, (axis.low, axis.high)) for axis in further]
-    ends = [_read_range(axis, given) for axis, given in zip(further, asked, strict=True)]
-    return np.array(ends, dtype=np.float64).reshape(-1, 2)
-
-
-def _read_range(axis: Axis, given: Sequence[float]) -> FloatArray:
-    try:
-        low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"a range of {axis.name} must be two numbers, low and high, got {given!r}"
-        ) from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InputError(f"a range of {axis.name} must go up, got {low} to {high}")
-    return to_snapped_cells(axis, np.array([low, high]))
+    named = [name for name in where or {} if name in domain.names[:2]]
+    if named:
+        raise InputError(f"polygons say what to count of {named[0]}: leave it out of where")
+    ends = full_ranges(domain, where)[2:]
+    cells = [to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ends, strict=True)]
+    return np.array(cells, dtype=np.float64).reshape(-1, 2)
 
 
 def _in_cells(shapes: Shapes, domain: Domain) -> Shapes:

@@ -6,7 +6,7 @@ Zones are cut off at the edge of the map, so that their counts add up to that of
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from htf.query.shapes import Shapes, need_shapely, same_crs, to_crs
 if TYPE_CHECKING:
     import geopandas
 
+    from htf.query.where import Where
     from htf.release import Release
 
 MOST_ZONES = 1_000_000
@@ -36,7 +37,7 @@ class Zones(NamedTuple):
 
 
 def zone_layer(
-    release: Release, zones: Zones, *, where: Mapping[str, Sequence[float]] | None = None
+    release: Release, zones: Zones, *, where: Where | None = None
 ) -> geopandas.GeoDataFrame:
     """The zones with their counts and error bars. Needs GeoPandas."""
     try:
