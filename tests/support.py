@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -14,6 +19,29 @@ from htf.domain import Axis, FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON
 from htf.inference import UNKNOWN, TreeCounts, count_variances, least_squares
 from htf.tree import RegionTree
+
+
+def require(program: str, package: str) -> str:
+    """The path of a program of the system; without it the test is skipped.
+
+    With HTF_REQUIRE_ALL=1, as our continuous integration sets it, the test fails instead: what is
+    skipped everywhere is tested nowhere.
+    """
+    path = shutil.which(program)
+    if path is not None:
+        return path
+    missing = f"{program} is missing: install Debian's {package}"
+    if os.environ.get("HTF_REQUIRE_ALL") == "1":
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+def run_program(program: str, package: str, *arguments: Any) -> str:
+    """What a program of the system says of a file."""
+    command = [require(program, package), *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 def grid(*cells: int) -> Domain:

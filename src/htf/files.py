@@ -23,7 +23,8 @@ def check_writable(path: Path) -> None:
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a new file beside `path`, and move it there when it is complete."""
     check_writable(path)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
+    # With the same ending, which some formats insist on.
+    unfinished = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.unfinished{path.suffix}")
     try:
         write(unfinished)
         with open(unfinished, "rb+") as file:

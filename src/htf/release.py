@@ -27,6 +27,7 @@ from htf.statement import privacy_statement
 from htf.tree import RegionTree
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from htf.mechanisms.base import Histogram
@@ -260,6 +261,12 @@ class Release:
         from htf.plot import plot_release
 
         return plot_release(self, **options)
+
+    def sample(self, n: int | None = None, seed: int | None = None) -> pa.Table:
+        """`n` synthetic points drawn from the release, by default as many as it counts; no budget."""
+        from htf.export.sample import draw_points
+
+        return draw_points(self, n, seed)
 
     def save(self, path: str | Path) -> None:
         """Write a GeoParquet file, whole or not at all."""

@@ -48,12 +48,11 @@ def load(path: Path) -> Release:
     header = _read_header(table.schema.metadata or {}, path)
     try:
         release = _from_table(table, header)
-        digest = _digest(_header(release))
-        digest_of_rows = _digest_of_rows(release)
+        found = digests(release)
     except (HtfError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         reason = f": {error}" if isinstance(error, HtfError) else ""
         raise ReleaseFileError(f"{path} is damaged{reason}") from None
-    if header.get("digest") != [digest, digest_of_rows]:
+    if header.get("digest") != found:
         raise ReleaseFileError(
             f"{path} was changed after it was written: its digest does not match"
         )
@@ -127,7 +126,7 @@ def _to_table(release: Release) -> pa.Table:
     if release.prior is not None:
         columns["prior"] = _prior_lists(release, release.prior.weights)
     header = {**_header(release), "statement": release.statement}
-    header["digest"] = [_digest(_header(release)), _digest_of_rows(release)]
+    header["digest"] = digests(release)
     metadata = {KEY: json.dumps(header).encode()}
     if domain.dimensions > 1:
         metadata[b"geo"] = json.dumps(_geo_metadata(domain)).encode()
@@ -190,6 +189,11 @@ def _header(release: Release) -> dict[str, Any]:
 
 def _software() -> str:
     return f"htf-dp {version('htf-dp')}"
+
+
+def digests(release: Release) -> list[str]:
+    """SHA-256 of what the header says and of the rows, as the file has them."""
+    return [_digest(_header(release)), _digest_of_rows(release)]
 
 
 def _digest(header: dict[str, Any]) -> str:

@@ -1,5 +1,5 @@
 """Every command and every Python block of the README is run; so are the commands of docs/forecast.md,
-docs/prior.md, docs/budget.md and docs/axes.md, and the example in CONTRIBUTING."""
+docs/prior.md, docs/budget.md, docs/axes.md and docs/export.md, and the example in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -119,6 +119,17 @@ def test_more_axes_work(
     assert "7 to 10" in capfd.readouterr().out
     for block in blocks:
         exec(block, {})
+
+
+def test_the_exports_work(folder: Path) -> None:
+    page = (ROOT / "docs/export.md").read_text()
+    ours = [c for c in commands(page) if " -o " in c]
+    assert [c.split()[1] for c in ours] == ["export", "export", "sample", "sample"]
+    run(next(command for command in commands() if command.startswith("htf release")), folder)
+    for command in ours:
+        assert run(command, folder).startswith("Wrote ")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
 
 
 def test_the_example_mechanism_works() -> None:

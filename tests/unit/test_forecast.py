@@ -17,6 +17,7 @@ from htf.evaluation.specs import Spec
 from htf.evaluation.standins import PastRelease, PublicPoints, scatter
 from htf.evaluation.trials import Bench, Trial, run_trial
 from htf.evaluation.workloads import read_workload
+from htf.nonnegative import non_negative
 from htf.release_file import is_release
 from support import city_matrix, dense, grid
 
@@ -38,7 +39,7 @@ def test_a_release_stands_in_as_it_was_published(mechanism: str) -> None:
     release = release_of(city_matrix(), mechanism)
     counts = dense(PastRelease("r", release).load())
     parts = release.parts
-    weights = np.maximum(parts.estimates, 0)
+    weights = non_negative(parts)
     expected = weights * (round(release.estimates.sum()) / weights.sum())
     held = [
         counts[tuple(map(slice, low, high))].sum()

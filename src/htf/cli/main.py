@@ -16,6 +16,7 @@ from htf.cli.analyst import info, query, verify
 from htf.cli.budget import budget
 from htf.cli.curator import mechanisms, release
 from htf.cli.demo import demo
+from htf.cli.export import export, sample
 from htf.cli.forecast import forecast
 from htf.cli.maps import draw_map
 from htf.cli.researcher import evaluate, paper
@@ -38,6 +39,8 @@ COMMANDS = (
     draw_map,
     info,
     verify,
+    export,
+    sample,
     mechanisms,
     evaluate,
     paper,

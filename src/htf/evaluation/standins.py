@@ -13,6 +13,7 @@ from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
 from htf.evaluation.datasets import DataSet, PointsFile
 from htf.frequency import FrequencyMatrix
+from htf.nonnegative import non_negative
 from htf.release import Release
 
 SEED = 2021  # fixed: a stand-in is one population, and the runs differ by noise and questions alone
@@ -57,9 +58,8 @@ class PastRelease(DataSet):
         return FrequencyMatrix.from_cells(self.domain, (cells // steps).T, counts)
 
     def _expected(self) -> FloatArray:
-        """Records of each part. Noise below zero is cut off, which adds records where there are
-        none; so all are scaled to the total, which has next to no such bias."""
-        weights = np.maximum(self.release.parts.estimates, 0.0)
+        """Records of each part, none below zero, scaled to the number wanted."""
+        weights = non_negative(self.release.parts)
         number = np.rint(self.release.estimates.sum()) if self.points is None else self.points
         if number < 1 or not weights.any():
             raise InputError(

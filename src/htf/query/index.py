@@ -58,7 +58,7 @@ class BoxIndex:
         self, low: IntArray, high: IntArray, estimates: FloatArray, scales: FloatArray
     ) -> None:
         _check_leaves(low, high, estimates, scales)
-        order = np.argsort(_places_on_curve(low, high), kind="stable")
+        order = np.argsort(places_on_curve(low, high), kind="stable")
         self._node_low, self._node_high, self._sums, self._skip = _pack(
             low[order].astype(np.float64),
             high[order].astype(np.float64),
@@ -139,7 +139,7 @@ def _leaf_sums(estimates: FloatArray, scales: FloatArray) -> FloatArray:
     return np.column_stack([estimates, np.abs(estimates), variances, fourth_cumulants, noisy])
 
 
-def _places_on_curve(low: IntArray, high: IntArray) -> IntArray:
+def places_on_curve(low: IntArray, high: IntArray) -> IntArray:
     """The place of each leaf's centre on the Morton curve, with every axis stretched to the same
     length, because queries are as likely to cut an axis of few cells as one of many."""
     dimensions = low.shape[1]

@@ -1,0 +1,130 @@
+"""What a release is turned into for other tools: `htf export`, `htf sample`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from htf.cli.screen import (
+    progress_bar,
+    read_where,
+    release_argument,
+    warn_if_not_private,
+    where_option,
+)
+from htf.errors import InputError
+from htf.files import check_writable
+
+if TYPE_CHECKING:
+    from htf.release import Release
+
+RASTERS = (".tif", ".tiff")
+MOST_PIXELS = 8192  # a side; drawing that many takes about 3 GB of memory
+
+output_option = click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="The file to write."
+)
+
+
+@click.command()
+@release_argument
+@output_option
+@click.option(
+    "--pixels",
+    type=click.IntRange(1, MOST_PIXELS),
+    help="Of a .tif: at most so many a side, and no more than cells.  [default: 1024]",
+)
+@where_option
+def export(release_file: Path, output: Path, pixels: int | None, where: tuple[str, ...]) -> None:
+    """Turn a release into a layer or a raster for GIS tools; the ending says which.
+
+    .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv have the boxes of the release with count,
+    std_error, low and high (95 %), density per km² and the bounds along every axis. .tif is a
+    cloud-optimised GeoTIFF of expected counts per pixel, further axes summed or cut by --where. Each file
+    carries the privacy statement; that of a .csv is in a text file beside it.
+    """
+    from htf.export.vector import check_layer_name
+    from htf.release import Release
+
+    is_raster = output.suffix.lower() in RASTERS
+    if is_raster:
+        check_writable(output)
+    else:
+        check_layer_name(output, RASTERS)
+        if pixels is not None or where:
+            raise InputError(
+                f"--pixels and --where are for .tif, and {output.name} is another format: "
+                "its rows have the bounds along every axis to choose by"
+            )
+    _check_other_file(release_file, output)
+    ranges = read_where(where)
+    release = Release.load(release_file)
+    with progress_bar() as bar:
+        bar.add_task(f"writing {output.name}", total=None)
+        if is_raster:
+            told = _write_raster(release, output, pixels, ranges)
+        else:
+            told = _write_leaves(release, output)
+    click.echo(f"Wrote {output}: {told}, epsilon {release.epsilon}.")
+    warn_if_not_private(release)
+
+
+def _check_other_file(release_file: Path, output: Path) -> None:
+    """A release has cost budget and cannot be made again: what is made from it must not replace it."""
+    if output.exists() and release_file.exists() and output.samefile(release_file):
+        raise InputError(f"{output} is the release itself: give another name, or it would be lost")
+
+
+def _write_raster(
+    release: Release, output: Path, pixels: int | None, where: dict[str, tuple[float, float]]
+) -> str:
+    from htf.export.raster import write_raster
+
+    columns, rows = write_raster(release, output, pixels, where).domain.shape
+    return f"{columns:,} x {rows:,} pixels"
+
+
+def _write_leaves(release: Release, output: Path) -> str:
+    from htf.export.layers import LEAVES, LEAVES_RULE, leaf_columns, leaf_layer
+    from htf.export.provenance import provenance
+    from htf.export.vector import CSV, write_columns, write_layer
+
+    about = provenance(release, LEAVES_RULE)
+    if output.suffix.lower() == CSV:  # which needs no GIS package, nor a map
+        write_columns(leaf_columns(release), output, about)
+    else:
+        write_layer(leaf_layer(release), output, about, LEAVES)
+    return f"{len(release):,} boxes"
+
+
+@click.command()
+@release_argument
+@output_option
+@click.option("--n", "points", type=click.IntRange(0), help="Points.  [default: the noisy total]")
+@click.option("--seed", type=click.IntRange(0), help="Draw the same points again.")
+def sample(release_file: Path, output: Path, points: int | None, seed: int | None) -> None:
+    """Draw synthetic points from a release, as .parquet or .csv.
+
+    None of them is a record. They cost no budget, and the guarantee of the release holds for them: it is
+    in the metadata of a Parquet file (htf-sample), and in a text file beside a CSV file.
+    """
+    from htf.export.sample import check_sample_name, write_points
+    from htf.release import Release
+
+    check_sample_name(output)
+    _check_other_file(release_file, output)
+    release = Release.load(release_file)
+    with progress_bar() as bar:
+        task = bar.add_task(f"writing {output.name}", total=None)
+
+        def tell(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        drawn = write_points(release, output, points, seed, tell)
+    click.echo(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
+    if drawn.points == 0 and points is None:
+        click.echo("The release counts no records.")
+    click.echo(release.statement.split("\n\n")[0])
+    warn_if_not_private(release)

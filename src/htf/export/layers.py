@@ -1,0 +1,59 @@
+"""Layers of a map: the leaves of a release as polygons with their counts.
+
+A layer is a GeoDataFrame, wherever it comes from; `htf.export.vector` writes any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htf.areas import square_kilometres
+from htf.domain import FloatArray
+from htf.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from htf.release import Release
+
+LEAVES = "leaves"  # the name of the layer
+LEAVES_RULE = (
+    "One row for each leaf of the release. count, std_error, low and high (95 %) are what the release "
+    "answers for that box; density is count per square kilometre."
+)
+
+
+def leaf_columns(release: Release) -> dict[str, FloatArray]:
+    """What the release answers for each of its leaves, and where they lie along every axis."""
+    domain = release.domain
+    bounds = {
+        f"{axis.name}_{side}": axis.from_cells(cells[:, number])
+        for number, axis in enumerate(domain.axes)
+        for side, cells in (("low", release.low), ("high", release.high))
+    }
+    boxes = [bounds[f"{name}_{side}"] for side in ("low", "high") for name in domain.names]
+    answers = release.count(np.column_stack(boxes)).to_columns()
+    del answers["partial"]  # 0: a leaf is covered whole
+    area = square_kilometres(domain, release.low, release.high)
+    density = {} if area is None else {"density": answers["count"] / area}
+    return {**answers, **density, **bounds}
+
+
+def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
+    """The leaves as polygons in the first two axes, in the release's reference system."""
+    if release.domain.dimensions < 2:
+        raise InputError(
+            f"a map needs two axes, and this release has only {release.domain.names[0]!r}: "
+            "export it as .csv"
+        )
+    try:
+        import geopandas
+        import shapely
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), "geo", "Making a layer of polygons") from None
+    columns = leaf_columns(release)
+    x, y = release.domain.names[:2]
+    edges = [columns[f"{name}_{side}"] for side in ("low", "high") for name in (x, y)]
+    return geopandas.GeoDataFrame(columns, geometry=shapely.box(*edges), crs=release.domain.crs)

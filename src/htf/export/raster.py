@@ -1,0 +1,81 @@
+"""A release as a raster: a cloud-optimised GeoTIFF of counts per pixel."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.domain import CRS84
+from htf.errors import MissingExtraError
+from htf.export.provenance import EXPORT, provenance
+from htf.files import write_whole
+from htf.views import view
+
+if TYPE_CHECKING:
+    from htf.query.where import Where
+    from htf.release import Release
+    from htf.views import View
+
+RULE = (
+    "Expected records of each pixel: the sum of the parts of the release, each by the share of it that lies "
+    "in the pixel. Overviews are averages of pixels, not sums."
+)
+
+
+def write_raster(
+    release: Release, path: Path, pixels: int | None = None, where: Where | None = None
+) -> View:
+    """Write the counts of a view of the release, with a most of `pixels` a side; the view is returned.
+
+    Every pixel has a value, estimates below zero too. The value for no data is NaN, for tools that
+    turn or clip the raster.
+    """
+    try:
+        import rasterio
+    except ImportError:
+        raise MissingExtraError("rasterio", "geo", "Writing a GeoTIFF") from None
+    seen = view(release, where=where, cells=pixels)
+    rule = f"{RULE} Summed: {seen.summed}." if seen.summed else RULE
+    about = provenance(release, rule)
+    # The running sums of a view leave rounding errors where nothing is.
+    rounding = 1e-12 * np.abs(release.parts.estimates).sum()
+    counts = np.where(np.abs(seen.counts) > rounding, seen.counts, 0.0)
+    rows = np.ascontiguousarray(counts.T[::-1], dtype=np.float32)  # north first
+
+    def write(unfinished: Path) -> None:
+        with rasterio.open(unfinished, "w", **_profile(seen)) as file:
+            file.write(rows, 1)
+            file.set_band_description(1, "count")
+            file.update_tags(1, units="records per pixel")
+            file.update_tags(
+                TIFFTAG_IMAGEDESCRIPTION=about["statement"],
+                TIFFTAG_SOFTWARE=about["software"],
+                **{EXPORT: json.dumps(about)},
+            )
+
+    write_whole(path, write)
+    return seen
+
+
+def _profile(seen: View) -> dict[str, Any]:
+    from affine import Affine
+
+    x, y = seen.domain.axes
+    crs = seen.domain.crs
+    return {
+        "driver": "COG",
+        "width": x.cells,
+        "height": y.cells,
+        "count": 1,
+        "dtype": "float32",
+        "nodata": np.nan,
+        # A raster has longitude first whatever the code says, and GeoTIFF knows no OGC:CRS84.
+        "crs": "EPSG:4326" if crs == CRS84 else crs,
+        "transform": Affine(x.cell_width, 0.0, x.low, 0.0, -y.cell_width, y.high),
+        "compress": "DEFLATE",
+        "predictor": 3,  # for floating-point numbers
+        "overview_resampling": "AVERAGE",
+    }

@@ -1,0 +1,159 @@
+"""Synthetic points drawn from a release, for tools that want points.
+
+A part of the release is drawn by its estimate (made non-negative), then a place within the part, all
+places alike. Points are drawn one by one from the same distribution, so the first thousand of a file
+are a fair sample too.
+
+The points are computed from the release alone: they cost no budget, and its guarantee holds for them.
+For the same reason the randomness need not be secret. Whoever knows the seed can at most work
+back towards the release, which is public. It hides nobody; the noise in the release does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.domain import CRS84, Domain, FloatArray
+from htf.errors import InputError
+from htf.export.provenance import SAMPLE, as_metadata, beside, provenance, write_beside
+from htf.files import check_writable, write_whole
+from htf.nonnegative import non_negative
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from htf.release import Release
+
+RULE = (
+    "Synthetic points, none of them a record: parts of the release drawn in proportion to their estimates, "
+    "made non-negative with the same total; then a place in the part, all places alike."
+)
+CHUNK = 2**19  # points in memory at once
+SUFFIXES = (".csv", ".parquet")
+
+Progress = Callable[[int, int], None]  # is told how many points are written, and of how many
+
+
+def draw_points(release: Release, n: int | None = None, seed: int | None = None) -> pa.Table:
+    """A table of `n` points, by default as many as the release counts; what it is, in its metadata."""
+    import pyarrow as pa
+
+    sample = Sample(release, n, seed)
+    return pa.Table.from_batches(sample.batches(), sample.schema)
+
+
+def write_points(
+    release: Release,
+    path: Path,
+    n: int | None = None,
+    seed: int | None = None,
+    progress: Progress = lambda _, __: None,
+) -> Sample:
+    """Write points as CSV or Parquet, a chunk at a time: memory does not grow with their number.
+
+    CSV has no place for what they are but a column, so that is told in a text file beside it.
+    """
+    suffix = check_sample_name(path)
+    sample = Sample(release, n, seed)
+    write_whole(path, lambda unfinished: _write(sample, unfinished, progress))
+    if suffix == ".csv":
+        write_beside(path, sample.about)
+    return sample
+
+
+def check_sample_name(path: Path) -> str:
+    """Refuse what cannot be written, before any work. Returns the ending."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(
+            f"points are written as CSV or Parquet: the name must end in {' or '.join(SUFFIXES)}, "
+            f"got {path.name!r}"
+        )
+    check_writable(path)
+    if suffix == ".csv":
+        check_writable(beside(path))
+    return suffix
+
+
+class Sample:
+    """Points that are yet to be drawn, chunk by chunk."""
+
+    def __init__(self, release: Release, n: int | None, seed: int | None) -> None:
+        parts = release.parts
+        weights = non_negative(parts)
+        total = float(release.estimates.sum())
+        self.points = max(round(total), 0) if n is None else _whole(n, "points")
+        if self.points and not weights.any():
+            raise InputError(
+                f"the release counts no records (its total is {total:.6g}), so no point can be drawn from it"
+            )
+        self.seed = None if seed is None else _whole(seed, "the seed")
+        used = np.flatnonzero(weights)
+        self._sums = np.cumsum(weights[used])
+        self._edges = [
+            (axis.from_cells(parts.low[used, number]), axis.from_cells(parts.high[used, number]))
+            for number, axis in enumerate(release.domain.axes)
+        ]
+        self.columns = point_columns(release.domain)
+        self.about = {**provenance(release, RULE), "points": self.points, "seed": self.seed}
+
+    @property
+    def schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        columns = [pa.field(name, pa.float64(), nullable=False) for name in self.columns]
+        return pa.schema(columns, as_metadata(SAMPLE, self.about))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        generator, schema = np.random.default_rng(self.seed), self.schema
+        for start in range(0, self.points, CHUNK):
+            drawn = self._draw(min(CHUNK, self.points - start), generator)
+            yield pa.RecordBatch.from_arrays([pa.array(column) for column in drawn], schema=schema)
+
+    def _draw(self, number: int, generator: np.random.Generator) -> list[FloatArray]:
+        places = np.searchsorted(
+            self._sums, generator.random(number) * self._sums[-1], side="right"
+        )
+        places = np.minimum(places, len(self._sums) - 1)  # were a product rounded up to the total
+        return [
+            _between(low[places], high[places], generator.random(number))
+            for low, high in self._edges
+        ]
+
+
+def point_columns(domain: Domain) -> list[str]:
+    """The names of the axes; `lon` and `lat` for x and y in degrees, as `htf release` expects them."""
+    names = list(domain.names)
+    if domain.crs == CRS84 and names[:2] == ["x", "y"] and not {"lon", "lat"} & set(names):
+        names[:2] = ["lon", "lat"]
+    return names
+
+
+def _between(low: FloatArray, high: FloatArray, share: FloatArray) -> FloatArray:
+    """Within `[low, high)`, also where the sum would be rounded up."""
+    return np.minimum(low + share * (high - low), np.nextafter(high, low))
+
+
+def _write(sample: Sample, path: Path, progress: Progress) -> None:
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    kind: Any = csv.CSVWriter if path.suffix.lower() == ".csv" else pq.ParquetWriter
+    with kind(path, sample.schema) as writer:
+        done = 0
+        for batch in sample.batches():
+            writer.write_batch(batch)
+            done += batch.num_rows
+            progress(done, sample.points)
+
+
+def _whole(number: Any, name: str) -> int:
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
+        raise InputError(f"{name} must be a whole number, 0 or more, got {number!r}")
+    return int(number)

@@ -1,0 +1,146 @@
+"""Writing layers of polygons for GIS tools, each with the privacy statement of the release in it.
+
+| ending | where the statement is |
+| --- | --- |
+| .geojson | members "description" and "htf-export" of the collection (RFC 7946, foreign members) |
+| .gpkg, .fgb | metadata of the layer: DESCRIPTION and htf-export |
+| .parquet | metadata of the schema: htf-export |
+| .csv | a text file beside it: comments would break CSV |
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from htf.domain import CRS84
+from htf.errors import InputError, MissingExtraError
+from htf.export.provenance import EXPORT, as_metadata, beside, write_beside
+from htf.files import check_writable, write_whole
+
+if TYPE_CHECKING:
+    import geopandas
+
+About = dict[str, Any]
+CSV = ".csv"
+# GeoJSON rounds to 7 places, a centimetre, unless told: leaves may be smaller.
+GEOJSON_PLACES = 10
+
+
+def write_layer(
+    layer: geopandas.GeoDataFrame, path: Path, about: About, name: str = "layer"
+) -> None:
+    """Write a layer in the format that the ending says, whole or not at all."""
+    check_layer_name(path)
+    WRITERS[path.suffix.lower()](layer, path, about, name)
+
+
+def check_layer_name(path: Path, others: Sequence[str] = ()) -> None:
+    """Refuse what cannot be written, before any work. `others` are endings that the caller knows."""
+    suffix = path.suffix.lower()
+    if suffix not in WRITERS:
+        known = ", ".join([*WRITERS, *others])
+        raise InputError(
+            f"cannot tell the format of {path.name!r}: the name must end in one of {known}"
+        )
+    check_writable(path)
+    if suffix == CSV:
+        check_writable(beside(path))
+
+
+def write_columns(columns: dict[str, Any], path: Path, about: About) -> None:
+    """A table without geometry as CSV, and the statement beside it."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    table = pa.table(columns)
+    write_whole(path, lambda unfinished: csv.write_csv(table, unfinished))
+    write_beside(path, about)
+
+
+def _write_csv(layer: geopandas.GeoDataFrame, path: Path, about: About, _: str) -> None:
+    plain = layer.drop(columns=layer.geometry.name)
+    write_columns({column: plain[column].to_numpy() for column in plain}, path, about)
+
+
+def _write_parquet(layer: geopandas.GeoDataFrame, path: Path, about: About, _: str) -> None:
+    """By GeoPandas, which knows GeoParquet; what it has no argument for is put in after it."""
+    import pyarrow.parquet as pq
+
+    buffer = BytesIO()
+    layer.to_parquet(buffer, index=False, compression=None, write_covering_bbox=True)
+    table = pq.read_table(buffer)
+    metadata = {**table.schema.metadata, **as_metadata(EXPORT, about)}
+    table = table.replace_schema_metadata(metadata)
+    write_whole(path, lambda unfinished: pq.write_table(table, unfinished, compression="zstd"))
+
+
+def _write_geojson(layer: geopandas.GeoDataFrame, path: Path, about: About, name: str) -> None:
+    if layer.crs is None:
+        raise InputError(
+            "GeoJSON is in longitude and latitude by its standard, and this layer has no reference "
+            "system to turn them from: write .gpkg or .csv"
+        )
+    members = {"type": "FeatureCollection", EXPORT: about}
+    options = {
+        "RFC7946": "YES",
+        "COORDINATE_PRECISION": str(GEOJSON_PLACES),
+        "DESCRIPTION": about["statement"],
+        "NATIVE_DATA": json.dumps(members),
+        "NATIVE_MEDIA_TYPE": "application/vnd.geo+json",
+    }
+    _write_by_gdal(layer.to_crs(CRS84), path, "GeoJSON", name, options)
+
+
+def _write_geopackage(layer: geopandas.GeoDataFrame, path: Path, about: About, name: str) -> None:
+    options = {"VERSION": "1.3", "layer_metadata": _metadata(about)}  # 1.4 is unknown to many tools
+    _write_by_gdal(_with_known_code(layer), path, "GPKG", name, options)
+
+
+def _write_flatgeobuf(layer: geopandas.GeoDataFrame, path: Path, about: About, name: str) -> None:
+    options = {"layer_metadata": _metadata(about)}
+    _write_by_gdal(_with_known_code(layer), path, "FlatGeobuf", name, options)
+
+
+def _metadata(about: About) -> dict[str, str]:
+    return {"DESCRIPTION": about["statement"], EXPORT: json.dumps(about)}
+
+
+def _with_known_code(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
+    """These formats have longitude first whatever the code says, and every tool knows EPSG:4326."""
+    if layer.crs is not None and layer.crs.to_string() == CRS84:
+        return layer.set_crs("EPSG:4326", allow_override=True)
+    return layer
+
+
+def _write_by_gdal(
+    layer: geopandas.GeoDataFrame, path: Path, driver: str, name: str, options: dict[str, Any]
+) -> None:
+    try:
+        import pyogrio
+    except ImportError:
+        raise MissingExtraError("pyogrio", "geo", f"Writing {driver}") from None
+
+    def write(unfinished: Path) -> None:
+        with warnings.catch_warnings():
+            # A map without a reference system is the curator's choice.
+            warnings.filterwarnings("ignore", "'crs' was not provided")
+            pyogrio.write_dataframe(layer, unfinished, layer=name, driver=driver, **options)
+
+    try:
+        write_whole(path, write)
+    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
+        raise InputError(f"cannot write {path}: {error}") from None
+
+
+WRITERS: dict[str, Callable[[Any, Path, About, str], None]] = {
+    ".geojson": _write_geojson,
+    ".fgb": _write_flatgeobuf,
+    ".gpkg": _write_geopackage,
+    ".parquet": _write_parquet,
+    CSV: _write_csv,
+}

@@ -1,0 +1,177 @@
+"""`htf export` and `htf sample` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+from htf import Axis, Domain, FrequencyMatrix, Release, publish
+from htf.cli.main import run
+from htf.curator.noise import SeededNoise, noise_from_text
+from support import city_matrix
+
+BOUNDS = (-74.3, 40.4, -73.6, 41.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("export")
+    matrix = city_matrix()
+    domain = Domain.from_bounds(*BOUNDS, 64)
+    moved = FrequencyMatrix(domain, matrix.exact_coordinates, matrix.exact_counts)
+    publish(moved, 0.5, noise=noise_from_text("fast")).save(place / "out.parquet")
+    publish(moved, 0.5, noise=SeededNoise(1)).save(place / "seeded.parquet")
+    axes = (*Domain.from_bounds(*BOUNDS, 8).axes, Axis("hour", 0, 24, 24))
+    counts = np.random.default_rng(1).poisson(30, (8, 8, 24))
+    hours = FrequencyMatrix.from_dense(Domain(axes, "OGC:CRS84"), counts)
+    publish(hours, 0.5, noise=SeededNoise(1)).save(place / "hours.parquet")
+    return place
+
+
+def htf(*arguments: Any) -> int:
+    return run([str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(
+    "suffix", [".geojson", ".fgb", ".gpkg", ".parquet", ".csv", ".tif", ".TIF"]
+)
+def test_export(
+    folder: Path, tmp_path: Path, suffix: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"city{suffix}"
+    assert htf("export", folder / "out.parquet", "-o", path) == 0
+    told = capfd.readouterr()
+    what = "64 x 64 pixels" if suffix.lower() == ".tif" else "boxes"
+    assert f"{what}, epsilon 0.5." in " ".join(told.out.split())
+    assert told.err == ""
+    assert path.stat().st_size > 1000
+    assert (tmp_path / "city.csv.statement.txt").exists() == (suffix == ".csv")
+    assert htf("export", folder / "seeded.parquet", "-o", path) == 0
+    assert "NOT PRIVATE" in capfd.readouterr().err
+    if suffix != ".TIF":
+        carried = path.with_name("city.csv.statement.txt") if suffix == ".csv" else path
+        assert b"NOT PRIVATE" in carried.read_bytes()
+
+
+def test_export_of_a_range(folder: Path, tmp_path: Path) -> None:
+    import rasterio
+
+    release = Release.load(folder / "hours.parquet")
+    for options, expected in (
+        ([], release.count([BOUNDS])),
+        (["--where", "hour=7:10", "--pixels", 4], release.count([BOUNDS], where={"hour": (7, 10)})),
+    ):
+        assert htf("export", folder / "hours.parquet", "-o", tmp_path / "h.tif", *options) == 0
+        with rasterio.open(tmp_path / "h.tif") as file:
+            counts = file.read(1)
+        assert counts.shape == ((4, 4) if options else (8, 8))
+        assert counts.sum(dtype=float) == pytest.approx(expected.count[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_sample(
+    folder: Path, tmp_path: Path, suffix: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"points{suffix}"
+    options = ["-o", path, "--n", 1234, "--seed", 5]
+    assert htf("sample", folder / "out.parquet", *options) == 0
+    told = capfd.readouterr()
+    assert "1,234 synthetic points (lon, lat)" in told.out
+    assert "This release is 0.5-differentially private" in told.out
+    points = csv.read_csv(path) if suffix == ".csv" else pq.read_table(path)
+    expected = Release.load(folder / "out.parquet").sample(1234, seed=5)
+    assert points.to_pydict() == expected.to_pydict()
+    assert htf("sample", folder / "seeded.parquet", *options) == 0
+    told = capfd.readouterr()
+    assert "NOT PRIVATE" in told.out
+    assert "NOT PRIVATE" in told.err
+
+
+def test_a_sample_is_released_again_by_its_default_columns(folder: Path, tmp_path: Path) -> None:
+    points, again = tmp_path / "points.parquet", tmp_path / "again.parquet"
+    assert htf("sample", folder / "out.parquet", "-o", points) == 0
+    bounds = ",".join(map(str, BOUNDS))
+    assert (
+        htf("release", points, "--bounds", bounds, "--cells", 64, "--epsilon", 2, "-o", again) == 0
+    )
+    first, second = Release.load(folder / "out.parquet"), Release.load(again)
+    assert pq.read_metadata(points).num_rows == round(first.estimates.sum())
+    # Noise of scale 1/2 a count: 60 is far out.
+    assert abs(second.estimates.sum() - first.estimates.sum()) < 60
+
+
+def test_an_empty_release_gives_no_points(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    empty = FrequencyMatrix.from_dense(Domain.from_bounds(*BOUNDS, 8), np.zeros((8, 8), dtype=int))
+    publish(empty, 1, "uniform", noise=SeededNoise(3)).save(tmp_path / "none.parquet")
+    assert Release.load(tmp_path / "none.parquet").estimates.sum() <= 0
+    path = tmp_path / "points.parquet"
+    assert htf("sample", tmp_path / "none.parquet", "-o", path) == 0
+    assert "The release counts no records." in capfd.readouterr().out
+    assert pq.read_table(path).to_pydict() == {"lon": [], "lat": []}
+    assert json.loads(pq.read_schema(path).metadata[b"htf-sample"])["points"] == 0
+
+
+def mistakes(folder: Path) -> dict[str, tuple[list[Any], str]]:
+    release, out = folder / "out.parquet", folder / "never.tif"
+    return {
+        "shapefile": (
+            ["export", release, "-o", folder / "never.shp"],
+            "must end in one of .geojson",
+        ),
+        "no ending": (["export", release, "-o", folder / "never"], ".csv, .tif"),
+        "no folder": (["export", release, "-o", folder / "no" / "a.tif"], "there is no folder"),
+        "no release": (["export", folder / "no.parquet", "-o", out], "there is no file"),
+        "onto itself": (["export", release, "-o", release], "is the release itself"),
+        "points onto itself": (["sample", release, "-o", release], "is the release itself"),
+        "no output": (["export", release], "'--output'"),
+        "no pixels": (["export", release, "-o", out, "--pixels", "0"], "0 is not in the range"),
+        "pixels of polygons": (
+            ["export", release, "-o", folder / "never.gpkg", "--pixels", "9"],
+            "--pixels and --where are for .tif",
+        ),
+        "no such axis": (
+            ["export", release, "-o", out, "--where", "hour=7:10"],
+            "no axis 'hour'",
+        ),
+        "half a range": (["export", release, "-o", out, "--where", "hour=7"], "got 'hour=7'"),
+        "points of a map": (["sample", release, "-o", out], "must end in .csv or .parquet"),
+        "no points": (["sample", release, "-o", folder / "never.csv", "--n", "-3"], "-3 is not in"),
+    }
+
+
+@pytest.mark.parametrize("case", list(mistakes(Path())))
+def test_mistakes(case: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments, says = mistakes(folder)[case]
+    assert htf(*arguments) == 2
+    told = capfd.readouterr()
+    assert says in " ".join(told.err.split())
+    assert "Traceback" not in told.err + told.out
+    assert not [path for path in folder.iterdir() if "never" in path.name]
+    assert Release.load(folder / "out.parquet").private
+
+
+@pytest.mark.parametrize(
+    ("package", "suffix"), [("geopandas", ".parquet"), ("pyogrio", ".gpkg"), ("rasterio", ".tif")]
+)
+def test_missing_packages_are_named(
+    package: str,
+    suffix: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert htf("export", folder / "out.parquet", "-o", folder / f"never{suffix}") == 2
+    told = " ".join(capfd.readouterr().err.split())
+    assert f"needs the package '{package}'" in told
+    assert 'pip install "htf-dp[geo]"' in told
+    assert htf("export", folder / "out.parquet", "-o", folder / "plain.csv") == 0  # needs none
