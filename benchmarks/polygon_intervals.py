@@ -74,7 +74,8 @@ def polygons_of(
 
     kinds = {}
     for name, limits in STARS.items():
-        across = np.exp(random.uniform(*np.log(limits), EACH))
+        least, most = np.log(limits)
+        across = np.exp(random.uniform(least, most, EACH))
         kinds[name] = stars(centres(EACH), across, random)
     kinds["thin"] = strips(centres(EACH), random)
     small = stars(centres(9 * EACH), random.uniform(4, 12, 9 * EACH), random)

@@ -306,12 +306,10 @@ def test_a_line_of_cells_has_no_polygons() -> None:
 
 @cache
 def placed(crs: str | None) -> Release:
-    bounds = (
-        (490_000, 4_400_000, 530_000, 4_440_000)
-        if crs == "EPSG:32625"
-        else (-33.2, 39.7, -32.6, 40.2)
-    )
-    domain = Domain.from_bounds(*bounds, cells=64, crs=crs)
+    if crs == "EPSG:32625":
+        domain = Domain.from_bounds(490e3, 4.40e6, 530e3, 4.44e6, cells=64, crs=crs)
+    else:
+        domain = Domain.from_bounds(-33.2, 39.7, -32.6, 40.2, cells=64, crs=crs)
     coordinates = np.random.default_rng(3).integers(0, 64, (2, 5000))
     return publish(FrequencyMatrix.from_cells(domain, coordinates), "1", "ug", noise="seeded:1")
 

@@ -132,4 +132,4 @@ def _share_inside(cells: Shapes, domain: Domain) -> FloatArray:
     on_map = shapely.area(shapely.intersection(cells[crossing], shapely.box(0, 0, *shape)))
     np.divide(on_map, areas[crossing], out=on_map, where=areas[crossing] > 0)
     share[crossing] = np.minimum(on_map, 1.0)
-    return share
+    return np.asarray(share)

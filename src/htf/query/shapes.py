@@ -112,7 +112,7 @@ def _gather(geometries: Any) -> tuple[Shapes, Any]:
 def _from_geojson(objects: list[Any]) -> Shapes:
     from shapely.geometry import shape
 
-    waiting, found = list(reversed(objects)), []
+    waiting, found = list(reversed(objects)), list[Any]()
     while waiting:
         one = waiting.pop()
         one = getattr(one, "__geo_interface__", one)
