@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htf.cli.screen import (
+    MOST_ROWS_ON_SCREEN,
     console,
     progress_bar,
     read_numbers,
@@ -19,6 +20,7 @@ from htf.cli.screen import (
     warn_if_not_private,
     where_option,
 )
+from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_writable, write_whole
 from htf.protection import OF_RECORDS
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from htf.release import Release
 
 EDGES = ("west", "south", "east", "north")
-MOST_ROWS_ON_SCREEN = 60
 LONGEST_VALUE = 60
 
 json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -45,18 +46,27 @@ json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
     help="A CSV file of boxes, with columns west, south, east, north; and, of further axes, such as "
     "hour_low, hour_high.",
 )
+@polygons_option
+@by_option
 @where_option
 @json_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the answers as CSV.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the answers as CSV; those for polygons also as .geojson, .gpkg, .fgb or .parquet.",
+)
 def query(
     release_file: Path,
     boxes: tuple[str, ...],
     boxes_file: Path | None,
+    polygons_file: Path | None,
+    by: str | None,
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Count the records in boxes, with a standard error and a 95 % interval.
+    """Count the records in boxes or polygons, with a standard error and a 95 % interval.
 
     Of a release with more axes than those of the map, `--where hour=7:10` says which part to count;
     axes that are not named are counted whole. Without boxes it is the whole map.
@@ -67,6 +77,11 @@ def query(
     """
     from htf.release import Release
 
+    if polygons_file is not None and not (boxes or boxes_file):
+        query_polygons(release_file, polygons_file, by, where, as_json, output)
+        return
+    if polygons_file is not None or by is not None:
+        raise InputError("give either boxes or --polygons FILE; --by is for polygons")
     if output is not None:
         check_writable(output)
     ranges = read_where(where)
@@ -170,7 +185,8 @@ def _read_boxes(
 
     if (boxes and boxes_file) or not (boxes or boxes_file or where):
         raise InputError(
-            "say what to count: either --box W,S,E,N, or --boxes FILE.csv; or, of the whole map, "
+            "say what to count: either --box W,S,E,N, or --boxes FILE.csv, or --polygons FILE; or, "
+            "of the whole map, "
             "--where AXIS=LOW:HIGH"
         )
     if boxes_file is not None:

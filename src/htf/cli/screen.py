@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 WIDTH_WITHOUT_TERMINAL = 120
+MOST_ROWS_ON_SCREEN = 60
 
 release_argument = click.argument(
     "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
