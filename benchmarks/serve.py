@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
@@ -24,9 +27,16 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from htf import Release
 from htf.domain import FloatArray
+from htf.serve.server import listen
 
 HOST = "127.0.0.1"
 CONNECTIONS = 32
@@ -38,16 +48,9 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 def serve_bare() -> None:
     """A route that does nothing, on the same server."""
-    import uvicorn
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse
-    from starlette.routing import Route
 
     async def bare(_: Request) -> JSONResponse:
         return JSONResponse({"ok": True})
-
-    from htf.serve.server import listen
 
     sock = listen(HOST, 0)
     sock.listen()
@@ -58,9 +61,15 @@ def serve_bare() -> None:
     uvicorn.Server(config).run(sockets=[sock])
 
 
+@dataclass(frozen=True)
+class Server:
+    port: int
+    pid: int
+
+
 @contextmanager
-def server(*arguments: str) -> Iterator[tuple[int, int]]:
-    """The port and the process id of a server, until the block ends."""
+def server(*arguments: str) -> Iterator[Server]:
+    """A server in a process of its own, until the block ends."""
     command = [sys.executable, *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -68,7 +77,7 @@ def server(*arguments: str) -> Iterator[tuple[int, int]]:
         assert process.stdout is not None
         line = process.stdout.readline()
         try:
-            yield int(line.rsplit(":", 1)[1]), process.pid
+            yield Server(int(line.rsplit(":", 1)[1]), process.pid)
         finally:
             process.terminate()
 
@@ -115,8 +124,6 @@ async def send_all(port: int, requests: Iterator[bytes]) -> None:
 
 def rate(port: int, requests: list[bytes], number: int) -> float:
     """Requests answered a second."""
-    import uvloop
-
     started = time.perf_counter()
     uvloop.run(send_all(port, islice(cycle(requests), number)))
     return number / (time.perf_counter() - started)
@@ -143,8 +150,6 @@ def count_requests(name: str, boxes: FloatArray) -> list[bytes]:
 
 def post(port: int, path: str, media: str, body: bytes) -> bytes:
     """One request by the plainest client; the body of the answer."""
-    import http.client
-
     connection = http.client.HTTPConnection(HOST, port, timeout=120)
     connection.request("POST", path, body, {"Content-Type": media})
     answer = connection.getresponse()
@@ -158,20 +163,38 @@ def show(what: str, values: list[float], target: str = "") -> None:
     print(f"{what}: {median(values):.2f} ({min(values):.2f} to {max(values):.2f}) {target}")
 
 
-def measure_single(release: Release, name: str, port: int, bare_port: int, number: int) -> None:
+def processor_seconds(pid: int) -> float:
+    """Time that a process has computed, which others on the machine disturb less than a clock."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rates(at: Server, requests: list[bytes], number: int) -> tuple[float, float]:
+    """Requests a second, by the clock and of the server's own processor time."""
+    before = processor_seconds(at.pid)
+    by_clock = rate(at.port, requests, number)
+    return by_clock, number / (processor_seconds(at.pid) - before)
+
+
+def measure_single(release: Release, name: str, ours: Server, bare: Server, number: int) -> None:
     print(f"\nSingle boxes, {CONNECTIONS} connections, {number:,} requests, {REPEATS} times")
     bare_requests = [get("/bare")]
-    rate(bare_port, bare_requests, 2000)
+    rate(bare.port, bare_requests, 2000)
     for share in (0.02, 0.1):
         requests = count_requests(name, random_boxes(release, share, 20_000, 1))
-        rate(port, requests, 2000)
+        rate(ours.port, requests, 2000)
         pairs = [
-            (rate(bare_port, bare_requests, number), rate(port, requests, number))
+            (rates(bare, bare_requests, number), rates(ours, requests, number))
             for _ in range(REPEATS)
         ]
-        show(f"  a second, bare, beside boxes of {share:.0%}", [bare for bare, _ in pairs])
-        show(f"  a second, boxes of {share:.0%} of the map's side", [count for _, count in pairs])
-        show("  ratio", [count / bare for bare, count in pairs], "(target 0.7)")
+        print(f"  Boxes of {share:.0%} of the map's side")
+        for place, said in enumerate(("by the clock", "by processor time")):
+            idle = [one[place] for one, _ in pairs]
+            counted = [one[place] for _, one in pairs]
+            show(f"    thousand a second, {said}: bare route", [one / 1000 for one in idle])
+            show(f"    thousand a second, {said}: count", [one / 1000 for one in counted])
+            ratios = [count / one for one, count in zip(idle, counted, strict=True)]
+            show("    ratio", ratios, "(target 0.7)")
 
 
 def measure_batch(release: Release, name: str, port: int) -> None:
@@ -211,14 +234,14 @@ def resident(pid: int) -> float:
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
 
 
-def measure_memory(release: Release, name: str, port: int, pid: int, number: int) -> None:
+def measure_memory(release: Release, name: str, ours: Server, number: int) -> None:
     print(f"\nMemory of the server, {number:,} requests for one box")
     requests = count_requests(name, random_boxes(release, 0.02, 50_000, 3))
-    rate(port, requests, 5000)
-    started = resident(pid)
-    for step in range(5):
-        rate(port, requests, number // 5)
-        print(f"  after {(step + 1) * number // 5:,}: {resident(pid):.1f} MB (at first {started:.1f})")
+    rate(ours.port, requests, 5000)
+    print(f"  at first: {resident(ours.pid):.1f} MB")
+    for step in range(1, 6):
+        rate(ours.port, requests, number // 5)
+        print(f"  after {step * number // 5:,}: {resident(ours.pid):.1f} MB")
 
 
 async def hold(port: int, seconds: float) -> list[asyncio.StreamWriter]:
@@ -270,17 +293,17 @@ def main() -> None:
     else:
         release, parts = Release.load(asked.release), asked.part.split(",")
         release.count()
-        ours = ("-m", "htf", "serve", str(asked.release), "--port", "0", "--allow-not-private")
+        arguments = ("-m", "htf", "serve", str(asked.release), "--port", "0", "--allow-not-private")
         name = asked.release.stem.lower()
-        with server(*ours) as (port, pid), server(__file__, "--bare") as (bare_port, _):
+        with server(*arguments) as ours, server(__file__, "--bare") as bare:
             if "single" in parts:
-                measure_single(release, name, port, bare_port, 10_000)
+                measure_single(release, name, ours, bare, 10_000)
             if "batch" in parts:
-                measure_batch(release, name, port)
+                measure_batch(release, name, ours.port)
             if "memory" in parts:
-                measure_memory(release, name, port, pid, asked.requests)
+                measure_memory(release, name, ours, asked.requests)
             if "slow" in parts:
-                measure_slow(release, name, port)
+                measure_slow(release, name, ours.port)
 
 
 if __name__ == "__main__":

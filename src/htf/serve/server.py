@@ -185,5 +185,5 @@ def run(
     sock.listen(BACKLOG)  # so that whoever reads what is told next can connect
     tell()
     server.run(sockets=[sock])
-    service.workers.close()
+    service.close()
     log("stop")
