@@ -65,6 +65,7 @@ def running(
     """A server in a thread of this process: its address and the service behind it."""
     holdings = load_holdings(paths, allow_not_private=allow_not_private)
     service = Service(holdings, Settings(**settings))
+    vars(service.log)["write"] = service.log._lines.clear  # quiet
     server, sock = make_server(service, tls), listen(HOST, 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
