@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-from support import city_matrix
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.curator.noise import SeededNoise
@@ -21,6 +20,7 @@ from htf.domain import Axis
 from htf.serve.app import Service, Settings
 from htf.serve.holdings import load_holdings
 from htf.serve.server import Tls, listen, make_server
+from support import city_matrix
 
 HOST = "127.0.0.1"
 BOUNDS = (-30.2, 39.9, -29.8, 40.1)

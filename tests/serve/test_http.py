@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from serving import client, running
 
 from htf import InputError, Release
 from htf.serve import app as serve_app
@@ -21,6 +20,7 @@ from htf.serve.app import Service
 from htf.serve.holdings import load_holdings
 from htf.serve.limits import Limits
 from htf.serve.replies import Packed, accepts_gzip, is_known
+from serving import client, running
 
 COUNT = "/api/releases/city/count?box=-30,39.95,-29.9,40"
 TILE = "/api/releases/city/tiles/10/427/387.geojson"
@@ -358,7 +358,7 @@ def test_other_origins(files: dict[str, Path], api: httpx.Client) -> None:
 
 
 def test_what_is_not_private_is_not_served(files: dict[str, Path]) -> None:
-    with pytest.raises(InputError, match="NOT PRIVATE .*seeded.*--allow-not-private"):
+    with pytest.raises(InputError, match=r"NOT PRIVATE .*seeded.*--allow-not-private"):
         load_holdings([files["city"], files["seeded"]])
 
 
