@@ -244,38 +244,42 @@ def measure_memory(release: Release, name: str, ours: Server, number: int) -> No
         print(f"  after {step * number // 5:,}: {resident(ours.pid):.1f} MB")
 
 
-async def hold(port: int, seconds: float) -> list[asyncio.StreamWriter]:
-    """Half of them send a head byte by byte, half ask for tiles and do not read."""
-    held = []
-    for number in range(SLOW_CLIENTS):
-        reader, writer = await asyncio.open_connection(HOST, port, limit=1024)
-        if number % 2:
-            reader._transport.pause_reading()  # type: ignore[attr-defined]
-        held.append(writer)
+async def hold(port: int, seconds: float) -> None:
+    """Half of them send a head byte by byte, half ask for much and do not read. Closed ones come again."""
+    held: dict[int, asyncio.StreamWriter] = {}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        for number, writer in enumerate(held):
-            if not writer.is_closing():
-                writer.write(get("/openapi.json") * 20 if number % 2 else b"G")
+        for number in range(SLOW_CLIENTS):
+            writer = held.get(number)
+            if writer is None or writer.is_closing():
+                reader, writer = await asyncio.open_connection(HOST, port, limit=1024)
+                held[number] = writer
+                if number % 2:
+                    reader._transport.pause_reading()  # type: ignore[attr-defined]
+                    writer.write(get("/openapi.json") * 100)
+                else:
+                    writer.write(b"GET / HTTP/1.1\r\nX: ")
+            elif not number % 2:
+                writer.write(b"a")
         await asyncio.sleep(0.5)
-    return held
 
 
-def measure_slow(release: Release, name: str, port: int) -> None:
+def measure_slow(release: Release, name: str, ours: Server) -> None:
     """The rate alone, and while slow clients are held by another process."""
     requests = count_requests(name, random_boxes(release, 0.02, 20_000, 4))
-    alone, beside = [], []
+    pairs = []
     for _ in range(3):
-        alone.append(rate(port, requests, 10_000))
-        command = [sys.executable, __file__, "--hold", str(port)]
+        alone = rates(ours, requests, 10_000)
+        command = [sys.executable, __file__, "--hold", str(ours.port)]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as holder:
-            time.sleep(2)
-            beside.append(rate(port, requests, 10_000))
+            time.sleep(3)
+            pairs.append((alone, rates(ours, requests, 10_000)))
             holder.terminate()
-    print(f"\n{SLOW_CLIENTS} slow clients")
-    show("  a second, without", alone)
-    show("  a second, with", beside)
-    show("  ratio", [b / a for a, b in zip(alone, beside, strict=True)])
+    print(f"\n{SLOW_CLIENTS} slow clients, {len(pairs)} times")
+    for place, said in enumerate(("by the clock", "by processor time")):
+        show(f"  thousand a second, {said}: without", [one[place] / 1000 for one, _ in pairs])
+        show(f"  thousand a second, {said}: with", [one[place] / 1000 for _, one in pairs])
+        show("    ratio", [beside[place] / alone[place] for alone, beside in pairs])
 
 
 def main() -> None:
@@ -303,7 +307,7 @@ def main() -> None:
             if "memory" in parts:
                 measure_memory(release, name, ours, asked.requests)
             if "slow" in parts:
-                measure_slow(release, name, ours.port)
+                measure_slow(release, name, ours)
 
 
 if __name__ == "__main__":
