@@ -290,6 +290,7 @@ def test_mistakes_in_an_address(api: httpx.Client, query: str, status: int, text
         (b'{"boxes": [[0,0,1,1],[9,0,1,1]]}', 422, "row 1 (counted from 0)"),
         (b'{"boxes": [], "where": [1]}', 422, "where must be an object"),
         (b'{"boxes": [], "where": {"x": 1}}', 422, "two numbers"),
+        (b'{"boxes": [], "where": {"x": [%s]}}' % (b"1," * 100_000 + b"1"), 422, "two numbers"),
     ],
 )
 def test_mistakes_in_a_body(api: httpx.Client, body: bytes, status: int, text: str) -> None:
@@ -298,6 +299,7 @@ def test_mistakes_in_a_body(api: httpx.Client, body: bytes, status: int, text: s
     )
     assert found.status_code == status
     assert text in found.json()["detail"]
+    assert len(found.content) < 2000
 
 
 def test_no_boxes_have_no_answers(api: httpx.Client) -> None:

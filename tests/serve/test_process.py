@@ -171,6 +171,21 @@ def read_all(sock: socket.socket) -> bytes:
     return found
 
 
+def test_nothing_but_empty_lines(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are no head, and do not keep a connection open that was used before."""
+    monkeypatch.setattr(serve_server, "HEAD_SECONDS", 0.5)
+    with running([files["city"]]) as (address, _), connect(address) as sock:
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert sock.recv(2000).endswith(b"}")
+        for _ in range(50):
+            time.sleep(0.1)
+            try:
+                sock.sendall(b"\r\n")
+            except OSError:
+                return
+        pytest.fail("the connection is still open")
+
+
 def test_a_head_without_end(served: tuple[str, Any]) -> None:
     with connect(served[0]) as sock:
         sock.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000)

@@ -7,6 +7,7 @@ asked for most, is found without the router and counted together with others of 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -112,6 +113,7 @@ class Service:
         self.described = Packed.of(
             orjson.dumps(describe(self.limits, self.settings.token is not None))
         )
+        self.described_etag = hashlib.sha256(self.described.plain).hexdigest()[:32]
         self.told = {name: Packed.of(_told(one)) for name, one in holdings.items()}
         shared = "private" if self.settings.token else "public"
         self.cache: Header = (b"cache-control", f"{shared}, max-age={MAX_AGE}".encode())
@@ -322,7 +324,9 @@ class Service:
         return fresh_reply(self.metrics.text().encode(), media, [])
 
     async def openapi(self, request: Request) -> Reply:
-        return packed_reply(request.scope, "openapi", self.described, JSON, NO_STORE, API_HEADERS)
+        return packed_reply(
+            request.scope, self.described_etag, self.described, JSON, NO_STORE, API_HEADERS
+        )
 
     async def static(self, request: Request) -> Reply:
         asset = self.assets.get(request.path_params["name"])

@@ -19,6 +19,7 @@ JSON, TEXT, GEOJSON = b"application/json", b"text/plain; charset=utf-8", b"appli
 ARROW = b"application/vnd.apache.arrow.stream"
 WORTH_GZIP = 1024  # bytes
 GZIP_LEVEL = 4
+LONGEST_DETAIL = 1000  # characters: errors quote what was sent
 MAX_AGE = 300  # seconds; a file may be replaced by another at a restart
 NO_STORE: Header = (b"cache-control", b"no-store")
 # Nothing of an answer is to be run, framed or guessed at by a browser. The page has its own.
@@ -125,7 +126,7 @@ def refusal_reply(refusal: Refusal) -> Reply:
     headers = [(name.lower().encode(), text.encode()) for name, text in refusal.headers.items()]
     if refusal.status in (408, 413):
         headers.append((b"connection", b"close"))  # what is still being sent is not read
-    body = orjson.dumps({"detail": refusal.detail})
+    body = orjson.dumps({"detail": refusal.detail[:LONGEST_DETAIL]})
     return new_reply(refusal.status, JSON, body, [NO_STORE, *headers], API_HEADERS)
 
 

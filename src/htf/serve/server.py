@@ -44,6 +44,7 @@ class Guarded(HttpToolsProtocol):
     _write_timer: Any = None
     _head_size = 0
     _in_head = True
+    _ended = False  # a request, with the data that came last
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -54,19 +55,23 @@ class Guarded(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._ended = False
         super().data_received(data)
-        if not self._in_head or self.transport.is_closing():
+        if self._ended or not self._in_head or self.transport.is_closing():
             return
+        is_idle = self.cycle is None or self.cycle.response_complete
         self._head_size += len(data)
         if self._head_size > MOST_HEAD:
-            self.transport.write(TOO_LONG)
+            if is_idle:
+                self.transport.write(TOO_LONG)
             self.transport.close()
-        elif self._head_timer is None:
+        elif is_idle and self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
-    def on_message_begin(self) -> None:
-        self._in_head, self._head_size = True, 0
-        super().on_message_begin()
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        # Whatever comes next is of the next head.
+        self._ended, self._in_head, self._head_size = True, True, 0
 
     def on_headers_complete(self) -> None:
         self._in_head = False
