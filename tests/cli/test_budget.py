@@ -288,7 +288,7 @@ def test_the_commands(points: Path, tmp_path: Path) -> None:
     assert "epsilon 2 for each record, over all releases" in made.stdout
     budget = BudgetFile(file, "pings")
     ran = htf(*release_command(points, budget, output))
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (ran.returncode, ran.stderr) == (0, "Using the columns 'lon' as x and 'lat' as y.\n")
     (entry,) = budget.account().entries
     assert f"entry {entry.id}: 1.4 of 2 is left" in " ".join(ran.stdout.split())
     assert (entry.mechanism, entry.label, entry.file) == ("ug", "out.parquet", "out.parquet")
@@ -408,7 +408,7 @@ def refusals(
         "no ledger": (but("--ledger", place / "no.sqlite"), 2, "there is no budget file"),
         "not a ledger": (but("--ledger", points), 2, "is not a budget file"),
         "over the ledger": (but("-o", file), 2, "part of the budget file"),
-        "bad column": (but("--x", "longitude"), 2, "no column 'longitude'"),
+        "bad column": (but("--x", "longitude", "--y", "lat"), 2, "no column 'longitude'"),
         "no points": (["release", place / "no.csv", *but()[2:]], 2, "no.csv"),
         "bad bounds": (but("--bounds", "1,0,0,1"), 2, "west must be less than east"),
         "no folder": (but("-o", place / "no" / "out.parquet"), 2, "there is no folder"),

@@ -117,8 +117,23 @@ def read_points(
     `memory` what it may take. `tell` gets remarks for the curator's eyes only.
     """
     reading = Reading(columns, crs, user, time, time_unit, utc_offset, once_per)
+    access = Access(table, sql, engine, memory)
+    return read_matrix(source, domain, reading, access, max_records, progress=progress, tell=tell)
+
+
+def read_matrix(
+    source: Any,
+    domain: Domain,
+    reading: Reading,
+    access: Access,
+    max_records: int | None = None,
+    *,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> FrequencyMatrix:
+    """As `read_points`, with what it is told in two parts."""
     protection = _protection(reading, max_records)
-    with _located(source, domain, reading, Access(table, sql, engine, memory), tell) as (
+    with _located(source, domain, reading, access, tell) as (
         opened,
         located,
     ):

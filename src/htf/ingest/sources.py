@@ -6,7 +6,7 @@ DataFrames stay where they are.
 
 from __future__ import annotations
 
-import secrets
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -167,7 +167,7 @@ def _view(
         plain = _quoted(name)
         return f"CAST({plain} AS BLOB) AS {plain}" if types[name].startswith("GEOMETRY") else plain
 
-    view = f"points_{secrets.token_hex(4)}"
+    view = _new_name()
     chosen = ", ".join(map(column, names))
     quietly(
         lambda: engine.connection.execute(
@@ -213,7 +213,7 @@ def _csv_in_spark(engine: Spark, paths: list[str], layout: Layout) -> Any:
 
 
 def _spark_view(engine: Spark, frame: Any, names: Sequence[str], what: str) -> Table:
-    view = f"points_{secrets.token_hex(4)}"
+    view = _new_name()
 
     def make() -> Any:
         frame.select([frame[f"`{name.replace('`', '``')}`"] for name in names]).createTempView(view)
@@ -261,7 +261,7 @@ def _sqlite_source(
         chosen = ", ".join(map(_quoted, names))
         rows = f"SELECT {chosen} FROM ({query})"
         reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
-        view = f"points_{secrets.token_hex(4)}"
+        view = _new_name()
         engine.connection.register(f"{view}_rows", reader)
         copy = f"CREATE TEMP TABLE {view} AS SELECT * FROM {view}_rows"
         quietly(lambda: engine.connection.execute(copy), listing.name)
@@ -392,7 +392,7 @@ def _in_memory(source: Any, access: Access) -> Iterator[Source]:
 
         def select(names: Sequence[str]) -> Table:
             table = _to_arrow(source, names, geometry)
-            view = f"points_{secrets.token_hex(4)}"
+            view = _new_name()
             quietly(lambda: engine.connection.register(view, table), type(source).__name__)
             return quietly(lambda: engine.backend.table(view), type(source).__name__)
 
@@ -473,6 +473,10 @@ def _as_array(values: Any) -> Any:
     if np.ma.isMaskedArray(values):
         return np.ma.filled(values.astype(np.float64), np.nan)
     return np.asarray(values)
+
+
+def _new_name() -> str:
+    return f"points_{uuid.uuid4().hex}"
 
 
 def _quoted(name: str) -> str:
