@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from htf.curator.budget import BudgetFile
+    from htf.curator.contributions import RecordsPerPerson, suggest_max_records
     from htf.curator.curator import Curator
     from htf.domain import Axis, Domain
     from htf.epsilon import Epsilon
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from htf.ingest.prior import read_prior
     from htf.mechanisms import make_mechanism
     from htf.mechanisms.base import Mechanism
+    from htf.protection import Protection
     from htf.publication import publish
     from htf.query.boxes import Answers
     from htf.release import Release
@@ -44,12 +46,15 @@ _HOME = {
     "HtfError": "htf.errors",
     "InputError": "htf.errors",
     "Mechanism": "htf.mechanisms.base",
+    "Protection": "htf.protection",
+    "RecordsPerPerson": "htf.curator.contributions",
     "Release": "htf.release",
     "ReleaseFileError": "htf.errors",
     "make_mechanism": "htf.mechanisms",
     "publish": "htf.publication",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
+    "suggest_max_records": "htf.curator.contributions",
     "verify": "htf.verification",
 }
 
@@ -65,12 +70,15 @@ __all__ = [
     "HtfError",
     "InputError",
     "Mechanism",
+    "Protection",
+    "RecordsPerPerson",
     "Release",
     "ReleaseFileError",
     "make_mechanism",
     "publish",
     "read_points",
     "read_prior",
+    "suggest_max_records",
     "verify",
 ]
 

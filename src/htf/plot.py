@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from htf.protection import Protection
+
 BLANK = "#e9edf2"  # calm, and found nowhere in the colour map
 COLOURS, PALEST, DARKEST = "magma_r", 0.03, 0.93  # short of black, which hides the centre
 GREY = "#4a545e"
@@ -42,6 +44,8 @@ class Plottable(Viewable, Protocol):
     def high(self) -> IntArray: ...
     @property
     def epsilon(self) -> object: ...
+    @property
+    def protection(self) -> Protection: ...
     @property
     def private(self) -> bool: ...
     @property
@@ -188,6 +192,8 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
     """One bar for all `axes`, beside or below them."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
+    # A share of the width of what the bar is for.
+    pad = min(0.03 * max(1.0, shown_ratio(seen)), 0.3) if len(axes) == 1 else 0.015
     bar = axes[0].figure.colorbar(
         image,
         ax=axes,
@@ -197,9 +203,7 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
         extendfrac=0.06,
         shrink=0.9,
         aspect=28,
-        pad=min(0.03 * max(1.0, shown_ratio(seen)), 0.3)
-        if len(axes) == 1
-        else 0.015,  # of the width
+        pad=pad,
     )
     bar.set_label("points per km²" if seen.domain.crs == CRS84 else "points per cell")
     decades = math.log10(image.norm.vmax / image.norm.vmin)
@@ -315,7 +319,8 @@ def round_length(most: float) -> float:
 
 
 def footer(release: Plottable, seen: View) -> str:
-    words = f"Differentially private counts: ε-DP per record, ε = {release.epsilon}"
+    unit = release.protection.unit
+    words = f"Differentially private counts: ε-DP per {unit}, ε = {release.epsilon}"
     if not release.private:
         words = f"No privacy guarantee: the noise only imitates ε = {release.epsilon}"
     if shown_ratio(seen) != _true_ratio(seen):

@@ -92,15 +92,16 @@ def panel_ranges(domain: Domain, by: str, where: Where | None) -> list[tuple[flo
 
 
 def layout(panels: int, height_to_width: float) -> tuple[int, int]:
-    """Rows and columns: near the shape of a page, with few places left over."""
+    """Rows and columns: near the shape of a page, with no places left over if that can be had."""
 
-    def badness(columns: int) -> float:
-        rows = -(-panels // columns)
+    def badness(rows: int) -> float:
+        columns = -(-panels // rows)
         shape = columns / (rows * (height_to_width + 0.12)) / WIDTH_TO_HEIGHT
-        return abs(math.log(shape)) + 12 * (rows * columns - panels) / panels
+        left_over = rows * columns - panels
+        return abs(math.log(shape)) + min(12 * left_over / panels, 0.5)
 
-    columns = min(range(1, panels + 1), key=badness)
-    return -(-panels // columns), columns
+    rows = min(range(1, panels + 1), key=badness)
+    return rows, -(-panels // rows)
 
 
 def _summed_beside(domain: Domain, drawn: tuple[int, int], by: str, where: dict[str, Any]) -> str:

@@ -7,9 +7,11 @@ that is asked of a record may cost the epsilon divided by that number.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import Any
 
+from htf.epsilon import Epsilon
 from htf.errors import InputError
 
 RECORD, PERSON = "record", "person"
@@ -46,12 +48,91 @@ class Protection:
         """As statements and budget files call the unit."""
         return f"one {self.unit}"
 
+    @property
+    def spoken(self) -> str:
+        """The unit with its bound, for tables."""
+        if self.unit == RECORD:
+            return self.name
+        records = "record" if self.max_records == 1 else "records"
+        return f"{self.name}, at most {self.max_records} {records} of each"
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Protection:
         return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """How many records of a person to keep, found with noise: `curator.contributions` makes one."""
+
+    max_records: int
+    quantile: Fraction  # the share of people who are to lose nothing
+    most: int  # it was chosen from 1 to this, which is public
+    epsilon: Epsilon  # for one person
+    noise: str
+    private: bool
+    budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
+
+    def __post_init__(self) -> None:
+        Protection(PERSON, self.most)
+        if not (1 <= self.max_records <= self.most and 0 < self.quantile < 1):
+            raise InputError(f"a suggestion lies between 1 and {self.most}, at a share below 1")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "max_records": self.max_records,
+            "quantile": str(self.quantile),
+            "most": self.most,
+            "epsilon": str(self.epsilon),
+            "noise": self.noise,
+            "private": self.private,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Suggestion:
+        exact = {"quantile": Fraction(data["quantile"]), "epsilon": Epsilon.of(data["epsilon"])}
+        return cls(**{**data, **exact})
+
+
+def suggested_at(suggestion: Suggestion | None) -> Epsilon:
+    """What was spent on a suggestion; nothing, where there is none."""
+    return Epsilon(0) if suggestion is None else suggestion.epsilon
+
+
+def price_of_records(epsilon: Epsilon, suggestion: Suggestion | None) -> Epsilon:
+    """What a total of `epsilon` leaves for the records, after what a suggestion has cost."""
+    cost = suggested_at(suggestion)
+    if cost >= epsilon:
+        raise InputError(
+            f"the suggestion has cost {cost}, and the epsilon of a release counts it in: "
+            f"{epsilon} leaves nothing for the records"
+        )
+    return epsilon - cost
+
+
+def epsilon_per_record(
+    epsilon: Epsilon, protection: Protection, suggestion: Suggestion | None = None
+) -> Epsilon:
+    """What measurements may cost each record, so that each unit loses at most `epsilon` in all.
+
+    Proof: docs/proofs/people.md
+    """
+    if suggestion is not None and protection.unit != PERSON:
+        raise InputError(
+            "a suggestion of how many records of a person to keep is for data that name one, and the "
+            f"unit of these is {protection.name}: leave it out"
+        )
+    price = price_of_records(epsilon, suggestion)
+    share = price // protection.max_records
+    if share.units == 0:
+        raise InputError(
+            f"epsilon {price} over {protection.max_records} records of each person is less than 1e-15 "
+            "for a record, the least there is: keep fewer records, or spend more"
+        )
+    return share
 
 
 OF_RECORDS = Protection()

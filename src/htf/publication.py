@@ -14,6 +14,7 @@ from htf.frequency import FrequencyMatrix
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
 from htf.prior import Prior
+from htf.protection import Suggestion
 from htf.release import Release
 
 DEFAULT_MECHANISM = "htf"
@@ -28,16 +29,21 @@ def publish(
     noise: NoiseSource | str = "opendp",
     ledger: BudgetFile | None = None,
     label: str = "",
+    suggestion: Suggestion | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Release:
-    """Spend `epsilon` on a private release of the matrix.
+    """Spend `epsilon` on a private release of the matrix, for each unit that `matrix.protection` names.
 
     A `prior` (see `read_prior`) must be public, and not made from these data. A `ledger` is charged before
     any noise is drawn, with `label` to know the charge by; write the release with `ledger.save`.
+    With a `suggestion` (see `suggest_max_records`), `epsilon` is the total and counts in what that has cost.
     """
     if isinstance(mechanism, str):
         mechanism = make_mechanism(mechanism)
     if isinstance(noise, str):
         noise = noise_from_text(noise)
-    curator = Curator(matrix, Epsilon.of(epsilon), noise, prior, budget=ledger, label=label)
+    total = Epsilon.of(epsilon)
+    curator = Curator(
+        matrix, total, noise, prior, budget=ledger, label=label, suggestion=suggestion
+    )
     return curator.run(mechanism, progress)

@@ -23,6 +23,7 @@ from htf.errors import InputError
 from htf.homogeneous import HOMOGENEOUS, estimate_regions, interpolate, measures
 from htf.inference import TreeCounts, sum_upwards
 from htf.prior import Prior
+from htf.protection import OF_RECORDS, RECORD, Protection, Suggestion, epsilon_per_record
 from htf.statement import privacy_statement
 from htf.tree import RegionTree
 
@@ -93,7 +94,7 @@ class Release:
     """A differentially private histogram of the map. Make one with `publish`, read one with `load`."""
 
     domain: Domain
-    epsilon: Epsilon  # the cap fixed before the first draw: this is what is claimed
+    epsilon: Epsilon  # fixed before the first draw, for one unit: this is what is claimed
     mechanism: str
     parameters: dict[str, Any]
     facts: dict[str, Any]  # what the mechanism found out by noisy measurements, such as the height
@@ -107,6 +108,8 @@ class Release:
     measurements: MeasurementTable
     ledger: tuple[LedgerLine, ...]
     prior: Prior | None = None  # public, given by the curator; estimates follow from it too
+    protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
+    suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
     budget_entry: str | None = None  # what it was charged to, until it is saved; not in the file
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
@@ -130,6 +133,7 @@ class Release:
             self.prior.check_map(self.domain)
             if self.estimator != HOMOGENEOUS:
                 raise InputError(f"the estimator {self.estimator!r} knows no prior")
+        epsilon_per_record(self.epsilon, self.protection, self.suggestion)  # refuses what cannot be
 
     @classmethod
     def from_histogram(cls, histogram: Histogram, *, tree: RegionTree, **rest: Any) -> Release:
@@ -150,7 +154,10 @@ class Release:
 
     def __repr__(self) -> str:
         warning = "" if self.private else ", NOT PRIVATE"
-        return f"Release({self.mechanism}, epsilon={self.epsilon}, {len(self)} boxes{warning})"
+        unit = "" if self.protection.unit == RECORD else f" for {self.protection.name}"
+        return (
+            f"Release({self.mechanism}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
@@ -165,11 +172,17 @@ class Release:
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
-        return (*plain, *rest, *(array.tobytes() for array in arrays))
+        claim = (self.protection, self.suggestion)
+        return (*plain, *rest, *claim, *(array.tobytes() for array in arrays))
+
+    @property
+    def record_epsilon(self) -> Epsilon:
+        """What measurements may cost each record. Of one person K were kept, each of which has a share."""
+        return epsilon_per_record(self.epsilon, self.protection, self.suggestion)
 
     @property
     def spent(self) -> Epsilon:
-        """What this run happened to spend. Information only: the claim is `epsilon`."""
+        """What this run happened to spend, of `record_epsilon`. Information only: the claim is `epsilon`."""
         return self.ledger[-1].spent_after if self.ledger else Epsilon(0)
 
     @property
@@ -287,6 +300,9 @@ class Release:
             "private": self.private,
             "statement": self.statement,
             "epsilon": str(self.epsilon),
+            "protection": self.protection.to_dict(),
+            "record_epsilon": str(self.record_epsilon),
+            "suggestion": None if self.suggestion is None else self.suggestion.to_dict(),
             "spent": str(self.spent),
             "noise": self.noise,
             "mechanism": self.mechanism,

@@ -22,6 +22,7 @@ from htf.epsilon import Epsilon
 from htf.errors import HtfError, MissingExtraError, ReleaseFileError
 from htf.files import write_whole
 from htf.prior import Prior
+from htf.protection import OF_RECORDS, Protection, Suggestion
 from htf.query.intervals import noise_variances
 from htf.release import MeasurementTable, Release
 from htf.tree import RegionTree
@@ -29,7 +30,8 @@ from htf.tree import RegionTree
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 2  # the newest that is read; a file without a prior is still written as format 1
+FORMAT = 3  # the newest that is read; files are written in the oldest that can hold them
+WITH_PRIOR, PLAIN = 2, 1
 KEY = b"htf"
 
 
@@ -49,7 +51,7 @@ def load(path: Path) -> Release:
     try:
         release = _from_table(table, header)
         found = digests(release)
-    except (HtfError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (HtfError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         reason = f": {error}" if isinstance(error, HtfError) else ""
         raise ReleaseFileError(f"{path} is damaged{reason}") from None
     if header.get("digest") != found:
@@ -166,13 +168,31 @@ def _from_table(table: pa.Table, header: dict[str, Any]) -> Release:
         measurements=MeasurementTable(**{name: v[order] for name, v in measured.items()}),
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
         prior=prior,
+        **_guarantee_from(header),
     )
+
+
+def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
+    """What `_guarantee` wrote."""
+    readers = {"protection": Protection.from_dict, "suggestion": Suggestion.from_dict}
+    return {name: read(header[name]) for name, read in readers.items() if name in header}
+
+
+def _guarantee(release: Release) -> dict[str, Any]:
+    """For whom the epsilon is, where it is not for one record as it was read."""
+    found: dict[str, Any] = {}
+    if release.protection != OF_RECORDS:
+        found["protection"] = release.protection.to_dict()
+    if release.suggestion is not None:
+        found["suggestion"] = release.suggestion.to_dict()
+    return found
 
 
 def _header(release: Release) -> dict[str, Any]:
     prior = {} if release.prior is None else {"prior": release.prior.to_dict()}
+    guarantee = _guarantee(release)
     return {
-        "format": FORMAT if prior else 1,
+        "format": FORMAT if guarantee else WITH_PRIOR if prior else PLAIN,
         "software": _software(),
         "domain": release.domain.to_dict(),
         "epsilon": str(release.epsilon),
@@ -184,6 +204,7 @@ def _header(release: Release) -> dict[str, Any]:
         "private": release.private,
         "ledger": [line.to_dict() for line in release.ledger],
         **prior,
+        **guarantee,
     }
 
 

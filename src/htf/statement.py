@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from htf.protection import PERSON, RECORD
+
 if TYPE_CHECKING:
+    from htf.protection import Suggestion
     from htf.release import Release
 
 NOT_PRIVATE = (
@@ -15,25 +18,67 @@ NOT_PRIVATE = (
 
 GUARANTEE = (
     "This release is {epsilon}-differentially private (pure, epsilon = {epsilon}). "
-    "The unit of protection is one record: adding or removing any one record changes the "
+    "The unit of protection is {unit}: adding or removing {change} changes the "
     "probability of any outcome of the whole release, the boxes included, by a factor of at most "
-    "exp({epsilon}). The epsilon was fixed before the first noise was drawn; it holds whatever "
+    "exp({epsilon}). {together} The epsilon was fixed before the first noise was drawn; it holds whatever "
     "anyone knows already and however often the release is queried. It covers the records as they were "
     "read; whether a file could be read at all is not part of it."
 )
 
+CHANGE = {RECORD: "any one record", PERSON: "all records of any one person"}
+
+TOGETHER = {
+    RECORD: (
+        "The many records of one person are NOT protected together: for someone with k records the "
+        "guarantee is k times epsilon, and that much weaker."
+    ),
+    PERSON: (
+        "A person is whoever has one identifier in the data: someone with several is protected as if "
+        "they were several people."
+    ),
+}
+
+BOUNDED = (
+    "{first}At most {kept} of each person {were} kept, chosen by that person's records alone; the noise is "
+    "that of epsilon {each} for each record, so that all of them together lose no more than epsilon. Records "
+    "that name no person were dropped. Counts are of the records that were kept: they may be lower than the "
+    "truth, most of all where people have many records.{distinct}"
+)
+
+FIRST = {
+    None: "",
+    "hour": "Of the records that one person has in the same cell and hour only one was taken. ",
+    "day": "Of the records that one person has in the same cell and day only one was taken. ",
+    "all": "Of the records that one person has in the same cell only one was taken. ",
+}
+
+DISTINCT = (
+    " So the count of a cell is of distinct people; one of several cells has a person once for each cell "
+    "where a record of theirs was kept."
+)
+
+SUGGESTED = (
+    "How many records of a person to keep was looked up with noise: {suggested}, out of 1 to {most}, is near the "
+    "number that a share of {quantile} of the people do not pass. This has cost {price} of the epsilon of {epsilon}."
+)
+
+OF_QUERY = (
+    "The records are the rows of the result of a query or view. The guarantee covers those rows, and not "
+    "what they were made from: where a LIMIT, a join or an aggregate lets {one} change the rows of "
+    "others, that is not covered."
+)
+
 NOT_PROTECTED = (
-    "Not protected: several records of the same person together (with k records the guarantee for "
-    "that person is k times epsilon); what is public beforehand, namely the bounds of the map, its "
-    "grid, the mechanism and its parameters; facts about a place that do not hinge on any one "
-    "record; and anything learnt outside this release, such as other releases of the same data, "
+    "Not protected: what is public beforehand, namely the bounds of the map, its "
+    "grid, the mechanism and its parameters{bound}; facts about a place that do not hinge on any {one}; "
+    "and anything learnt outside this release, such as other releases of the same data, "
     "whose epsilons add up, or the time the computation took. Records outside the bounds are left "
     "out and not reported."
 )
 
 TOTAL_DISCLOSED = (
     "The curator gave the number of records to the mechanism as public: {total} was disclosed exactly, "
-    "outside the guarantee, and whether any one record is part of that number is not protected."
+    "outside the guarantee, and whether any {one} is part of that number is not protected."
 )
 
 PRIOR_USED = (
@@ -44,11 +89,50 @@ PRIOR_USED = (
 
 
 def privacy_statement(release: Release) -> str:
-    guarantee = GUARANTEE.format(epsilon=release.epsilon)
-    noise = f"Noise: {release.noise}. Mechanism: {release.mechanism}."
-    parts = [guarantee, NOT_PROTECTED, noise]
-    if release.parameters.get("public_total") is not None:
-        parts.insert(1, TOTAL_DISCLOSED.format(total=release.parameters["public_total"]))
+    protection, parts = release.protection, [_guarantee(release)]
+    if protection.unit == PERSON:
+        parts.append(_bounded(release))
+    if release.suggestion is not None:
+        parts.append(_suggested(release, release.suggestion))
+    if protection.of_query:
+        parts.append(OF_QUERY.format(one=protection.name))
     if release.prior is not None:
-        parts.insert(1, PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
+        parts.append(PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
+    if (total := release.parameters.get("public_total")) is not None:
+        parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
+    bound = ", how many records of each person were kept" if protection.unit == PERSON else ""
+    parts.append(NOT_PROTECTED.format(bound=bound, one=protection.name))
+    parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
+
+
+def _guarantee(release: Release) -> str:
+    unit = release.protection.unit
+    return GUARANTEE.format(
+        epsilon=release.epsilon,
+        unit=release.protection.name,
+        change=CHANGE[unit],
+        together=TOGETHER[unit],
+    )
+
+
+def _bounded(release: Release) -> str:
+    protection = release.protection
+    number = protection.max_records
+    return BOUNDED.format(
+        first=FIRST[protection.once_per],
+        kept="1 record" if number == 1 else f"{number} records",
+        were="was" if number == 1 else "were",
+        each=release.record_epsilon,
+        distinct=DISTINCT if protection.once_per == "all" else "",
+    )
+
+
+def _suggested(release: Release, suggestion: Suggestion) -> str:
+    return SUGGESTED.format(
+        suggested=suggestion.max_records,
+        most=suggestion.most,
+        quantile=suggestion.quantile,
+        price=suggestion.epsilon,
+        epsilon=release.epsilon,
+    )

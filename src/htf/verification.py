@@ -20,6 +20,7 @@ from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
 from htf.inference import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.mechanisms import registry
+from htf.protection import RECORD, suggested_at
 from htf.release import MeasurementTable, Release
 from htf.release_file import stored_statement
 
@@ -58,13 +59,14 @@ def _check_spend(release: Release) -> Check:
     table = release.measurements
     # In floats first, where nothing wraps around; what is near the total there fits 64 bits.
     rough = _spent_units(release, np.float64)
-    if not np.all(table.epsilon >= 0) or rough > 2 * release.epsilon.units + 1:
+    if not np.all(table.epsilon >= 0) or rough > 2 * release.record_epsilon.units + 1:
         return Check("spend", False, f"the measurements spend about {rough / UNITS_PER_EPSILON:g}")
     spent = Epsilon(int(_spent_units(release, np.int64)))
-    passed = spent <= release.epsilon and spent == release.spent
-    finding = (
-        f"the measurements spend {spent} of {release.epsilon}; the ledger says {release.spent}"
-    )
+    lost = spent * release.protection.max_records + suggested_at(release.suggestion)
+    passed = lost <= release.epsilon and spent == release.spent
+    finding = f"the measurements spend {spent} of {release.record_epsilon}; the ledger says {release.spent}"
+    if release.protection.unit != RECORD:
+        finding += f"; a person loses at most {lost} of {release.epsilon}"
     return Check("spend", passed, finding)
 
 
@@ -80,7 +82,7 @@ def _check_ledger(release: Release) -> Check:
     table = release.measurements
     bounds = np.searchsorted(table.line, np.arange(len(release.ledger) + 1))
     in_order = bool(np.all(np.diff(table.line, prepend=0) >= 0)) and bounds[-1] == len(table)
-    if not in_order or _spent_units(release, np.float64) > 2 * release.epsilon.units + 1:
+    if not in_order or _spent_units(release, np.float64) > 2 * release.record_epsilon.units + 1:
         return Check("ledger", False, "lines and measurements do not belong together")
     own, wrong = np.zeros(len(release.tree), dtype=np.int64), []
     for number, line in enumerate(release.ledger):
@@ -168,18 +170,26 @@ ESTIMATORS: dict[str, Estimator] = {
 
 def _check_noise(release: Release) -> Check:
     """Only noise that nobody can know may be called private."""
-    secret = release.noise in (OpenDPNoise.description, FastNoise.description)
-    word = "private" if release.private else "NOT private"
-    return Check("noise", release.private == secret, f"{release.noise}, marked {word}")
+    drawn = [(release.noise, release.private)]
+    if (suggestion := release.suggestion) is not None:
+        drawn.append((suggestion.noise, suggestion.private))
+    secret = (OpenDPNoise.description, FastNoise.description)
+    passed = all(private == (noise in secret) for noise, private in drawn)
+    if suggestion is not None and release.private:
+        passed = passed and suggestion.private
+    words = [f"{noise}, marked {'' if private else 'NOT '}private" for noise, private in drawn]
+    return Check("noise", passed, "; the suggestion: ".join(words))
 
 
 def _check_statement(release: Release, stored: tuple[str, bool] | None) -> Check:
-    """Word for word; where another version worded it, it must at least name the same epsilon and
-    warn of noise that is not secret."""
+    """Word for word; where another version worded it, it must at least name the same epsilon, the
+    unit if that is not one record, and warn of noise that is not secret."""
     text, ours = (release.statement, True) if stored is None else stored
     warned = text.startswith("NOT PRIVATE") != release.private
-    passed = text == release.statement if ours else f"{release.epsilon}-differ" in text and warned
-    finding = f"epsilon {release.epsilon}, one record"
+    named = release.protection.unit == RECORD or release.protection.name in text
+    claimed = f"{release.epsilon}-differ" in text
+    passed = text == release.statement if ours else claimed and named and warned
+    finding = f"epsilon {release.epsilon}, {release.protection.spoken}"
     return Check("statement", passed, finding if passed else "does not follow from the release")
 
 

@@ -8,7 +8,7 @@ box, so that a pixel holds what `Release.count` would say of it. Only public val
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from htf.domain import Axis, Domain, FloatArray, IntArray
 from htf.errors import InputError
 from htf.query.boxes import to_snapped_cells
 from htf.query.where import Where, axis_number, full_ranges, show
-from htf.release import Parts
+
+if TYPE_CHECKING:
+    from htf.release import Parts
 
 MOST_PIXELS = 1024  # a side, unless it is said how many
 # Pairs of axes that are a place, in the coordinate reference system of the map.

@@ -22,7 +22,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import BudgetFile, Epsilon, InputError, Release
+from htf import (
+    BudgetFile,
+    Domain,
+    Epsilon,
+    FrequencyMatrix,
+    InputError,
+    Protection,
+    RecordsPerPerson,
+    Release,
+    publish,
+    suggest_max_records,
+)
 from htf.cli.main import run
 
 CHARGE_ONE_BY_ONE = """
@@ -277,7 +288,7 @@ def test_the_commands(points: Path, tmp_path: Path) -> None:
     assert "epsilon 2 for each record, over all releases" in made.stdout
     budget = BudgetFile(file, "pings")
     ran = htf(*release_command(points, budget, output))
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (ran.returncode, ran.stderr) == (0, "Using the columns 'lon' as x and 'lat' as y.\n")
     (entry,) = budget.account().entries
     assert f"entry {entry.id}: 1.4 of 2 is left" in " ".join(ran.stdout.split())
     assert (entry.mechanism, entry.label, entry.file) == ("ug", "out.parquet", "out.parquet")
@@ -296,6 +307,48 @@ def test_the_commands(points: Path, tmp_path: Path) -> None:
     assert shown.stderr == ""
     assert "0.6 of 2 was spent" in htf("budget", "close", file, "--dataset", "pings").stdout
     assert "closed since" in htf("budget", "show", file).stdout
+
+
+def test_a_budget_for_people(
+    points: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file, output = tmp_path / "budget.sqlite", tmp_path / "out.parquet"
+    init = ["budget", "init", str(file), "--dataset", "pings", "--cap", "1"]
+    assert run([*init, "--unit", "household"]) == 2
+    assert run([*init, "--unit", "person"]) == 0
+    assert "epsilon 1 for each person" in capfd.readouterr().out
+    budget = BudgetFile(file, "pings")
+    assert run(release_command(points, budget, output)) == 2
+    told = " ".join(capfd.readouterr().err.split())
+    assert "'pings' counts epsilon for one person, and this is a charge for one record" in told
+    assert budget.account().entries == ()
+    cells = np.zeros((2, 1), dtype=np.int32), np.array([50])
+    domain = Domain.from_bounds(0, 0, 1, 1, 4)
+    people = FrequencyMatrix(domain, *cells, Protection("person", 4, "day"))
+    suggestion = suggest_max_records(RecordsPerPerson([3, 1]), "0.1", noise="fast", budget=budget)
+    made = publish(people, "0.5", "ug", ledger=budget, suggestion=suggestion)
+    made.save(output)  # and the machine stops here
+    for entry in budget.account().pending:
+        command = ["budget", "publish", str(file), "--dataset", "pings", "--entry", entry.id]
+        assert run([*command, str(points)]) == 2
+        assert run([*command, str(output)]) == 0
+        assert (
+            f"Entry {entry.id}, of epsilon {entry.epsilon} for one person, is"
+            in capfd.readouterr().out
+        )
+    assert run(["budget", "show", str(file)]) == 0
+    shown = capfd.readouterr()
+    assert "0.5 spent of 1, 0.5 left" in shown.out
+    assert "one person, added or removed" in shown.out
+    assert shown.err == ""
+    assert run(["info", str(output)]) == 0
+    told = " ".join(capfd.readouterr().out.split())
+    for words in (
+        "Epsilon 0.5 for one person", "once_per day", "epsilon of a record 0.1", "Suggested with noise", "quantile 9/10",
+        "Ledger: 0.1 spent of 0.1 for each record",
+    ):  # fmt: skip
+        assert words in told
+    assert run(["verify", str(output)]) == 0
 
 
 def test_what_is_pending_is_said(
@@ -355,7 +408,7 @@ def refusals(
         "no ledger": (but("--ledger", place / "no.sqlite"), 2, "there is no budget file"),
         "not a ledger": (but("--ledger", points), 2, "is not a budget file"),
         "over the ledger": (but("-o", file), 2, "part of the budget file"),
-        "bad column": (but("--x", "longitude"), 2, "no column 'longitude'"),
+        "bad column": (but("--x", "longitude", "--y", "lat"), 2, "no column 'longitude'"),
         "no points": (["release", place / "no.csv", *but()[2:]], 2, "no.csv"),
         "bad bounds": (but("--bounds", "1,0,0,1"), 2, "west must be less than east"),
         "no folder": (but("-o", place / "no" / "out.parquet"), 2, "there is no folder"),
@@ -364,6 +417,7 @@ def refusals(
         "bad cap": (["budget", "init", file, "--dataset", "trips", "--cap", "0"], 2, "got '0'"),
         "no cap": (["budget", "init", file, "--dataset", "trips"], 2, "--cap"),
         "show nothing": (["budget", "show", place / "no.sqlite"], 2, "there is no budget file"),
+        "publish nothing": (["budget", "publish", file, "--dataset", "pings", "--entry", "x", points], 2, "no entry x for 'pings'"),
         "close nothing": (["budget", "close", file, "--dataset", "trips"], 2, "no budget for"),
     }  # fmt: skip
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from htf import BudgetFile
 from htf.cli.main import run as run_here
 
 ROOT = Path(__file__).parents[2]
@@ -93,15 +94,24 @@ def test_the_budget_works(folder: Path) -> None:
     page = (ROOT / "docs/budget.md").read_text()
     ours = [c for c in commands(page) if len(c.split()) > 3]
     assert [" ".join(c.split()[1:3]) for c in ours] == [
-        "budget init", "release htf-demo/points.parquet", "budget show", "budget close", "budget show",
+        "budget init", "release htf-demo/points.parquet", "budget show", "budget close", "budget publish", "budget init",
+        "budget show",
     ]  # fmt: skip
     for command in ours[:3]:
         told = run(command, folder)
     assert "0.5 spent of 2, 1.5 left" in told
-    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
-    subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
-    assert "0.75 of 2 was spent" in run(ours[3], folder)
-    assert '"label": "summer"' in run(ours[4], folder)
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    subprocess.run([sys.executable, "-c", blocks[0]], cwd=folder, check=True)
+    entry = BudgetFile(folder / "budget.sqlite", "pings").charge("0.5", "htf").id
+    (folder / "lost.parquet").write_bytes((folder / "htf-demo/release.parquet").read_bytes())
+    assert "is published as lost.parquet" in run(ours[4].replace("ID", entry), folder)
+    assert "1.25 of 2 was spent" in run(ours[3], folder)
+    assert "for each person" in run(ours[5], folder)
+    ran = subprocess.run(
+        [sys.executable, "-c", blocks[1]], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ran.stdout.split()[1:] == ["1.9"], ran.stderr
+    assert '"label": "summer"' in run(ours[6], folder)
 
 
 def test_more_axes_work(

@@ -22,6 +22,7 @@ SENSITIVE = {
     "htf.curator.kernels",
     "htf.curator.hilbert_kernels",
     "htf.curator.curator",
+    "htf.curator.contributions",
 }
 NOISE = {"htf.curator.noise", "htf.curator.sampler", "opendp", "secrets", "random"}
 # Who may: the curator's folder, what leads data to it, the edges that start it, the evaluation.
@@ -32,6 +33,7 @@ MAY_SEE_DATA = (
     "frequency.py",
     "publication.py",
     "cli/curator.py",
+    "cli/points.py",
     "cli/demo.py",
 )
 MAY_NAME_NOISE = ("curator/", "publication.py", "verification.py", "cli/curator.py")
@@ -108,8 +110,8 @@ def test_exact_values_are_named_exact(path: Path) -> None:
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
         "Answers", "Axis", "BudgetError", "BudgetFile", "Curator", "Domain", "Epsilon", "FrequencyMatrix", "HtfError",
-        "InputError", "Mechanism", "Release", "ReleaseFileError", "make_mechanism", "publish",
-        "read_points", "read_prior", "verify",
+        "InputError", "Mechanism", "Protection", "RecordsPerPerson", "Release", "ReleaseFileError", "make_mechanism", "publish",
+        "read_points", "read_prior", "suggest_max_records", "verify",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name

@@ -15,6 +15,7 @@ from htf.domain import CRS84, Axis, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
 from htf.plot import plot_release, round_length, short_number, visible_density
 from htf.plot_panels import layout, panel_ranges
+from htf.protection import OF_RECORDS, Protection
 from htf.release import Parts
 from htf.views import rasterise, view
 
@@ -33,6 +34,7 @@ class FakeRelease:
     epsilon: object = "0.375"
     private: bool = True
     mechanism: str = "made-up"
+    protection: Protection = OF_RECORDS
 
     @property
     def parts(self) -> Parts:
@@ -298,10 +300,14 @@ def test_panels_cover_equal_ranges(where: Any, cells: int, panels: int) -> None:
     assert (ranges[0, 0], ranges[-1, 1]) == (low, min(high, 24))
 
 
-def test_a_day_fills_whole_rows() -> None:
+def test_a_day_fills_whole_rows_and_no_number_of_panels_is_a_mere_strip() -> None:
     for ratio in (0.4, 0.6, 1.0, 1.6):
         rows, columns = layout(24, ratio)
         assert rows * columns == 24
+        for panels in range(5, 24):
+            rows, columns = layout(panels, ratio)
+            assert panels <= rows * columns < 1.5 * panels
+            assert 0.4 < columns / (rows * ratio) < 6
 
 
 @pytest.mark.parametrize("private", [True, False])
@@ -373,6 +379,8 @@ def test_names_mechanism_and_epsilon_and_does_not_cry_wolf(estimates: list[float
     assert "NOT PRIVATE" not in said
     assert ("points per km²" in said) == (max(estimates) > 100)
     assert ("nothing rises above the noise" in said) == (max(estimates) < 100)
+    people = leaf_release(estimates, [5.0, 5.0], protection=Protection("person", 3))
+    assert "ε-DP per person, ε = 0.375" in words(plot_release(people))
 
 
 def test_a_release_that_is_not_private_says_so_in_red_across_the_map() -> None:

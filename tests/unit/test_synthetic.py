@@ -11,6 +11,7 @@ from htf.domain import Domain, FloatArray
 from htf.errors import InputError
 from htf.evaluation import synthetic
 from htf.evaluation.synthetic import City, is_park, is_water, synthetic_city
+from htf.evaluation.trips import synthetic_trips
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +144,17 @@ def test_hotspots_are_sharp_and_the_centre_is_the_busiest(city: City) -> None:
     assert share_near(city, terminal_east, terminal_north, 0.15) > 0.01
     assert share_near(city, terminal_east + 0.4, terminal_north, 0.15) < 0.001
     assert share_near(city, 14.0, 12.0, 1.5) > 3 * share_near(city, 19.3, 13.6, 1.5) > 0.04
+
+
+def test_trips_are_short_and_leave_the_outskirts_in_the_morning() -> None:
+    trips, again = synthetic_trips(20_000, seed=3), synthetic_trips(20_000, seed=3)
+    for name in ("x", "y", "dest_x", "dest_y", "hour"):
+        assert np.array_equal(getattr(trips, name), getattr(again, name))
+    assert np.all((trips.hour >= 0) & (trips.hour < 24))
+    length = np.hypot((trips.dest_x - trips.x) * 85.3, (trips.dest_y - trips.y) * 111.3)
+    anywhere = np.hypot((trips.x[::-1] - trips.x) * 85.3, (trips.y[::-1] - trips.y) * 111.3)
+    assert np.median(length) < 0.6 * np.median(anywhere)
+    _, south, _, north = trips.domain_bounds
+    far = np.abs(trips.y - (south + north) / 2) > 0.3 * (north - south)
+    morning = (trips.hour > 6) & (trips.hour < 10)
+    assert morning[far].mean() > 1.3 * morning[~far].mean()

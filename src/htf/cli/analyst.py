@@ -23,10 +23,12 @@ from htf.cli.screen import (
 from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_writable, write_whole
+from htf.protection import OF_RECORDS
 
 if TYPE_CHECKING:
     from htf.domain import Domain, FloatArray
     from htf.query.boxes import Answers
+    from htf.release import Release
 
 EDGES = ("west", "south", "east", "north")
 LONGEST_VALUE = 60
@@ -114,6 +116,7 @@ def info(release_file: Path, as_json: bool) -> None:
     warn_if_not_private(release)
     screen.print(f"{release_file}: {len(release):,} boxes by {release.mechanism}\n", style="bold")
     screen.print(release.statement + "\n")
+    _show_guarantee(release)
     axes = [
         (a.name, f"{a.low:.10g}", f"{a.high:.10g}", f"{a.cells:,}", f"{a.cell_width:.4g}")
         for a in release.domain.axes
@@ -126,12 +129,28 @@ def info(release_file: Path, as_json: bool) -> None:
     if release.prior is not None:
         rows = [(name, str(value)) for name, value in release.prior.to_dict().items()]
         show_table(("name", ">value"), rows, "Public prior")
+    each = "" if release.protection == OF_RECORDS else " for each record"
     lines = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)
         for line in release.ledger
     ]
-    title = f"Ledger: {release.spent} spent of {release.epsilon}"
+    title = f"Ledger: {release.spent} spent of {release.record_epsilon}{each}"
     show_table(("what for", "kind", ">answers", ">epsilon each", ">spent so far"), lines, title)
+
+
+def _show_guarantee(release: Release) -> None:
+    """For whom the epsilon is, and how a suggestion of the bound was made, where there was one."""
+    if release.protection != OF_RECORDS:
+        rows = [
+            *release.protection.to_dict().items(),
+            ("epsilon of a record", release.record_epsilon),
+        ]
+        show_table(
+            ("name", ">value"), rows, f"Epsilon {release.epsilon} for {release.protection.name}"
+        )
+    if release.suggestion is not None:
+        rows = [*release.suggestion.to_dict().items()]
+        show_table(("name", ">value"), rows, "Suggested with noise")
 
 
 def _shortened(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands for a budget over several releases: `htf budget init`, `show`, `close`."""
+"""Commands for a budget over several releases: `htf budget init`, `show`, `publish`, `close`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from htf.cli.screen import console, show_table
 from htf.errors import InputError
+from htf.protection import OF_RECORDS, PERSON, RECORD, Protection
 
 if TYPE_CHECKING:
     from htf.curator.budget import Account, BudgetFile, Entry
@@ -33,13 +34,20 @@ def budget() -> None:
 @file_argument
 @dataset_option
 @click.option("--cap", required=True, help="The epsilon of all releases together. It is final.")
-def init(file: Path, dataset: str, cap: str) -> None:
+@click.option(
+    "--unit",
+    type=click.Choice([RECORD, PERSON]),
+    default=RECORD,
+    show_default=True,
+    help="Whom each epsilon is for.",
+)
+def init(file: Path, dataset: str, cap: str, unit: str) -> None:
     """Make a budget, in a new FILE or beside others. `htf release --ledger` charges it."""
     from htf.curator.budget import BudgetFile
 
-    account = BudgetFile.create(file, dataset, cap).account()
+    account = BudgetFile.create(file, dataset, cap, unit=Protection(unit).name).account()
     click.echo(
-        f"Made a budget for {dataset} in {file}: epsilon {account.cap} for each record, over all "
+        f"Made a budget for {dataset} in {file}: epsilon {account.cap} for each {unit}, over all "
         "releases."
     )
 
@@ -58,6 +66,24 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
         return
     for account in accounts:
         _show_account(account)
+
+
+@budget.command()
+@file_argument
+@dataset_option
+@click.option("--entry", required=True, metavar="ID", help="The charge that is pending.")
+@click.argument("release_file", metavar="RELEASE", type=click.Path(path_type=Path))
+def publish(file: Path, dataset: str, entry: str, release_file: Path) -> None:
+    """Enter RELEASE for a charge that is pending although its release was written.
+
+    That is so if the machine stopped between the two. Nothing is refunded by it.
+    """
+    from htf.curator.budget import BudgetFile
+
+    found = BudgetFile(file, dataset).publish(entry, release_file)
+    click.echo(
+        f"Entry {found.id}, of epsilon {found.epsilon} for {found.unit}, is published as {found.file}."
+    )
 
 
 @budget.command()
@@ -87,7 +113,11 @@ def open_budget(ledger: Path | None, dataset: str | None, output: Path) -> Budge
 
 
 def check_charge(
-    budget: BudgetFile, epsilon: Epsilon, mechanism: Mechanism, noise: NoiseSource
+    budget: BudgetFile,
+    epsilon: Epsilon,
+    mechanism: Mechanism,
+    noise: NoiseSource,
+    protection: Protection = OF_RECORDS,
 ) -> None:
     """Refuse early, before the data are read, what the charge would refuse anyway."""
     from htf.curator.budget import check_adds_up
@@ -95,7 +125,7 @@ def check_charge(
     check_adds_up(noise.private, mechanism.parameters())
     account = budget.account()
     _tell_pending(account)
-    account.check(epsilon)
+    account.check(epsilon, protection.name)
 
 
 def tell_charge(budget: BudgetFile | None, release: Release) -> None:

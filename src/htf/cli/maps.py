@@ -63,15 +63,20 @@ def draw_map(
 
 
 def _write_picture(release: Release, output: Path, options: dict[str, Any]) -> None:
-    """The picture carries the privacy statement in its metadata too."""
+    """The picture carries the privacy statement in its metadata too. The same release gives the same
+    file: names within an SVG are not random, and it has no date."""
     kind = output.suffix.lower().removeprefix(".")
     figure = release.plot(**options)
+    from matplotlib import rc_context  # after `plot`, which says so where it is missing
+
     said: dict[str, Any] = {"Title": repr(release), "Description": release.statement}
     if kind == "svg":
-        said["Date"] = None  # the same release gives the same file
-    write_whole(
-        output, lambda unfinished: figure.savefig(unfinished, format=kind, dpi=150, metadata=said)
-    )
+        said["Date"] = None
+    with rc_context({"svg.hashsalt": "htf"}):
+        write_whole(
+            output,
+            lambda unfinished: figure.savefig(unfinished, format=kind, dpi=150, metadata=said),
+        )
 
 
 # What writes a file, by the end of its name. Another kind of map is one more line.

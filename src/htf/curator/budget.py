@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
+from htf.protection import OF_RECORDS, Suggestion, price_of_records, suggested_at
 
 if TYPE_CHECKING:
     from htf.release import Release
@@ -32,8 +33,9 @@ FORMAT = 1
 APPLICATION_ID = 0x48544642  # "HTFB", by which SQLite files are told apart
 BUSY_SECONDS = 30.0  # how long to wait for another process that is charging
 LONGEST_NAME = 200
-ONE_RECORD = "one record"  # the unit of every release of this package
-ADD_OR_REMOVE = "added or removed"  # its neighbouring relation
+ONE_RECORD = OF_RECORDS.name
+ADD_OR_REMOVE = "added or removed"  # the neighbouring relation of every unit
+SUGGESTION, BY_HAND = "max-records", "measurements"  # what is charged and is no mechanism
 JOURNALS = ("-journal", "-wal", "-shm")
 PENDING, PUBLISHED = "pending", "published"
 
@@ -129,7 +131,8 @@ class Account:
         if unit != self.unit:
             raise InputError(
                 f"{self.dataset!r} counts epsilon for {self.unit}, and this is a charge for {unit}: "
-                "epsilons of different units do not add up. Nothing was charged"
+                "epsilons of different units do not add up. Keep to one unit for all releases of these "
+                "data; docs/budget.md says what it means to use both. Nothing was charged"
             )
         if self.closed is not None:
             raise BudgetError(f"{self.dataset!r} was closed on {self.closed}: no more is released")
@@ -226,16 +229,54 @@ class BudgetFile:
         path = Path(path)
         self.check_output(path)
         entry = self._waiting(release.budget_entry)
-        with still_charged(lambda: entry.id, release.epsilon):
+        with still_charged(lambda: entry.id, entry.epsilon):
             release.save(path)
-            published = replace(entry, state=PUBLISHED, file=path.name, sha256=_digest(path))
             try:
-                self._publish(published)
+                self._publish([entry, *self._waiting_suggestion(release)], path)
             except InputError as error:
                 raise InputError(
-                    f"{path} was written, but its charge could not be entered as published: {error}"
+                    f"{path} was written, but its charge could not be entered as published: {error}. Enter "
+                    "it with `htf budget publish`"
                 ) from None
-        return published
+        return self._find(entry.id)
+
+    def publish(self, id_: str, path: str | Path) -> Entry:
+        """Enter a release as published that was written, and then something broke before its entry.
+
+        Nothing is refunded by this. It is refused for a file that cannot be what was charged.
+        """
+        from htf.release import Release
+        from htf.verification import verify
+
+        path, entry = Path(path), self._waiting(id_)
+        release = Release.load(path)
+        wrong = [check.name for check in verify(path) if not check.passed]
+        if wrong:
+            raise InputError(
+                f"{path} does not hold together: {', '.join(wrong)}. Nothing was entered"
+            )
+        check_adds_up(release.private, release.parameters)
+        _check_charged_for(release, entry, path)
+        digest = _digest(path)
+        for other in self.account().entries:
+            if other.sha256 == digest and (other.mechanism == SUGGESTION) == (
+                entry.mechanism == SUGGESTION
+            ):
+                raise InputError(
+                    f"{path} was entered already, as entry {other.id}. Nothing was entered"
+                )
+        self._publish([entry], path)
+        return self._find(id_)
+
+    def check_suggestion(self, suggestion: Suggestion) -> None:
+        """Refuse one that was not charged here: its epsilon would be missing from the sum."""
+        for entry in self.account().entries:
+            if entry.id == suggestion.budget_entry and entry.epsilon == suggestion.epsilon:
+                return
+        raise InputError(
+            f"the suggestion of {suggestion.max_records} records was not charged to {self.dataset!r} in "
+            f"{self.path}, and the release would be charged without it: make it with this budget"
+        )
 
     def close(self) -> Account:
         """No more charges, ever."""
@@ -253,14 +294,23 @@ class BudgetFile:
         if path.resolve() in journals or (path.exists() and path.samefile(ours)):
             raise InputError(f"cannot write {path}: it is part of the budget file")
 
-    def _publish(self, entry: Entry) -> None:
+    def _publish(self, entries: list[Entry], path: Path) -> None:
+        """All of them have been published in this one file."""
+        digest = _digest(path)
         with _transaction(self.path) as connection:
-            changed = connection.execute(
-                "UPDATE entry SET state = ?, file = ?, sha256 = ? WHERE id = ?",
-                (entry.state, entry.file, entry.sha256, entry.id),
-            )
-            if changed.rowcount != 1:
-                raise InputError(f"{self.path} has no entry {entry.id} any more")
+            for entry in entries:
+                changed = connection.execute(
+                    "UPDATE entry SET state = ?, file = ?, sha256 = ? WHERE id = ?",
+                    (PUBLISHED, path.name, digest, entry.id),
+                )
+                if changed.rowcount != 1:
+                    raise InputError(f"{self.path} has no entry {entry.id} any more")
+
+    def _waiting_suggestion(self, release: Release) -> list[Entry]:
+        """The charge of what led to the release, unless an earlier release has published it."""
+        if release.suggestion is None:
+            return []
+        return [e for e in self.account().pending if e.id == release.suggestion.budget_entry]
 
     def _waiting(self, id_: str | None) -> Entry:
         if id_ is None:
@@ -282,6 +332,21 @@ def read_accounts(path: str | Path) -> list[Account]:
     path = Path(path)
     with _transaction(path, "BEGIN") as connection:
         return [_read_account(connection, path, name) for name in _names(connection)]
+
+
+def _check_charged_for(release: Release, entry: Entry, path: Path) -> None:
+    """Refuse a release that is not what this entry can have been charged for."""
+    if entry.mechanism == SUGGESTION:
+        found, mechanism = suggested_at(release.suggestion), SUGGESTION
+    else:
+        found, mechanism = price_of_records(release.epsilon, release.suggestion), release.mechanism
+    same = (entry.epsilon, entry.unit) == (found, release.protection.name)
+    if not (same and entry.mechanism in (mechanism, BY_HAND)):
+        raise InputError(
+            f"{path} is not what entry {entry.id} was charged for: that is epsilon {entry.epsilon} for "
+            f"{entry.unit} by {entry.mechanism}, the file has {found} for {release.protection.name} by "
+            f"{mechanism}. Nothing was entered"
+        )
 
 
 def check_adds_up(private: bool, parameters: Mapping[str, Any]) -> None:

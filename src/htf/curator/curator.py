@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from htf.curator.budget import BudgetFile, check_adds_up, still_charged
+from htf.curator.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
 from htf.curator.ledger import Ledger
@@ -20,6 +20,7 @@ from htf.domain import IntArray
 from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
 from htf.frequency import FrequencyMatrix
+from htf.protection import RECORD, Protection, Suggestion, epsilon_per_record, price_of_records
 from htf.release import MeasurementTable, Release
 from htf.tree import RegionTree
 
@@ -34,11 +35,16 @@ Progress = Callable[[str], None]
 class Curator:
     """Holds the data, the noise and the ledger, and answers measurements up to `epsilon`.
 
-    With a `budget`, all of `epsilon` is charged to it before the first noise is drawn.
+    That is for the unit that the matrix protects. Where it is a person of whom K records were kept,
+    the ledger, and the window through which mechanisms look, have what is left for each record.
+
+    With a `budget`, all of `epsilon` is charged to it before the first noise is drawn, but for what a
+    `suggestion` of K has cost: `epsilon` counts that in, and it was charged when it was made.
     """
 
     __slots__ = (
-        "_budget", "_cells", "_entry", "_label", "_ledger", "_noise", "_taken", "_used", "window",
+        "_budget", "_cells", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_protection", "_suggestion",
+        "_taken", "_used", "window",
     )  # fmt: skip
 
     def __init__(
@@ -50,24 +56,30 @@ class Curator:
         *,
         budget: BudgetFile | None = None,
         label: str = "",
+        suggestion: Suggestion | None = None,
     ) -> None:
         if prior is not None:
             prior.check_map(matrix.domain)
+        self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
+        self._suggestion = suggestion
+        each = epsilon_per_record(self._epsilon, self._protection, suggestion)
         tree = RegionTree(matrix.domain.shape)
-        self.window = Window(matrix.domain, tree, epsilon, prior)
+        self.window = Window(matrix.domain, tree, each, prior)
         self._cells = ExactCells(matrix, tree)
-        self._ledger = Ledger(tree, epsilon)
+        self._ledger = Ledger(tree, each)
         self._noise = OpenDPNoise() if noise is None else noise
+        check_suggestion(suggestion, self._noise, budget)
         self._budget, self._label = budget, label
         self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
         self._used = False
 
     def __repr__(self) -> str:
-        return f"Curator(epsilon={self.window.epsilon}, exact counts not shown)"
+        return f"Curator(epsilon={self._epsilon}, exact counts not shown)"
 
     @property
     def spent(self) -> Epsilon:
+        """By each record."""
         return self._ledger.spent
 
     def measure(self, measurement: Measurement) -> IntArray:
@@ -75,7 +87,7 @@ class Curator:
         if type(measurement) not in MEASUREMENTS:  # a subclass could compute anything
             raise InputError(f"{type(measurement).__name__} is not a measurement of the Curator")
         measurement.check(self.window.tree)
-        self._pay("measurements", {})
+        self._pay(BY_HAND, {})
         self._ledger.charge(measurement)
         answer = measurement.answer(self._cells, self._noise)
         answer.flags.writeable = False
@@ -91,8 +103,8 @@ class Curator:
             raise InputError("this Curator has made its release; make a new one for another")
         mechanism.check_prior(self.window.prior)
         self._used = True
-        steps = mechanism.build(self.window)
-        with still_charged(lambda: self._entry, self.window.epsilon):
+        steps = told_for_unit(mechanism, self.window, self._protection)
+        with still_charged(lambda: self._entry, self._price):
             return self._drive(mechanism, steps, progress)
 
     def _drive(
@@ -118,7 +130,7 @@ class Curator:
             histogram,
             domain=self.window.domain,
             tree=self.window.tree,
-            epsilon=self.window.epsilon,
+            epsilon=self._epsilon,
             mechanism=mechanism.name,
             parameters=mechanism.parameters(),
             noise=self._noise.description,
@@ -126,6 +138,8 @@ class Curator:
             measurements=self._table(),
             ledger=self._ledger.lines,
             prior=self.window.prior,
+            protection=self._protection,
+            suggestion=self._suggestion,
             budget_entry=self._entry,
         )
 
@@ -133,8 +147,12 @@ class Curator:
         """Charge the budget, once, before any noise. What it refuses is not for mechanisms to handle."""
         if self._budget is not None and self._entry is None:
             check_adds_up(self._noise.private, parameters)
-            price = self.window.epsilon
-            self._entry = self._budget.charge(price, mechanism, self._label).id
+            unit = self._protection.name
+            self._entry = self._budget.charge(self._price, mechanism, self._label, unit=unit).id
+
+    @property
+    def _price(self) -> Epsilon:
+        return price_of_records(self._epsilon, self._suggestion)
 
     def _table(self) -> MeasurementTable:
         return MeasurementTable.from_parts(
@@ -147,3 +165,30 @@ class Curator:
             }
             for line, (measurement, answer) in enumerate(self._taken)
         )
+
+
+def check_suggestion(
+    suggestion: Suggestion | None, noise: NoiseSource, budget: BudgetFile | None
+) -> None:
+    """Refuse one that would make the release claim, or the budget hold, less than was lost."""
+    if suggestion is None:
+        return
+    if noise.private and not suggestion.private:
+        raise InputError(
+            f"the suggestion was made with noise that hides nothing ({suggestion.noise}): a release with "
+            "secret noise needs one with secret noise"
+        )
+    if budget is not None:
+        budget.check_suggestion(suggestion)
+
+
+def told_for_unit(mechanism: Mechanism, window: Window, unit: Protection) -> Steps[Histogram]:
+    """The steps of the mechanism. What it refuses it refuses by the epsilon of a record: say so."""
+    try:
+        return (yield from mechanism.build(window))
+    except BudgetError as error:
+        if unit.unit == RECORD:
+            raise
+        raise BudgetError(
+            f"{error} (with {unit.spoken}, there is {window.epsilon} for a record)"
+        ) from None

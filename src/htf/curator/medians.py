@@ -40,7 +40,7 @@ def choose_medians(
     from htf.curator import kernels
 
     rates = epsilon / (2 * UTILITY_SENSITIVITY * UNITS_PER_EPSILON)
-    drawn = _wide_words(len(starts), words)
+    drawn = wide_words(len(starts), words)
     first, size = kernels.choose_median_runs(
         starts, stops, axes, low, high, rates, drawn / 2.0**64, coordinates, counts
     )
@@ -92,7 +92,7 @@ def uniform_below(limits: IntArray, words: WordSource) -> IntArray:
     waiting = np.flatnonzero(limits > 1)
     while len(waiting):
         sizes = limits[waiting].astype(np.uint64)
-        drawn = _wide_words(len(waiting), words)
+        drawn = wide_words(len(waiting), words)
         uneven = (np.uint64(2**64 - 1) % sizes + np.uint64(1)) % sizes  # 2**64 modulo the limit
         fair = drawn <= np.uint64(2**64 - 1) - uneven
         found[waiting[fair]] = (drawn[fair] % sizes[fair]).astype(np.int64)
@@ -100,7 +100,8 @@ def uniform_below(limits: IntArray, words: WordSource) -> IntArray:
     return found
 
 
-def _wide_words(number: int, words: WordSource) -> NDArray[np.uint64]:
+def wide_words(number: int, words: WordSource) -> NDArray[np.uint64]:
+    """Uniform 64-bit words."""
     halves = words(2 * number).astype(np.uint64).reshape(2, number)
     wide: NDArray[np.uint64] = (halves[0] << np.uint64(WORD_BITS)) | halves[1]
     return wide

@@ -1,87 +1,171 @@
 """From points, wherever they are, to a FrequencyMatrix. Sensitive.
 
-One SQL expression does it in DuckDB, for files and for tables in memory: keep the points inside the
-bounds, find each one's cell, count per cell. Only non-empty cells come back.
-
-How a file is read must not depend on its records, or one record could change what becomes of the
-others. So nothing about a CSV file is guessed from its rows: the first line names the columns and,
-with them, the separator; fields may be quoted with "; and a field that is not a number counts as
-missing. DuckDB's own error messages quote the data, so none of them is passed on or kept.
+One Ibis expression does it in the engine where the points are: keep those inside the bounds, find
+each one's cell, bound what each person contributes, count per cell. Only non-empty cells come back.
 """
 
 from __future__ import annotations
 
-import csv
-import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
 from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
+from htf.ingest import expressions as ex
+from htf.ingest.columns import Field, check_there, find_fields, fits
+from htf.ingest.engines import DUCKDB, Progress
+from htf.ingest.geometry import coordinate, projected, same_crs
+from htf.ingest.people import CELL, PERSON, TIME, keep_most, keep_once, records_of_each
+from htf.ingest.sources import Access, Source, is_arrays, open_source
+from htf.protection import PERSON as ONE_PERSON
+from htf.protection import Protection
 
 if TYPE_CHECKING:
-    import duckdb
+    from ibis.expr.types import FloatingValue, IntegerValue, Table
 
-T = TypeVar("T")
-Progress = Callable[[float], None]  # is told the share done, from 0 to 1
-
-TEXT_FILES = (".csv", ".tsv", ".txt", ".gz", ".zst")
-PARQUET_FILES = (".parquet", ".geoparquet", ".pq")
-SEPARATORS = (",", ";", "\t", "|")
-LONGEST_HEADER = 1 << 20
-BYTES_AT_ONCE = 1 << 24
-NUMBERS = (
-    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "NULL",
-)  # fmt: skip
-POLL_SECONDS = 0.1
 WEIGHT = "weight"  # the column of public points that says how much each counts
+LARGEST_OFFSET = 24 * 3600
+Tell = Callable[[str], None]
 
 
-class Relation(NamedTuple):
-    """What to select from, with its arguments; and, of a text file, the fields as they stand."""
+class NothingInside(UserWarning):
+    """For the curator's eyes: whether anything is inside the bounds is a fact about the data."""
 
-    sql: str
-    arguments: list[str]
-    text_sql: str = ""
 
-    @property
-    def name(self) -> str:
-        return self.arguments[0] if self.arguments else "the table"
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the columns mean."""
+
+    columns: Sequence[str | None] | None = None  # one for each axis; None: to be guessed
+    crs: str | None = None  # of the first two, and of a destination
+    user: str | None = None
+    time: str | None = None
+    time_unit: str = "s"  # of times that are numbers
+    utc_offset: int = 0  # seconds east, added to times before they are cut into hours and days
+    once_per: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_unit not in ex.PER_SECOND:
+            known = ", ".join(ex.PER_SECOND)
+            raise InputError(f"the unit of times must be one of {known}, got {self.time_unit!r}")
+        if abs(self.utc_offset) > LARGEST_OFFSET:
+            raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
+        if self.once_per is not None and self.user is None:
+            raise InputError(f"once per {self.once_per} is for each person: name the users' column")
+        if self.once_per in ("hour", "day") and self.time is None:
+            raise InputError(f"once per {self.once_per} needs times: name their column")
+
+    def wanted(self, source: Any, domain: Domain) -> list[str | None]:
+        """The names of columns as they were given, one for each axis."""
+        if is_arrays(source):
+            if len(source) != domain.dimensions:
+                raise InputError(
+                    f"the map has {domain.dimensions} axes, so it needs as many arrays, got {len(source)}"
+                )
+            return list(map(str, range(domain.dimensions)))
+        if self.columns is None:
+            return [None, None, *domain.names[2:]]
+        if len(self.columns) != domain.dimensions:
+            given = ", ".join(map(str, self.columns))
+            raise InputError(
+                f"the map has {domain.dimensions} axes ({', '.join(domain.names)}), so it needs as many "
+                f"columns, got {given}"
+            )
+        return list(self.columns)
 
 
 def read_points(
     source: Any,
     domain: Domain,
-    columns: Sequence[str] = ("lon", "lat"),
+    columns: Sequence[str | None] | None = None,
     *,
+    user: str | None = None,
+    max_records: int | None = None,
+    once_per: str | None = None,
+    time: str | None = None,
+    time_unit: str = "s",
+    utc_offset: int = 0,
+    crs: str | None = None,
+    table: str | None = None,
+    sql: str | None = None,
+    engine: str = DUCKDB,
+    memory: str | None = None,
     progress: Progress | None = None,
+    tell: Tell | None = None,
 ) -> FrequencyMatrix:
     """Count points per cell.
 
-    `source` is the path of a CSV or Parquet file; a pandas, Polars or Arrow table; a mapping from
-    column names to arrays; or a sequence of arrays, one for each axis. `columns` names one column
-    for each axis of the domain, in order. Points outside the bounds, on their upper edge, missing,
-    NaN or infinite are left out, and not reported.
+    `source` is the name of a CSV or Parquet file, of a folder or a pattern of them; of a DuckDB or SQLite
+    file or a PostgreSQL server, with `table` or `sql`; a pandas, Polars, GeoPandas, Arrow or Ibis table,
+    a Spark DataFrame, a mapping from column names to arrays; or a sequence of arrays, one for each axis.
+    `columns` names one column for each axis of the domain, in order, or hour(T), weekday(T) or day(T) of
+    a column T of times; the first two are guessed where there is one sensible guess, and said. Points
+    outside the bounds, on their upper edge, missing, NaN or infinite are left out, and not reported.
+
+    With `user`, at most `max_records` of each person are kept, of those first one for each person, cell
+    and hour or day of `time`, or ever (`once_per`: hour, day, all), and an epsilon then protects a person.
+    Times are ISO 8601 text, timestamps, or numbers since 1970 in `time_unit`; `utc_offset` is added.
+    `crs` is that of the coordinates, if it is not the map's. `engine` is duckdb or, for files, spark;
+    `memory` what it may take. `tell` gets remarks for the curator's eyes only.
     """
-    names = _column_names(source, domain, columns)
-    with _engine() as connection:
-        relation = _open(connection, source, names)
-        _check_columns(connection, relation, names)
-        found = _run(connection, relation, _counting_query(relation, domain, names), progress)
-        if len(found["cell"]) == 0 and relation.text_sql:
-            _refuse_text(connection, relation, names)
-    order = np.argsort(found["cell"])  # the engine gives them in any order
-    keys = np.asarray(found["cell"], dtype=np.int64)[order]
-    counts = np.asarray(found["records"], dtype=np.int64)[order]
-    if int(counts.sum()) > MOST_RECORDS:
-        raise InputError("more than 2**40 records are not supported")
-    return FrequencyMatrix(domain, unravel(keys, domain.shape), counts)
+    reading = Reading(columns, crs, user, time, time_unit, utc_offset, once_per)
+    access = Access(table, sql, engine, memory)
+    return read_matrix(source, domain, reading, access, max_records, progress=progress, tell=tell)
+
+
+def read_matrix(
+    source: Any,
+    domain: Domain,
+    reading: Reading,
+    access: Access,
+    max_records: int | None = None,
+    *,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> FrequencyMatrix:
+    """As `read_points`, with what it is told in two parts."""
+    protection = _protection(reading, max_records)
+    with _located(source, domain, reading, access, tell) as (
+        opened,
+        located,
+    ):
+        kept = located if max_records is None else keep_most(located, max_records)
+        counted = kept.group_by(CELL).agg(records=kept.count())
+        found = opened.engine.run(counted, opened.name, progress)
+        if len(found[CELL]) == 0:
+            _remark_nothing(opened, domain, reading, source, tell)
+        opened.check_unchanged()
+        protection = replace(protection, of_query=opened.of_query)
+    return _to_matrix(domain, found, protection)
+
+
+def read_records_per_person(
+    source: Any,
+    domain: Domain,
+    reading: Reading,
+    access: Access,
+    most: int,
+    *,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
+    if reading.user is None:
+        raise InputError("records per person need the users' column")
+    with _located(source, domain, reading, access, tell) as (opened, located):
+        found = opened.engine.run(records_of_each(located, most), opened.name, progress)
+        opened.check_unchanged()
+    people = np.zeros(most, dtype=np.int64)
+    people[np.asarray(found["records"], dtype=np.int64) - 1] = found["people"]
+    return people
 
 
 def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArray:
@@ -89,282 +173,244 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
 
     A cell with a negative weight has that weight, and one with a missing one NaN, to be refused by.
     """
-    names = _column_names(path, domain, columns)
-    with _engine() as connection:
-        relation = _open(connection, path, names)
-        all_columns = relation._replace(sql=relation.text_sql or relation.sql)
-        if WEIGHT in _column_types(connection, all_columns):
-            relation = _open(connection, path, [*names, WEIGHT])
-            _check_columns(connection, relation, [*names, WEIGHT])
-            query = _counting_query(relation, domain, names, WEIGHT)
-        else:
-            _check_columns(connection, relation, names)
-            query = _counting_query(relation, domain, names)
-        found = _run(connection, relation, query, None)
+    reading = Reading(columns)
+    with _opened(path, domain, reading, Access()) as opened:
+        fields = find_fields(opened.columns, domain, reading.wanted(path, domain), opened.geometry)
+        weighted = WEIGHT in opened.columns
+        names = _names(fields, [WEIGHT] if weighted else [])
+        rows, places = _places(opened, opened.select(names), fields, domain, reading)
+        if weighted:
+            worth = ex.as_number(rows[WEIGHT], WEIGHT, opened.text)
+            places["worth"] = worth.fill_null(float("nan"))
+        inside = _inside(rows.select(**places), domain)
+        inside = inside.mutate(cell=_cell(inside, domain))
+        told = {"records": inside.worth.sum(), "least": inside.worth.min()} if weighted else {}
+        found = opened.engine.run(
+            inside.group_by(CELL).agg(**told or {"records": inside.count()}), opened.name
+        )
     sums = np.asarray(found["records"], dtype=np.float64)
     least = np.asarray(found.get("least", sums), dtype=np.float64)
     weights = np.zeros(domain.size)
-    weights[np.asarray(found["cell"], dtype=np.int64)] = np.where(least < 0, least, sums)
+    weights[np.asarray(found[CELL], dtype=np.int64)] = np.where(least < 0, least, sums)
     return weights.reshape(domain.shape)
 
 
 def has_columns(path: Path, names: Sequence[str]) -> bool:
     """Whether a file can be read and has these columns."""
     try:
-        with _engine() as connection:
-            _check_columns(connection, _open(connection, path, list(names)), list(names))
+        with open_source(path, Access(), lambda header: set(names) <= set(header), "") as opened:
+            return set(names) <= set(opened.columns)
     except InputError:
         return False
-    return True
+
+
+def _protection(reading: Reading, max_records: int | None) -> Protection:
+    if reading.user is None:
+        if max_records is not None:
+            raise InputError("a most of records is for each person: name the users' column")
+        return Protection()
+    if max_records is None:
+        raise InputError(
+            "to protect persons, say how many records of each are kept at most: --max-records K "
+            "(in Python: max_records)"
+        )
+    return Protection(ONE_PERSON, max_records, reading.once_per)
 
 
 @contextmanager
-def _engine() -> Iterator[duckdb.DuckDBPyConnection]:
-    import duckdb
+def _opened(source: Any, domain: Domain, reading: Reading, access: Access) -> Iterator[Source]:
+    wanted, others = reading.wanted(source, domain), (reading.user, reading.time)
+    named = [repr(name) for name in (*wanted, *others) if name is not None]
+    if None in wanted[:2]:
+        named.insert(0, "one pair like lon and lat (else give --x and --y)")
+    with open_source(
+        source, access, lambda header: fits(wanted, others, header), ", ".join(named)
+    ) as opened:
+        yield opened
 
-    with (
-        tempfile.TemporaryDirectory(prefix="htf-") as folder,  # for what does not fit in memory
-        duckdb.connect(config={"temp_directory": folder}) as connection,
-    ):
-        yield connection
 
-
-def _column_names(source: Any, domain: Domain, columns: Sequence[str]) -> list[str]:
-    if _is_arrays(source):
-        return list(domain.names)
-    if len(columns) != domain.dimensions:
-        raise InputError(
-            f"the map has {domain.dimensions} axes ({', '.join(domain.names)}), so it needs as many "
-            f"columns, got {', '.join(columns)}"
+@contextmanager
+def _located(
+    source: Any, domain: Domain, reading: Reading, access: Access, tell: Tell | None
+) -> Iterator[tuple[Source, Table]]:
+    """The records inside the bounds, each with its cell, and with its person and time if there are."""
+    wanted = reading.wanted(source, domain)
+    with _opened(source, domain, reading, access) as opened:
+        fields = find_fields(opened.columns, domain, wanted, opened.geometry)
+        if wanted[0] is None:
+            (tell or logging.getLogger("htf").info)(_guess_told(fields))
+        others = [name for name in (reading.user, reading.time) if name is not None]
+        for name in others:
+            check_there(name, opened.columns)
+        table = opened.select(_names(fields, others))
+        if opened.text:
+            _refuse_mixed_zones(opened, table, fields, reading)
+        rows, places = _places(opened, table, fields, domain, reading)
+        if reading.user is not None:
+            places[PERSON] = ex.as_person(rows[reading.user], reading.user, opened.text)
+            places[TIME] = _time_key(rows, opened, reading)
+        inside = _inside(rows.select(**places), domain)
+        if reading.user is not None:
+            inside = inside.filter(inside[PERSON].notnull())
+        located = inside.select(
+            cell=_cell(inside, domain), **{n: inside[n] for n in (PERSON, TIME) if n in places}
         )
-    return list(columns)
+        yield opened, located if reading.once_per is None else keep_once(located)
 
 
-def _is_arrays(source: Any) -> bool:
-    return isinstance(source, (list, tuple, np.ndarray))
+def _guess_told(fields: Sequence[Field]) -> str:
+    if fields[0].of_geometry:
+        return f"Using the points of the column {fields[0].column!r}."
+    return f"Using the columns {fields[0].column!r} as x and {fields[1].column!r} as y."
 
 
-def _open(connection: duckdb.DuckDBPyConnection, source: Any, names: list[str]) -> Relation:
-    if isinstance(source, (str, Path)):
-        return _reader(Path(source), names)
-    table = _to_arrow(source, names)
-    _quietly(lambda: connection.register("points", table), type(source).__name__)
-    return Relation("points", [])
+def _names(fields: Sequence[Field], others: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*(field.column for field in fields), *others]))
 
 
-def _reader(path: Path, names: list[str]) -> Relation:
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    if set(str(path)) & set("*?[]"):  # which DuckDB would take for a pattern of several files
-        raise InputError(f"the name {path} must not contain *, ? or brackets: rename the file")
-    suffix = path.suffix.lower()
-    if suffix in PARQUET_FILES:
-        return Relation("read_parquet(?, hive_partitioning=false)", [str(path)])
-    if suffix in TEXT_FILES:
-        return _text_reader(path, names)
-    known = ", ".join(sorted((*TEXT_FILES, *PARQUET_FILES)))
-    raise InputError(f"cannot tell what {path.name} is: the name must end in one of {known}")
-
-
-def _text_reader(path: Path, names: list[str]) -> Relation:
-    header, separator = _read_header(path, names)
-    if _quietly(lambda: _count_quotes(path), str(path)) % 2:
+def _places(
+    opened: Source, rows: Table, fields: Sequence[Field], domain: Domain, reading: Reading
+) -> tuple[Table, dict[str, Any]]:
+    """The place along each axis, under a name of our own: none of the data's can stand for it."""
+    values = [_value(rows, field, opened, reading) for field in fields]
+    crs = reading.crs or opened.crs
+    if crs is not None and domain.crs is None:
         raise InputError(
-            f"{path} has a quoted field that never ends: the reader would take all that follows for it"
+            f"the points are in {crs}, but the map names no reference system: give it one"
         )
-    columns = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in header)
-    options = (
-        "auto_detect=false, header=true, quote='\"', escape='\"', strict_mode=true, "
-        # In parallel a quoted line break near a boundary of the scan is refused, or not, by chance.
-        "parallel=false, hive_partitioning=false"
-    )
-    text = f"read_csv(?, delim='{separator}', columns={{{columns}}}, {options})"
-    numbers = ", ".join(f"TRY_CAST({_quoted(n)} AS DOUBLE) AS {_quoted(n)}" for n in names)
-    return Relation(f"(SELECT {numbers} FROM {text})", [str(path)], text)
+    if crs is not None and domain.crs is not None and not same_crs(crs, domain.crs):
+        numbered = rows.mutate(**{f"raw{n}": value for n, value in enumerate(values)})
+        for first in _spatial_pairs(domain):
+            pair = (numbered[f"raw{first}"], numbered[f"raw{first + 1}"])
+            values[first : first + 2] = projected(*pair, crs, domain.crs)
+        values = [
+            value
+            if n in {p + i for p in _spatial_pairs(domain) for i in (0, 1)}
+            else numbered[f"raw{n}"]
+            for n, value in enumerate(values)
+        ]
+        rows = numbered
+    return rows, {f"p{number}": value for number, value in enumerate(values)}
 
 
-def _read_header(path: Path, names: list[str]) -> tuple[list[str], str]:
-    """The names in the first line, and the separator with which they include those we need."""
-    line = _quietly(lambda: _first_line(path), str(path))
-    for separator in SEPARATORS:
-        header = _split_header(line, separator)
-        if set(names) <= set(header) and len(set(header)) == len(header):
-            return header, separator
-    wanted = ", ".join(map(repr, names))
-    raise InputError(
-        f"the first line of {path} must name the columns, each once, and {wanted} among them "
-        "(it is not quoted here, since it may be data)"
-    )
+def _spatial_pairs(domain: Domain) -> list[int]:
+    """Where pairs of coordinates begin: the place, and a destination."""
+    return [0, 2] if domain.names[2:4] == ("dest_x", "dest_y") else [0]
 
 
-def _split_header(line: str, separator: str) -> list[str]:
-    try:
-        rows = csv.reader([line], delimiter=separator, skipinitialspace=True)
-        return [name.strip() for name in next(rows, [])]
-    except csv.Error:  # a line of a megabyte, or one that does not end
-        return []
+def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> FloatingValue:
+    column = rows[field.column]
+    if field.of_geometry:
+        return coordinate(column, field.part)
+    if not field.of_time:
+        return ex.as_number(column, field.column, opened.text)
+    seconds = _seconds(rows, field.column, opened, reading)
+    if field.part == "hour":
+        return ex.hour_of_day(seconds)
+    of_day = ex.weekday if field.part == "weekday" else ex.day_number
+    return of_day(seconds).cast("float64")
 
 
-def _first_line(path: Path) -> str:
-    import pyarrow as pa
-
-    with pa.input_stream(str(path), compression="detect") as stream:
-        start: bytes = stream.read(LONGEST_HEADER)
-    return start.split(b"\n")[0].decode("utf-8-sig").rstrip("\r")
+def _seconds(rows: Table, name: str, opened: Source, reading: Reading) -> IntegerValue:
+    found = ex.as_seconds(rows[name], name, opened.text, reading.time_unit)
+    return found + reading.utc_offset if reading.utc_offset else found
 
 
-def _count_quotes(path: Path) -> int:
-    import pyarrow as pa
+def _time_key(rows: Table, opened: Source, reading: Reading) -> IntegerValue:
+    """What tells a person's records in one cell apart; records without a time are alike."""
+    import ibis
 
-    quotes = 0
-    with pa.input_stream(str(path), compression="detect") as stream:
-        while part := stream.read(BYTES_AT_ONCE):
-            quotes += part.count(b'"')
-    return quotes
-
-
-def _to_arrow(source: Any, names: list[str]) -> Any:
-    """Arrow is what all tables have in common; columns are not copied where they need not be."""
-    import pyarrow as pa
-
-    def convert() -> Any:
-        if _is_arrays(source):
-            return pa.table(dict(zip(names, map(_as_array, source), strict=True)))
-        if isinstance(source, Mapping):
-            return pa.table({name: _as_array(source[name]) for name in names if name in source})
-        if hasattr(source, "to_arrow"):  # Polars
-            return source.select([name for name in names if name in source.columns]).to_arrow()
-        if hasattr(source, "__dataframe__") and hasattr(source, "loc"):  # pandas
-            kept = source[[name for name in names if name in source.columns]]
-            return pa.Table.from_pandas(kept, preserve_index=False)
-        return pa.table(source)
-
-    try:
-        return convert()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass  # and out of its reach, for the message may quote the data
-    raise InputError(
-        f"cannot read points from a {type(source).__name__}: give a file name, a pandas, Polars "
-        f"or Arrow table, or {len(names)} arrays of numbers of the same length"
-    )
+    nothing = ibis.literal(0).cast("int64")
+    if reading.time is None or reading.once_per == "all":
+        return nothing
+    seconds = _seconds(rows, reading.time, opened, reading)
+    found = seconds if reading.once_per is None else ex.slot(seconds, reading.once_per)
+    return ibis.coalesce(found, nothing)
 
 
-def _as_array(values: Any) -> Any:
-    """Masked values are missing ones."""
-    if np.ma.isMaskedArray(values):
-        return np.ma.filled(values.astype(np.float64), np.nan)
-    return np.asarray(values)
+def _inside(rows: Table, domain: Domain) -> Table:
+    """Engines sort NaN above every number, so `< high` drops it along with infinity."""
+    for number, axis in enumerate(domain.axes):
+        place = rows[f"p{number}"]
+        rows = rows.filter((place >= ex.constant(axis.low)) & (place < ex.constant(axis.high)))
+    return rows
 
 
-def _check_columns(
-    connection: duckdb.DuckDBPyConnection, relation: Relation, names: list[str]
-) -> None:
-    types = _column_types(connection, relation)
-    for name in names:
-        if name not in types:
-            there = ", ".join(map(repr, types))
-            raise InputError(f"there is no column {name!r}; there are {there or 'none'}")
-        if not types[name].lstrip("U").startswith(NUMBERS):
-            raise InputError(f"column {name!r} must hold numbers, but it holds {types[name]}")
+def _cell(rows: Table, domain: Domain) -> IntegerValue:
+    """Row-major numbers of cells."""
+    cell: Any = None
+    for number, axis in enumerate(domain.axes):
+        along = _cell_along(axis, rows[f"p{number}"])
+        cell = along if cell is None else cell * axis.cells + along
+    return cell
 
 
-def _column_types(connection: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, str]:
-    describe = f"DESCRIBE SELECT * FROM {relation.sql}"
-    rows = _quietly(
-        lambda: connection.execute(describe, relation.arguments).fetchall(), relation.name
-    )
-    return {row[0]: str(row[1]).split("(")[0].strip('"') for row in rows}
-
-
-def _refuse_text(
-    connection: duckdb.DuckDBPyConnection, relation: Relation, names: list[str]
-) -> None:
-    """A column of a text file in which nothing at all is a number is the wrong column."""
-    counts = ", ".join(
-        f"count({column}) > 0 AND count(TRY_CAST({column} AS DOUBLE)) = 0"
-        for column in map(_quoted, names)
-    )
-    query = f"SELECT {counts} FROM {relation.text_sql}"
-    rows = _quietly(lambda: connection.execute(query, relation.arguments).fetchall(), relation.name)
-    for name, only_text in zip(names, rows[0], strict=True):
-        if only_text:
-            raise InputError(f"column {name!r} must hold numbers, but it holds text")
-
-
-def _counting_query(
-    relation: Relation, domain: Domain, names: list[str], weight: str | None = None
-) -> str:
-    """Names of our own throughout, so that none of the data's can stand for something else."""
-    places = [f"p{number}" for number in range(len(names))]
-    values = ", ".join(
-        f"CAST({_quoted(name)} AS DOUBLE) AS {place}"
-        for name, place in zip(names, places, strict=True)
-    )
-    inside, cell, kept, told = [], "0", "", "count(*) AS records"
-    if weight is not None:
-        values += f", coalesce(CAST({_quoted(weight)} AS DOUBLE), 'NaN') AS worth"
-        kept, told = ", worth", "sum(worth) AS records, min(worth) AS least"
-    for axis, place in zip(domain.axes, places, strict=True):
-        # DuckDB sorts NaN above every number, so `< high` drops it along with infinity.
-        inside.append(f"{place} >= {_number(axis.low)} AND {place} < {_number(axis.high)}")
-        cell = f"({cell}) * {axis.cells} + {_cell_of(axis, place)}"
-    cells = f"SELECT {cell} AS cell{kept} FROM (SELECT {values} FROM {relation.sql}) WHERE {' AND '.join(inside)}"
-    return f"SELECT cell, {told} FROM ({cells}) GROUP BY cell"
-
-
-def _cell_of(axis: Axis, column: str) -> str:
+def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
     """As Axis.to_cells; a point just below the upper edge must not be rounded across it."""
-    cell = f"({column} - {_number(axis.low)}) * {_number(axis.cells_per_unit)}"
-    return f"least(CAST(floor({cell}) AS BIGINT), {axis.cells - 1})"
+    import ibis
+
+    cell: Any = (place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit)
+    return ibis.least(cell.floor().cast("int64"), ibis.literal(axis.cells - 1, "int64"))
 
 
-def _number(value: float) -> str:
-    return f"CAST('{value!r}' AS DOUBLE)"  # as text, so that every bit arrives
+def _to_matrix(domain: Domain, found: dict[str, Any], protection: Protection) -> FrequencyMatrix:
+    order = np.argsort(found[CELL])  # the engine gives them in any order
+    keys = np.asarray(found[CELL], dtype=np.int64)[order]
+    counts = np.asarray(found["records"], dtype=np.int64)[order]
+    if int(counts.sum()) > MOST_RECORDS:
+        raise InputError("more than 2**40 records are not supported")
+    return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _run(
-    connection: duckdb.DuckDBPyConnection,
-    relation: Relation,
-    query: str,
-    progress: Progress | None,
-) -> dict[str, Any]:
-    def count() -> dict[str, Any]:
-        return dict(connection.execute(query, relation.arguments).fetchnumpy())
-
-    if progress is None:
-        return _quietly(count, relation.name)
-    done = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(connection, done, progress), daemon=True)
-    watcher.start()
-    try:
-        return _quietly(count, relation.name)
-    finally:
-        done.set()
-        watcher.join()
-
-
-def _watch(
-    connection: duckdb.DuckDBPyConnection, done: threading.Event, progress: Progress
+def _refuse_mixed_zones(
+    opened: Source, table: Table, fields: Sequence[Field], reading: Reading
 ) -> None:
-    while not done.wait(POLL_SECONDS):
-        progress(max(0.0, min(1.0, connection.query_progress() / 100)))
+    """Times with a zone and times without cannot be put in one order."""
+    times = {field.column for field in fields if field.of_time} | {reading.time} - {None}
+    for name in sorted(map(str, times)):
+        zoned, bare = ex.has_zone(table[name])
+        found = opened.engine.run(table.agg(zoned=zoned.any(), bare=bare.any()), opened.name)
+        if found["zoned"][0] and found["bare"][0]:
+            raise InputError(
+                f"some times in the column {name!r} name a time zone and some do not: "
+                "give all of them one, or none"
+            )
 
 
-def _quietly(work: Callable[[], T], what: str) -> T:
-    """Do the work, or raise an error that neither quotes what the reader said nor keeps it."""
-    import duckdb
-    import pyarrow as pa
+def _remark_nothing(
+    opened: Source, domain: Domain, reading: Reading, source: Any, tell: Tell | None
+) -> None:
+    """Nothing inside is not an error, but the curator will want to know, and why it may be."""
+    fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
+    table = opened.select(_names(fields, []))
+    if opened.text:
+        _refuse_text(opened, table, fields)
+    message = "No record is inside the bounds: the release will be noise alone."
+    if domain.dimensions > 1 and not fields[0].of_geometry:
+        swapped = [fields[1], fields[0], *fields[2:]]
+        rows, places = _places(opened, table, swapped, domain, reading)
+        some = opened.engine.run(_inside(rows.select(**places), domain).limit(1), opened.name)
+        if len(some["p0"]):
+            message += (
+                f" With x and y exchanged there would be some: are {fields[0].column!r} and "
+                f"{fields[1].column!r} swapped?"
+            )
+    message += " (This is for your eyes: it is a fact about the data.)"
+    if tell is None:
+        warnings.warn(message, NothingInside, stacklevel=3)
+    else:
+        tell(message)
 
-    kind = ""
-    try:
-        return work()
-    except (duckdb.Error, pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        kind = type(error).__name__.removesuffix("Exception")
-    raise InputError(
-        f"cannot read {what} ({kind}): is it a complete CSV or Parquet file that may be read? "
-        "(The reader's own message is withheld, since it may quote the data.)"
-    )
+
+def _refuse_text(opened: Source, table: Table, fields: Sequence[Field]) -> None:
+    """A column of a text file in which nothing at all is a number is the wrong column."""
+    for field in fields:
+        if field.of_time:
+            continue
+        column = table[field.column]
+        number = ex.as_number(column, field.column, True)
+        found = opened.engine.run(
+            table.agg(some=column.notnull().any(), numbers=number.notnull().any()), opened.name
+        )
+        if found["some"][0] and not found["numbers"][0]:
+            raise InputError(f"column {field.column!r} must hold numbers, but it holds text")

@@ -15,7 +15,8 @@ import numpy as np
 
 from htf.domain import Domain, FloatArray
 from htf.errors import InputError
-from htf.ingest.points import PARQUET_FILES, TEXT_FILES, has_columns, weigh_points
+from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
+from htf.ingest.points import has_columns, weigh_points
 from htf.prior import Prior, prior_cells, show_bounds
 from htf.release import Release
 from htf.release_file import is_release

@@ -1,0 +1,122 @@
+"""Which columns say where a record is, who it is of, and when it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from htf.domain import CRS84, Domain
+from htf.errors import InputError
+
+# Pairs of names that mean x and y. A common beginning may stand before both, as in pickup_lon.
+PAIRS = (
+    ("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitude"), ("x", "y"),
+    ("easting", "northing"), ("eastings", "northings"),
+)  # fmt: skip
+DEGREES_EAST = {"lon", "lng", "long", "longitude"}
+DEGREES_NORTH = {"lat", "latitude"}
+OF_TIME = ("hour", "weekday", "day")
+OF_GEOMETRY = ("x", "y")
+_OF_TIME = re.compile(rf"({'|'.join(OF_TIME)})\((.+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What gives the place along one axis: a column, or a part of what it holds."""
+
+    column: str
+    part: str = ""  # of a geometry: x or y; of a time: hour, weekday or day
+
+    @property
+    def of_geometry(self) -> bool:
+        return self.part in OF_GEOMETRY
+
+    @property
+    def of_time(self) -> bool:
+        return self.part in OF_TIME
+
+
+def find_fields(
+    there: Sequence[str],
+    domain: Domain,
+    wanted: Sequence[str | None],
+    geometry: str | None,
+) -> list[Field]:
+    """One for each axis. The first two are guessed if they are not named, and the guess is plain."""
+    fields = [None if name is None else _read_field(name, there) for name in wanted]
+    if fields[:2] == [None, None]:
+        fields[:2] = _guess(there, geometry)
+    for axis, field in zip(domain.axes, fields, strict=True):
+        if field is None:
+            raise InputError(f"there is no column for axis {axis.name!r}: name one")
+        check_there(field.column, there)
+    found = [field for field in fields if field is not None]
+    if domain.crs == CRS84:
+        _refuse_swapped(found)
+    return found
+
+
+def fits(wanted: Iterable[str | None], others: Iterable[str | None], header: Sequence[str]) -> bool:
+    """Whether a header names what is needed, or leaves no doubt about what is to be guessed."""
+    wanted = list(wanted)
+    named = {_read_field(name, header).column for name in wanted if name is not None}
+    named |= {name for name in others if name is not None}
+    if not named <= set(header):
+        return False
+    return None not in wanted[:2] or len(_pairs(header)) == 1
+
+
+def check_there(name: str, there: Sequence[str]) -> None:
+    if name not in there:
+        names = ", ".join(map(repr, there))
+        raise InputError(f"there is no column {name!r}; there are {names or 'none'}")
+
+
+def _read_field(name: str, there: Sequence[str]) -> Field:
+    """`hour(ts)` is the hour of the column ts, unless there is a column of just that name."""
+    found = None if name in there else _OF_TIME.fullmatch(name)
+    return Field(name) if found is None else Field(found[2], found[1])
+
+
+def _guess(there: Sequence[str], geometry: str | None) -> list[Field | None]:
+    if geometry is not None:
+        return [Field(geometry, part) for part in OF_GEOMETRY]
+    pairs = _pairs(there)
+    if len(pairs) == 1:
+        return [Field(name) for name in pairs[0]]
+    names = ", ".join(map(repr, there))
+    why = "none" if not pairs else f"{len(pairs)} pairs"
+    raise InputError(
+        f"which columns are x and y? Of {names}, {why} would do: name them with --x and --y "
+        "(in Python: columns)"
+    )
+
+
+def _pairs(there: Sequence[str]) -> list[tuple[str, str]]:
+    """All (x, y) that could be meant. Plain names come before those with a beginning, as in dest_lon."""
+    by_name = {name.casefold(): name for name in there}
+    plain: list[tuple[str, str]] = []
+    begun: list[tuple[str, str]] = []
+    for name in there:
+        start, word = _split(name)
+        for x, y in PAIRS:
+            if word == x and start + y in by_name:
+                (begun if start else plain).append((name, by_name[start + y]))
+    return plain or begun
+
+
+def _split(name: str) -> tuple[str, str]:
+    """`Pickup_Lon` is pickup_ and lon."""
+    match = re.fullmatch(r"(.*[^a-z])?([a-z]+)", name.casefold())
+    return ("", "") if match is None else (match[1] or "", match[2])
+
+
+def _refuse_swapped(fields: Sequence[Field]) -> None:
+    """By their names only: on a map in degrees x is the longitude."""
+    x, y = fields[0].column, fields[1].column if len(fields) > 1 else ""
+    if _split(x)[1] in DEGREES_NORTH and _split(y)[1] in DEGREES_EAST:
+        raise InputError(
+            f"x is to be the longitude, but it is the column {x!r}, and y is {y!r}: are they "
+            "swapped? (If the columns have the wrong names, rename them.)"
+        )

@@ -1,0 +1,204 @@
+"""What columns hold, as numbers: Ibis expressions that mean the same, to the bit, on every engine.
+
+Engines differ in how they write numbers down, read text, cut times and hash. So constants are made of
+whole numbers; what text is a number is said by a pattern; times are whole seconds; and of digests a
+standard one is taken, never the engine's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from htf.errors import InputError
+
+if TYPE_CHECKING:
+    from ibis.expr.types import BooleanValue, FloatingValue, IntegerValue, StringValue, Value
+
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
+WHOLE = r"^[+-]?[0-9]{1,18}\z"
+DATE = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?"
+ZONE = r"([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)"
+TIME = rf"^{DATE}([Tt ]{CLOCK} ?{ZONE}?)?\z"
+ZONED = rf"{CLOCK} ?{ZONE}\z"
+SIGNED_ZONE = r"[+-][0-9]{2}(:?[0-9]{2})?\z"
+
+HOUR, DAY = 3600, 86_400
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
+LARGEST_POWER = 62
+SIGNIFICANT_BITS = 53
+
+KEY_DIGITS = 12  # of a digest: 48 bits, and short enough for engines to keep beside the row
+
+
+def constant(value: float) -> FloatingValue:
+    """The same double on every engine: a whole number times or divided by powers of two."""
+    import ibis
+
+    mantissa, exponent = math.frexp(value)
+    number = ibis.literal(int(mantissa * 2**SIGNIFICANT_BITS)).cast("float64")
+    left = exponent - SIGNIFICANT_BITS
+    while left:
+        step = min(abs(left), LARGEST_POWER)
+        power = ibis.literal(2**step).cast("float64")
+        number = number * power if left > 0 else number / power
+        left -= step if left > 0 else -step
+    return number
+
+
+def as_number(column: Value, name: str, text: bool) -> FloatingValue:
+    """Of a text file whatever is not a number is missing; of a table the column must be numeric."""
+    kind = column.type()
+    if text:
+        stripped = _stripped(column)
+        return stripped.re_search(NUMBER).ifelse(stripped, None).try_cast("float64")
+    if not (kind.is_numeric() or kind.is_null()) or kind.is_boolean():
+        raise InputError(f"column {name!r} must hold numbers, but it holds {_named(kind)}")
+    return column.cast("float64")
+
+
+def as_person(column: Value, name: str, text: bool) -> Value:
+    """Whole numbers, or text as it stands; missing where it is empty."""
+    kind = column.type()
+    if text:
+        return _stripped(column).nullif("")
+    if kind.is_string():
+        return column.nullif("")
+    if kind.is_uuid() or kind.is_uint64() or (kind.is_decimal() and kind.scale == 0):
+        return column.cast("string")
+    if kind.is_integer():
+        return column.cast("int64")
+    raise InputError(
+        f"column {name!r} must name persons by whole numbers or text, but it holds {_named(kind)}"
+    )
+
+
+def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
+    """Whole seconds since 1970, of UTC where the zone is known, else as written."""
+    kind = column.type()
+    if text:
+        return _seconds_of_text(_stripped(column), unit)
+    if kind.is_timestamp() or kind.is_date():
+        return (
+            column.cast("timestamp" if kind.is_date() else kind)
+            .truncate("s")
+            .epoch_seconds()
+            .cast("int64")
+        )
+    if kind.is_integer():
+        return _floor_divide(column.cast("int64"), PER_SECOND[unit])
+    if kind.is_floating():
+        return (column.cast("float64") / constant(PER_SECOND[unit])).floor().cast("int64")
+    raise InputError(f"column {name!r} must hold times, but it holds {_named(kind)}")
+
+
+def has_zone(column: StringValue) -> tuple[BooleanValue, BooleanValue]:
+    """Of a text field: whether it is a time with a zone, and whether it is one without."""
+    stripped = _stripped(column)
+    is_time, zoned = stripped.re_search(TIME), stripped.re_search(ZONED)
+    return is_time & zoned, is_time & ~zoned
+
+
+def hour_of_day(seconds: IntegerValue) -> FloatingValue:
+    """With its fraction, from 0 to 24."""
+    return _second_of_day(seconds).cast("float64") / constant(HOUR)
+
+
+def day_number(seconds: IntegerValue) -> IntegerValue:
+    """Days since the first of January 1970."""
+    return _floor_divide(seconds, DAY)
+
+
+def weekday(seconds: IntegerValue) -> IntegerValue:
+    """0 is Monday."""
+    return _positive(day_number(seconds) + MONDAY_OF_1970, 7)
+
+
+def slot(seconds: IntegerValue, once_per: str) -> IntegerValue:
+    return _floor_divide(seconds, HOUR if once_per == "hour" else DAY)
+
+
+def key(parts: Sequence[Value]) -> StringValue:
+    """What records are ranked by: some digits of the MD5 digest of all parts, as good as random. It
+    hides nothing; what counts is that it is a standard, and so the same on every engine."""
+    first, *rest = [part.cast("string") for part in parts]
+    for part in rest:
+        first = first.concat(",", part)
+    return _md5()(first).substr(0, KEY_DIGITS)
+
+
+def _md5() -> Any:
+    import ibis
+
+    @ibis.udf.scalar.builtin(name="md5", signature=(("string",), "string"))
+    def md5(text):  # type: ignore[no-untyped-def]
+        ...
+
+    return md5
+
+
+def _named(kind: Any) -> str:
+    """Without what is inside it: the fields of a struct have names of the data's own."""
+    return type(kind).__name__.lower()
+
+
+def _stripped(column: Value) -> StringValue:
+    return column.cast("string").strip()
+
+
+def _second_of_day(seconds: IntegerValue) -> IntegerValue:
+    return _positive(seconds, DAY)
+
+
+def _positive(value: IntegerValue, modulus: int) -> IntegerValue:
+    """The remainder, never below zero: engines give it the sign of the value."""
+    return ((value % modulus) + modulus) % modulus
+
+
+def _floor_divide(value: IntegerValue, divisor: int) -> IntegerValue:
+    """Engines round quotients of whole numbers in different ways; of this one nothing is left to round
+    but what a double cannot hold, far below one half."""
+    if divisor == 1:
+        return value
+    exact: Any = (value - _positive(value, divisor)).cast("float64") / constant(divisor)
+    return (exact + constant(0.5)).floor().cast("int64")
+
+
+def _seconds_of_text(text: StringValue, unit: str) -> IntegerValue:
+    """ISO 8601, as in 2017-09-11T08:30:00+08:00, or a whole number since 1970."""
+    import ibis
+
+    is_time, is_whole = text.re_search(TIME), text.re_search(WHOLE)
+    number = _floor_divide(is_whole.ifelse(text, None).try_cast("int64"), PER_SECOND[unit])
+    time = is_time.ifelse(text, None)
+    clock = [_digits(time, place).coalesce(0) for place in (11, 14, 17)]
+    day = _day_of(_digits(time, 0, 4), _digits(time, 5), _digits(time, 8))
+    seconds = day * DAY + clock[0] * HOUR + clock[1] * 60 + clock[2]
+    return ibis.coalesce(seconds - _offset(time), number)
+
+
+def _digits(text: StringValue, start: int, number: int = 2) -> IntegerValue:
+    return text.substr(start, number).try_cast("int64")
+
+
+def _offset(time: StringValue) -> IntegerValue:
+    """Seconds east of UTC; 0 of a time that names no zone."""
+    import ibis
+
+    zone = time.substr(10, 40).re_extract(SIGNED_ZONE, 0)
+    bare = zone.replace(":", "")
+    size = _digits(bare, 1) * HOUR + _digits(bare, 3).coalesce(0) * 60
+    signed = bare.substr(0, 1) == "-"
+    return ibis.coalesce(signed.ifelse(-size, size), 0)
+
+
+def _day_of(year: IntegerValue, month: IntegerValue, day: IntegerValue) -> IntegerValue:
+    """Days since 1970 in the Gregorian calendar; years begin in March, so that leap days come last."""
+    moved = year - (month <= 2).ifelse(1, 0)
+    month_of_year = (month + 9) % 12
+    day_of_year = _floor_divide(153 * month_of_year + 2, 5) + day - 1
+    leap_days = _floor_divide(moved, 4) - _floor_divide(moved, 100) + _floor_divide(moved, 400)
+    return moved * 365 + leap_days + day_of_year - 719_468

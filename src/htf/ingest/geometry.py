@@ -1,0 +1,151 @@
+"""Points given as geometries, and coordinates of another reference system. Sensitive.
+
+Both are worked out by functions that the engine calls on whole columns: shapely reads well-known
+binary, pyproj projects.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.domain import CRS84
+from htf.errors import InputError, MissingExtraError
+from htf.ingest.columns import OF_GEOMETRY
+
+if TYPE_CHECKING:
+    from ibis.expr.types import FloatingValue, Value
+
+GEO_KEY = b"geo"
+POINT_BYTES = 21  # byte order, kind, x, y
+LITTLE_ENDIAN_POINT = b"\x01\x01\x00\x00\x00"
+
+
+def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
+    """The column of points of a GeoParquet file and its reference system; (None, None) of others."""
+    import pyarrow.parquet as pq
+
+    text = (pq.read_schema(path).metadata or {}).get(GEO_KEY)
+    if text is None:
+        return None, None
+    said = json.loads(text)
+    column = said["primary_column"]
+    about = said["columns"][column]
+    kinds = set(about.get("geometry_types", []))
+    if kinds - {"Point"}:
+        raise InputError(
+            f"{path.name} holds {', '.join(sorted(kinds))} in its column {column!r}: points are needed"
+        )
+    crs = about.get("crs", CRS84)  # which is what GeoParquet means if it says nothing
+    return column, None if crs is None else name_of_crs(crs)
+
+
+def name_of_crs(crs: Any) -> str:
+    """A short name such as EPSG:27700 where it has one, else its full text."""
+    found = _crs(crs if isinstance(crs, str) else json.dumps(crs))
+    authority = found.to_authority()
+    return ":".join(authority) if authority else str(found.to_wkt())
+
+
+def same_crs(one: str, other: str) -> bool:
+    """Longitude always comes first here, so that EPSG:4326 and OGC:CRS84 are the same."""
+    if one == other:
+        return True
+    return bool(_crs(one).equals(_crs(other), ignore_axis_order=True))
+
+
+def coordinate(column: Value, part: str) -> FloatingValue:
+    """x or y of a column of points: structs of both, or well-known binary."""
+    if column.type().is_struct():
+        return column[part].cast("float64")
+    return _decoders()[part](column.cast("binary"))
+
+
+def projected(x: Value, y: Value, source: str, target: str) -> tuple[FloatingValue, FloatingValue]:
+    """Coordinates of one reference system in another; what cannot be told is infinite, and outside."""
+    along_x, along_y = _projections(source, target)
+    return along_x(x, y), along_y(x, y)
+
+
+def decode_points(column: Any, number: int) -> Any:
+    """Coordinate `number` of points in well-known binary; missing ones, and empty points, are NaN."""
+    import pyarrow as pa
+    import shapely
+
+    values = np.asarray(column.to_pandas(), dtype=object)
+    missing = np.array([value is None for value in values], dtype=bool)
+    joined = b"".join(values[~missing])
+    if len(joined) == POINT_BYTES * int((~missing).sum()):
+        kept = np.frombuffer(joined, dtype=np.uint8).reshape(-1, POINT_BYTES)
+        start = np.frombuffer(LITTLE_ENDIAN_POINT, dtype=np.uint8)
+        if np.all(kept[:, :5] == start):
+            first = 5 + 8 * number
+            found = np.full(len(values), np.nan)
+            found[~missing] = np.ascontiguousarray(kept[:, first : first + 8]).view("<f8")[:, 0]
+            return pa.array(found)
+    points = shapely.from_wkb(values, on_invalid="ignore")
+    return pa.array(shapely.get_x(points) if number == 0 else shapely.get_y(points))
+
+
+@lru_cache
+def _decoders() -> dict[str, Any]:
+    import ibis
+
+    try:
+        import shapely  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("shapely", "geo", "Reading geometries") from None
+
+    def decoder(number: int) -> Any:
+        def decode(column):  # type: ignore[no-untyped-def]
+            return decode_points(column, number)
+
+        name = f"htf_point_{OF_GEOMETRY[number]}"
+        return ibis.udf.scalar.pyarrow(decode, name=name, signature=(("binary",), "float64"))
+
+    return {part: decoder(number) for number, part in enumerate(OF_GEOMETRY)}
+
+
+@lru_cache
+def _projections(source: str, target: str) -> tuple[Any, Any]:
+    import ibis
+
+    _crs(source), _crs(target)
+
+    def projection(number: int) -> Any:
+        def project(x, y):  # type: ignore[no-untyped-def]
+            import pyarrow as pa
+
+            columns = [np.asarray(column.to_pandas(), dtype=np.float64) for column in (x, y)]
+            found = transformer(source, target).transform(*columns)
+            return pa.array(np.asarray(found[number], dtype=np.float64))
+
+        name = f"htf_project_{abs(hash((source, target)))}_{number}"
+        signature = (("float64", "float64"), "float64")
+        return ibis.udf.scalar.pyarrow(project, name=name, signature=signature)
+
+    return projection(0), projection(1)
+
+
+@lru_cache
+def transformer(source: str, target: str) -> Any:
+    import pyproj
+
+    return pyproj.Transformer.from_crs(source, target, always_xy=True)
+
+
+def _crs(text: str) -> Any:
+    try:
+        import pyproj
+    except ImportError:
+        raise MissingExtraError("pyproj", "geo", f"The reference system {text}") from None
+    try:
+        return pyproj.CRS.from_user_input(text)
+    except pyproj.exceptions.CRSError:
+        raise InputError(
+            f"there is no reference system {text!r}: give one as in EPSG:27700"
+        ) from None

@@ -1,0 +1,95 @@
+"""The files behind a name: one file, a folder of them, or a pattern."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from htf.errors import InputError
+
+TEXT_FILES = (".csv", ".tsv", ".txt", ".gz", ".zst")
+PARQUET_FILES = (".parquet", ".geoparquet", ".pq")
+PATTERN = set("*?[]")
+
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Files of one kind that are read as one table."""
+
+    name: str  # as it was given
+    paths: tuple[Path, ...]
+    stamps: tuple[Stamp, ...]
+
+    @property
+    def is_text(self) -> bool:
+        return self.paths[0].suffix.lower() in TEXT_FILES
+
+    def check_unchanged(self) -> None:
+        """What was read while it was being written is neither the old data nor the new."""
+        if _stamps(self.paths) != self.stamps:
+            raise InputError(f"{self.name} changed while it was read: wait until it is complete")
+
+
+def list_files(name: str | Path) -> Listing:
+    """All of a kind, in the order of their names. Hidden ones, and Spark's _SUCCESS, are none."""
+    path = Path(name)
+    if path.is_dir():
+        found = [
+            file for file in sorted(path.rglob("*")) if file.is_file() and _is_shown(file, path)
+        ]
+        found = [file for file in found if _is_known(file)]
+        if not found:
+            raise InputError(f"the folder {path} has no files that end in one of {_known()}")
+    elif path.is_file():
+        found = [path]
+    elif set(str(path)) & PATTERN:
+        found = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        found = [file for file in found if file.is_file()]
+        if not found:
+            raise InputError(f"there is no file like {path}")
+    else:
+        raise InputError(f"there is no file {path}")
+    return _listing(str(name), found)
+
+
+def list_database(name: str) -> Listing:
+    """A file that is read as a whole."""
+    return Listing(Path(name).name, (Path(name),), _stamps([Path(name)]))
+
+
+def _listing(name: str, paths: Sequence[Path]) -> Listing:
+    for path in paths:
+        if not _is_known(path):
+            raise InputError(
+                f"cannot tell what {path.name} is: the name must end in one of {_known()}"
+            )
+        if set(str(path)) & PATTERN:  # which engines would take for a pattern again
+            raise InputError(f"the name {path} must not contain *, ? or brackets: rename the file")
+    listing = Listing(name, tuple(paths), _stamps(paths))
+    if any((path.suffix.lower() in TEXT_FILES) != listing.is_text for path in paths):
+        raise InputError(f"{name} has text files and Parquet files: give one kind, as in *.parquet")
+    return listing
+
+
+def _stamps(paths: Sequence[Path]) -> tuple[Stamp, ...]:
+    try:
+        found = [path.stat() for path in paths]
+    except OSError:
+        return ()
+    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found)
+
+
+def _is_shown(path: Path, folder: Path) -> bool:
+    return not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+
+
+def _is_known(path: Path) -> bool:
+    return path.suffix.lower() in (*TEXT_FILES, *PARQUET_FILES)
+
+
+def _known() -> str:
+    return ", ".join(sorted((*TEXT_FILES, *PARQUET_FILES)))

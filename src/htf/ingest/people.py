@@ -1,0 +1,52 @@
+"""At most so many records of each person. Sensitive.
+
+Which of a person's records are kept hangs on that person's records alone: not on other people's, and
+not on the order of rows. So adding or removing a person changes no more than that person's kept
+records. Proof of what follows from that: docs/proofs/people.md.
+
+Records are ranked by a digest of the person, the cell, the time and, of records that agree in all of
+these, a number; so that what is kept is like a random choice, but the same in every run and on every
+engine. Most people need no cut, and a window over every row would cost several times the count: only
+the records of those who have too many are ranked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from htf.ingest.expressions import key
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+PERSON, CELL, TIME = "person", "cell", "time"
+
+
+def keep_once(located: Table) -> Table:
+    """One record for each person, cell and time slot, which is what `time` holds here."""
+    return located.distinct()
+
+
+def keep_most(located: Table, most: int) -> Table:
+    """The cells of at most `most` records of each person, one row for each record."""
+    import ibis
+
+    per_person = located.group_by(PERSON).agg(records=located.count())
+    many = per_person.filter(per_person.records > most).select(many=PERSON)
+    few = located.anti_join(many, located[PERSON] == many.many).select(CELL)
+    cut = located.semi_join(many, located[PERSON] == many.many)
+    alike = cut.mutate(copy=ibis.row_number().over(group_by=[PERSON, CELL, TIME], order_by=TIME))
+    keyed = alike.mutate(key=key([alike[name] for name in (PERSON, CELL, TIME, "copy")]))
+    ranked = keyed.mutate(
+        rank=ibis.row_number().over(group_by=PERSON, order_by=["key", CELL, TIME, "copy"])
+    )
+    return few.union(ranked.filter(ranked.rank < most).select(CELL))
+
+
+def records_of_each(located: Table, most: int) -> Table:
+    """How many people have 1, 2, … records; those with more than `most` count as having that many."""
+    import ibis
+
+    per_person = located.group_by(PERSON).agg(records=located.count().cast("int64"))
+    capped = per_person.select(records=ibis.least(per_person.records, ibis.literal(most, "int64")))
+    return capped.group_by("records").agg(people=capped.count())

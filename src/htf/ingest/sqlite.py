@@ -1,0 +1,77 @@
+"""Rows of an SQLite file, as text. Sensitive.
+
+SQLite has no columns of one kind, few functions and slow joins; so its rows are handed on as they are.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from htf.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_AT_ONCE = 100_000
+
+
+def connect(name: str) -> sqlite3.Connection:
+    """Only to read; and from any thread, for DuckDB fetches rows in one of its own."""
+    address = f"{Path(name).absolute().as_uri()}?mode=ro"
+    return sqlite3.connect(address, uri=True, check_same_thread=False)
+
+
+def query_of_table(connection: sqlite3.Connection, table: str, name: str) -> str:
+    if _kind(connection, table) is None:
+        raise InputError(f"there is no table {table!r} in {name}, or it is not an SQLite file")
+    return f"SELECT * FROM {_quoted(table)}"
+
+
+def is_view(connection: sqlite3.Connection, table: str) -> bool:
+    return _kind(connection, table) != "table"
+
+
+def columns_of(connection: sqlite3.Connection, query: str) -> tuple[str, ...]:
+    with closing(connection.execute(f"SELECT * FROM ({query}) LIMIT 0")) as cursor:
+        return tuple(column[0] for column in cursor.description)
+
+
+def read_as_text(
+    connection: sqlite3.Connection, query: str, names: Sequence[str]
+) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
+    cursor = connection.execute(query)
+    schema = pa.schema([(name, pa.string()) for name in names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while rows := cursor.fetchmany(ROWS_AT_ONCE):
+            columns = zip(*rows, strict=True)
+            texts = [pa.array(map(_as_text, column), pa.string()) for column in columns]
+            yield pa.record_batch(texts, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _as_text(value: Any) -> str | None:
+    """Numbers with every digit that tells them from others; bytes are nothing we know."""
+    if value is None or isinstance(value, bytes):
+        return None
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _kind(connection: sqlite3.Connection, table: str) -> str | None:
+    query = "SELECT type FROM sqlite_master WHERE name = ? AND type IN ('table', 'view')"
+    try:
+        found = connection.execute(query, (table,)).fetchone()
+    except sqlite3.DatabaseError:
+        return None
+    return None if found is None else str(found[0])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,166 @@
+"""The guarantee for one person: its noise is that of a plain release with epsilon / K, and the noisy
+quantile of records per person has the probabilities that its proof is about."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from htf import Epsilon, FrequencyMatrix, InputError, Protection, RecordsPerPerson, publish, verify
+from htf.curator.contributions import _choose, rank_runs, suggest_max_records, utility_sensitivity
+from htf.curator.noise import ScriptedNoise, SeededNoise
+from htf.mechanisms import registry
+from htf.protection import OF_RECORDS, Suggestion, epsilon_per_record
+from support import city_matrix
+
+ALARM = 1e-6  # for each statistical check; seeds are fixed
+SHARES = [Fraction(1, 2), Fraction(9, 10), Fraction(1, 4), Fraction(2, 3)]
+
+
+def of_people(matrix: FrequencyMatrix, number: int) -> FrequencyMatrix:
+    """The same counts, said to be at most so many of each person."""
+    kept = matrix.exact_coordinates, matrix.exact_counts
+    return FrequencyMatrix(matrix.domain, *kept, Protection("person", number))
+
+
+# --- accounting -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(registry()))
+def test_a_person_with_k_records_gets_a_release_of_a_kth_of_epsilon(name: str) -> None:
+    """Bit by bit, but for what is claimed. 2 / 3 falls on no unit, and is rounded down."""
+    matrix, number, total = city_matrix(32, 3000), 3, Epsilon.of(2)
+    made = publish(of_people(matrix, number), total, name, noise="seeded:4")
+    plain = publish(matrix, total // number, name, noise="seeded:4")
+    assert (made.epsilon, made.record_epsilon) == (total, Epsilon(666_666_666_666_666))
+    assert made != plain
+    assert replace(made, epsilon=plain.epsilon, protection=OF_RECORDS) == plain
+    assert made.spent * number <= made.epsilon
+    assert [check for check in verify(made) if not check.passed] == []
+
+
+@given(st.integers(1, 10**18), st.integers(1, 2**20), st.integers(0, 10**18))
+@settings(max_examples=200)
+def test_the_parts_never_exceed_the_claim(units: int, number: int, cost: int) -> None:
+    """Of any epsilon, bound and price of a suggestion; and less than one unit a record is lost."""
+    total = Epsilon(units)
+    paid = Suggestion(1, SHARES[0], 2, Epsilon(cost), "", True) if cost else None
+    if units - cost < number:
+        with pytest.raises(InputError, match=r"leaves nothing|less than 1e-15 for a record"):
+            epsilon_per_record(total, Protection("person", number), paid)
+        return
+    each = epsilon_per_record(total, Protection("person", number), paid)
+    assert 0 <= units - cost - each.units * number < number
+
+
+# --- the quantile ---------------------------------------------------------------------------------
+
+
+def naive_utility(records: list[int], k: int, share: Fraction) -> int:
+    a, b = share.numerator, share.denominator - share.numerator
+    return abs(b * sum(n <= k for n in records) - a * sum(n > k for n in records))
+
+
+def probabilities(records: list[int], most: int, share: Fraction, epsilon: float) -> Any:
+    """The exponential mechanism, number by number, from the definition."""
+    rate = epsilon / 2 / max(share.numerator, share.denominator - share.numerator)
+    utilities = [naive_utility(records, k, share) for k in range(1, most + 1)]
+    weights = np.array([math.exp(-rate * (u - min(utilities))) for u in utilities])
+    return weights / weights.sum()
+
+
+@given(st.lists(st.integers(1, 9), max_size=15), st.integers(1, 9), st.sampled_from(SHARES))
+@settings(max_examples=150, deadline=None)
+def test_runs_list_every_number_once_with_its_utility(
+    records: list[int], most: int, share: Fraction
+) -> None:
+    found: dict[int, int] = {}
+    runs = rank_runs(RecordsPerPerson.from_records(records, most), share)
+    for first, size, utility in zip(*runs, strict=True):
+        assert size > 0
+        found.update(dict.fromkeys(range(int(first), int(first + size)), int(utility)))
+    clipped = [min(n, most) for n in records]
+    assert found == {k: naive_utility(clipped, k, share) for k in range(1, most + 1)}
+
+
+def test_one_person_moves_no_utility_by_more_than_the_sensitivity() -> None:
+    """All data of up to four people with up to four records; the bound is reached, for each share."""
+    for share in SHARES:
+        moved = [
+            abs(naive_utility([*records, added], k, share) - naive_utility(list(records), k, share))
+            for people in range(5)
+            for records in product(range(1, 5), repeat=people)
+            for added in range(1, 5)
+            for k in range(1, 5)
+        ]
+        assert max(moved) == utility_sensitivity(share)
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_no_number_tells_more_than_epsilon(share: Fraction) -> None:
+    """Exact probabilities on neighbours: all small data, and skewed ones that come near the bound."""
+    small = [list(r) for people in range(5) for r in product(range(1, 5), repeat=people)]
+    skewed = [[1] * a + [2] * b + [4] * c for a, b, c in product((0, 7, 40), repeat=3)]
+    worst = 0.0
+    for records in small + skewed:
+        before = probabilities(records, 4, share, 0.8)
+        for added in range(1, 5):
+            after = probabilities([*records, added], 4, share, 0.8)
+            worst = max(worst, np.abs(np.log(after / before)).max())
+    assert 0.5 < worst <= 0.8 + 1e-9
+    if share == Fraction(9, 10):  # the check can fail: with the rarer side's weight it would
+        cheap = [probabilities(r, 4, share, 9 * 0.8) for r in (skewed[-1], [*skewed[-1], 4])]
+        assert np.abs(np.log(cheap[1] / cheap[0])).max() > 0.8
+
+
+def draws(records: list[int], most: int, share: Fraction, epsilon: str, size: int) -> Any:
+    people, noise = RecordsPerPerson.from_records(records, most), SeededNoise(11)
+    price = Epsilon.of(epsilon)
+    drawn = [_choose(people, price, share, noise) for _ in range(size)]
+    return np.bincount(drawn, minlength=most + 1)[1:]
+
+
+RECORDS = [1] * 12 + [2] * 9 + [3] * 2 + [6] * 4 + [30]
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "2"])
+@pytest.mark.parametrize("share", [SHARES[0], SHARES[1]])
+def test_numbers_come_with_the_probabilities_of_the_formula(share: Fraction, epsilon: str) -> None:
+    observed = draws(RECORDS, 10, share, epsilon, 3000)
+    clipped = [min(n, 10) for n in RECORDS]
+    expected = 3000 * probabilities(clipped, 10, share, float(epsilon))
+    rare = expected < 5
+    if rare.any():  # taken together
+        observed = np.r_[observed[~rare], observed[rare].sum()]
+        expected = np.r_[expected[~rare], expected[rare].sum()]
+    assert stats.chisquare(observed, expected).pvalue > ALARM
+    wrong = 3000 * probabilities(clipped, 10, share, 3 * float(epsilon))
+    if not rare.any():  # the check can fail
+        assert stats.chisquare(observed, wrong).pvalue < ALARM
+
+
+def test_the_number_found_is_the_quantile_where_people_are_many() -> None:
+    """With secret noise; a number beyond these bounds is off by thousands of ranks, so exp(-100) rare."""
+    generator = np.random.default_rng(3)
+    records = generator.geometric(0.2, 100_000)
+    for share in (Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)):
+        people = RecordsPerPerson.from_records(records, 1000)
+        found = suggest_max_records(people, 1, quantile=share, noise="fast")
+        assert abs(np.mean(records <= found.max_records) - float(share)) < 0.06
+        assert (found.most, found.quantile, found.private) == (1000, share, True)
+
+
+def test_the_middle_of_an_empty_range_is_drawn_uniformly() -> None:
+    """Nobody there: every number is as good. The script's word is the middle."""
+    nobody = RecordsPerPerson(np.zeros(7, dtype=int))
+    assert np.all(draws([], 4, SHARES[1], "1", 2000) > 400)
+    assert 1 <= suggest_max_records(nobody, 1, noise=ScriptedNoise()).max_records <= 7

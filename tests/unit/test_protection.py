@@ -1,0 +1,484 @@
+"""What an epsilon protects, as a release claims it: one person, rows of a query, a bound looked up with
+noise; in its file, its statement, its checks and the budget it is charged to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from htf import (
+    BudgetError,
+    BudgetFile,
+    Curator,
+    Domain,
+    Epsilon,
+    FrequencyMatrix,
+    InputError,
+    Protection,
+    RecordsPerPerson,
+    Release,
+    ReleaseFileError,
+    make_mechanism,
+    publish,
+    suggest_max_records,
+    verify,
+)
+from htf.curator.noise import FastNoise, SeededNoise
+from htf.curator.sampler import Words
+from htf.protection import OF_RECORDS, Suggestion
+
+DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
+PERSON = Protection("person", 5, "hour")
+PEOPLE = RecordsPerPerson.from_records([1, 1, 2, 3, 8, 8, 40], 20)
+ONE_PERSON = "one person"
+
+
+def matrix(protection: Protection = PERSON) -> FrequencyMatrix:
+    cells = np.indices((4, 4), dtype=np.int32).reshape(2, -1)
+    return FrequencyMatrix(DOMAIN, cells, np.full(16, 17), protection)
+
+
+def made(protection: Protection = PERSON, **options: Any) -> Release:
+    return publish(matrix(protection), **{"epsilon": 1, "mechanism": "ug", **options})
+
+
+def suggested(**options: Any) -> Suggestion:
+    return suggest_max_records(PEOPLE, **{"epsilon": "0.2", "noise": "fast", **options})
+
+
+def wrong(release: Release | Path) -> list[str]:
+    return [check.name for check in verify(release) if not check.passed]
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> BudgetFile:
+    return BudgetFile.create(tmp_path / "budget.sqlite", "pings", 2, unit=ONE_PERSON)
+
+
+# --- the claim ------------------------------------------------------------------------------------
+
+
+def test_a_release_claims_the_whole_for_a_person() -> None:
+    release = made()
+    assert (release.epsilon, release.record_epsilon) == (Epsilon.of(1), Epsilon.of("0.2"))
+    assert release.spent <= release.record_epsilon
+    assert "epsilon=1 for one person" in repr(release)
+    told = release.summary()
+    assert (told["epsilon"], told["record_epsilon"]) == ("1", "0.2")
+    assert told["protection"] == {
+        "unit": "person", "max_records": 5, "once_per": "hour", "of_query": False,
+    }  # fmt: skip
+    assert told["suggestion"] is None
+    plain = made(OF_RECORDS)
+    assert plain.record_epsilon == plain.epsilon
+    assert "person" not in repr(plain)
+
+
+def test_the_window_and_the_ledger_have_the_share_of_a_record() -> None:
+    curator = Curator(matrix(), Epsilon.of(1), SeededNoise(1))
+    assert curator.window.epsilon == Epsilon.of("0.2")
+    assert repr(curator) == "Curator(epsilon=1, exact counts not shown)"
+    (question,) = curator.window.count([0], Epsilon.of("0.200000000000001"), "all")
+    with pytest.raises(BudgetError, match=r"more than the total of 0\.2"):
+        curator.measure(question)
+
+
+def test_a_share_below_the_least_epsilon_is_refused() -> None:
+    many = Protection("person", 2**20)
+    least = made(many, epsilon="1.048576e-9", mechanism="uniform")
+    assert least.record_epsilon == Epsilon(1)
+    with pytest.raises(InputError, match="over 1048576 records of each person is less than 1e-15"):
+        made(many, epsilon="1.048575e-9")
+
+
+def test_what_a_mechanism_refuses_is_told_in_terms_of_a_person() -> None:
+    says = r"for each of.*\(with one person, at most 5 records of each, there is 0\.0002 for a record\)"
+    with pytest.raises(BudgetError, match=says):
+        made(epsilon="0.001", mechanism="htf-paper")
+    with pytest.raises(BudgetError) as plain:
+        made(OF_RECORDS, epsilon="0.001", mechanism="htf-paper")
+    assert "for a record" not in str(plain.value)
+
+
+def test_what_a_budget_refuses_is_told_as_it_is(budget: BudgetFile) -> None:
+    with pytest.raises(BudgetError, match=r"epsilon 3 is more than .* Nothing was charged$"):
+        made(epsilon=3, ledger=budget)
+
+
+# --- the statement --------------------------------------------------------------------------------
+
+
+def said(protection: Protection, **options: Any) -> str:
+    return made(protection, **options).statement
+
+
+def test_the_statement_for_records_says_early_what_is_not_protected() -> None:
+    text = said(OF_RECORDS)
+    first = text.split("\n\n")[0]
+    assert (
+        "The unit of protection is one record: adding or removing any one record changes" in first
+    )
+    assert "The many records of one person are NOT protected together" in first
+    for words in ("LIMIT", "were kept", "looked up"):
+        assert words not in text
+
+
+def test_the_statement_for_a_person() -> None:
+    text = said(Protection("person", 5))
+    for words in (
+        "1-differentially private",
+        "The unit of protection is one person: adding or removing all records of any one person",
+        "At most 5 records of each person were kept",
+        "epsilon 0.2 for each record",
+        "Records that name no person were dropped",
+        "they may be lower than the truth",
+        "someone with several is protected as if they were several people",
+        "how many records of each person were kept; facts",
+        "do not hinge on any one person",
+    ):
+        assert words in text
+    for words in ("NOT protected together", "one was taken", "distinct", "{", "any one record"):
+        assert words not in text
+    assert "At most 1 record of each person was kept" in said(Protection("person", 1))
+
+
+@pytest.mark.parametrize(
+    ("once_per", "words", "distinct"),
+    [("hour", "same cell and hour only one was taken. At most 5 records", False),
+     ("day", "same cell and day only one was taken. At most 5 records", False),
+     ("all", "same cell only one was taken. At most 5 records", True)],
+)  # fmt: skip
+def test_the_statement_of_once_per(once_per: str, words: str, distinct: bool) -> None:
+    text = said(Protection("person", 5, once_per))
+    assert words in text
+    assert ("the count of a cell is of distinct people" in text) == distinct
+
+
+def test_the_statement_of_a_query() -> None:
+    for protection in (Protection(of_query=True), Protection("person", 2, of_query=True)):
+        text = said(protection)
+        assert "The records are the rows of the result of a query or view" in text
+        assert (
+            f"a LIMIT, a join or an aggregate lets {protection.name} change the rows of others"
+            in text
+        )
+
+
+def test_the_statement_of_a_suggestion_and_of_a_total() -> None:
+    release = made(suggestion=replace(suggested(), max_records=9))
+    assert "looked up with noise: 9, out of 1 to 20, is near" in release.statement
+    assert "a share of 9/10 of the people" in release.statement
+    assert "has cost 0.2 of the epsilon of 1" in release.statement
+    assert "At most 5 records" in release.statement  # which need not be what was suggested
+    told = said(PERSON, mechanism=make_mechanism("ug", {"public_total": "272"}))
+    assert "whether any one person is part of that number is not protected" in told
+
+
+# --- the file and its checks ----------------------------------------------------------------------
+
+PROTECTIONS = [
+    PERSON, Protection("person"), Protection("person", 7, "all", True), Protection(of_query=True),
+]  # fmt: skip
+
+
+def header(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(pq.read_schema(path).metadata[b"htf"])
+    return found
+
+
+@pytest.mark.parametrize("protection", PROTECTIONS)
+def test_it_travels_in_the_file(protection: Protection, tmp_path: Path) -> None:
+    release, path = made(protection), tmp_path / "r.parquet"
+    release.save(path)
+    again = Release.load(path)
+    assert again == release
+    assert (again.protection, again.statement) == (protection, release.statement)
+    assert again != replace(release, protection=OF_RECORDS)
+    assert header(path)["format"] == 3
+    assert wrong(path) == []
+
+
+def test_a_plain_file_is_as_before(tmp_path: Path) -> None:
+    made(OF_RECORDS).save(tmp_path / "r.parquet")
+    told = header(tmp_path / "r.parquet")
+    assert told["format"] == 1
+    assert set(told) == {
+        "format", "software", "domain", "epsilon", "mechanism", "parameters", "facts", "estimator",
+        "noise", "private", "ledger", "statement", "digest",
+    }  # fmt: skip
+
+
+def test_a_suggestion_travels_too(tmp_path: Path) -> None:
+    release, path = made(suggestion=suggested()), tmp_path / "r.parquet"
+    assert (release.epsilon, release.record_epsilon) == (Epsilon.of(1), Epsilon.of("0.16"))
+    release.save(path)
+    again = Release.load(path)
+    assert again == release
+    assert again.suggestion == release.suggestion
+    assert again != replace(release, suggestion=None)
+    assert again.summary()["suggestion"]["quantile"] == "9/10"
+    assert wrong(path) == []
+
+
+def rewrite(path: Path, change: Any) -> None:
+    table = pq.read_table(path)
+    found = header(path)
+    change(found)
+    metadata = {**table.schema.metadata, b"htf": json.dumps(found).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda h: h["protection"].update(max_records=1), "was changed"),
+        (lambda h: h["protection"].update(once_per=None), "was changed"),
+        (lambda h: h["protection"].update(unit="record"), "is damaged"),
+        (lambda h: h["protection"].update(max_records=0), "is damaged"),
+        (lambda h: h["protection"].update(extra=1), "is damaged"),
+        (lambda h: h.update(protection=None), "is damaged"),
+        (lambda h: h.pop("protection"), "is damaged"),  # a suggestion is for people
+        (lambda h: (h.pop("protection"), h.pop("suggestion")), "was changed"),
+        (lambda h: h.pop("suggestion"), "was changed"),
+        (lambda h: h["suggestion"].update(epsilon="0.1"), "was changed"),
+        (lambda h: h["suggestion"].update(epsilon="1"), "is damaged"),
+        (lambda h: h["suggestion"].update(max_records=21), "is damaged"),
+        (lambda h: h["suggestion"].update(quantile="1/0"), "is damaged"),
+        (lambda h: h.update(epsilon="2"), "was changed"),
+    ],
+)
+def test_changed_claims_are_refused(tmp_path: Path, change: Any, says: str) -> None:
+    path = tmp_path / "r.parquet"
+    made(suggestion=suggested()).save(path)
+    rewrite(path, change)
+    with pytest.raises(ReleaseFileError, match=says):
+        Release.load(path)
+
+
+def test_verify_finds_claims_that_do_not_follow(tmp_path: Path) -> None:
+    release = made(suggestion=suggested())
+    assert wrong(release) == []
+    (spend,) = [check for check in verify(release) if check.name == "spend"]
+    assert spend.finding.startswith("the measurements spend 0.16 of 0.16")
+    assert spend.finding.endswith("a person loses at most 1 of 1")
+    weaker = replace(PERSON, max_records=6)
+    assert "spend" in wrong(replace(release, protection=weaker))
+    dearer = replace(suggested(), epsilon=Epsilon.of("0.3"))
+    assert "spend" in wrong(replace(release, suggestion=dearer))
+    assert "spend" in wrong(replace(release, epsilon=Epsilon.of("0.999999999999999")))
+    for change in (
+        {"private": False},
+        {"noise": "seeded:1"},
+        {"private": False, "noise": "seeded:1"},
+    ):
+        assert wrong(replace(release, suggestion=replace(suggested(), **change))) == ["noise"]
+    path = tmp_path / "r.parquet"
+    release.save(path)
+    words = "1-differentially private for one person"
+    rewrite(path, lambda h: h.update(statement=words, software="htf-dp 9"))
+    assert wrong(path) == []
+    rewrite(path, lambda h: h.update(statement=words.replace("person", "record")))
+    assert wrong(path) == ["statement"]
+
+
+# --- suggestions ----------------------------------------------------------------------------------
+
+
+def test_people_are_counted_and_not_shown() -> None:
+    assert PEOPLE.exact_persons.tolist() == [2, 1, 1, 0, 0, 0, 0, 2, *[0] * 11, 1]
+    assert repr(PEOPLE) == "RecordsPerPerson(1 to 20 records, exact numbers not shown)"
+    assert RecordsPerPerson.from_records([], 3).exact_persons.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="read-only"):
+        PEOPLE.exact_persons[0] = 3
+
+
+@pytest.mark.parametrize(
+    "persons", [[], [[1]], [0.5], [1, -1], [2**41], ["a"], np.zeros(2**20 + 1, int)]
+)
+def test_people_that_cannot_be(persons: Any) -> None:
+    with pytest.raises(InputError):
+        RecordsPerPerson(persons)
+
+
+@pytest.mark.parametrize(("records", "most"), [([0], 5), ([1.5], 5), ([1], 0), ([1], 2**20 + 1)])
+def test_records_that_cannot_be(records: Any, most: int) -> None:
+    with pytest.raises(InputError):
+        RecordsPerPerson.from_records(records, most)
+
+
+@pytest.mark.parametrize("quantile", [0, 1, -0.1, "x", "1/0", float("nan"), "0.1234567", None])
+def test_quantiles_that_cannot_be(quantile: Any, budget: BudgetFile) -> None:
+    with pytest.raises(InputError, match="the quantile is the share of people"):
+        suggested(quantile=quantile, budget=budget)
+    assert budget.account().entries == ()
+
+
+def test_a_suggestion_says_how_it_was_made() -> None:
+    found = suggested(quantile=0.75)
+    assert 1 <= found.max_records <= 20
+    assert (found.quantile, found.most) == (Fraction(3, 4), 20)
+    assert (found.epsilon, found.private) == (Epsilon.of("0.2"), True)
+    assert (found.noise, found.budget_entry) == (FastNoise.description, None)
+    assert not suggested(noise="seeded:1").private
+    assert suggested(noise="seeded:1") == suggested(noise=SeededNoise(1))
+
+
+def test_suggestions_that_do_not_belong() -> None:
+    with pytest.raises(InputError, match="the unit of these is one record: leave it out"):
+        made(OF_RECORDS, suggestion=suggested())
+    with pytest.raises(InputError, match=r"0\.2 leaves nothing for the records"):
+        made(epsilon="0.2", suggestion=suggested())
+    with pytest.raises(InputError, match=r"noise that hides nothing \(seeded:1\)"):
+        made(suggestion=suggested(noise="seeded:1"))
+    assert not made(suggestion=suggested(noise="seeded:1"), noise="seeded:1").private
+
+
+# --- budgets --------------------------------------------------------------------------------------
+
+
+def test_a_person_is_charged_the_whole(budget: BudgetFile, tmp_path: Path) -> None:
+    release = made(ledger=budget)
+    (entry,) = budget.account().entries
+    assert (entry.epsilon, entry.unit) == (Epsilon.of(1), ONE_PERSON)
+    assert budget.save(release, tmp_path / "r.parquet").state == "published"
+
+
+def test_units_are_kept_apart(budget: BudgetFile) -> None:
+    with pytest.raises(InputError, match="for one person, and this is a charge for one record"):
+        made(OF_RECORDS, ledger=budget)
+    records = BudgetFile.create(budget.path, "records", 2)
+    for charge in (lambda: made(ledger=records), lambda: suggested(budget=records)):
+        with pytest.raises(InputError, match=r"one record, and this is .* one person.*budget\.md"):
+            charge()
+    assert budget.account().entries == records.account().entries == ()
+
+
+def test_a_suggestion_is_charged_before_it_is_drawn(budget: BudgetFile) -> None:
+    class Watching(FastNoise):
+        broken = False
+
+        def words(self, number: int) -> Words:
+            assert len(budget.account().pending) == 1 + self.broken
+            if self.broken:
+                raise KeyboardInterrupt
+            return super().words(number)
+
+    noise = Watching()
+    found = suggested(noise=noise, budget=budget, label="how many")
+    (entry,) = budget.account().entries
+    assert (entry.id, entry.mechanism, entry.label) == (
+        found.budget_entry,
+        "max-records",
+        "how many",
+    )
+    assert (entry.epsilon, entry.unit) == (Epsilon.of("0.2"), ONE_PERSON)
+    noise.broken = True
+    with pytest.raises(KeyboardInterrupt) as caught:
+        suggested(noise=noise, budget=budget)
+    assert caught.value.__notes__[0].startswith("The charge of 0.2 stands")
+    assert budget.account().spent == Epsilon.of("0.4")
+    with pytest.raises(InputError, match="seeded or scripted noise hides nothing"):
+        suggested(noise="seeded:1", budget=budget)
+    with pytest.raises(BudgetError, match="more than what is left"):
+        suggested(epsilon=2, budget=budget)
+    assert budget.account().spent == Epsilon.of("0.4")
+
+
+def test_a_release_is_charged_what_its_suggestion_was_not(
+    budget: BudgetFile, tmp_path: Path
+) -> None:
+    found = suggested(budget=budget)
+    release = made(ledger=budget, suggestion=found)
+    assert budget.account().spent == release.epsilon == Epsilon.of(1)
+    assert len(budget.account().pending) == 2
+    entry = budget.save(release, tmp_path / "r.parquet")
+    assert entry.epsilon == Epsilon.of("0.8")
+    assert budget.account().pending == ()
+    assert {e.sha256 for e in budget.account().entries} == {entry.sha256}
+    again = made(
+        ledger=budget, suggestion=found, epsilon="0.5"
+    )  # it is paid, and may be used again
+    budget.save(again, tmp_path / "again.parquet")
+    assert budget.account().spent == Epsilon.of("1.3")
+    assert budget.account().entries[0].file == "r.parquet"
+
+
+def test_a_suggestion_must_have_been_charged_here(budget: BudgetFile) -> None:
+    other = BudgetFile.create(budget.path, "trips", 1, unit=ONE_PERSON)
+    unpaid = [suggested(), suggested(budget=other)]
+    paid = suggested(budget=budget)
+    unpaid.append(replace(paid, epsilon=Epsilon.of("0.5")))
+    for found in unpaid:
+        with pytest.raises(InputError, match="was not charged to 'pings'"):
+            made(ledger=budget, suggestion=found)
+    assert len(budget.account().entries) == 1
+
+
+# --- entering what was written --------------------------------------------------------------------
+
+
+@pytest.fixture
+def lost(budget: BudgetFile, tmp_path: Path) -> Path:
+    """A release that was written, and whose charges are still pending."""
+    release = made(ledger=budget, suggestion=suggested(budget=budget))
+    release.save(tmp_path / "r.parquet")
+    return tmp_path / "r.parquet"
+
+
+def test_what_was_written_can_be_entered(budget: BudgetFile, lost: Path) -> None:
+    ids = [entry.id for entry in budget.account().pending]
+    for id_ in ids:
+        entry = budget.publish(id_, lost)
+        assert (entry.state, entry.file) == ("published", "r.parquet")
+        assert entry.sha256 == hashlib.sha256(lost.read_bytes()).hexdigest()
+    assert budget.account().pending == ()
+    assert budget.account().spent == Epsilon.of(1)  # nothing is refunded
+    with pytest.raises(InputError, match=r"published already, as r\.parquet"):
+        budget.publish(ids[0], lost)
+
+
+def test_what_cannot_be_what_was_charged_is_not_entered(
+    budget: BudgetFile, lost: Path, tmp_path: Path
+) -> None:
+    before = budget.account()
+    suggestion, id_ = (entry.id for entry in before.pending)
+    path, exact_total = tmp_path / "other.parquet", make_mechanism("ug", {"public_total": "272"})
+    for other, says in (
+        (made(), r"charged for: that is epsilon 0\.8 for one person by ug, the file has 1 for one"),
+        (made(OF_RECORDS, epsilon="0.8"), "the file has 0.8 for one record by ug"),
+        (made(epsilon="0.8", mechanism="singular"), "for one person by singular"),
+        (made(epsilon="0.8", noise="seeded:1"), "seeded or scripted noise hides nothing"),
+        (made(epsilon="0.8", mechanism=exact_total), "public_total discloses"),
+        (replace(made(epsilon="0.8"), estimator="magic"), "does not hold together: sums"),
+    ):
+        other.save(path)
+        with pytest.raises(InputError, match=says):
+            budget.publish(id_, path)
+    made().save(path)
+    with pytest.raises(InputError, match="the file has 0 for one person by max-records"):
+        budget.publish(suggestion, path)
+    with pytest.raises(InputError, match="no entry x for"):
+        budget.publish("x", lost)
+    path.write_text("no release")
+    with pytest.raises(ReleaseFileError, match="not a sound Parquet file"):
+        budget.publish(id_, path)
+    assert budget.account() == before
+
+
+def test_a_file_is_entered_once(budget: BudgetFile, lost: Path, tmp_path: Path) -> None:
+    _, id_ = (entry.id for entry in budget.account().pending)
+    made(epsilon="0.8", ledger=budget)  # lost for good
+    budget.publish(id_, lost)
+    (_, twin) = budget.account().pending
+    shutil.copy(lost, tmp_path / "copy.parquet")
+    with pytest.raises(InputError, match=f"entered already, as entry {id_}"):
+        budget.publish(twin.id, tmp_path / "copy.parquet")
