@@ -206,9 +206,12 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
         pad=pad,
     )
     bar.set_label("points per km²" if seen.domain.crs == CRS84 else "points per cell")
-    decades = math.log10(image.norm.vmax / image.norm.vmin)
+    lowest, decades = image.norm.vmin, math.log10(image.norm.vmax / image.norm.vmin)
+    nearest = lowest * 10 ** (decades * 0.05)  # a number below stands in the way of those words
     bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
-    bar.formatter = FuncFormatter(lambda value, _: short_number(value))
+    bar.formatter = FuncFormatter(
+        lambda value, _: short_number(value) if is_below or value >= nearest else ""
+    )
     bar.minorticks_off()
     bar.update_ticks()
     x, y, words = (

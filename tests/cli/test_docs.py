@@ -123,7 +123,7 @@ def test_more_axes_work(
     make, *blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     exec(make, {})
     ours = [c for c in commands(page) if c.startswith("htf ")]
-    assert [c.split()[1] for c in ours] == ["query"] * 3 + ["map"] * 3 + ["info"]
+    assert [c.split()[1] for c in ours] == ["release"] * 2 + ["query"] * 3 + ["map"] * 3 + ["info"]
     for command in ours:
         assert run_here(shlex.split(command)[1:]) == 0
     assert "7 to 10" in capfd.readouterr().out
