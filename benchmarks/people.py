@@ -3,7 +3,7 @@
     python benchmarks/people.py                       # invented visits
     python benchmarks/people.py checkins.parquet --bounds W,S,E,N --user user_id --time ts --picture people.png
 
-Errors are mean relative errors in per cent (of counts below 20, relative to 20), against the true
+A file has columns lon and lat. Errors are mean relative errors in per cent (of counts below 20, relative to 20), against the true
 counts of all records, kept or not. Their parts: `bias` is the error of the exact counts of the kept records, `noise` how
 far the release is from those; the whole is at most their sum. `scaled` is the whole for someone who knows the true total, and
 multiplies all counts to reach it. Epsilons are for a person. All that is printed is computed from the exact data.
@@ -50,10 +50,8 @@ PRICES = ("0.05", "0.1", "0.2")
 QUANTILES = ("0.9", "0.95", "0.98")
 USED = 3  # suggestions for each run that a release is made with
 RANGE = 1000  # where the suggestion is looked for; the default of `htf release`
-LEVEL_SHARE, LEVEL_FACTOR = (
-    Fraction(1, 10),
-    10,
-)  # of epsilon for the total; of K for the records in it
+LEVEL_SHARE = Fraction(1, 10)  # of epsilon, for the total that counts are scaled to
+LEVEL_FACTOR = 10  # times K: the records of each in that total
 
 
 class Data:
@@ -132,7 +130,8 @@ def sweep(
     data: Data, exams: dict[str, Exam], epsilons: Sequence[str], once_per: str | None = None
 ) -> Iterator[tuple[int, dict[tuple[str, str], Errors]]]:
     """K, and (workload, epsilon) -> errors; up to a K that keeps all."""
-    runs, total = len(next(iter(exams.values())).boxes), next(iter(exams.values())).total
+    runs = len(next(iter(exams.values())).boxes)
+    everything = data.read(MOST_RECORDS_OF_A_PERSON, once_per).exact_counts.sum()
     for most in KEPT:
         kept = data.read(most, once_per)
         found: dict[tuple[str, str], Errors] = {}
@@ -140,7 +139,7 @@ def sweep(
             releases = release_all(kept, epsilon, runs)
             found |= {(name, epsilon): exam.judge(kept, releases) for name, exam in exams.items()}
         yield most, found
-        if kept.exact_counts.sum() == total:
+        if kept.exact_counts.sum() == everything:
             return
 
 
