@@ -1,5 +1,5 @@
-"""Every command and every Python block of the README is run; so are the commands of docs/forecast.md,
-docs/prior.md, docs/budget.md, docs/axes.md, docs/export.md and docs/polygons.md, and the example in CONTRIBUTING."""
+"""Every command and every Python block of the README is run; so are those of the pages in docs that show how
+to do something, and the example in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from htf import BudgetFile
+from htf import BudgetFile, Release
 from htf.cli.main import run as run_here
 
 ROOT = Path(__file__).parents[2]
@@ -112,6 +112,31 @@ def test_the_budget_works(folder: Path) -> None:
     )
     assert ran.stdout.split()[1:] == ["1.9"], ran.stderr
     assert '"label": "summer"' in run(ours[6], folder)
+
+
+def test_the_guarantee_for_people_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/people.md").read_text()
+    make, publish, scale = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if len(c.split()) > 2]
+    kinds = ["release", "info", *["release"] * 4, "budget", "release"]
+    assert [c.split()[1] for c in ours] == kinds
+    told = []
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+        told.append(capfd.readouterr().out)
+    assert "epsilon 1 for one person, at most 20 records of each" in told[0]
+    assert "The unit of protection is one person" in told[1]
+    assert "found with noise, for epsilon 0.05" in told[3]
+    exec(publish, {})
+    assert capfd.readouterr().out.split()[-1] == "0.05"
+    exec(scale, {})
+    whole = Release.load("total.parquet").count().count
+    # Some 130,000, with noise of scale 4,000: fails by chance less than once in 10^8 times.
+    assert 50_000 < whole < 210_000
 
 
 def test_more_axes_work(

@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     metavar="N",
     help="Where it is looked for: from 1 to N, chosen without the data.",
 )
+@click.option(
+    "--quantile",
+    default="0.9",
+    show_default=True,
+    metavar="Q",
+    help="It is the K that leaves this share of people whole.",
+)
 @click.option("--mechanism", help="See `htf mechanisms`.  [default: htf]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of it.")
 @click.option(
@@ -65,6 +72,7 @@ def release(
     epsilon: str,
     suggest: str | None,
     records_range: int,
+    quantile: str,
     mechanism: str | None,
     settings: tuple[str, ...],
     prior: str | None,
@@ -100,7 +108,7 @@ def release(
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     known = None if prior is None else _read_prior(prior, points)
-    found = None if suggest is None else _suggest(plan, Epsilon.of(suggest), records_range)
+    found = None if suggest is None else _suggest(plan, Epsilon.of(suggest), records_range, quantile)
     if found is not None:
         points = replace(points, max_records=_settle(found))
     made = _make_release(replace(plan, points=points), known, found)
@@ -151,7 +159,7 @@ def _check_people(
     return Protection(PERSON, records_range, points.reading.once_per)
 
 
-def _suggest(plan: Plan, price: Epsilon, most: int) -> Suggestion:
+def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion:
     from htf.curator.contributions import RecordsPerPerson, suggest_max_records
     from htf.ingest.points import read_records_per_person
 
@@ -164,6 +172,7 @@ def _suggest(plan: Plan, price: Epsilon, most: int) -> Suggestion:
     return suggest_max_records(
         RecordsPerPerson(people),
         price,
+        quantile=quantile,
         noise=plan.noise,
         budget=plan.budget,
         label=plan.output.name,
