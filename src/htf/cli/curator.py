@@ -80,9 +80,11 @@ def release(
     SQLite file, or postgresql://USER@HOST/DATABASE, with --table or --sql. Points outside the bounds (the
     upper edges are outside), missing, NaN or infinite are left out and not reported.
     """
+    from htf.curator.budget import still_charged
     from htf.curator.noise import noise_from_text
     from htf.epsilon import Epsilon
     from htf.mechanisms import make_mechanism
+    from htf.protection import suggested_at
     from htf.publication import DEFAULT_MECHANISM
 
     points = read_points_options(**about_points)
@@ -101,9 +103,11 @@ def release(
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     known = None if prior is None else _read_prior(prior, points)
     found = None if suggest is None else _suggest(plan, Epsilon.of(suggest), records_range)
-    if found is not None:
-        points = replace(points, max_records=_settle(found))
-    made = _make_release(replace(plan, points=points), known, found)
+    entry = None if found is None else found.budget_entry
+    with still_charged(lambda: entry, suggested_at(found)):
+        if found is not None:
+            points = replace(points, max_records=_settle(found))
+        made = _make_release(replace(plan, points=points), known, found)
     click.echo(
         f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
         f"for {made.protection.spoken}."
@@ -148,7 +152,9 @@ def _check_people(
         raise InputError(
             f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}: it must be less"
         )
-    return Protection(PERSON, records_range, points.reading.once_per)
+    most = Protection(PERSON, records_range, points.reading.once_per)
+    epsilon_per_record(epsilon - Epsilon.of(suggest), most)  # before anything is spent
+    return most
 
 
 def _suggest(plan: Plan, price: Epsilon, most: int) -> Suggestion:
@@ -172,6 +178,8 @@ def _suggest(plan: Plan, price: Epsilon, most: int) -> Suggestion:
 
 def _settle(found: Suggestion) -> int:
     """The curator may take another number: what is decided from the noisy one costs nothing."""
+    from htf.protection import MOST_RECORDS_OF_A_PERSON
+
     click.echo(
         f"About {float(found.quantile):.0%} of people have at most {found.max_records} records here "
         f"(found with noise, for epsilon {found.epsilon})."
@@ -180,7 +188,9 @@ def _settle(found: Suggestion) -> int:
         return found.max_records
     return int(
         click.prompt(
-            "Keep at most how many of each?", default=found.max_records, type=click.IntRange(1)
+            "Keep at most how many of each?",
+            default=found.max_records,
+            type=click.IntRange(1, MOST_RECORDS_OF_A_PERSON),
         )
     )
 
