@@ -80,11 +80,9 @@ def release(
     SQLite file, or postgresql://USER@HOST/DATABASE, with --table or --sql. Points outside the bounds (the
     upper edges are outside), missing, NaN or infinite are left out and not reported.
     """
-    from htf.curator.budget import still_charged
     from htf.curator.noise import noise_from_text
     from htf.epsilon import Epsilon
     from htf.mechanisms import make_mechanism
-    from htf.protection import suggested_at
     from htf.publication import DEFAULT_MECHANISM
 
     points = read_points_options(**about_points)
@@ -103,11 +101,7 @@ def release(
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     known = None if prior is None else _read_prior(prior, points)
     found = None if suggest is None else _suggest(plan, Epsilon.of(suggest), records_range)
-    entry = None if found is None else found.budget_entry
-    with still_charged(lambda: entry, suggested_at(found)):
-        if found is not None:
-            points = replace(points, max_records=_settle(found))
-        made = _make_release(replace(plan, points=points), known, found)
+    made = _finish(plan, known, found)
     click.echo(
         f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
         f"for {made.protection.spoken}."
@@ -174,6 +168,17 @@ def _suggest(plan: Plan, price: Epsilon, most: int) -> Suggestion:
         budget=plan.budget,
         label=plan.output.name,
     )
+
+
+def _finish(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
+    """Whatever goes wrong from here on says that the charge of a suggestion stands."""
+    from htf.curator.budget import still_charged
+
+    if suggestion is None:
+        return _make_release(plan, prior, None)
+    with still_charged(lambda: suggestion.budget_entry, suggestion.epsilon):
+        points = replace(plan.points, max_records=_settle(suggestion))
+        return _make_release(replace(plan, points=points), prior, suggestion)
 
 
 def _settle(found: Suggestion) -> int:
