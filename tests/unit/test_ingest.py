@@ -271,7 +271,7 @@ def test_people_are_told_apart_where_a_database_takes_them_for_one(
     generator = np.random.default_rng(8)
     names = np.repeat(["a", "A", "b"], 12)
     x = generator.integers(0, 8, names.size) + 0.5
-    domain, found = Domain.from_bounds(0, 0, 8, 1, (8, 1)), []
+    domain, found = Domain.from_bounds(0, 0, 8, 1, (8, 1)), list[Any]()
     reading: dict[str, Any] = {"user": "who", "max_records": 3, "once_per": once_per}
     for kind in ("varchar", *["varchar collate nocase"] * 5):
         name = tmp_path / f"{len(found)}.duckdb"
