@@ -108,10 +108,10 @@ def release(
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     known = None if prior is None else _read_prior(prior, points)
-    found = None if suggest is None else _suggest(plan, Epsilon.of(suggest), records_range, quantile)
-    if found is not None:
-        points = replace(points, max_records=_settle(found))
-    made = _make_release(replace(plan, points=points), known, found)
+    found = None
+    if suggest is not None:
+        found = _suggest(plan, Epsilon.of(suggest), records_range, quantile)
+    made = _finish(plan, known, found)
     click.echo(
         f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
         f"for {made.protection.spoken}."
@@ -156,7 +156,9 @@ def _check_people(
         raise InputError(
             f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}: it must be less"
         )
-    return Protection(PERSON, records_range, points.reading.once_per)
+    most = Protection(PERSON, records_range, points.reading.once_per)
+    epsilon_per_record(epsilon - Epsilon.of(suggest), most)  # before anything is spent
+    return most
 
 
 def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion:
@@ -179,8 +181,21 @@ def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion
     )
 
 
+def _finish(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
+    """Whatever goes wrong from here on says that the charge of a suggestion stands."""
+    from htf.curator.budget import still_charged
+
+    if suggestion is None:
+        return _make_release(plan, prior, None)
+    with still_charged(lambda: suggestion.budget_entry, suggestion.epsilon):
+        points = replace(plan.points, max_records=_settle(suggestion))
+        return _make_release(replace(plan, points=points), prior, suggestion)
+
+
 def _settle(found: Suggestion) -> int:
     """The curator may take another number: what is decided from the noisy one costs nothing."""
+    from htf.protection import MOST_RECORDS_OF_A_PERSON
+
     click.echo(
         f"About {float(found.quantile):.0%} of people have at most {found.max_records} records here "
         f"(found with noise, for epsilon {found.epsilon})."
@@ -189,7 +204,9 @@ def _settle(found: Suggestion) -> int:
         return found.max_records
     return int(
         click.prompt(
-            "Keep at most how many of each?", default=found.max_records, type=click.IntRange(1)
+            "Keep at most how many of each?",
+            default=found.max_records,
+            type=click.IntRange(1, MOST_RECORDS_OF_A_PERSON),
         )
     )
 

@@ -69,6 +69,7 @@ class Source:
     select: Callable[[Sequence[str]], Table]  # of columns that are there
     text: bool = False  # every field is text, as it stands in the file
     of_query: bool = False
+    collates: bool = False  # texts that differ may be equal there, by a collation of its own
     geometry: str | None = None  # a column of points
     crs: str | None = None
     check_unchanged: Callable[[], None] = lambda: None
@@ -304,6 +305,7 @@ def _database_source(engine: Engine, access: Access, what: str) -> Source:
         columns=tuple(table.columns),
         select=lambda names: table.select(*names),
         of_query=access.sql is not None or _is_view(engine, str(access.table)),
+        collates=True,
     )
 
 
@@ -363,6 +365,7 @@ def _ibis_table(table: Any) -> Iterator[Source]:
         columns=tuple(table.columns),
         select=lambda names: table.select(*names),
         of_query=not plain,
+        collates=True,
     )
 
 
@@ -377,6 +380,7 @@ def _spark_frame(frame: Any) -> Iterator[Source]:
             columns=tuple(frame.columns),
             select=lambda names: _spark_view(engine, frame, names, "the DataFrame"),
             of_query=True,
+            collates=True,
         )
     finally:
         engine.close()
