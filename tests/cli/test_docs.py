@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -215,3 +218,57 @@ def test_links_and_named_files_exist(path: Path) -> None:
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
     for named in re.findall(r"docs/[\w/-]+\.md", path.read_text()):
         assert (ROOT / named).exists(), f"{path.name} names {named}"
+
+
+def steps(page: str) -> list[tuple[str, str]]:
+    """What a reader of the page does, in order: blocks of Python, and commands."""
+    found = re.finditer(r"```python\n(.*?)```|^    (htf [^\n]*)$", page, re.S | re.M)
+    return [("python", m[1]) if m[1] else ("htf", m[2]) for m in found]
+
+
+def follow(page: str, place: Path) -> list[str]:
+    told = []
+    for kind, text in steps(page):
+        if kind == "python":
+            subprocess.run([sys.executable, "-c", text], cwd=place, check=True)
+        elif text.startswith("htf serve"):
+            told.append(serve_for_a_moment(text, place))
+        else:
+            told.append(run(text, place))
+    return told
+
+
+def serve_for_a_moment(command: str, place: Path) -> str:
+    """Start it on a free port, ask for the list of releases, and stop it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    words = shlex.split(command)
+    words[words.index("--port") + 1] = port
+    server = subprocess.Popen([sys.executable, "-m", *words], cwd=place, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(300):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/releases") as answer:
+                    return str(answer.read().decode())
+            except OSError:
+                time.sleep(0.1)
+        pytest.fail("the server did not answer within thirty seconds")
+    finally:
+        server.terminate()
+        assert server.wait(timeout=30) == 0
+
+
+def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
+    told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
+    assert "for each person" in told[0]
+    assert "for one person, at most 10 records of each" in told[2]
+    assert "1 spent of 2, 1 left" in told[-1]
+    assert (tmp_path / "pings.png").stat().st_size > 10_000
+
+
+def test_five_minutes_of_an_analyst(folder: Path) -> None:
+    run(next(command for command in commands() if command.startswith("htf release")), folder)
+    told = follow((ROOT / "docs/tutorials/analyst.md").read_text(), folder)
+    assert '"city"' in told[-1]
+    assert all((folder / name).exists() for name in ("counts.csv", "city.tif", "city.html"))
