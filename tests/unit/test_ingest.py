@@ -131,7 +131,10 @@ def failing(folder: Path) -> dict[str, Any]:
         "object": (object(), "cannot read points from a object"),
         "uneven": (([1.0, 2.0], [1.0]), "arrays of numbers of the same length"),
         "three": (([1.0], [1.0], [1.0]), "2 axes, so it needs as many arrays, got 3"),
-        "columns": (pa.table({"x": [1.0], "lat": [2.0]}), "Of 'x', 'lat', none would do: name them"),
+        "columns": (
+            pa.table({"x": [1.0], "lat": [2.0]}),
+            "Of 'x', 'lat', none would do: name them",
+        ),
     }
 
 
