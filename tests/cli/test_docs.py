@@ -1,5 +1,5 @@
 """Every command and every Python block of the README is run; so are the commands of docs/forecast.md,
-docs/prior.md, docs/budget.md, docs/axes.md and docs/export.md, and the example in CONTRIBUTING."""
+docs/prior.md, docs/budget.md, docs/axes.md, docs/export.md and docs/polygons.md, and the example in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -140,6 +140,24 @@ def test_the_exports_work(folder: Path) -> None:
         assert run(command, folder).startswith("Wrote ")
     (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
     subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
+
+
+def test_the_polygons_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    page = (ROOT / "docs/polygons.md").read_text()
+    make, ask = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if c.startswith("htf query")]
+    release = next(command for command in commands() if command.startswith("htf release"))
+    assert len(ours) == 3
+    for command in (release, *ours):
+        assert run_here(shlex.split(command)[1:]) == 0
+    assert "Harbour" in capfd.readouterr().out
+    exec(ask, {})
+    for name in ("districts.csv", "districts.gpkg"):
+        assert (folder / name).stat().st_size > 0
 
 
 def test_the_example_mechanism_works() -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.budget import check_charge, open_budget, tell_charge
-from htf.cli.screen import console, progress_bar, read_numbers, show_table, warn_if_not_private
+from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
 from htf.errors import InputError
 from htf.files import check_writable
+from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
     from htf.curator.budget import BudgetFile

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.screen import progress_bar, read_where, warn_if_not_private, where_option
+from htf.cli.screen import progress_bar, warn_if_not_private, where_option
 from htf.errors import InputError
 from htf.files import check_writable, write_whole
+from htf.query.texts import read_where
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
