@@ -133,6 +133,16 @@ def _file_paths() -> dict[str, Any]:
                 errors=(400, 404, 422, 503),
             )
         },
+        "/api/releases/{id}/leaves": {
+            "get": _operation(
+                "leaves",
+                "The outlines of all boxes, to draw: corners within a frame of Web Mercator, as columns of "
+                "32-bit floats W,S,E,N, or SW,SE,NW,NE where sides are not upright; deflated, base64.",
+                _json("Outlines"),
+                [ID, WHERE],
+                errors=(400, 404, 413, 422, 503),
+            )
+        },
         "/api/releases/{id}/download": {
             "get": _operation(
                 "download",
@@ -284,6 +294,7 @@ def _schemas() -> dict[str, Schema]:
             },
             mark,
         ),
+        "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, mark),
         "Tile": _object(
             {
                 "type": {"const": "FeatureCollection"},
@@ -298,5 +309,7 @@ def _feature() -> Schema:
     bars = {name: BARS[name] for name in ("std_error", "low", "high")}
     density = {**NUMBER, "description": "Records per km²."}
     box = {**BOX, "description": "W,S,E,N in the coordinates of the map."}
-    properties = _object({"count": BARS["count"], "box": box}, {**bars, "density": density})
+    clear = {"type": "boolean", "description": "Whether the count is more than noise."}
+    always = {"count": BARS["count"], "box": box, "clear": clear}
+    properties = _object(always, {**bars, "density": density})
     return _object({"type": {"const": "Feature"}, "geometry": {}, "properties": properties})

@@ -6,10 +6,8 @@ its head forbids it to fetch anything, unless a base map was asked for.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,7 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-from numpy.typing import NDArray
 
 from htf.comparison import CHANCE, Named, difference, grids_to_compare, shared_bounds
 from htf.domain import FloatArray
@@ -34,6 +31,7 @@ from htf.web.rectangles import (
     difference_limits,
     difference_rectangles,
     leaf_boxes,
+    pack,
     packed_corners,
     rectangles,
     weighted_limits,
@@ -241,12 +239,6 @@ def _with_outlines(data: dict[str, Any], maps: Sequence[Named], wish: Wish) -> d
         boxes = leaf_boxes(one.release, wish.axes, wish.where)
         panel["outlines"] = None if boxes is None else _corners(boxes, one.release, data)
     return data
-
-
-def pack(values: NDArray[Any]) -> str:
-    """Little-endian numbers, deflated, as text."""
-    raw = values.astype(values.dtype.newbyteorder("<")).tobytes()
-    return base64.b64encode(zlib.compress(raw, 9)).decode()
 
 
 def _panel(panel: dict[str, Any]) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,3 +158,23 @@ def packed_corners(
     upright = np.all(inside[:, [0, 2, 1, 5]] == inside[:, [4, 6, 3, 7]])
     kept = inside[:, [0, 1, 6, 7]] if upright else inside
     return np.asarray(kept.T.ravel(), dtype=np.float32)
+
+
+def pack(values: NDArray[Any]) -> str:
+    """Little-endian numbers, deflated, as text."""
+    raw = values.astype(values.dtype.newbyteorder("<")).tobytes()
+    return base64.b64encode(zlib.compress(raw, 9)).decode()
+
+
+def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | None:
+    """The leaves along the first two axes, in a frame of their own; None if they are too many."""
+    first, second = release.domain.names[:2]
+    boxes = leaf_boxes(release, (first, second), where)
+    if boxes is None:
+        return None
+    plane = Plane.of(release.domain) if release.domain.crs is None else None
+    corners = corners_in_square(boxes, release.domain.crs, plane).reshape(-1, 2)
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    frame = float(low[0]), float(low[1]), float(np.max(high - low))
+    packed = pack(packed_corners(boxes, release.domain.crs, plane, frame))
+    return {"frame": frame, "length": len(boxes), "corners": packed}

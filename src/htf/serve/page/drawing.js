@@ -107,6 +107,16 @@ const Htf = (() => {
     return corners;
   }
 
+  async function unpack(text, Kind) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Kind(await new Response(stream).arrayBuffer());
+  }
+  /* Rectangles as files and the API pack them (htf.web.rectangles). */
+  async function readOutlines({ frame, length, corners }) {
+    return { frame, length, corners: eightCorners(await unpack(corners, Float32Array), length) };
+  }
+
   const VERTEX = `#version 300 es
     uniform mat4 u_matrix; uniform bool u_loop;
     in vec4 a_south; in vec4 a_north; in float a_shade; out float v_shade;
@@ -563,6 +573,6 @@ const Htf = (() => {
 
   return {
     theme, countText, intervalText, signedText, shortNumber, difference, squareX, squareY, longitudeOf, latitudeOf,
-    shadeOf, divergingShade, eightCorners, RectangleLayer, Finder, ringOf, makeMap, Overlay, synchronise, Tooltip, onPlace, legend, element,
+    shadeOf, divergingShade, unpack, readOutlines, RectangleLayer, Finder, ringOf, makeMap, Overlay, synchronise, Tooltip, onPlace, legend, element,
   };
 })();

@@ -5,20 +5,13 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const isDifference = data.sides !== null;
 
-  async function unpack(text, Kind) {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Kind(await new Response(stream).arrayBuffer());
-  }
-
   async function readSheet(packed) {
-    const sheet = { frame: data.frame, length: packed.length, zoom: packed.zoom };
-    sheet.corners = Htf.eightCorners(await unpack(packed.corners, Float32Array), packed.length);
+    const sheet = { ...(await Htf.readOutlines({ ...packed, frame: data.frame })), zoom: packed.zoom };
     for (const name of ["count", "low", "high", "area", "first", "second"]) {
-      if (packed[name]) sheet[name] = await unpack(packed[name], Float32Array);
+      if (packed[name]) sheet[name] = await Htf.unpack(packed[name], Float32Array);
     }
     if (!packed.clear) return sheet;
-    sheet.clear = await unpack(packed.clear, Uint8Array);
+    sheet.clear = await Htf.unpack(packed.clear, Uint8Array);
     const shade = isDifference ? Htf.divergingShade : Htf.shadeOf;
     sheet.shade = Float32Array.from(sheet.count, (count, i) => shade(count / sheet.area[i], sheet.clear[i], data.limits));
     return sheet;
