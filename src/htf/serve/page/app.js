@@ -190,10 +190,13 @@
 
   async function loadTiles() {
     const shown = chosen();
-    const done = await Promise.all(shown.map((release, number) => (isPlace(release) ? tiles[number].load(release, whereText(release)) : false)));
-    if (!done.some(Boolean)) return;
-    limits = Layers.limitsOf(shown.flatMap((_, number) => tiles[number].sheets), limits);
-    shown.forEach((_, number) => tiles[number].show(limits));
+    for (const deeper of Layers.LEVELS) {
+      const done = await Promise.all(shown.map((release, number) => isPlace(release) && tiles[number].load(release, whereText(release), deeper)));
+      if (!done.some(Boolean)) return;
+      limits = Layers.limitsOf(shown.flatMap((_, number) => tiles[number].sheets), limits);
+      shown.forEach((_, number) => tiles[number].show(limits));
+      showLegend();
+    }
   }
 
   async function loadMap() {
@@ -344,7 +347,8 @@
   function draw(kind) {
     state.drawing = kind;
     for (const name of ["box", "polygon"]) byId(`draw-${name}`).setAttribute("aria-pressed", String(kind === name));
-    byId("hint").textContent = kind ? HINTS[kind] : state.shape ? "Drag it or its corners; with keys: Tab to it, then arrows." : "Point at the map, or draw.";
+    byId("hint").textContent = kind ? HINTS[kind] : state.shape ? "Drag it or its corners, or move them with the arrow keys." : "Point at the map, or draw.";
+    byId("hint").classList.toggle("resting", !kind);
     editors.forEach((editor) => { editor.cancel(); editor.draw(); });
     leave();
   }
@@ -549,6 +553,8 @@
   theme.onChange(themed);
   themed();
   if (window.matchMedia("(max-width: 760px)").matches) fold(true);
+  arrange();
+  if (!view) maps[0].fitBounds(boundsOfChosen(), { padding: 24, animate: false });
   window.htf = { maps, state }; // for tests, and for the curious
   refresh();
 })();

@@ -566,7 +566,7 @@ const Htf = (() => {
     const children = [title, bar, marks, noise];
     if (sides) {
       children.splice(1, 0, element("div", { className: "legend-sides" },
-        element("span", { textContent: `← more in ${sides[1]}` }), element("span", { textContent: `more in ${sides[0]} →` })));
+        ...[`← more in ${sides[1]}`, `more in ${sides[0]} →`].map((textContent) => element("span", { textContent, title: textContent }))));
     }
     container.replaceChildren(...children);
   }

@@ -2,7 +2,8 @@
 /* What a release looks like in the part of the map that is seen: tiles of the API, or, of two releases,
    the difference of their counts in squares. */
 const Layers = (() => {
-  const MOST_TILES = 48, KEPT_TILES = 160;
+  const MOST_TILES = 64, KEPT_TILES = 200;
+  const LEVELS = [1, 2]; // of tiles deeper than the map's zoom: coarse ones at once, then fine ones
   const SQUARE_PIXELS = 14, POLYGON_PIXELS = 28; // of a difference; fewer where each is a polygon
   const EARTH = 6371.0088; // km
 
@@ -24,11 +25,13 @@ const Layers = (() => {
   }
   /* Without corners that lie on a straight line, as far as can be seen. */
   function straightened(ring, tolerance) {
-    return ring.filter(([x, y], i) => {
-      const [ax, ay] = ring[(i + ring.length - 1) % ring.length], [bx, by] = ring[(i + 1) % ring.length];
+    const kept = [];
+    ring.forEach(([x, y], i) => {
+      const [ax, ay] = kept.length ? kept[kept.length - 1] : ring[ring.length - 1], [bx, by] = ring[(i + 1) % ring.length];
       const length = Math.hypot(bx - ax, by - ay);
-      return length === 0 || Math.abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / length > tolerance;
+      if (length === 0 || Math.abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / length > tolerance) kept.push([x, y]);
     });
+    return kept;
   }
 
   function sheetOfTile({ features }, z, x, y) {
@@ -69,13 +72,13 @@ const Layers = (() => {
       Object.assign(this, { map, layer, fetchTile, kept: new Map(), sheets: [], generation: null });
     }
 
-    needed(release) {
+    needed(release, deeper) {
       const [west, south, east, north] = release.bounds84;
       const [left, top, right, bottom] = visibleSquare(this.map);
       const range = [Math.max(left, Htf.squareX(west)), Math.max(top, Htf.squareY(north)),
         Math.min(right, Htf.squareX(east)), Math.min(bottom, Htf.squareY(south))];
       if (range[0] >= range[2] || range[1] >= range[3]) return [];
-      for (let z = Math.max(0, Math.min(22, Math.round(this.map.getZoom()) + 1)); z >= 0; z--) {
+      for (let z = Math.max(0, Math.min(22, Math.round(this.map.getZoom()) + deeper)); z >= 0; z--) {
         const found = [], side = 2 ** z;
         const [x0, y0, x1, y1] = range.map((edge) => Math.floor(edge * side));
         if ((x1 - x0 + 1) * (y1 - y0 + 1) > MOST_TILES) continue;
@@ -86,12 +89,12 @@ const Layers = (() => {
     }
 
     /* Resolves to whether all has come, and no other request was made since. */
-    async load(release, where) {
+    async load(release, where, deeper) {
       if (this.generation) this.generation.abort();
       const generation = this.generation = new AbortController();
       const scope = `${release.id}?${where}`;
       if (this.scope !== scope) { this.scope = scope; this.kept.clear(); }
-      const wanted = this.needed(release);
+      const wanted = this.needed(release, deeper);
       const tiles = await Promise.all(wanted.map(async ([z, x, y]) => {
         const key = `${z}/${x}/${y}`;
         if (!this.kept.has(key)) {
@@ -192,5 +195,5 @@ const Layers = (() => {
     return { sheet: { frame, corners, length: boxes.length, shade, found }, limits };
   }
 
-  return { Tiles, limitsOf, squares, differenceSheet, degrees84 };
+  return { LEVELS, Tiles, limitsOf, squares, differenceSheet, degrees84 };
 })();
