@@ -30,7 +30,7 @@ from htf.release import Release
 from htf.serve import questions, site
 from htf.serve.holdings import Holding, file_stamp
 from htf.serve.limits import Limits, Refusal
-from htf.serve.logs import log_fault, log_request
+from htf.serve.logs import RequestLog, log_fault
 from htf.serve.metrics import Metrics
 from htf.serve.openapi import describe
 from htf.serve.replies import (
@@ -108,6 +108,7 @@ class Service:
         self.together = {name: Together(one.release) for name, one in holdings.items()}
         self.workers = Workers(self.limits)
         self.metrics = Metrics()
+        self.log = RequestLog(self.settings.log_queries)
         self.tiles = TileCache(self.limits.tile_cache)
         self.assets = site.load_site()
         self.described = Packed.of(
@@ -167,7 +168,7 @@ class Service:
             seconds = perf_counter() - started
             route = self._route(scope)
             self.metrics.add(route, status, seconds)
-            log_request(scope, route, status, seconds, sending.size, self.settings.log_queries)
+            self.log.add(scope, route, status, seconds, sending.size)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope["path"]
@@ -370,6 +371,10 @@ class Service:
         if holding is None:
             raise Refusal(404, "there is no such release: /api/releases lists them")
         return holding
+
+    def close(self) -> None:
+        self.workers.close()
+        self.log.write()
 
     async def _work(
         self, work: Callable[[Deadline], tuple[int, Reply]], size: int

@@ -6,6 +6,7 @@ place of a tile. `log_queries` says otherwise of the path, the query and the cli
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import traceback
@@ -14,28 +15,48 @@ from typing import Any
 
 import orjson
 
+OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
+EVERY = (
+    0.1  # seconds between writes about requests: a write of its own costs as much as a small count
+)
+
 
 def log(event: str, **values: Any) -> None:
-    line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
-    sys.stderr.write(orjson.dumps(line).decode() + "\n")
+    """An event of the server, written at once."""
+    line = orjson.dumps({"time": datetime.now(UTC), "event": event, **values}, option=OPTIONS)
+    sys.stderr.write(line.decode())
     sys.stderr.flush()
 
 
-def log_request(
-    scope: Any, route: str, status: int, seconds: float, size: int, log_queries: bool
-) -> None:
-    values: dict[str, Any] = {
-        "method": scope["method"] if route else "?",
-        "route": route,
-        "status": status,
-        "seconds": round(seconds, 6),
-        "bytes": size,
-    }
-    if log_queries:
-        values["path"] = scope["path"]
-        values["query"] = scope["query_string"].decode("latin-1")
-        values["client"] = (scope.get("client") or ("",))[0]
-    log("request", **values)
+class RequestLog:
+    """Requests, written a few at a time."""
+
+    def __init__(self, log_queries: bool) -> None:
+        self._log_queries = log_queries
+        self._lines: list[bytes] = []
+
+    def add(self, scope: Any, route: str, status: int, seconds: float, size: int) -> None:
+        values = {
+            "time": datetime.now(UTC),
+            "event": "request",
+            "method": scope["method"] if route else "?",  # else it is a text from outside
+            "route": route,
+            "status": status,
+            "seconds": round(seconds, 6),
+            "bytes": size,
+        }
+        if self._log_queries:
+            values["path"] = scope["path"]
+            values["query"] = scope["query_string"].decode("latin-1")
+            values["client"] = (scope.get("client") or ("",))[0]
+        if not self._lines:
+            asyncio.get_running_loop().call_later(EVERY, self.write)
+        self._lines.append(orjson.dumps(values, option=OPTIONS))
+
+    def write(self) -> None:
+        lines, self._lines = self._lines, []
+        sys.stderr.write(b"".join(lines).decode())
+        sys.stderr.flush()
 
 
 def log_fault(error: BaseException) -> None:

@@ -52,23 +52,26 @@ def read_parameters(query: bytes, allowed: tuple[str, ...]) -> dict[str, list[st
 
 def read_row(domain: Domain, query: bytes) -> Row:
     """The one box that an address asks for, as a full row: all low edges, then all high ones."""
+    plain = _read_plain_row(domain, query)
+    if plain is not None:
+        return plain
     asked = read_parameters(query, ("box", "where"))
     if len(asked.get("box", ())) > 1:
         raise Refusal(400, "this counts one box: POST many to …/counts")
     box = read_boxes(asked["box"], "box")[0] if "box" in asked else None
-    plain = None if box is None or "where" in asked else _plain_row(domain, box)
-    if plain is not None:
-        return plain
     where = read_where(asked.get("where", ()), "where")
     row: Row = full_rows(domain, box, where)[0].tolist()
     return row
 
 
-def _plain_row(domain: Domain, box: Row) -> Row | None:
-    """What `full_rows` gives for a sound box W,S,E,N, in a tenth of its time; else None."""
-    if len(box) != 4 or domain.dimensions < 2:
+def _read_plain_row(domain: Domain, query: bytes) -> Row | None:
+    """The same for a sound `box=W,S,E,N` and nothing else, in a tenth of the time; else None."""
+    if not query.startswith(b"box=") or b"+" in query or len(domain.axes) < 2:
         return None
-    west, south, east, north = box
+    try:
+        west, south, east, north = map(float, query[4:].split(b","))
+    except ValueError:
+        return None
     if not (west <= east and south <= north and math.isfinite(east - west + north - south)):
         return None
     further = domain.axes[2:]

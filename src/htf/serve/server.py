@@ -22,6 +22,7 @@ from htf.serve.app import Service, make_app
 from htf.serve.logs import catch_server_logs, log
 
 MOST_CONNECTIONS = 900  # below the usual 1024 files of a process
+BACKLOG = 2048  # connections that wait to be accepted
 HEAD_SECONDS = 10.0
 MOST_HEAD = 2**16  # bytes
 KEEP_ALIVE_SECONDS = 15
@@ -165,6 +166,7 @@ def run(
         http=Guarded,
         ws="none",
         lifespan="off",
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -180,7 +182,8 @@ def run(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     log("start", releases=len(service.holdings))
+    sock.listen(BACKLOG)  # so that whoever reads what is told next can connect
     tell()
     server.run(sockets=[sock])
-    service.workers.close()
+    service.close()
     log("stop")
