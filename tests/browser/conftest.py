@@ -11,17 +11,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import require, require_module
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.domain import CRS84, Axis
+from support import require, require_module
 
-FLAGS = (
-    "--no-sandbox --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
-TOKEN = "a-token-of-a-test-0123456789"
+FLAGS = [
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 WAIT = 20_000  # milliseconds
+TOKEN = "a-token-of-a-test-0123456789"
 PLACE = (Axis("x", 4.0, 5.0, 64), Axis("y", 52.0, 52.6, 64))
 
 
@@ -118,7 +125,7 @@ class Window:
         assert self.faults == []
 
 
-@pytest.fixture()
+@pytest.fixture
 def window(chromium: Any) -> Iterator[Any]:
     """Makes windows, and closes them."""
     opened: list[Window] = []
@@ -132,7 +139,16 @@ def window(chromium: Any) -> Iterator[Any]:
         one.close()
 
 
-@pytest.fixture()
+@pytest.fixture(scope="session")
 def with_token() -> str:
     """A script that has the token before the page asks for it."""
     return f"sessionStorage.setItem('htf-token', '{TOKEN}')"
+
+
+@pytest.fixture(scope="session")
+def shared(address: str, chromium: Any, with_token: str) -> Iterator[Any]:
+    """One page for most tests of it, which go from address to address."""
+    one = Window(chromium)
+    one.context.add_init_script(with_token)
+    yield one.open(f"{address}/#r=west")
+    one.close()

@@ -202,12 +202,12 @@
   async function loadMap() {
     const key = JSON.stringify([state.first, state.second, state.mode, state.where]);
     if (key !== limitsKey) { limits = null; limitsKey = key; }
-    document.documentElement.dataset.ready = "no";
     try {
       await (isDifference() ? loadDifference() : loadTiles());
       byId("map-note").textContent = isDifference()
         ? "Strong colours: more than 1.96 standard errors of the difference. By chance alone about one square in twenty would stand out." : "";
       showLegend();
+      if (pointed) look(pointed);
     } catch (error) {
       if (error.name === "AbortError") return;
       complain(error);
@@ -338,6 +338,7 @@
       if (isDone) { fillForm(); saveAddress(); }
     },
     stop: () => draw(null),
+    look,
   };
   const editors = maps.map((map) => new Shapes.Editor(map, shared));
   const HINTS = {
@@ -489,7 +490,11 @@
     editors.forEach((editor) => editor.draw());
   }
 
-  const changeMap = debounced(() => { loadMap(); showOutlines(); saveAddress(); }, 80);
+  const loadSoon = debounced(() => { loadMap(); showOutlines(); saveAddress(); }, 80);
+  function changeMap() {
+    document.documentElement.dataset.ready = "no";
+    loadSoon();
+  }
   function refresh() {
     fillChoices();
     fillRanges();

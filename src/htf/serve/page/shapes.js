@@ -19,7 +19,8 @@ const Shapes = (() => {
   }
   const between = ([x0, y0], [x1, y1]) => box(Math.min(x0, x1), Math.min(y0, y1), Math.max(x0, x1), Math.max(y0, y1));
 
-  /* `shared` has get(), set(shape, isDone) and drawing(), the kind that is being drawn, or null. */
+  /* `shared` has get(), set(shape, isDone), drawing(), the kind that is being drawn, or null, stop(), and
+     look(place), of what someone points at through the shape. */
   class Editor {
     constructor(map, shared) {
       Object.assign(this, { map, shared, points: [] });
@@ -33,6 +34,9 @@ const Shapes = (() => {
       for (const event of ["move", "resize"]) map.on(event, () => this.draw());
       this.drag(this.body, () => -1);
       this.keys(this.body, () => -1);
+      this.body.addEventListener("pointermove", (event) => {
+        if (event.buttons === 0) shared.look(map.unproject(this.pointOf(event)));
+      });
       this.listen();
     }
 
