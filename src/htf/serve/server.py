@@ -153,14 +153,8 @@ def _no_password() -> str:
     raise ValueError("the key has a password")
 
 
-def run(
-    service: Service,
-    sock: socket.socket,
-    tls: Tls | None = None,
-    tell: Callable[[], None] = lambda: None,
-) -> None:
-    """Serve until SIGTERM or SIGINT; requests that are being answered are finished first."""
-    catch_server_logs()
+def make_server(service: Service, tls: Tls | None = None) -> uvicorn.Server:
+    """Not started yet."""
     config = uvicorn.Config(
         make_app(service),
         http=Guarded,
@@ -177,7 +171,18 @@ def run(
         ssl_certfile=tls.certificate if tls else None,
         ssl_keyfile=tls.key if tls else None,
     )
-    server = uvicorn.Server(config)
+    return uvicorn.Server(config)
+
+
+def run(
+    service: Service,
+    sock: socket.socket,
+    tls: Tls | None = None,
+    tell: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; requests that are being answered are finished first."""
+    catch_server_logs()
+    server = make_server(service, tls)
     # Uvicorn raises the signal again when it is done, for whoever had it before: nobody here.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
