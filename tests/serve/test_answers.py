@@ -59,7 +59,9 @@ def test_one_box(api: httpx.Client, releases: dict[str, Release], name: str) -> 
     assert whole == release.count().to_dicts()[0]
 
 
-def test_boxes_that_come_together(served: tuple[str, Service], releases: dict[str, Release]) -> None:
+def test_boxes_that_come_together(
+    served: tuple[str, Service], releases: dict[str, Release]
+) -> None:
     """They are counted in one call; each gets its own answer, and a wrong one spoils no other."""
     boxes = random_boxes(releases["city"], 60, 2)
 
@@ -123,7 +125,10 @@ def test_many_boxes_and_ranges(api: httpx.Client, releases: dict[str, Release]) 
     found = api.post("/api/releases/hours/counts", json=body).json()
     assert found["high"] == expected["high"].tolist()
     ranges = {"hour_low": np.full(10, 7), "hour_high": np.full(10, 10, np.float32)}
-    for columns, query in (({**columns_of(boxes), **ranges}, ""), (columns_of(boxes), "?where=hour=7:10")):
+    for columns, query in (
+        ({**columns_of(boxes), **ranges}, ""),
+        (columns_of(boxes), "?where=hour=7:10"),
+    ):
         answer = api.post(
             f"/api/releases/hours/counts{query}",
             content=as_stream(columns),
@@ -199,7 +204,10 @@ def test_the_file_itself(api: httpx.Client, files: dict[str, Path]) -> None:
 
 def test_what_is_not_private_says_so_everywhere(api: httpx.Client) -> None:
     box = [[-30, 39.95, -29.9, 40]]
-    polygon = {"type": "Polygon", "coordinates": [[[-30, 39.95], [-29.9, 39.95], [-29.9, 40], [-30, 39.95]]]}
+    polygon = {
+        "type": "Polygon",
+        "coordinates": [[[-30, 39.95], [-29.9, 39.95], [-29.9, 40], [-30, 39.95]]],
+    }
     at = "/api/releases/seeded"
     answers = [
         api.get(at),
@@ -300,9 +308,7 @@ def test_no_boxes_have_no_answers(api: httpx.Client) -> None:
 def test_mistakes_in_a_stream(api: httpx.Client) -> None:
     boxes = columns_of(np.array([[0.0, 0.0, 1.0, 1.0]] * 3))
     right = as_stream(boxes)
-    packed = as_stream(
-        {"west": np.zeros(4096)}, options=pa.ipc.IpcWriteOptions(compression="zstd")
-    )
+    packed = as_stream({"west": np.zeros(4096)}, options=pa.ipc.IpcWriteOptions(compression="zstd"))
     text = as_stream({**boxes, "north": ["a", "b", "c"]})
     lists = as_stream({**boxes, "north": [[1.0], [2.0], [3.0]]})
     wrong = [
@@ -319,9 +325,12 @@ def test_mistakes_in_a_stream(api: httpx.Client) -> None:
     for body, status, said in wrong:
         found = api.post("/api/releases/city/counts", content=body, headers={"Content-Type": ARROW})
         assert (found.status_code, said in found.json()["detail"]) == (status, True), found.text
-    assert api.post(
-        "/api/releases/city/counts", content=right, headers={"Content-Type": "text/csv"}
-    ).status_code == 415
+    assert (
+        api.post(
+            "/api/releases/city/counts", content=right, headers={"Content-Type": "text/csv"}
+        ).status_code
+        == 415
+    )
 
 
 def test_damaged_streams_are_refused_or_answered(api: httpx.Client) -> None:
@@ -330,7 +339,9 @@ def test_damaged_streams_are_refused_or_answered(api: httpx.Client) -> None:
     generator = np.random.default_rng(7)
     for _ in range(150):
         body = bytearray(right)
-        struct.pack_into("<B", body, int(generator.integers(len(body))), int(generator.integers(256)))
+        struct.pack_into(
+            "<B", body, int(generator.integers(len(body))), int(generator.integers(256))
+        )
         found = api.post(
             "/api/releases/city/counts", content=bytes(body), headers={"Content-Type": ARROW}
         )
@@ -351,9 +362,12 @@ def test_mistakes_in_polygons(api: httpx.Client, body: bytes, status: int, text:
     found = api.post("/api/releases/city/polygons", content=body)
     assert found.status_code == status
     assert text in found.json()["detail"]
-    assert "no reference system" in api.post(
-        "/api/releases/nowhere/polygons", json={"type": "Polygon", "coordinates": []}
-    ).json()["detail"]
+    assert (
+        "no reference system"
+        in api.post(
+            "/api/releases/nowhere/polygons", json={"type": "Polygon", "coordinates": []}
+        ).json()["detail"]
+    )
 
 
 def test_ids_are_unique(files: dict[str, Path], tmp_path: Path) -> None:
@@ -366,6 +380,8 @@ def test_ids_are_unique(files: dict[str, Path], tmp_path: Path) -> None:
     with running([files["city"], other, third]) as (address, _), client(address) as api:
         told = api.get("/api/releases").json()["releases"]
         assert [one["id"] for one in told] == ["city", "city-2", "release"]
-        assert "filename*=" in api.get("/api/releases/release/download").headers["content-disposition"]
+        assert (
+            "filename*=" in api.get("/api/releases/release/download").headers["content-disposition"]
+        )
         other.write_bytes(b"something else")
         assert api.get("/api/releases/city-2/download").status_code == 503

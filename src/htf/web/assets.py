@@ -18,11 +18,18 @@ def own(name: str) -> str:
     return (PAGE / name).read_text(encoding="utf-8")
 
 
-def maplibre(name: str) -> Path:
+def find_maplibre(name: str) -> Path | None:
     """`maplibre-gl.js` or `maplibre-gl.css`, found without running the package, which is slow to import."""
     spec = find_spec("maplibre")
     for folder in (spec.submodule_search_locations if spec else None) or []:
         path = Path(folder) / "srcjs" / name
         if path.is_file():
             return path
-    raise MissingExtraError("maplibre", "map", "A map for a browser")
+    return None
+
+
+def maplibre(name: str) -> str:
+    path = find_maplibre(name)
+    if path is None:
+        raise MissingExtraError("maplibre", "map", "A map for a browser")
+    return path.read_text(encoding="utf-8")

@@ -53,7 +53,7 @@ class Wish:
 
 def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) -> str:
     """The text of the file: of one release; of two, side by side, or their difference."""
-    script = maplibre("maplibre-gl.js").read_text(encoding="utf-8")
+    script = maplibre("maplibre-gl.js")
     _check_places(maps, wish)
     data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
     summary, statement = _statement(maps)
@@ -68,7 +68,7 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
         description=escape(" ".join(one.release.statement for one in maps), quote=True),
         title=escape(title, quote=True),
         subtitle=escape("; ".join([*dict.fromkeys(words), *([summed] if summed else [])])),
-        styles=maplibre("maplibre-gl.css").read_text(encoding="utf-8") + own("style.css"),
+        styles=maplibre("maplibre-gl.css") + own("style.css"),
         panels="".join(_panel(panel) for panel in data["panels"]),
         caption=escape(" ".join([*caption, _about_base_map(wish.style)]).strip()),
         claim="" if is_private else "not-private",

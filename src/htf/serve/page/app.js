@@ -126,6 +126,11 @@
     return (...given) => { clearTimeout(timer); timer = setTimeout(() => action(...given), wait); };
   }
 
+  if (typeof maplibregl === "undefined") {
+    complain("The server lacks the package maplibre, which draws this page: pip install \"htf-dp[map]\". The API works without.");
+    return;
+  }
+
   // --- the releases, and where to look first ------------------------------------------------------------------
   async function allReleases() {
     const found = [];
