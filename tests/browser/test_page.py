@@ -267,6 +267,7 @@ def test_ledger_statement_and_outlines(start: Any, releases: dict[str, Release])
     page = start("r=east")
     page.click("#about summary")
     assert page.locator("#ledger tbody tr").count() == len(releases["east"].ledger)
+    assert page.locator("#badge").is_visible()  # the noise of these tests is seeded
     page.click("#claim summary")
     assert page.inner_text("#statement")[:80] == releases["east"].statement[:80]
     before = page.locator("canvas.maplibregl-canvas").first.screenshot()

@@ -68,6 +68,7 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
         description=escape(" ".join(one.release.statement for one in maps), quote=True),
         title=escape(title, quote=True),
         subtitle=escape("; ".join([*dict.fromkeys(words), *([summed] if summed else [])])),
+        badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles=maplibre("maplibre-gl.css") + own("style.css"),
         panels="".join(_panel(panel) for panel in data["panels"]),
         caption=escape(" ".join([*caption, _about_base_map(wish.style)]).strip()),

@@ -33,7 +33,7 @@ def release_html(release: Release) -> str:
     )
     return (
         '<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">'
-        f"{_picture(release)}<div><table><tbody>{cells}</tbody></table>"
+        f'{_picture(release)}<div style="flex:1;min-width:280px"><table><tbody>{cells}</tbody></table>'
         f"<details><summary>What is guaranteed</summary><p style='max-width:80ch'>{escape(release.statement)}</p>"
         "</details></div></div>"
     )

@@ -471,6 +471,7 @@
   }
 
   function arrange() {
+    byId("badge").hidden = chosen().every((release) => release.private);
     const shown = chosen(), isSide = shown.length > 1 && state.mode === "side";
     containers[1].hidden = !isSide;
     containers.forEach((container, number) => {

@@ -565,8 +565,12 @@ const Htf = (() => {
     const title = element("div", { className: "legend-title", textContent: unit });
     const children = [title, bar, marks, noise];
     if (sides) {
-      children.splice(1, 0, element("div", { className: "legend-sides" },
-        ...[`← more in ${sides[1]}`, `more in ${sides[0]} →`].map((textContent) => element("span", { textContent, title: textContent }))));
+      const side = (name, colour) => {
+        const made = element("div", { className: "legend-noise" }, element("i"), `more in ${name}`);
+        made.firstChild.style.background = colour;
+        return made;
+      };
+      children.push(side(sides[0], colours.diverging[13]), side(sides[1], colours.diverging[3]));
     }
     container.replaceChildren(...children);
   }
