@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-from support import city_matrix
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.curator.noise import SeededNoise
@@ -21,6 +20,7 @@ from htf.domain import Axis
 from htf.serve.app import Service, Settings
 from htf.serve.holdings import load_holdings
 from htf.serve.server import Tls, listen, make_server
+from support import city_matrix
 
 HOST = "127.0.0.1"
 BOUNDS = (-30.2, 39.9, -29.8, 40.1)
@@ -65,6 +65,7 @@ def running(
     """A server in a thread of this process: its address and the service behind it."""
     holdings = load_holdings(paths, allow_not_private=allow_not_private)
     service = Service(holdings, Settings(**settings))
+    vars(service.log)["write"] = service.log._lines.clear  # quiet
     server, sock = make_server(service, tls), listen(HOST, 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serving import client, make_releases, running
 
 from htf import Release
 from htf.serve.app import Service
+from serving import client, make_releases, running
 
 
 @pytest.fixture(scope="session")

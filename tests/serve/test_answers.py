@@ -12,11 +12,11 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from serving import BOUNDS, client
 
 from htf import InputError, Release
 from htf.domain import FloatArray
 from htf.serve.app import Service
+from serving import BOUNDS, client
 
 ARROW = "application/vnd.apache.arrow.stream"
 NAMES = ("count", "std_error", "low", "high", "partial")

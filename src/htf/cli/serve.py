@@ -73,23 +73,23 @@ def serve(
     from htf.serve.server import listen, read_tls, run
 
     tls = read_tls(tls_cert, tls_key)
-    sock = listen(host, port)  # before the loading, which takes longer
-    with progress_bar() as bar:
-        task = bar.add_task("loading", total=None)
-        holdings = load_holdings(
-            release_files,
-            allow_not_private=allow_not_private,
-            tell=lambda told: bar.update(task, description=told),
-        )
-    for holding in holdings.values():
-        warn_if_not_private(holding.release)
-    if token is not None and tls is None and host not in LOCAL:
-        click.echo("The token travels unencrypted: use TLS here or a proxy that does.", err=True)
-    limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
-    service = Service(holdings, Settings(token, cors, log_queries, limits))
-    port = sock.getsockname()[1]
-    address = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
-    run(service, sock, tls, lambda: click.echo(f"Serving {', '.join(holdings)} on {address}"))
+    with listen(host, port) as sock:  # before the loading, which takes longer
+        with progress_bar() as bar:
+            task = bar.add_task("loading", total=None)
+            holdings = load_holdings(
+                release_files,
+                allow_not_private=allow_not_private,
+                tell=lambda told: bar.update(task, description=told),
+            )
+        for holding in holdings.values():
+            warn_if_not_private(holding.release)
+        if token is not None and tls is None and host not in LOCAL:
+            click.echo("The token travels unencrypted: use TLS, here or at a proxy.", err=True)
+        limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
+        service = Service(holdings, Settings(token, cors, log_queries, limits))
+        place = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
+        told = f"Serving {', '.join(holdings)} on {'https' if tls else 'http'}://{place}"
+        run(service, sock, tls, lambda: click.echo(told))
 
 
 def _read_token(path: Path | None) -> bytes | None:

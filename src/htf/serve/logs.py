@@ -39,7 +39,7 @@ class RequestLog:
         values = {
             "time": datetime.now(UTC),
             "event": "request",
-            "method": scope["method"] if route else "?",  # else it is a text from outside
+            "method": scope["method"],
             "route": route,
             "status": status,
             "seconds": round(seconds, 6),

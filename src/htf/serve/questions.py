@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from htf.query.shapes import Shapes
     from htf.serve.workers import Row
 
-MOST_PIECES = 5_000_000  # that long edges are divided into before they are transformed
+MOST_PIECES = 1_000_000  # that long edges are divided into before they are transformed
 MOST_UNREAD = 10_000  # bytes of GeoJSON that only htf.query.shapes can make something of
 GEOMETRY_COLLECTION = 7  # as shapely numbers types of geometry
 RECORD_BATCH = 3  # in Arrow's Message.fbs
@@ -185,12 +185,12 @@ def _check_effort(shapely: Any, shapes: Shapes, domain: Domain, limits: Limits) 
     """Refuse what would take time or memory that is out of proportion to its size."""
     corners = shapely.get_num_coordinates(shapes)
     _check_number(int(corners.sum()), limits.corners, "corners")
-    large = np.flatnonzero(corners > limits.crossing_corners)
-    crossing = large[~shapely.is_valid(shapes[large])]
-    if len(crossing):
+    crossing = corners[~shapely.is_valid(shapes)].astype(np.float64)
+    if np.sum(crossing**3) > limits.crossing_corners**3:
         raise InputError(
-            f"a polygon of {corners[crossing[0]]} corners crosses itself: only those of at most "
-            f"{limits.crossing_corners} are repaired here"
+            f"{len(crossing)} polygons cross themselves and have up to {crossing.max():.0f} corners: here "
+            f"only one of {limits.crossing_corners} is repaired, or many of a few; repair them before "
+            "(shapely.make_valid)"
         )
     bounds = bounds_in_degrees(domain)
     if bounds is None or domain.crs == CRS84:

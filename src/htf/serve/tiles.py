@@ -2,7 +2,7 @@
 
 Where few parts of the release reach into a tile, they are its features, with error bars. Where many do, or
 where a map has more axes than two, it is a grid of squares with summed counts, never finer than
-the cells of the release. Squares are aligned to the cells and the same in all tiles of a zoom level.
+the cells of the release. Sides of squares are powers of two cells, so that they fit those of other tiles.
 Shapes are cut off at the edge of the tile, so that tiles never overlap; counts are of the whole box, which
 is in `box`.
 """
@@ -93,10 +93,10 @@ def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
     release = holding.release
     ranges = full_ranges(release.domain, where)
     _check_further(release.domain, where)
-    frame = _frame(release.domain, bounds)
+    edges = _edges_on_map(release.domain, bounds)
     features: list[dict[str, Any]] = []
-    if frame is not None:
-        features = _features(release.domain, _boxes(release, frame, ranges), bounds)
+    if edges is not None:
+        features = _features(release.domain, _boxes(release, edges, ranges), bounds)
     said = {"type": "FeatureCollection", "epsilon": str(release.epsilon), **holding.mark}
     return Packed.of(orjson.dumps({**said, "features": features}))
 
@@ -116,33 +116,29 @@ def _check_further(domain: Domain, where: Where) -> None:
         raise Refusal(400, "a tile says where on the map: where is for further axes")
 
 
-def _frame(domain: Domain, bounds: Bounds) -> IntArray | None:
-    """The cells that a tile touches, first and end along the first two axes; None if it touches none."""
-    edges: Any = bounds
+def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
+    """What a tile spans in the coordinates of the map, low and high; None if it does not touch it."""
+    given: Any = bounds
     if domain.crs != CRS84:
-        edges = transformer(CRS84, str(domain.crs)).transform_bounds(*bounds, densify_pts=21)
-        if not np.all(np.isfinite(edges)):
-            return None
-    x, y = domain.axes[:2]
-    if edges[0] >= x.high or edges[2] <= x.low or edges[1] >= y.high or edges[3] <= y.low:
-        return None
-    cells = np.array(
-        [
-            to_snapped_cells(axis, np.array([edges[number], edges[number + 2]]))
-            for number, axis in enumerate((x, y))
-        ]
-    ).T
+        given = transformer(CRS84, str(domain.crs)).transform_bounds(*bounds, densify_pts=21)
+    edges = np.array(given, dtype=np.float64).reshape(2, 2)
+    on_map = np.array([(axis.low, axis.high) for axis in domain.axes[:2]]).T
+    touches = np.all(np.isfinite(edges)) and np.all((edges[0] < on_map[1]) & (edges[1] > on_map[0]))
+    return edges if touches else None
+
+
+def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Boxes:
+    axes, parts = release.domain.axes[:2], release.parts
+    cells = np.column_stack(
+        [to_snapped_cells(axis, ends) for axis, ends in zip(axes, edges.T, strict=True)]
+    )
     frame = np.array([np.floor(cells[0]), np.ceil(cells[1])], dtype=np.int64)
-    return frame if np.all(frame[0] < frame[1]) else None
-
-
-def _boxes(release: Release, frame: IntArray, ranges: FloatArray) -> Boxes:
-    parts = release.parts
+    spans = (edges[1] - edges[0]) * [axis.cells_per_unit for axis in axes]
     if release.domain.dimensions == 2:
         touched = np.flatnonzero(np.all((parts.low < frame[1]) & (parts.high > frame[0]), axis=1))
         if len(touched) <= MOST_PARTS:
             return _parts(release, touched)
-    return _grid(release, frame, ranges)
+    return _grid(release, frame, spans, ranges)
 
 
 def _parts(release: Release, touched: IntArray) -> Boxes:
@@ -155,14 +151,14 @@ def _parts(release: Release, touched: IntArray) -> Boxes:
     return Boxes(low, high, answers, is_clear)
 
 
-def _grid(release: Release, frame: IntArray, ranges: FloatArray) -> Boxes:
-    """Squares of a power of two cells a side."""
+def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Boxes:
+    """Squares of a power of two cells a side, by the span of the tile, wherever the map ends."""
     domain = release.domain
     edges = []
     for axis in (0, 1):
         first, end = frame[:, axis].tolist()
         step = 1
-        while (end - first) / step > GRID - 1:  # one more is cut at both ends
+        while spans[axis] / step > GRID - 1:  # those at both ends may be cut
             step *= 2
         starts = np.arange(first // step * step, end, step)
         edges.append((starts, np.minimum(starts + step, domain.axes[axis].cells)))
