@@ -83,12 +83,12 @@ def plot_release(
     target = new_figure(map_size(seen)).add_subplot() if ax is None else ax
     image = draw_density(target, seen, density, colour_limits(density))
     if np.isfinite(density).any():
-        draw_colour_bar([target], image, seen, is_below=is_wide(seen))
+        draw_colour_bar([target], image, seen, is_below=_is_wide(seen))
     else:
         write_in_the_middle(target, "nothing rises above the noise")
     if boxes:
         draw_boxes(target, release, axes, where)
-    draw_frame(target, release, seen)
+    _draw_frame(target, release, seen)
     _write_footer(target, release, seen, is_own_figure=ax is None)
     if not release.private:
         draw_warning(target)
@@ -115,7 +115,7 @@ def map_size(seen: View) -> tuple[float, float]:
     height_to_width = shown_ratio(seen)
     width = LONG_SIDE_INCHES * min(1.0, 1 / height_to_width)
     height = LONG_SIDE_INCHES * min(1.0, height_to_width)
-    below = 2.1 if is_wide(seen) else 1.25
+    below = 2.1 if _is_wide(seen) else 1.25
     above = 0.18 * len(wrap(seen.summed, LONGEST_LINE))
     return max(width + 1.9, 5.2), height + below + above
 
@@ -150,7 +150,7 @@ def shown_ratio(seen: View) -> float:
     return min(max(_true_ratio(seen), THINNEST), 1 / THINNEST)
 
 
-def is_wide(seen: View) -> bool:
+def _is_wide(seen: View) -> bool:
     return shown_ratio(seen) < 0.55
 
 
@@ -240,7 +240,7 @@ def heading(release: Plottable) -> str:
     return f"{release.mechanism},  ε = {release.epsilon}"
 
 
-def draw_frame(ax: Axes, release: Plottable, seen: View) -> None:
+def _draw_frame(ax: Axes, release: Plottable, seen: View) -> None:
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     summed = wrap(seen.summed, LONGEST_LINE)

@@ -153,8 +153,7 @@ def _write_picture(maps: Sequence[Named], order: Order) -> None:
 def _write_html(maps: Sequence[Named], order: Order) -> None:
     from htf.web.document import Wish, html_map
 
-    first, second = order.axes if len(order.axes) == 2 else (order.axes[0], "")
-    wish = Wish((first, second), order.where, order.boxes, order.style)
+    wish = Wish(order.axes, order.where, order.boxes, order.style)
     text = html_map(maps, wish, as_difference=order.as_difference)
 
     def write(unfinished: Path) -> None:

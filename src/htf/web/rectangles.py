@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.areas import square_kilometres
-from htf.comparison import Difference, grid_rows
+from htf.comparison import DEVIATIONS, Difference, grid_rows
 from htf.domain import Domain, FloatArray, IntArray
-from htf.errors import InputError
 from htf.query.boxes import Answers
 from htf.query.where import Where
 from htf.release import Release
@@ -57,10 +56,6 @@ def rectangles(
     scale = min(1.0, math.sqrt(most / float(np.prod(cells))))
     shape = max(int(cells[0] * scale), 1), max(int(cells[1] * scale), 1)
     seen = view(release, axes, where, shape)
-    if not seen.is_place:
-        raise InputError(
-            f"an HTML map shows places, and {', '.join(axes)} are none: draw them as .png or .svg"
-        )
     answers = release.count(grid_rows(release, axes, where, *seen.edges))
     made = _on_grid(seen.domain, answers, seen.is_clear.ravel(), cells)
     why = "the cells" if scale == 1 else "squares: the release has more boxes than this file shows"
@@ -81,7 +76,7 @@ def _parts(release: Release) -> Rectangles:
 def difference_rectangles(found: Difference) -> Rectangles:
     """Of each square, what `first` has more of than `second`, with the interval of that."""
     plain = _on_grid(found.domain, found.first, found.is_beyond_noise, None)
-    half = 1.96 * found.std_error
+    half = DEVIATIONS * found.std_error
     return Rectangles(
         plain.boxes, plain.area, found.value, found.value - half, found.value + half, found.std_error,
         found.is_beyond_noise, (found.first.count, found.second.count),
