@@ -15,7 +15,7 @@ import pytest
 
 from htf import InputError, Release
 from htf.serve import app as serve_app
-from htf.serve import site
+from htf.serve import questions, site
 from htf.serve.app import Service
 from htf.serve.holdings import load_holdings
 from htf.serve.limits import Limits
@@ -292,7 +292,7 @@ def test_our_own_faults_do_not_quote(
 
     with client(served[0]) as api:
         for name in ("read_row", "read_json_boxes"):
-            monkeypatch.setattr(serve_app.questions, name, broken)
+            monkeypatch.setattr(questions, name, broken)
         for found in (api.get(COUNT), api.post("/api/releases/city/counts", json={"boxes": []})):
             assert found.status_code == 500
             assert found.json() == {"detail": "this is our fault; the log has the place"}
@@ -320,7 +320,7 @@ def test_a_token(files: dict[str, Path]) -> None:
                 f"Bearer {TOKEN}x",
                 "Bearer é",
             ):
-                headers = {} if wrong is None else {"Authorization": wrong.encode()}
+                headers = {} if wrong is None else {b"Authorization": wrong.encode()}
                 found = api.get(path, headers=headers)
                 assert found.status_code == 401
                 assert found.headers["www-authenticate"] == "Bearer"

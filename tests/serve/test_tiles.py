@@ -16,6 +16,7 @@ from shapely.geometry import shape
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.serve import tiles
 from htf.serve.holdings import Holding, load_holdings
+from htf.serve.limits import Refusal
 from htf.serve.tiles import tile_bounds
 from htf.views import view
 from serving import BOUNDS
@@ -192,7 +193,7 @@ def test_one_axis_has_no_tiles_and_counts(tmp_path: Any) -> None:
     release.save(tmp_path / "line.parquet")
     holding: Holding = load_holdings([tmp_path / "line.parquet"])["line"]
     assert holding.about["bounds"] is None
-    with pytest.raises(tiles.Refusal, match="one axis only"):
+    with pytest.raises(Refusal, match="one axis only"):
         tiles.check_tiles(domain)
     from htf.serve.questions import read_row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -153,7 +153,7 @@ def _write_picture(maps: Sequence[Named], order: Order) -> None:
 def _write_html(maps: Sequence[Named], order: Order) -> None:
     from htf.web.document import Wish, html_map
 
-    wish = Wish(order.axes, order.where, order.boxes, order.style)
+    wish = Wish(cast(tuple[str, str], order.axes), order.where, order.boxes, order.style)
     text = html_map(maps, wish, as_difference=order.as_difference)
 
     def write(unfinished: Path) -> None:

@@ -18,9 +18,11 @@ TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer", "minimum": 0}
 BOX: Schema = {"type": "array", "items": NUMBER, "minItems": 2}
 BOUNDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 4, "maxItems": 4}
-NOT_PRIVATE: Schema = {
-    "type": "string",
-    "description": "There only where a release is not private, such as one for tests.",
+MARK: dict[str, Schema] = {
+    "not_private": {
+        **TEXT,
+        "description": "There only where a release is not private, such as one for tests.",
+    }
 }
 BARS = {
     "count": {**NUMBER, "description": "The best guess; noise was taken out of it where possible."},
@@ -37,7 +39,7 @@ INSIDE = {**NUMBER, "description": "Share of the polygon's area that lies on the
 
 def describe(limits: Limits, has_token: bool) -> dict[str, Any]:
     """The whole document."""
-    security = [{"token": []}] if has_token else []
+    security: list[Schema] = [{"token": []}] if has_token else []
     return {
         "openapi": "3.1.0",
         "info": {
@@ -247,8 +249,16 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
 
 
 def _schemas() -> dict[str, Schema]:
-    mark = {"not_private": NOT_PRIVATE}
-    names = ["count", "std_error", "low", "high", "partial"]
+    return {
+        "Error": _object({"detail": TEXT}),
+        "Health": _object({"status": {"const": "ok"}}),
+        **_release_schemas(),
+        **_question_schemas(),
+        **_answer_schemas(),
+    }
+
+
+def _release_schemas() -> dict[str, Schema]:
     axis = _object({"name": TEXT, "low": NUMBER, "high": NUMBER, "cells": WHOLE})
     about = {
         "id": TEXT,
@@ -265,42 +275,40 @@ def _schemas() -> dict[str, Schema]:
         "total": _object(BARS),
     }
     summary = {"statement": TEXT, "noise": TEXT, "ledger": {"type": "array"}, "parameters": {}}
-    releases = {"type": "array", "items": _object(about, mark)}
+    releases = {"type": "array", "items": _object(about, MARK)}
+    following = {"type": ["string", "null"], "description": "Where the list goes on."}
     return {
-        "Error": _object({"detail": TEXT}),
-        "Health": _object({"status": {"const": "ok"}}),
-        "Releases": _object(
-            {"releases": releases, "number": WHOLE, "next": {"type": ["string", "null"]}}
-        ),
-        "Release": _object({**about, **summary}, mark),
-        "Answer": _object({**BARS, "partial": PARTIAL}, mark),
-        "Answers": _object(dict.fromkeys(names, NUMBERS), mark),
+        "Releases": _object({"releases": releases, "number": WHOLE, "next": following}),
+        "Release": _object({**about, **summary}, MARK),
+    }
+
+
+def _question_schemas() -> dict[str, Schema]:
+    kinds = ["Polygon", "MultiPolygon", "Feature", "FeatureCollection"]
+    return {
         "Boxes": _object(
             {"boxes": {"type": "array", "items": BOX}},
             {"where": {"type": "object", "additionalProperties": NUMBERS}},
         ),
         "Polygons": {
-            **_object(
-                {"type": {"enum": ["Polygon", "MultiPolygon", "Feature", "FeatureCollection"]}}
-            ),
+            **_object({"type": {"enum": kinds}}),
             "description": "GeoJSON, in longitude and latitude.",
         },
-        "PolygonAnswers": _object(
-            {
-                "answers": {
-                    "type": "array",
-                    "items": _object({**BARS, "partial": PARTIAL, "inside": INSIDE}),
-                }
-            },
-            mark,
-        ),
-        "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, mark),
+    }
+
+
+def _answer_schemas() -> dict[str, Schema]:
+    bars = {**BARS, "partial": PARTIAL}
+    answers = {"type": "array", "items": _object({**bars, "inside": INSIDE})}
+    features = {"type": "array", "items": _feature()}
+    return {
+        "Answer": _object(bars, MARK),
+        "Answers": _object(dict.fromkeys(bars, NUMBERS), MARK),
+        "PolygonAnswers": _object({"answers": answers}, MARK),
+        "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
         "Tile": _object(
-            {
-                "type": {"const": "FeatureCollection"},
-                "features": {"type": "array", "items": _feature()},
-            },
-            {**mark, "epsilon": TEXT},
+            {"type": {"const": "FeatureCollection"}, "features": features},
+            {**MARK, "epsilon": TEXT},
         ),
     }
 
