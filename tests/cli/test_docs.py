@@ -188,6 +188,19 @@ def test_the_polygons_work(
         assert (folder / name).stat().st_size > 0
 
 
+def test_the_maps_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    page = (ROOT / "docs/maps.md").read_text()
+    ours = [c for c in commands(page) if c.startswith(("htf release", "htf map ")) and " -o " in c]
+    assert [c.split()[1] for c in ours] == ["release"] * 2 + ["map"] * 5
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+    told = capfd.readouterr().out
+    assert told.count("Wrote ") == len(ours)
+
+
 def test_the_example_mechanism_works() -> None:
     block = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)[0]
     imports = (

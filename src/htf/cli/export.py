@@ -9,14 +9,13 @@ import click
 
 from htf.cli.screen import (
     progress_bar,
-    read_numbers,
-    read_where,
     release_argument,
     warn_if_not_private,
     where_option,
 )
 from htf.errors import InputError
 from htf.files import check_writable
+from htf.query.texts import read_numbers, read_where
 
 if TYPE_CHECKING:
     from htf.release import Release

@@ -12,13 +12,13 @@ from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
     console,
     progress_bar,
-    read_where,
     show_interval,
     show_table,
     warn_if_not_private,
 )
 from htf.errors import InputError, MissingExtraError
 from htf.files import check_writable, write_whole
+from htf.query.texts import read_where
 
 if TYPE_CHECKING:
     import geopandas
