@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -28,9 +29,20 @@ def require(program: str, package: str) -> str:
     skipped everywhere is tested nowhere.
     """
     path = shutil.which(program)
-    if path is not None:
-        return path
-    missing = f"{program} is missing: install Debian's {package}"
+    if path is None:
+        _do_without(f"{program} is missing: install Debian's {package}")
+    return path
+
+
+def require_module(name: str, extra: str) -> Any:
+    """A Python package that not everyone installs; without it as without a program."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        _do_without(f"{name} is missing: install htf-dp[{extra}]")
+
+
+def _do_without(missing: str) -> NoReturn:
     if os.environ.get("HTF_REQUIRE_ALL") == "1":
         pytest.fail(missing)
     pytest.skip(missing)

@@ -159,6 +159,12 @@ class Release:
             f"Release({self.mechanism}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from htf.web.notebook import release_html
+
+        return release_html(self)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented

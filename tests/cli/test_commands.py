@@ -192,7 +192,11 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "bad cells": (but("--cells", "10x10"), 2, "got '10x10'"),
         "zero cells": (but("--cells", "0"), 2, "got 0"),
         "no file": (["release", folder / "no.csv", *good[2:]], 2, "no.csv"),
-        "no column": (but("--x", "longitude"), 2, "no column 'longitude'; there are 'lon', 'lat'"),
+        "no column": (
+            but("--x", "longitude", "--y", "lat"),
+            2,
+            "no column 'longitude'; there are 'lon', 'lat'",
+        ),
         "no mechanism": (but("--mechanism", "magic"), 2, "no mechanism 'magic'; there are"),
         "no parameter": (but("--set", "size=3"), 2, "no parameter 'size'; it has"),
         "half a setting": (but("--set", "height"), 2, "NAME=VALUE, got 'height'"),
@@ -248,7 +252,7 @@ def test_our_own_faults_leave_with_1_and_do_not_quote(
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("a point at 51.4778901")
 
-    monkeypatch.setattr("htf.ingest.points.read_points", fail)
+    monkeypatch.setattr("htf.ingest.points.read_matrix", fail)
     out = str(folder / "never.parquet")
     code = run(
         ["release", str(folder / "points.parquet"), "--bounds", BOUNDS, "--epsilon", "1", "-o", out]

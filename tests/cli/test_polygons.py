@@ -40,6 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame.to_file(place / "zones.shp", encoding="utf-8")
     frame.to_file(place / "zones.fgb", driver="FlatGeobuf", SPATIAL_INDEX="NO")
     frame.assign(geometry=shapely.points([1, 2, 3, 4], 55)).to_file(place / "points.geojson")
+    frame.to_file(place / "two.gpkg", layer="one")
+    frame.to_file(place / "two.gpkg", layer="other")
     (place / "no.geojson").write_text("nothing")
     (place / "table.csv").write_text("a,b\n1,2\n")
     return place
@@ -112,6 +114,7 @@ MISTAKES = {
     "no geometry": (["table.csv"], "has no geometry"),
     "no GeoParquet": (["r.parquet", "--by", "no"], "no column 'no'"),
     "points": (["points.geojson"], "geometry 0 (counted from 0) is a Point, not a polygon"),
+    "two layers": (["two.gpkg"], "has the layers one, other"),
     "no column": (["zones.geojson", "--by", "no"], "no column 'no'; there are 'name', 'code'"),
     "boxes too": (["zones.geojson", "--box", "0,50,1,51"], "either boxes or --polygons"),
     "no axis": (["zones.geojson", "--where", "hour=7:10"], "no axis 'hour'"),

@@ -111,14 +111,15 @@ def test_the_page_and_its_files(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site, "PAGE", tmp_path)
-    monkeypatch.setattr(site, "find_spec", lambda _: None)  # without the wheel of MapLibre
+    wheel = tmp_path / "wheel"
+    monkeypatch.setattr(site, "find_maplibre", lambda name: next(wheel.glob(name), None))
     with running([files["city"]]) as (address, _), client(address) as api:
         assert api.get("/").text == site.WITHOUT_PAGE
         assert api.get("/static/maplibre-gl.js").status_code == 404
     (tmp_path / "index.html").write_text("<p>Hello" + "!" * 2000)
     (tmp_path / "map.js").write_text("1")
-    (tmp_path / "srcjs").mkdir()
-    (tmp_path / "srcjs" / "maplibre-gl.js").write_text("2")
+    wheel.mkdir()
+    (wheel / "maplibre-gl.js").write_text("2")
     with running([files["city"]]) as (address, _), client(address) as api:
         page = api.get("/")
         assert page.text.startswith("<p>Hello")

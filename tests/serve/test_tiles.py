@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import zlib
 from typing import Any
 
 import httpx
@@ -16,6 +18,7 @@ from htf.serve import tiles
 from htf.serve.holdings import Holding, load_holdings
 from htf.serve.limits import Refusal
 from htf.serve.tiles import tile_bounds
+from htf.views import view
 from serving import BOUNDS
 
 
@@ -70,7 +73,7 @@ def test_parts_cover_the_map_once(api: httpx.Client, releases: dict[str, Release
     for feature in features[:: max(1, len(features) // 50)]:
         said = feature["properties"]
         expected = releases["city"].count(said["box"]).to_dicts()[0]
-        for name in said.keys() - {"box", "density"}:
+        for name in said.keys() - {"box", "clear", "density"}:
             assert said[name] == pytest.approx(expected[name], rel=1e-9, abs=1e-9)
         ring = shapely.get_coordinates(shape(feature["geometry"]))
         assert shapely.box(*said["box"]).buffer(1e-8).covers(shapely.LinearRing(ring))
@@ -195,3 +198,63 @@ def test_one_axis_has_no_tiles_and_counts(tmp_path: Any) -> None:
     from htf.serve.questions import read_row
 
     assert read_row(domain, b"box=7,10") == [7.0, 10.0]
+
+
+def test_what_is_more_than_noise_is_as_on_every_map(
+    api: httpx.Client, releases: dict[str, Release]
+) -> None:
+    """Of the parts themselves; and of squares, which are clear where a view of them is, but for a few at
+    the margin: the index adds up the noise of parts in steps of its own."""
+    city, hours = releases["city"], releases["hours"]
+    parts = city.parts
+    clear = parts.estimates > parts.clear_deviations * np.sqrt(2) * parts.scales
+    said = {tuple(f["properties"]["box"]): f["properties"]["clear"] for f in get_tiles(api, "city", BOUNDS, 11)}  # fmt: skip
+    x, y = city.domain.axes
+    edges = zip(x.from_cells(parts.low[:, 0]), y.from_cells(parts.low[:, 1]), x.from_cells(parts.high[:, 0]), y.from_cells(parts.high[:, 1]), strict=True)  # fmt: skip
+    expected = dict(zip((tuple(map(float, edge)) for edge in edges), clear.tolist(), strict=True))
+    assert said == expected
+    assert {True, False} <= set(said.values())
+    seen = view(hours, cells=10_000)
+    x, y = hours.domain.axes[:2]
+    same = []
+    for feature in get_tiles(api, "hours", BOUNDS, 11):
+        west, south, east, _ = feature["properties"]["box"]
+        if east - west < 1.5 * x.cell_width:
+            at = round((west - x.low) / x.cell_width), round((south - y.low) / y.cell_width)
+            same.append(feature["properties"]["clear"] == seen.is_clear[at])
+    assert len(same) > 100
+    assert np.mean(same) > 0.98
+
+
+@pytest.mark.parametrize("name", ["city", "metres"])
+def test_outlines_of_all_leaves(api: httpx.Client, releases: dict[str, Release], name: str) -> None:
+    release = releases[name]
+    told = api.get(f"/api/releases/{name}/leaves").json()
+    assert told["length"] == len(release)
+    packed = np.frombuffer(zlib.decompress(base64.b64decode(told["corners"])), "<f4")
+    columns = packed.reshape(-1, told["length"]).astype(float)
+    x, y, size = told["frame"]
+    longitude = (columns[0] * size + x - 0.5) * 360
+    latitude = np.degrees(np.arctan(np.sinh((0.5 - columns[1] * size - y) * 2 * np.pi)))
+    axes = release.domain.axes
+    found = sorted(zip(longitude.round(4), latitude.round(4), strict=True))
+    west, south = axes[0].from_cells(release.low[:, 0]), axes[1].from_cells(release.low[:, 1])
+    if name == "metres":
+        import pyproj
+
+        transformer = pyproj.Transformer.from_crs(release.domain.crs, "OGC:CRS84", always_xy=True)
+        west, south = transformer.transform(west, south)
+    expected = sorted(zip(np.round(west, 4), np.round(south, 4), strict=True))
+    assert np.allclose(found, expected, atol=2e-4)
+
+
+def test_outlines_of_too_many_or_of_nowhere(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert api.get("/api/releases/nowhere/leaves").status_code == 404
+    assert api.get("/api/releases/hours/leaves?where=hour=7:10").json()["length"] > 0
+    assert api.get("/api/releases/hours/leaves?where=x=0:1").status_code in (400, 422)
+    monkeypatch.setattr("htf.web.rectangles.MOST_OUTLINES", 10)
+    refused = api.get("/api/releases/hours/leaves?where=hour=8:11")
+    assert refused.status_code == 413
+    assert "too many to draw" in refused.json()["detail"]

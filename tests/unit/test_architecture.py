@@ -33,6 +33,7 @@ MAY_SEE_DATA = (
     "frequency.py",
     "publication.py",
     "cli/curator.py",
+    "cli/points.py",
     "cli/demo.py",
 )
 MAY_NAME_NOISE = ("curator/", "publication.py", "verification.py", "cli/curator.py")

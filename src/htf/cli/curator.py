@@ -3,35 +3,54 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from htf.cli.budget import check_charge, open_budget, tell_charge
+from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
 from htf.errors import InputError
 from htf.files import check_writable
-from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
     from htf.curator.budget import BudgetFile
     from htf.curator.noise import NoiseSource
-    from htf.domain import Domain
     from htf.epsilon import Epsilon
     from htf.mechanisms.base import Mechanism
     from htf.prior import Prior
+    from htf.protection import Protection, Suggestion
     from htf.release import Release
 
 
 @click.command()
-@click.argument("points", type=click.Path(path_type=Path))
-@click.option("--x", "x_column", default="lon", show_default=True, help="Column of the x axis.")
-@click.option("--y", "y_column", default="lat", show_default=True, help="Column of the y axis.")
-@click.option("--bounds", metavar="W,S,E,N", help="Bounds of the map, chosen without the data.")
-@click.option("--around", metavar="LAT,LON,KM", help="Instead: a square of KM km around a point.")
-@click.option("--cells", default="1024", show_default=True, metavar="N|NX,NY", help="Grid cells.")
+@points_options
 @click.option("--epsilon", required=True, help="Privacy budget of the release.")
+@click.option(
+    "--suggest-max-records",
+    "suggest",
+    metavar="EPSILON",
+    help="Find K with noise, for this part of the epsilon; spent even if you stop then.",
+)
+@click.option(
+    "--records-range",
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Where it is looked for: from 1 to N, chosen without the data.",
+)
+@click.option(
+    "--quantile",
+    default="0.9",
+    show_default=True,
+    metavar="Q",
+    help="It is the K that leaves this share of people whole.",
+)
 @click.option("--mechanism", help="See `htf mechanisms`.  [default: htf]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of it.")
 @click.option(
@@ -50,13 +69,10 @@ if TYPE_CHECKING:
 @click.option("--dataset", metavar="NAME", help="Name of the points' budget in it.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The release.")
 def release(
-    points: Path,
-    x_column: str,
-    y_column: str,
-    bounds: str | None,
-    around: str | None,
-    cells: str,
     epsilon: str,
+    suggest: str | None,
+    records_range: int,
+    quantile: str,
     mechanism: str | None,
     settings: tuple[str, ...],
     prior: str | None,
@@ -64,92 +80,196 @@ def release(
     ledger: Path | None,
     dataset: str | None,
     output: Path,
+    **about_points: Any,
 ) -> None:
-    """Publish the points of a CSV or Parquet file as a differentially private map.
+    """Publish points as a differentially private map.
 
-    Points outside the bounds (the upper edges are outside), missing, NaN or infinite are left out
-    and not reported.
+    POINTS is a CSV (plain, .gz or .zst) or Parquet file, a folder or a quoted pattern of them; a DuckDB or
+    SQLite file, or postgresql://USER@HOST/DATABASE, with --table or --sql. Points outside the bounds (the
+    upper edges are outside), missing, NaN or infinite are left out and not reported.
     """
     from htf.curator.noise import noise_from_text
     from htf.epsilon import Epsilon
     from htf.mechanisms import make_mechanism
     from htf.publication import DEFAULT_MECHANISM
 
-    domain = read_domain(bounds, around, cells)
-    total = Epsilon.of(epsilon)
-    chosen = make_mechanism(mechanism or DEFAULT_MECHANISM, read_settings(settings))
-    source = noise_from_text(noise)
+    points = read_points_options(**about_points)
+    plan = Plan(
+        points=points,
+        epsilon=Epsilon.of(epsilon),
+        mechanism=make_mechanism(mechanism or DEFAULT_MECHANISM, read_settings(settings)),
+        noise=noise_from_text(noise),
+        output=output,
+        budget=open_budget(ledger, dataset, output),
+    )
     check_writable(output)
-    chosen.check_prior(prior)
-    budget = open_budget(ledger, dataset, output)
-    if budget is not None:
-        check_charge(budget, total, chosen, source)
-    columns = (x_column, y_column)
-    known = None if prior is None else _read_prior(prior, points, domain, columns)
-    made = _make_release(points, domain, columns, total, chosen, known, source, output, budget)
+    plan.mechanism.check_prior(prior)
+    unit = _check_people(points, plan.epsilon, suggest, records_range)
+    if plan.budget is not None:
+        check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
+    known = None if prior is None else _read_prior(prior, points)
+    found = None
+    if suggest is not None:
+        found = _suggest(plan, Epsilon.of(suggest), records_range, quantile)
+    made = _finish(plan, known, found)
     click.echo(
         f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
-        "for each record."
+        f"for {made.protection.spoken}."
     )
-    tell_charge(budget, made)
+    tell_charge(plan.budget, made)
     warn_if_not_private(made)
 
 
-def _read_prior(source: str, points: Path, domain: Domain, columns: tuple[str, str]) -> Prior:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was asked for, checked."""
+
+    points: Points
+    epsilon: Epsilon
+    mechanism: Mechanism
+    noise: NoiseSource
+    output: Path
+    budget: BudgetFile | None
+
+
+def _check_people(
+    points: Points, epsilon: Epsilon, suggest: str | None, records_range: int
+) -> Protection:
+    """What epsilon will be for; refused is what cannot become a release."""
+    from htf.epsilon import Epsilon
+    from htf.protection import OF_RECORDS, PERSON, Protection, epsilon_per_record
+
+    if points.reading.user is None:
+        if points.max_records is not None or suggest is not None:
+            raise InputError("a most of records is for each person: name their column with --user")
+        return OF_RECORDS
+    if (points.max_records is None) == (suggest is None):
+        raise InputError(
+            "to protect persons, say how many records of each are kept at most: --max-records K, or "
+            "--suggest-max-records EPSILON to find it with noise"
+        )
+    if suggest is None:
+        kept = Protection(PERSON, int(points.max_records or 0), points.reading.once_per)
+        epsilon_per_record(epsilon, kept)
+        return kept
+    if Epsilon.of(suggest) >= epsilon:
+        raise InputError(
+            f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}: it must be less"
+        )
+    most = Protection(PERSON, records_range, points.reading.once_per)
+    epsilon_per_record(epsilon - Epsilon.of(suggest), most)  # before anything is spent
+    return most
+
+
+def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion:
+    from htf.curator.contributions import RecordsPerPerson, suggest_max_records
+    from htf.ingest.points import read_records_per_person
+
+    points = plan.points
+    with reading_bar(points.name) as progress:
+        people = read_records_per_person(
+            points.source, points.domain, points.reading, points.access, most,
+            progress=progress, tell=_tell,
+        )  # fmt: skip
+    return suggest_max_records(
+        RecordsPerPerson(people),
+        price,
+        quantile=quantile,
+        noise=plan.noise,
+        budget=plan.budget,
+        label=plan.output.name,
+    )
+
+
+def _finish(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
+    """Whatever goes wrong from here on says that the charge of a suggestion stands."""
+    from htf.curator.budget import still_charged
+
+    if suggestion is None:
+        return _make_release(plan, prior, None)
+    with still_charged(lambda: suggestion.budget_entry, suggestion.epsilon):
+        points = replace(plan.points, max_records=_settle(suggestion))
+        return _make_release(replace(plan, points=points), prior, suggestion)
+
+
+def _settle(found: Suggestion) -> int:
+    """The curator may take another number: what is decided from the noisy one costs nothing."""
+    from htf.protection import MOST_RECORDS_OF_A_PERSON
+
+    click.echo(
+        f"About {float(found.quantile):.0%} of people have at most {found.max_records} records here "
+        f"(found with noise, for epsilon {found.epsilon})."
+    )
+    if not sys.stdin.isatty():
+        return found.max_records
+    return int(
+        click.prompt(
+            "Keep at most how many of each?",
+            default=found.max_records,
+            type=click.IntRange(1, MOST_RECORDS_OF_A_PERSON),
+        )
+    )
+
+
+def _tell(message: str) -> None:
+    """For the curator, who sees the screen; not for the output."""
+    click.echo(message, err=True)
+
+
+def _read_prior(source: str, points: Points) -> Prior:
     """Before the data, so that what is wrong with it is said before any budget is spent."""
     from filecmp import cmp
 
-    from htf.ingest.prior import read_prior, split_key
+    from htf.ingest.prior import LON_LAT, read_prior, split_key
 
     path, _ = split_key(source)
-    if path.is_file() and points.is_file() and cmp(path, points, shallow=False):
+    own = Path(points.source)
+    if path.is_file() and own.is_file() and cmp(path, own, shallow=False):
         raise InputError(
             f"--prior {path.name} is the data to be released: a prior must be public and made without them"
         )
-    return read_prior(source, domain, columns)
+    named = (points.reading.columns or LON_LAT)[:2]
+    columns = [name or default for name, default in zip(named, LON_LAT, strict=True)]
+    return read_prior(source, points.domain, columns)
 
 
-def _make_release(
-    points: Path,
-    domain: Domain,
-    columns: tuple[str, str],
-    epsilon: Epsilon,
-    mechanism: Mechanism,
-    prior: Prior | None,
-    noise: NoiseSource,
-    output: Path,
-    budget: BudgetFile | None,
-) -> Release:
+def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
     """Read, publish and write, with a progress bar that tells labels and no numbers of the data."""
-    from htf.ingest.points import read_points
+    from htf.ingest.points import read_matrix
     from htf.publication import publish
 
+    points = plan.points
+    with reading_bar(points.name) as progress:
+        matrix = read_matrix(
+            points.source, points.domain, points.reading, points.access, points.max_records,
+            progress=progress, tell=_tell,
+        )  # fmt: skip
     with progress_bar() as bar:
-        task = bar.add_task(f"reading {points.name}", total=1.0)
-
-        def tell(label: str) -> None:
-            bar.update(task, description=label)
-
-        matrix = read_points(
-            points, domain, columns, progress=lambda share: bar.update(task, completed=share)
-        )
-        bar.update(task, total=None)
+        task = bar.add_task("starting", total=None)
         made = publish(
             matrix,
-            epsilon,
-            mechanism,
+            plan.epsilon,
+            plan.mechanism,
             prior=prior,
-            noise=noise,
-            ledger=budget,
-            label=output.name,
-            progress=tell,
+            noise=plan.noise,
+            ledger=plan.budget,
+            label=plan.output.name,
+            suggestion=suggestion,
+            progress=lambda label: bar.update(task, description=label),
         )
-        tell(f"writing {output.name}")
-        if budget is None:
-            made.save(output)
+        bar.update(task, description=f"writing {plan.output.name}")
+        if plan.budget is None:
+            made.save(plan.output)
         else:
-            budget.save(made, output)
+            plan.budget.save(made, plan.output)
     return made
+
+
+@contextmanager
+def reading_bar(name: str) -> Iterator[Callable[[float], None]]:
+    with progress_bar() as bar:
+        task = bar.add_task(f"reading {name}", total=1.0)
+        yield lambda share: bar.update(task, completed=share)
 
 
 @click.command()
@@ -167,31 +287,6 @@ def mechanisms(as_json: bool) -> None:
         console().print(f"  {mechanism['citation']}")
         rows = [(p["name"], p["default"], p["help"]) for p in mechanism["parameters"]]
         show_table(("parameter", ">default", "meaning"), rows)
-
-
-def read_domain(bounds: str | None, around: str | None, cells: str) -> Domain:
-    from htf.domain import Domain
-
-    grid = read_cells(cells)
-    if (bounds is None) == (around is None):
-        raise InputError("give the map's place: either --bounds W,S,E,N or --around LAT,LON,KM")
-    if bounds is not None:
-        west, south, east, north = read_numbers(bounds, "--bounds", 4, "W,S,E,N")
-        return Domain.from_bounds(west, south, east, north, grid)
-    latitude, longitude, side = read_numbers(str(around), "--around", 3, "LAT,LON,KM")
-    return Domain.square(latitude, longitude, side, grid)
-
-
-def read_cells(text: str) -> int | tuple[int, int]:
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) == 1:
-        return numbers[0]
-    if len(numbers) == 2:
-        return numbers[0], numbers[1]
-    raise InputError(f"--cells takes N or NX,NY, whole numbers, got {text!r}")
 
 
 def read_settings(settings: tuple[str, ...]) -> dict[str, str]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.curator import read_cells, read_domain, read_settings
+from htf.cli.curator import read_settings
+from htf.cli.points import read_cells, read_domain
 from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
 from htf.errors import InputError
 

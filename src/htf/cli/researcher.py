@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.curator import read_domain
+from htf.cli.points import read_domain
 from htf.cli.screen import console, show_table
 from htf.errors import InputError, MissingExtraError
 from htf.query.texts import read_numbers

@@ -64,10 +64,10 @@ def query_polygons(
     ranges = read_where(where)
     release = Release.load(release_file)
     with progress_bar() as bar:
-        bar.add_task(f"reading {polygons_file.name}", total=None)
+        task = bar.add_task(f"reading {polygons_file.name}", total=None)
         frame = _read(polygons_file)
         labels = _labels(frame, by, polygons_file)
-        bar.add_task(f"counting {len(frame):,} polygons", total=None)
+        bar.update(task, description=f"counting {len(frame):,} polygons")
         answers = release.count_polygons(frame.geometry, where=ranges)
     _tell_repaired(frame, labels)
     if as_json:
@@ -108,10 +108,15 @@ def _read(path: Path) -> geopandas.GeoDataFrame:
     try:
         if path.suffix.lower() in PARQUET:
             return geopandas.read_parquet(path)
-        frame = geopandas.read_file(path)
+        layers = [str(name) for name, _ in pyogrio.list_layers(path)]
+        frame = geopandas.read_file(path, layer=layers[0])
     except (*unreadable, ValueError, pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"cannot read polygons from {path}: {reason}") from None
+    if len(layers) > 1:
+        raise InputError(
+            f"{path} has the layers {', '.join(layers)}: write the one to be counted to a file of its own"
+        )
     if not isinstance(frame, geopandas.GeoDataFrame):
         raise InputError(f"{path} has no geometry: polygons are needed")
     return frame

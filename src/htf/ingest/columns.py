@@ -94,15 +94,16 @@ def _guess(there: Sequence[str], geometry: str | None) -> list[Field | None]:
 
 
 def _pairs(there: Sequence[str]) -> list[tuple[str, str]]:
-    """All (x, y) that could be meant."""
+    """All (x, y) that could be meant. Plain names come before those with a beginning, as in dest_lon."""
     by_name = {name.casefold(): name for name in there}
-    found = []
+    plain: list[tuple[str, str]] = []
+    begun: list[tuple[str, str]] = []
     for name in there:
         start, word = _split(name)
         for x, y in PAIRS:
             if word == x and start + y in by_name:
-                found.append((name, by_name[start + y]))
-    return found
+                (begun if start else plain).append((name, by_name[start + y]))
+    return plain or begun
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -36,10 +36,6 @@ class Engine:
     def __init__(self, backend: BaseBackend) -> None:
         self.backend = backend
 
-    @property
-    def kind(self) -> str:
-        return self.backend.name
-
     def run(self, rows: Table, what: str, progress: Progress | None = None) -> dict[str, Any]:
         """The columns of what the engine finds."""
 

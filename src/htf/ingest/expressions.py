@@ -127,17 +127,19 @@ def key(parts: Sequence[Value]) -> StringValue:
     first, *rest = [part.cast("string") for part in parts]
     for part in rest:
         first = first.concat(",", part)
-    return _md5()(first).substr(0, KEY_DIGITS)
+    return digest(first).substr(0, KEY_DIGITS)
 
 
-def _md5() -> Any:
+def digest(text: StringValue) -> StringValue:
+    """MD5, in hexadecimal digits."""
     import ibis
 
     @ibis.udf.scalar.builtin(name="md5", signature=(("string",), "string"))
     def md5(text):  # type: ignore[no-untyped-def]
         ...
 
-    return md5
+    found: StringValue = md5(text)
+    return found
 
 
 def _named(kind: Any) -> str:

@@ -8,6 +8,10 @@ Records are ranked by a digest of the person, the cell, the time and, of records
 these, a number; so that what is kept is like a random choice, but the same in every run and on every
 engine. Most people need no cut, and a window over every row would cost several times the count: only
 the records of those who have too many are ranked.
+
+Where a database may take texts for equal that are not, as in a column that knows no case, a digest of
+the text tells people apart too. Else two people could count as one, and who they are, and with it the
+digests, would hang on which of the two the engine met first.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from htf.ingest.expressions import key
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
-PERSON, CELL, TIME = "person", "cell", "time"
+PERSON, SPELLING, CELL, TIME = "person", "spelling", "cell", "time"
 
 
 def keep_once(located: Table) -> Table:
@@ -31,14 +35,18 @@ def keep_most(located: Table, most: int) -> Table:
     """The cells of at most `most` records of each person, one row for each record."""
     import ibis
 
-    per_person = located.group_by(PERSON).agg(records=located.count())
-    many = per_person.filter(per_person.records > most).select(many=PERSON)
-    few = located.anti_join(many, located[PERSON] == many.many).select(CELL)
-    cut = located.semi_join(many, located[PERSON] == many.many)
-    alike = cut.mutate(copy=ibis.row_number().over(group_by=[PERSON, CELL, TIME], order_by=TIME))
+    who = _who(located)
+    per_person = located.group_by(who).agg(records=located.count())
+    many = per_person.filter(per_person.records > most).select(
+        **{f"many_{name}": name for name in who}
+    )
+    same = [located[name] == many[f"many_{name}"] for name in who]
+    few = located.anti_join(many, same).select(CELL)
+    cut = located.semi_join(many, same)
+    alike = cut.mutate(copy=ibis.row_number().over(group_by=[*who, CELL, TIME], order_by=TIME))
     keyed = alike.mutate(key=key([alike[name] for name in (PERSON, CELL, TIME, "copy")]))
     ranked = keyed.mutate(
-        rank=ibis.row_number().over(group_by=PERSON, order_by=["key", CELL, TIME, "copy"])
+        rank=ibis.row_number().over(group_by=who, order_by=["key", CELL, TIME, "copy"])
     )
     return few.union(ranked.filter(ranked.rank < most).select(CELL))
 
@@ -47,6 +55,11 @@ def records_of_each(located: Table, most: int) -> Table:
     """How many people have 1, 2, … records; those with more than `most` count as having that many."""
     import ibis
 
-    per_person = located.group_by(PERSON).agg(records=located.count().cast("int64"))
+    per_person = located.group_by(_who(located)).agg(records=located.count().cast("int64"))
     capped = per_person.select(records=ibis.least(per_person.records, ibis.literal(most, "int64")))
     return capped.group_by("records").agg(people=capped.count())
+
+
+def _who(located: Table) -> list[str]:
+    """The columns that say whose a record is."""
+    return [name for name in (PERSON, SPELLING) if name in located.columns]

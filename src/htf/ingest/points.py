@@ -23,7 +23,7 @@ from htf.ingest import expressions as ex
 from htf.ingest.columns import Field, check_there, find_fields, fits
 from htf.ingest.engines import DUCKDB, Progress
 from htf.ingest.geometry import coordinate, projected, same_crs
-from htf.ingest.people import CELL, PERSON, TIME, keep_most, keep_once, records_of_each
+from htf.ingest.people import CELL, PERSON, SPELLING, TIME, keep_most, keep_once, records_of_each
 from htf.ingest.sources import Access, Source, is_arrays, open_source
 from htf.protection import PERSON as ONE_PERSON
 from htf.protection import Protection
@@ -117,8 +117,23 @@ def read_points(
     `memory` what it may take. `tell` gets remarks for the curator's eyes only.
     """
     reading = Reading(columns, crs, user, time, time_unit, utc_offset, once_per)
+    access = Access(table, sql, engine, memory)
+    return read_matrix(source, domain, reading, access, max_records, progress=progress, tell=tell)
+
+
+def read_matrix(
+    source: Any,
+    domain: Domain,
+    reading: Reading,
+    access: Access,
+    max_records: int | None = None,
+    *,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> FrequencyMatrix:
+    """As `read_points`, with what it is told in two parts."""
     protection = _protection(reading, max_records)
-    with _located(source, domain, reading, Access(table, sql, engine, memory), tell) as (
+    with _located(source, domain, reading, access, tell) as (
         opened,
         located,
     ):
@@ -232,13 +247,17 @@ def _located(
             _refuse_mixed_zones(opened, table, fields, reading)
         rows, places = _places(opened, table, fields, domain, reading)
         if reading.user is not None:
-            places[PERSON] = ex.as_person(rows[reading.user], reading.user, opened.text)
+            person = ex.as_person(rows[reading.user], reading.user, opened.text)
+            places[PERSON] = person
+            if opened.collates and person.type().is_string():
+                places[SPELLING] = ex.digest(person)
             places[TIME] = _time_key(rows, opened, reading)
         inside = _inside(rows.select(**places), domain)
         if reading.user is not None:
             inside = inside.filter(inside[PERSON].notnull())
         located = inside.select(
-            cell=_cell(inside, domain), **{n: inside[n] for n in (PERSON, TIME) if n in places}
+            cell=_cell(inside, domain),
+            **{n: inside[n] for n in (PERSON, SPELLING, TIME) if n in places},
         )
         yield opened, located if reading.once_per is None else keep_once(located)
 

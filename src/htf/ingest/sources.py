@@ -6,7 +6,7 @@ DataFrames stay where they are.
 
 from __future__ import annotations
 
-import secrets
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -69,6 +69,7 @@ class Source:
     select: Callable[[Sequence[str]], Table]  # of columns that are there
     text: bool = False  # every field is text, as it stands in the file
     of_query: bool = False
+    collates: bool = False  # texts that differ may be equal there, by a collation of its own
     geometry: str | None = None  # a column of points
     crs: str | None = None
     check_unchanged: Callable[[], None] = lambda: None
@@ -167,7 +168,7 @@ def _view(
         plain = _quoted(name)
         return f"CAST({plain} AS BLOB) AS {plain}" if types[name].startswith("GEOMETRY") else plain
 
-    view = f"points_{secrets.token_hex(4)}"
+    view = _new_name()
     chosen = ", ".join(map(column, names))
     quietly(
         lambda: engine.connection.execute(
@@ -213,7 +214,7 @@ def _csv_in_spark(engine: Spark, paths: list[str], layout: Layout) -> Any:
 
 
 def _spark_view(engine: Spark, frame: Any, names: Sequence[str], what: str) -> Table:
-    view = f"points_{secrets.token_hex(4)}"
+    view = _new_name()
 
     def make() -> Any:
         frame.select([frame[f"`{name.replace('`', '``')}`"] for name in names]).createTempView(view)
@@ -261,7 +262,7 @@ def _sqlite_source(
         chosen = ", ".join(map(_quoted, names))
         rows = f"SELECT {chosen} FROM ({query})"
         reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
-        view = f"points_{secrets.token_hex(4)}"
+        view = _new_name()
         engine.connection.register(f"{view}_rows", reader)
         copy = f"CREATE TEMP TABLE {view} AS SELECT * FROM {view}_rows"
         quietly(lambda: engine.connection.execute(copy), listing.name)
@@ -304,6 +305,7 @@ def _database_source(engine: Engine, access: Access, what: str) -> Source:
         columns=tuple(table.columns),
         select=lambda names: table.select(*names),
         of_query=access.sql is not None or _is_view(engine, str(access.table)),
+        collates=True,
     )
 
 
@@ -363,6 +365,7 @@ def _ibis_table(table: Any) -> Iterator[Source]:
         columns=tuple(table.columns),
         select=lambda names: table.select(*names),
         of_query=not plain,
+        collates=True,
     )
 
 
@@ -377,6 +380,7 @@ def _spark_frame(frame: Any) -> Iterator[Source]:
             columns=tuple(frame.columns),
             select=lambda names: _spark_view(engine, frame, names, "the DataFrame"),
             of_query=True,
+            collates=True,
         )
     finally:
         engine.close()
@@ -392,7 +396,7 @@ def _in_memory(source: Any, access: Access) -> Iterator[Source]:
 
         def select(names: Sequence[str]) -> Table:
             table = _to_arrow(source, names, geometry)
-            view = f"points_{secrets.token_hex(4)}"
+            view = _new_name()
             quietly(lambda: engine.connection.register(view, table), type(source).__name__)
             return quietly(lambda: engine.backend.table(view), type(source).__name__)
 
@@ -473,6 +477,10 @@ def _as_array(values: Any) -> Any:
     if np.ma.isMaskedArray(values):
         return np.ma.filled(values.astype(np.float64), np.nan)
     return np.asarray(values)
+
+
+def _new_name() -> str:
+    return f"points_{uuid.uuid4().hex}"
 
 
 def _quoted(name: str) -> str:

@@ -56,10 +56,9 @@ def need_shapely(purpose: str = "Counting polygons") -> Any:
 
 def to_crs(shapes: Shapes, source: Any, target: Any, domain: Domain) -> Shapes:
     """Shapes of one reference system in another, one of which is the map's."""
-    shapely, pyproj = need_shapely(), _need_pyproj()
-    transformer = _transformer(pyproj, source, target)
-    if transformer is None:
+    if same_crs(source, target):
         return shapes
+    shapely, transformer = need_shapely(), _transformer(source, target)
     lengths = _longest_pieces(shapes, _width_of_map(domain, source))
     shapes = shapely.segmentize(shapes, lengths)
     moved = shapely.transform(
@@ -213,10 +212,9 @@ def _named(crs: Any) -> str:
     return str(found) if len(str(found)) < 60 else str(getattr(crs, "name", crs))
 
 
-def _transformer(pyproj: Any, source: Any, target: Any) -> Any:
-    """From one to the other, always in the order x, y; None where they are the same."""
-    if same_crs(source, target):
-        return None
+def _transformer(source: Any, target: Any) -> Any:
+    """From one to the other, always in the order x, y."""
+    pyproj = _need_pyproj()
     try:
         return pyproj.Transformer.from_crs(
             _crs(pyproj, source), _crs(pyproj, target), always_xy=True
@@ -227,12 +225,10 @@ def _transformer(pyproj: Any, source: Any, target: Any) -> Any:
 
 def _width_of_map(domain: Domain, source: Any) -> float:
     """The larger side of the map, in units of the reference system `source`."""
-    pyproj = _need_pyproj()
     x, y = domain.axes[:2]
     sides = x.low, y.low, x.high, y.high
-    transformer = _transformer(pyproj, domain.crs, source)
-    if transformer is not None:
-        sides = transformer.transform_bounds(*sides, densify_pts=21)
+    if not same_crs(domain.crs, source):
+        sides = _transformer(domain.crs, source).transform_bounds(*sides, densify_pts=21)
     width, height = sides[2] - sides[0], sides[3] - sides[1]
     width += 360.0 if width < 0 else 0.0  # across the antimeridian
     if not (np.isfinite(width) and np.isfinite(height)):

@@ -96,7 +96,7 @@ def h3_zones(domain: Domain, resolution: int) -> Zones:
     degrees = to_crs(np.array([outline]), domain.crs, CRS84, domain)
     _check_number(_square_kilometres(degrees) / h3.average_hexagon_area(resolution, unit="km^2"))
     longitude, latitude = _middle(domain)
-    frontier = {h3.latlng_to_cell(latitude, longitude, resolution)}
+    frontier = {h3.latlng_to_cell(latitude, longitude, int(resolution))}
     seen, found = set(frontier), {}
     while frontier:
         cells = sorted(frontier)

@@ -7,6 +7,7 @@ asked for most, is found without the router and counted together with others of 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import hmac
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from starlette.routing import Route, Router
 from htf.domain import FloatArray
 from htf.errors import InputError, MissingExtraError
 from htf.query.boxes import Answers
+from htf.query.where import Where
 from htf.release import Release
 from htf.serve import questions, site
 from htf.serve.holdings import Holding, file_stamp
@@ -55,7 +57,7 @@ from htf.serve.replies import (
     small_reply,
     zip_if_asked,
 )
-from htf.serve.tiles import TileCache, check_tiles, make_tile, tile_bounds
+from htf.serve.tiles import TileCache, check_tiles, make_outlines, make_tile, tile_bounds
 from htf.serve.workers import Deadline, Together, Workers
 
 ANSWER = ("count", "std_error", "low", "high", "partial")
@@ -132,6 +134,7 @@ class Service:
         return [
             (COUNT_ROUTE, "GET", self.count),
             (f"{one}/tiles/{{z:int}}/{{x:int}}/{{y:int}}.geojson", "GET", self.tile),
+            (f"{one}/leaves", "GET", self.leaves),
             (f"{one}/counts", "POST", self.counts),
             (f"{one}/polygons", "POST", self.polygons),
             (f"{one}/download", "GET", self.download),
@@ -261,22 +264,42 @@ class Service:
         return reply
 
     async def tile(self, request: Request) -> Reply:
-        holding, scope = self._holding(request), request.scope
+        holding = self._holding(request)
         place = [request.path_params[name] for name in "zxy"]
         check_tiles(holding.release.domain)
         bounds = tile_bounds(*place)
+        name = b"tile/%d/%d/%d" % tuple(place)
+        make = functools.partial(make_tile, holding, bounds)
+        return await self._drawn(request, holding, name, GEOJSON, make)
+
+    async def leaves(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        check_tiles(holding.release.domain)
+        make = functools.partial(make_outlines, holding)
+        return await self._drawn(request, holding, b"leaves", JSON, make)
+
+    async def _drawn(
+        self,
+        request: Request,
+        holding: Holding,
+        name: bytes,
+        media: bytes,
+        make: Callable[[Where], Packed],
+    ) -> Reply:
+        """Something to draw within `where`; kept, since many look at the same."""
+        scope = request.scope
         query = scope["query_string"]
         where = questions.read_where_parameter(query)
-        etag = holding.etag(b"tile/%d/%d/%d?%s" % (*place, query))
-        tile = self.tiles.get(etag)
-        if tile is not None:
+        etag = holding.etag(b"%s?%s" % (name, query))
+        found = self.tiles.get(etag)
+        if found is not None:
             self.metrics.cached_tiles += 1
         elif is_known(scope, etag):
             return not_modified(etag, self.cache)
         else:
-            tile = await self.workers.run(lambda _: make_tile(holding, bounds, where))
-            self.tiles.put(etag, tile)
-        return packed_reply(scope, etag, tile, GEOJSON, self.cache, API_HEADERS)
+            found = await self.workers.run(lambda _: make(where))
+            self.tiles.put(etag, found)
+        return packed_reply(scope, etag, found, media, self.cache, API_HEADERS)
 
     async def download(self, request: Request) -> FileResponse | Reply:
         holding = self._holding(request)

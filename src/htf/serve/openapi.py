@@ -135,6 +135,16 @@ def _file_paths() -> dict[str, Any]:
                 errors=(400, 404, 422, 503),
             )
         },
+        "/api/releases/{id}/leaves": {
+            "get": _operation(
+                "leaves",
+                "The outlines of all boxes, to draw: corners within a frame of Web Mercator, as columns of "
+                "32-bit floats W,S,E,N, or SW,SE,NW,NE where sides are not upright; deflated, base64.",
+                _json("Outlines"),
+                [ID, WHERE],
+                errors=(400, 404, 413, 422, 503),
+            )
+        },
         "/api/releases/{id}/download": {
             "get": _operation(
                 "download",
@@ -295,6 +305,7 @@ def _answer_schemas() -> dict[str, Schema]:
         "Answer": _object(bars, MARK),
         "Answers": _object(dict.fromkeys(bars, NUMBERS), MARK),
         "PolygonAnswers": _object({"answers": answers}, MARK),
+        "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
         "Tile": _object(
             {"type": {"const": "FeatureCollection"}, "features": features},
             {**MARK, "epsilon": TEXT},
@@ -306,5 +317,7 @@ def _feature() -> Schema:
     bars = {name: BARS[name] for name in ("std_error", "low", "high")}
     density = {**NUMBER, "description": "Records per km²."}
     box = {**BOX, "description": "W,S,E,N in the coordinates of the map."}
-    properties = _object({"count": BARS["count"], "box": box}, {**bars, "density": density})
+    clear = {"type": "boolean", "description": "Whether the count is more than noise."}
+    always = {"count": BARS["count"], "box": box, "clear": clear}
+    properties = _object(always, {**bars, "density": density})
     return _object({"type": {"const": "Feature"}, "geometry": {}, "properties": properties})

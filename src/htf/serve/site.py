@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from htf.serve.replies import Packed
+from htf.web.assets import PAGE, find_maplibre
 
-PAGE = Path(__file__).parent / "page"
 INDEX = "index.html"
-MAPLIBRE = ("maplibre-gl.js", "maplibre-gl.css")  # of the wheel `maplibre`, in srcjs
+MAPLIBRE = ("maplibre-gl.js", "maplibre-gl.css")
 MEDIA = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -19,6 +18,7 @@ MEDIA = {
     ".json": "application/json",
     ".png": "image/png",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
 WITHOUT_PAGE = (
     "This is htf serve. There is no page here; the API is described in /openapi.json, and "
@@ -37,16 +37,10 @@ def load_site() -> dict[str, Asset]:
     """By name below /static; the page itself is `index.html`."""
     files = {path.relative_to(PAGE).as_posix(): path for path in PAGE.rglob("*") if path.is_file()}
     for name in MAPLIBRE:
-        path = _maplibre() / name
-        if path.is_file():
+        path = find_maplibre(name)
+        if path is not None:
             files.setdefault(name, path)
     return {name: _asset(path) for name, path in files.items()}
-
-
-def _maplibre() -> Path:
-    """Where the wheel has them; it is not imported."""
-    found = find_spec("maplibre")
-    return Path(found.origin).parent / "srcjs" if found and found.origin else PAGE / "srcjs"
 
 
 def _asset(path: Path) -> Asset:

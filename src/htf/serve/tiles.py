@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from htf.areas import square_kilometres
 from htf.domain import CRS84, Domain, FloatArray, IntArray
@@ -24,6 +25,7 @@ from htf.query.where import Where, full_ranges
 from htf.serve.holdings import Bounds, transformer
 from htf.serve.limits import Refusal
 from htf.serve.replies import Packed
+from htf.web.rectangles import MOST_OUTLINES, packed_outlines
 
 if TYPE_CHECKING:
     from htf.release import Release
@@ -44,6 +46,7 @@ class Boxes:
     low: IntArray
     high: IntArray
     columns: dict[str, FloatArray]
+    is_clear: NDArray[np.bool_]  # more than noise, as on every map (htf.views)
 
 
 class TileCache:
@@ -89,14 +92,28 @@ def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
     """The tile as GeoJSON, compressed too."""
     release = holding.release
     ranges = full_ranges(release.domain, where)
-    if set(where) & set(release.domain.names[:2]):
-        raise Refusal(400, "a tile says where on the map: where is for further axes")
+    _check_further(release.domain, where)
     edges = _edges_on_map(release.domain, bounds)
     features: list[dict[str, Any]] = []
     if edges is not None:
         features = _features(release.domain, _boxes(release, edges, ranges), bounds)
     said = {"type": "FeatureCollection", "epsilon": str(release.epsilon), **holding.mark}
     return Packed.of(orjson.dumps({**said, "features": features}))
+
+
+def make_outlines(holding: Holding, where: Where) -> Packed:
+    """Where the tree is fine and where it is coarse: all leaves, packed as in a map file."""
+    release = holding.release
+    _check_further(release.domain, where)
+    found = packed_outlines(release, where)
+    if found is None:
+        raise Refusal(413, f"this release has more than {MOST_OUTLINES:,} boxes: too many to draw")
+    return Packed.of(orjson.dumps({**found, **holding.mark}))
+
+
+def _check_further(domain: Domain, where: Where) -> None:
+    if set(where) & set(domain.names[:2]):
+        raise Refusal(400, "a tile says where on the map: where is for further axes")
 
 
 def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
@@ -120,14 +137,18 @@ def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Boxes:
     if release.domain.dimensions == 2:
         touched = np.flatnonzero(np.all((parts.low < frame[1]) & (parts.high > frame[0]), axis=1))
         if len(touched) <= MOST_PARTS:
-            return _parts(release, parts.low[touched], parts.high[touched])
+            return _parts(release, touched)
     return _grid(release, frame, spans, ranges)
 
 
-def _parts(release: Release, low: IntArray, high: IntArray) -> Boxes:
+def _parts(release: Release, touched: IntArray) -> Boxes:
+    parts = release.parts
+    low, high = parts.low[touched], parts.high[touched]
     answers = release.count(_on_map(release.domain, low, high)).to_columns()
     del answers["partial"]  # 0: a part is covered whole
-    return Boxes(low, high, answers)
+    noise = math.sqrt(2) * parts.scales[touched]
+    is_clear = parts.estimates[touched] > parts.clear_deviations * noise
+    return Boxes(low, high, answers, is_clear)
 
 
 def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Boxes:
@@ -150,7 +171,9 @@ def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArr
         np.column_stack([side, *(np.full(len(side), pair[end]) for pair in further)])
         for end, side in enumerate((low, high))
     )
-    return Boxes(low, high, {"count": release.index.measure(lows, highs).estimate})
+    found = release.index.measure(lows, highs)
+    is_clear = found.estimate > release.parts.clear_deviations * np.sqrt(found.variance)
+    return Boxes(low, high, {"count": found.estimate}, is_clear)
 
 
 def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
@@ -169,9 +192,10 @@ def _features(domain: Domain, boxes: Boxes, bounds: Bounds) -> list[dict[str, An
     kept, rings = (_cut if domain.crs == CRS84 else _bent)(domain, edges, bounds)
     values = np.column_stack([column[kept] for column in columns.values()]).tolist()
     features = []
-    for ring, value, box in zip(rings, values, edges[kept].tolist(), strict=True):
+    is_clear = boxes.is_clear[kept].tolist()
+    for ring, value, box, clear in zip(rings, values, edges[kept].tolist(), is_clear, strict=True):
         properties: dict[str, Any] = dict(zip(columns, value, strict=True))
-        properties["box"] = box
+        properties |= {"box": box, "clear": clear}
         shape = {"type": "Polygon", "coordinates": [ring]}
         features.append({"type": "Feature", "geometry": shape, "properties": properties})
     return features
