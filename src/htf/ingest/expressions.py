@@ -26,6 +26,9 @@ ZONED = rf"{CLOCK} ?{ZONE}\z"
 SIGNED_ZONE = r"[+-][0-9]{2}(:?[0-9]{2})?\z"
 
 HOUR, DAY = 3600, 86_400
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
+FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+LARGEST_WHOLE = 2**63 - 10**10  # with room for a remainder
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
 LARGEST_POWER = 62
@@ -72,34 +75,47 @@ def as_person(column: Value, name: str, text: bool) -> Value:
     if kind.is_integer():
         return column.cast("int64")
     raise InputError(
-        f"column {name!r} must name persons by whole numbers or text, but it holds {_named(kind)}"
+        f"column {name!r} must name persons by whole numbers or text, but it holds {_named(kind)} "
+        "(pandas turns whole numbers into floats where some are missing: astype('Int64') keeps them)"
     )
 
 
 def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
-    """Whole seconds since 1970, of UTC where the zone is known, else as written."""
+    """Whole seconds since 1970, of UTC where the zone is known, else as written. Missing outside the
+    years 1 to 9999: engines differ in what is beyond, and some have infinite times."""
+    import ibis
+
     kind = column.type()
     if text:
-        return _seconds_of_text(_stripped(column), unit)
+        return _between(_seconds_of_text(_stripped(column), unit), FIRST_SECOND, LAST_SECOND)
     if kind.is_timestamp() or kind.is_date():
-        return (
-            column.cast("timestamp" if kind.is_date() else kind)
-            .truncate("s")
-            .epoch_seconds()
-            .cast("int64")
-        )
+        moment = column.cast("timestamp") if kind.is_date() else column
+        ends = [ibis.literal(end).cast(moment.type()) for end in (FIRST_TIME, LAST_TIME)]
+        return _between(moment, *ends).truncate("s").epoch_seconds().cast("int64")
+    first, last = (second * PER_SECOND[unit] for second in (FIRST_SECOND, LAST_SECOND + 1))
     if kind.is_integer():
-        return _floor_divide(column.cast("int64"), PER_SECOND[unit])
+        most = LARGEST_WHOLE
+        whole = _between(column, max(first, -most), min(last - 1, most)).cast("int64")
+        return _floor_divide(whole, PER_SECOND[unit])
     if kind.is_floating():
-        return (column.cast("float64") / constant(PER_SECOND[unit])).floor().cast("int64")
-    raise InputError(f"column {name!r} must hold times, but it holds {_named(kind)}")
+        value = column.cast("float64")
+        value = ((value >= constant(first)) & (value < constant(last))).ifelse(value, None)
+        return (value / constant(PER_SECOND[unit])).floor().cast("int64")
+    raise InputError(
+        f"column {name!r} must hold times, but it holds {_named(kind)} (in a query, cast it to a timestamp)"
+    )
 
 
-def has_zone(column: StringValue) -> tuple[BooleanValue, BooleanValue]:
-    """Of a text field: whether it is a time with a zone, and whether it is one without."""
+def kinds_of_time(column: StringValue) -> dict[str, BooleanValue]:
+    """Of a text field: whether it is a time with a zone, one without, or a number."""
     stripped = _stripped(column)
     is_time, zoned = stripped.re_search(TIME), stripped.re_search(ZONED)
-    return is_time & zoned, is_time & ~zoned
+    return {
+        "zoned": is_time & zoned,
+        "bare": is_time & ~zoned,
+        "number": stripped.re_search(WHOLE),
+        "some": stripped.nullif("").notnull(),
+    }
 
 
 def hour_of_day(seconds: IntegerValue) -> FloatingValue:
@@ -138,6 +154,11 @@ def _md5() -> Any:
         ...
 
     return md5
+
+
+def _between(value: Value, low: Any, high: Any) -> Any:
+    """Missing where it is not."""
+    return value.between(low, high).ifelse(value, None)
 
 
 def _named(kind: Any) -> str:

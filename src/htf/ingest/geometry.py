@@ -36,7 +36,7 @@ def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
     column = said["primary_column"]
     about = said["columns"][column]
     kinds = set(about.get("geometry_types", []))
-    if kinds - {"Point"}:
+    if kinds - {"Point", "Point Z"}:
         raise InputError(
             f"{path.name} holds {', '.join(sorted(kinds))} in its column {column!r}: points are needed"
         )
@@ -78,9 +78,9 @@ def decode_points(column: Any, number: int) -> Any:
 
     values = np.asarray(column.to_pandas(), dtype=object)
     missing = np.array([value is None for value in values], dtype=bool)
-    joined = b"".join(values[~missing])
-    if len(joined) == POINT_BYTES * int((~missing).sum()):
-        kept = np.frombuffer(joined, dtype=np.uint8).reshape(-1, POINT_BYTES)
+    there = values[~missing]
+    if all(len(value) == POINT_BYTES for value in there):  # each: not one long, another short
+        kept = np.frombuffer(b"".join(there), dtype=np.uint8).reshape(-1, POINT_BYTES)
         start = np.frombuffer(LITTLE_ENDIAN_POINT, dtype=np.uint8)
         if np.all(kept[:, :5] == start):
             first = 5 + 8 * number
