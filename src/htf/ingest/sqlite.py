@@ -36,7 +36,7 @@ def is_view(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def columns_of(connection: sqlite3.Connection, query: str) -> tuple[str, ...]:
-    with closing(connection.execute(f"SELECT * FROM ({query}) LIMIT 0")) as cursor:
+    with closing(connection.execute(f"SELECT * FROM (\n{query}\n) LIMIT 0")) as cursor:
         return tuple(column[0] for column in cursor.description)
 
 

@@ -66,9 +66,11 @@ def _read_layout(path: Path, fits: Fits, wanted: str) -> Layout:
 
 
 def _split_header(line: str, separator: str) -> list[str]:
+    """A column without a name, such as that of pandas' row numbers, is called by its place."""
     try:
         rows = csv.reader([line], delimiter=separator, skipinitialspace=True)
-        return [name.strip() for name in next(rows, [])]
+        names = [name.strip() for name in next(rows, [])]
+        return [name or f"column {place}" for place, name in enumerate(names, start=1)]
     except csv.Error:  # a line of a megabyte, or one that does not end
         return []
 
