@@ -32,6 +32,7 @@ REASONS = {
     ("out of memory", "outofmemory", "unable to allocate"): (
         "it needs more memory: allow more with --memory, or take a coarser grid"
     ),
+    ("file is not a database",): "it is not an SQLite file",
     ("permission denied",): "permission denied",
     ("could not set lock", "database is locked", "different configuration"): (
         "another program is using it: wait until that is done, or close it"

@@ -319,8 +319,10 @@ def _sqlite_source(
     engine: DuckDB, connection: sqlite3.Connection, access: Access, listing: Listing
 ) -> Source:
     """A column of SQLite may hold anything in each row, as a text file's does: so it is read as one."""
-    query = access.sql or sqlite.query_of_table(connection, str(access.table), listing.name)
-    query = query.strip().rstrip(";")
+    sql, table = access.sql, str(access.table)
+    if sql is None:
+        sql = quietly(lambda: sqlite.query_of_table(connection, table, listing.name), listing.name)
+    query = sql.strip().rstrip(";")
 
     def select(names: Sequence[str]) -> Table:
         chosen = ", ".join(map(_quoted, names))
@@ -338,7 +340,7 @@ def _sqlite_source(
         columns=quietly(lambda: sqlite.columns_of(connection, query), listing.name),
         select=select,
         text=True,
-        of_query=access.sql is not None or sqlite.is_view(connection, str(access.table)),
+        of_query=access.sql is not None or sqlite.is_view(connection, table),
         check_unchanged=listing.check_unchanged,
     )
 
