@@ -146,7 +146,7 @@ def naive_cell(places: Sequence[float | None], domain: Domain) -> int | None:
     for axis, place in zip(domain.axes, places, strict=True):
         if place is None or not axis.low <= place < axis.high:  # which NaN is not
             return None
-        along = math.floor(axis.to_cells(np.float64(place)))
+        along = math.floor(float(axis.to_cells(np.array(place))))
         number = number * axis.cells + min(along, axis.cells - 1)
     return number
 

@@ -88,11 +88,11 @@ def cut(path: Path) -> Path:
     return path
 
 
-def many(folder: Path, *write: Callable[[Path], Any]) -> Path:
-    (folder / "many").mkdir()
+def many(folder: Path, *write: Callable[[Path], Any], name: str = "many") -> Path:
+    (folder / name).mkdir()
     for make in write:
-        make(folder / "many")
-    return folder / "many"
+        make(folder / name)
+    return folder / name
 
 
 def sqlite_file(folder: Path) -> Path:
@@ -154,7 +154,7 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     "text and Parquet": (lambda f: (many(f, lambda g: table(g, "a.parquet", **LON_LAT), lambda g: csv(g, GOOD)),), "text files and Parquet files"),
     "other systems": (lambda f: (many(f, geo("EPSG:4326"), geo("EPSG:27700")),), "differ in their column of points or its reference system"),
     "an empty folder": (lambda f: (many(f),), "has no files"),
-    "a folder that is called a file": (lambda f: ((f / "a.csv").mkdir() or f / "a.csv",), "has no files"),
+    "a folder that is called a file": (lambda f: (many(f, name="a.csv"),), "has no files"),
     "no file": (lambda f: (f / "none.csv",), "there is no file"),
     "no such memory": (lambda f: (csv(f, GOOD), "--memory", "lots"), "as in 500MB or 4GB, got 'lots'"),
     "no such engine": (lambda f: (csv(f, GOOD), "--engine", "abacus"), "must be one of duckdb, spark"),

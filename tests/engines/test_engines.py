@@ -172,14 +172,17 @@ LOCAL: dict[str, Open] = {
     "pandas": lambda *_: (arrow_table().to_pandas(), {}),
     "pandas, text times": lambda *_: (arrow_table().to_pandas().astype({"moment": "string"}), {}),
     "polars": lambda *_: (pl.from_arrow(arrow_table()), {}),
-    "polars lazy": lambda *_: (pl.from_arrow(arrow_table()).lazy(), {}),  # type: ignore[union-attr]
+    "polars lazy": lambda *_: (pl.from_arrow(arrow_table()).lazy(), {}),
     "ibis": lambda *_: (ibis.memtable(arrow_table()), {}),
 }  # fmt: skip
 IN_SPARK: dict[str, Open] = {
     "spark parquet": lambda place, _: (place / "points.parquet", {"engine": "spark"}),
     "spark csv": lambda place, _: (place / "points.csv", {"engine": "spark"}),
+    "ibis spark frame": lambda place, session: (
+        ibis.pyspark.connect(session).read_parquet(str(place / "points.parquet")), {},
+    ),
     "spark frame": lambda place, session: (session.read.parquet(str(place / "points.parquet")), {}),
-}
+}  # fmt: skip
 ON_SERVER = {
     "postgres": {"table": "points"},
     "postgres view": {"table": "public.seen"},
@@ -283,13 +286,13 @@ def test_timestamps_with_and_without_a_zone(
 
 def test_times_of_older_files_and_text(folder: Path, tmp_path: Path, spark: Any) -> None:
     """The 96 bits of Spark and Impala; and text."""
-    path = tmp_path / "old.parquet"
+    path, before = tmp_path / "old.parquet", spark.catalog.listTables()
     pq.write_table(arrow_table(), path, use_deprecated_int96_timestamps=True)
     check_hours(path)
     check_hours(path, engine="spark")
     check_hours(folder / "points.csv")
     check_hours(folder / "points.csv", engine="spark")
-    assert spark.catalog.listTables() == []
+    assert spark.catalog.listTables() == before
 
 
 def test_times_in_milliseconds_and_dates(tmp_path: Path, spark: Any) -> None:
@@ -360,7 +363,7 @@ def test_times_as_numbers(unit: str, tmp_path: Path, spark: Any, postgres: Any) 
         connection.cursor().executemany("INSERT INTO times VALUES (%s, %s)", values)
     for column, numbers in (("i", wholes), ("f", floats)):
         records: list[NaiveRecord] = [(known(n, per), None, None) for n in numbers]
-        options = {"time_unit": unit}
+        options: dict[str, Any] = {"time_unit": unit}
         names = [f"day({column})", f"hour({column})"]
         wanted = naive_counts(records, ALL_YEARS)
         assert counted(read_points(path, ALL_YEARS, names, **options)) == wanted
@@ -490,6 +493,34 @@ def test_what_text_is_a_number(tmp_path: Path, spark: Any) -> None:
     for engine in ("duckdb", "spark"):
         found = read_points(tmp_path / "points.csv", domain, ["x", "row"], engine=engine)
         assert counted(found) == naive_counts(records, domain)
+    del spark
+
+
+@pytest.mark.parametrize("encoding", ["WKB", "geoarrow"])
+def test_geometries_and_other_systems(encoding: Any, tmp_path: Path, spark: Any) -> None:
+    """A folder as Spark writes it, of British points on a map in degrees; pyproj is the reference."""
+    import geopandas
+    import pyproj
+
+    draw = np.random.default_rng(6)
+    east, north = draw.uniform(400_000, 600_000, 500), draw.uniform(100_000, 300_000, 500)
+    points = geopandas.points_from_xy(east, north, crs="EPSG:27700")
+    frame = geopandas.GeoDataFrame(geometry=points)
+    for day, part in (("1", frame[:200]), ("2", frame[200:])):
+        (tmp_path / f"day={day}").mkdir()
+        path = tmp_path / f"day={day}" / "part ü%20,1.parquet"
+        part.to_parquet(path, geometry_encoding=encoding, schema_version="1.1.0")
+    (tmp_path / "_SUCCESS").touch()
+    domain = Domain.from_bounds(-2, 51, 0.5, 52.5, 30)
+    change = pyproj.Transformer.from_crs("EPSG:27700", "OGC:CRS84", always_xy=True)
+    lon, lat = change.transform(east, north)
+    records: list[NaiveRecord] = [
+        ((float(x), float(y)), None, None) for x, y in zip(lon, lat, strict=True)
+    ]
+    for engine in ("duckdb", "spark"):
+        assert counted(read_points(tmp_path, domain, engine=engine)) == naive_counts(
+            records, domain
+        )
     del spark
 
 

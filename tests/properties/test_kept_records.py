@@ -44,7 +44,7 @@ def distance(one: Counter[tuple[int, ...]], other: Counter[tuple[int, ...]]) -> 
 
 
 @given(RECORDS, BOUND, ONCE, st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_order_of_rows_is_nothing(
     records: Records, most: int, once_per: str | None, shuffle: random.Random
 ) -> None:
@@ -57,7 +57,7 @@ def test_the_order_of_rows_is_nothing(
 
 
 @given(RECORDS, BOUND, ONCE)
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_people_are_kept_one_by_one(records: Records, most: int, once_per: str | None) -> None:
     """What is kept of all is what is kept of each alone, added up: so nobody's depends on others'. One
     person more or less therefore changes counts by that person's kept records: at most K in all."""
@@ -74,13 +74,13 @@ def test_people_are_kept_one_by_one(records: Records, most: int, once_per: str |
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True), st.data())
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_no_name_makes_the_bound_break(names: list[str], data: st.DataObject) -> None:
     """Names such as `a,1,2` make digests of different records alike: that is a tie, and no more."""
     ties = ["a", "a,0", "a,0,0", "a,0,0,0", "1", "1,0"]
     who = st.sampled_from([*ties, *names])
     records = data.draw(st.lists(st.tuples(RECORD, who), max_size=30))
-    rows = [(x, y, name, at) for (x, y, _, at), name in records]
+    rows: Records = [(x, y, name, at) for (x, y, _, at), name in records]
     found = read(rows, 2, None)
     inside = Counter(name for x, _, name, _ in rows if x < 3 and name)
     assert found.total() == sum(min(2, number) for number in inside.values())

@@ -5,7 +5,9 @@ Engines quote the data in their own error messages, so none of those is passed o
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -48,12 +50,14 @@ Progress = Callable[[float], None]  # is told the share done, from 0 to 1
 POLL_SECONDS = 0.1
 DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)
+ARROW, PANDAS = "arrow", "pandas"
 MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)i?b?", re.IGNORECASE)
 BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 SPARK_MEMORY = 2 * 10**9
 LEAST_SPARK_MEMORY = 600 * 10**6  # below that Spark does not start
 # For a single machine; 200, the default for clusters, take seconds for the smallest file.
 SPARK_PARTITIONS = 16
+SPARK_PYTHON = "PYSPARK_PYTHON"
 NANOSECONDS_AS_NUMBERS = "spark.sql.legacy.parquet.nanosAsLong"  # else it reads no such file
 # What we or Ibis set in a session that is not ours, to be set back.
 SPARK_SETTINGS = (
@@ -66,7 +70,7 @@ SPARK_ERROR_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 class Engine:
     """An Ibis backend that holds the points."""
 
-    runs_python = False  # whether it can call functions of ours
+    columns_as = ""  # how it hands columns to functions of ours, if it can
 
     def __init__(self, backend: BaseBackend) -> None:
         self.backend = backend
@@ -114,7 +118,7 @@ class Engine:
 class DuckDB(Engine):
     """The embedded default."""
 
-    runs_python = True
+    columns_as = ARROW
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, backend: BaseBackend | None = None
@@ -131,15 +135,15 @@ class DuckDB(Engine):
 class Spark(Engine):
     """For more than a machine."""
 
-    runs_python = True
+    columns_as = PANDAS
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, backend: BaseBackend | None = None) -> None:
         import ibis
         from pyspark.logger import PySparkLogger
 
         # Times are compared as UTC: Ibis sets the session's zone to that.
         self.settings = {name: session.conf.get(name, None) for name in SPARK_SETTINGS}
-        super().__init__(ibis.pyspark.connect(session))
+        super().__init__(backend or ibis.pyspark.connect(session))
         self.session = session
         session.conf.set(NANOSECONDS_AS_NUMBERS, "true")
         self.views: list[str] = []
@@ -225,7 +229,13 @@ def _start_spark(memory: int) -> SparkSession:
     builder = SparkSession.builder.appName("htf")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
+    known = os.environ.get(SPARK_PYTHON)
+    os.environ[SPARK_PYTHON] = known or sys.executable  # that has our packages
+    try:
+        session: SparkSession = builder.getOrCreate()
+    finally:
+        if known is None:
+            del os.environ[SPARK_PYTHON]
     return session
 
 

@@ -279,7 +279,7 @@ def _places(
             f"the points are in {crs}, but the map names no reference system: give it one"
         )
     if crs is not None and domain.crs is not None and not same_crs(crs, domain.crs):
-        if not opened.engine.runs_python:
+        if not opened.engine.columns_as:
             raise InputError(
                 f"a database does not turn {crs} into {domain.crs} for us: do it in the query, as with "
                 "PostGIS's ST_Transform"
@@ -287,7 +287,7 @@ def _places(
         numbered = rows.mutate(**{f"raw{n}": value for n, value in enumerate(values)})
         for first in _spatial_pairs(domain):
             pair = (numbered[f"raw{first}"], numbered[f"raw{first + 1}"])
-            values[first : first + 2] = projected(*pair, crs, domain.crs)
+            values[first : first + 2] = projected(*pair, crs, domain.crs, opened.engine.columns_as)
         values = [
             value
             if n in {p + i for p in _spatial_pairs(domain) for i in (0, 1)}
@@ -306,7 +306,7 @@ def _spatial_pairs(domain: Domain) -> list[int]:
 def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> FloatingValue:
     column = rows[field.column]
     if field.of_geometry:
-        return coordinate(column, field.part)
+        return coordinate(column, field.part, opened.engine.columns_as)
     if not field.of_time:
         return ex.as_number(column, field.column, opened.text)
     seconds = _seconds(rows, field.column, opened, reading)
@@ -370,7 +370,7 @@ def _to_matrix(domain: Domain, found: dict[str, Any], protection: Protection) ->
 
 def _are_texts(opened: Source, rows: Table, name: str) -> bool:
     """Whether times are to be read from text: in a database its own functions do it better."""
-    return opened.text or (opened.engine.runs_python and rows[name].type().is_string())
+    return opened.text or (opened.engine.columns_as != "" and rows[name].type().is_string())
 
 
 def _check_times(opened: Source, table: Table, fields: Sequence[Field], reading: Reading) -> None:

@@ -118,7 +118,7 @@ def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
 def _open_object(source: Any, access: Access) -> Any:
     module = type(source).__module__
     if module.startswith("ibis."):
-        return _ibis_table(source)
+        return _ibis_table(source, access)
     if module.startswith("pyspark."):
         return _spark_frame(source)
     if access.engine != DUCKDB:
@@ -231,7 +231,7 @@ def _files_in_spark(listing: Listing, form: Layout | Columns, access: Access) ->
     if any(path.suffix.lower() == ".zst" for path in listing.paths):
         raise InputError("Spark does not read .zst files: unpack them, or leave the engine out")
     with open_spark(access.memory) as engine:
-        paths = [path.absolute().as_uri() for path in listing.paths]
+        paths = [f"file://{path.absolute()}" for path in listing.paths]  # with no sign escaped
         if isinstance(form, Layout):
             frame = quietly(lambda: _csv_in_spark(engine, paths, form), listing.name)
         else:
@@ -328,11 +328,7 @@ def _sqlite_source(
         chosen = ", ".join(map(_quoted, names))
         rows = f"SELECT {chosen} FROM (\n{query}\n)"  # whose last line may be a comment
         reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
-        view = _new_name()
-        engine.connection.register(f"{view}_rows", reader)
-        copy = f"CREATE TEMP TABLE {view} AS SELECT * FROM {view}_rows"
-        quietly(lambda: engine.connection.execute(copy), listing.name)
-        return quietly(lambda: engine.backend.table(view), listing.name)
+        return _copy(engine, reader, names, listing.name)
 
     return Source(
         engine=engine,
@@ -430,30 +426,67 @@ def _check_query(sql: str, dialect: str) -> None:
 
 
 @contextmanager
-def _ibis_table(table: Any) -> Iterator[Source]:
+def _ibis_table(table: Any, access: Access) -> Iterator[Source]:
+    backend = quietly(table.get_backend, "the Ibis table")
+    with _engine_of(backend, access) as engine:
+
+        def select(names: Sequence[str]) -> Table:
+            chosen = table.select(*names)
+            if engine.backend is backend:
+                return chosen
+            reader = quietly(lambda: backend.to_pyarrow_batches(chosen), "the Ibis table")
+            return _copy(engine, reader, names, "the Ibis table")
+
+        yield Source(
+            engine=engine,
+            name="the Ibis table",
+            columns=tuple(table.columns),
+            select=select,
+            of_query=_is_query(table.op(), engine, backend),
+        )
+
+
+@contextmanager
+def _engine_of(backend: Any, access: Access) -> Iterator[Any]:
+    """Other engines than these lack functions that we need, or round in ways of their own: DuckDB is
+    given their rows."""
+    if backend.name == "duckdb":
+        yield DuckDB(backend.con, backend)
+    elif backend.name == "pyspark":
+        with closing(Spark(backend._session, backend)) as engine:
+            yield engine
+    elif backend.name == "postgres":
+        yield Engine(backend)
+    else:
+        with open_duckdb(access.memory) as engine:
+            yield engine
+
+
+def _is_query(node: Any, engine: Engine, backend: Any) -> bool:
     import ibis.expr.operations as ops
 
-    backend = quietly(table.get_backend, "the Ibis table")
-    engine = DuckDB(backend.con, backend) if backend.name == "duckdb" else Engine(backend)
-    node = table.op()
-    if isinstance(node, ops.DatabaseTable):
-        of_query = _is_view(engine, node.namespace.database, node.name)
-    else:
-        of_query = not isinstance(node, ops.InMemoryTable)
-    yield Source(
-        engine=engine,
-        name="the Ibis table",
-        columns=tuple(table.columns),
-        select=lambda names: table.select(*names),
-        of_query=of_query,
-    )
+    if isinstance(node, ops.DatabaseTable) and engine.backend is backend:
+        return _is_view(engine, node.namespace.database, node.name)
+    return not isinstance(node, ops.InMemoryTable)
+
+
+def _copy(engine: DuckDB, reader: Any, names: Sequence[str], what: str) -> Table:
+    """Rows that can be read only once, as a table."""
+    rows = _new_name()
+
+    def copy() -> None:
+        engine.connection.register(f"{rows}_given", reader)
+        engine.connection.execute(f"CREATE TEMP TABLE {rows} AS SELECT * FROM {rows}_given")
+        engine.connection.unregister(f"{rows}_given")
+
+    quietly(copy, what)
+    return _view(engine, rows, _describe(engine, rows, what), names, what)
 
 
 @contextmanager
 def _spark_frame(frame: Any) -> Iterator[Source]:
     """A DataFrame is a query: it may hold a limit or a join."""
-    engine = Spark(frame.sparkSession)
-    try:
+    with closing(Spark(frame.sparkSession)) as engine:
         yield Source(
             engine=engine,
             name="the DataFrame",
@@ -461,8 +494,6 @@ def _spark_frame(frame: Any) -> Iterator[Source]:
             select=lambda names: _spark_view(engine, frame, names, "the DataFrame"),
             of_query=True,
         )
-    finally:
-        engine.close()
 
 
 @contextmanager
