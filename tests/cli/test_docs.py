@@ -1,5 +1,5 @@
 """Every command and every Python block of the README is run; so are the commands of docs/forecast.md,
-docs/prior.md, docs/budget.md, docs/axes.md and docs/export.md, and the example in CONTRIBUTING."""
+docs/prior.md, docs/budget.md, docs/axes.md, docs/export.md and docs/sources.md, and the example in CONTRIBUTING."""
 
 from __future__ import annotations
 
@@ -129,6 +129,22 @@ def test_more_axes_work(
     assert "7 to 10" in capfd.readouterr().out
     for block in blocks:
         exec(block, {})
+
+
+def test_every_source_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/sources.md").read_text()
+    make, use = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if c.startswith("htf release")]
+    assert len(ours) == 8
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+    assert "No record is inside" not in capfd.readouterr().err
+    exec(use, {})
+    assert "of_query=True" in capfd.readouterr().out
 
 
 def test_the_exports_work(folder: Path) -> None:

@@ -496,6 +496,28 @@ def test_what_text_is_a_number(tmp_path: Path, spark: Any) -> None:
     del spark
 
 
+def test_folders_of_text_and_files_without_rows(tmp_path: Path, spark: Any) -> None:
+    """Each file has its own first line; of none there is nothing to say."""
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "a.csv").write_text('x;y;"t, when"\n0.5;0.5;2020-01-01\n')
+    (tmp_path / "many" / "b.csv").write_text('x;y;"t, when"\n0.6;0.5;\n1.2;0.2;2020-01-01')
+    (tmp_path / "none.csv").write_text("x,y,t\n")
+    records: list[NaiveRecord] = [
+        ((x, y), None, None) for x, y in ((0.5, 0.5), (0.6, 0.5), (1.2, 0.2))
+    ]
+    days = Domain((*DOMAIN.axes, Axis("day", 0, 10, 10)))
+    for engine in ("duckdb", "spark"):
+        found = read_points(tmp_path / "many", DOMAIN, engine=engine)
+        assert counted(found) == naive_counts(records, DOMAIN)
+        told: list[str] = []
+        none = read_points(
+            tmp_path / "none.csv", days, ["x", "y", "day(t)"], engine=engine, tell=told.append
+        )
+        assert counted(none) == {}
+        assert told[0].startswith("No record is inside the bounds")
+    del spark
+
+
 @pytest.mark.parametrize("encoding", ["WKB", "geoarrow"])
 def test_geometries_and_other_systems(encoding: Any, tmp_path: Path, spark: Any) -> None:
     """A folder as Spark writes it, of British points on a map in degrees; pyproj is the reference."""
