@@ -12,7 +12,7 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/htf demo --out htf-demo
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
