@@ -26,14 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
+MORE_MEMORY = "it needs more memory: allow more with --memory, or take a coarser grid"
 # What engines say of trouble that we can tell in words of our own.
 REASONS = {
     ("no space left", "could not write", "max_temp_directory_size"): (
         "the disk is full, perhaps that of temporary files: set TMPDIR to a folder with room"
     ),
-    ("out of memory", "outofmemory", "unable to allocate"): (
-        "it needs more memory: allow more with --memory, or take a coarser grid"
-    ),
+    ("out of memory", "outofmemory"): MORE_MEMORY,
     ("file is not a database",): "it is not an SQLite file",
     ("permission denied",): "permission denied",
     ("could not set lock", "database is locked", "different configuration"): (
@@ -270,6 +269,8 @@ def _reason(error: Exception) -> str:
     message, kind = str(error).casefold(), type(error).__name__.removesuffix("Exception")
     if isinstance(error, UnicodeError):
         return "it is not text in UTF-8"
+    if isinstance(error, MemoryError):
+        return MORE_MEMORY
     for signs, reason in REASONS.items():
         if any(sign in message for sign in signs):
             return reason
