@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import math
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -35,11 +38,16 @@ def require(program: str, package: str) -> str:
 
 
 def require_module(name: str, extra: str) -> Any:
-    """A Python package that not everyone installs; without it as without a program."""
+    """A Python package that one of our extras brings; without it as without a program."""
+    return require_package(name, f"htf-dp[{extra}]")
+
+
+def require_package(name: str, package: str) -> Any:
+    """A Python package; without it as above."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        _do_without(f"{name} is missing: install htf-dp[{extra}]")
+        _do_without(f"{name} is missing: pip install {package}")
 
 
 def _do_without(missing: str) -> NoReturn:
@@ -99,6 +107,63 @@ def with_one_more(matrix: FrequencyMatrix, cell: Sequence[int]) -> FrequencyMatr
     counts = dense(matrix)
     counts[tuple(cell)] += 1
     return FrequencyMatrix.from_dense(matrix.domain, counts)
+
+
+NaiveRecord = tuple[Sequence[float | None], str | None, int | None]  # places, person, second
+
+
+def naive_counts(
+    records: Iterable[NaiveRecord],
+    domain: Domain,
+    most: int | None = None,
+    once_per: str | None = None,
+) -> dict[tuple[int, ...], int]:
+    """What read_points is to give, record by record: cells, and of each person the first few."""
+    of_people: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for places, person, second in records:
+        cell = naive_cell(places, domain)
+        if cell is None or (most is not None and not person):
+            continue
+        slot = {"hour": 3600, "day": 86_400}.get(once_per or "", 1)
+        time = 0 if second is None or once_per == "all" else math.floor(Fraction(second, slot))
+        of_people[str(person)].append((cell, time))
+    kept: Counter[int] = Counter()
+    for person, found in of_people.items():
+        mine = sorted(set(found)) if once_per else found
+        kept.update(
+            cell for cell, _ in (mine if most is None else naive_choice(person, mine, most))
+        )
+    shape = domain.shape
+    return {tuple(map(int, np.unravel_index(cell, shape))): n for cell, n in kept.items()}
+
+
+def naive_choice(person: str, records: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """The `most` records with the smallest digests; all, if there are no more."""
+    copies: Counter[tuple[int, int]] = Counter()
+    ranked = []
+    for cell, time in records:
+        copy = copies[cell, time]
+        copies[cell, time] += 1
+        digest = hashlib.md5(f"{person},{cell},{time},{copy}".encode()).hexdigest()
+        ranked.append((digest[:12], cell, time, copy))
+    return [(cell, time) for _, cell, time, _ in sorted(ranked)[:most]]
+
+
+def naive_cell(places: Sequence[float | None], domain: Domain) -> int | None:
+    """Row-major; None outside."""
+    number = 0
+    for axis, place in zip(domain.axes, places, strict=True):
+        if place is None or not axis.low <= place < axis.high:  # which NaN is not
+            return None
+        along = math.floor(float(axis.to_cells(np.array(place))))
+        number = number * axis.cells + min(along, axis.cells - 1)
+    return number
+
+
+def counted(matrix: FrequencyMatrix) -> dict[tuple[int, ...], int]:
+    """The non-empty cells."""
+    cells = (tuple(map(int, cell)) for cell in matrix.exact_coordinates.T)
+    return dict(zip(cells, map(int, matrix.exact_counts), strict=True))
 
 
 def naive_objective(counts: IntArray, axis: int, cut: int) -> tuple[Fraction, int]:

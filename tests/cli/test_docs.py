@@ -159,6 +159,22 @@ def test_more_axes_work(
         exec(block, {})
 
 
+def test_every_source_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/sources.md").read_text()
+    make, use = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if c.startswith("htf release")]
+    assert len(ours) == 8
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+    assert "No record is inside" not in capfd.readouterr().err
+    exec(use, {})
+    assert "of_query=True" in capfd.readouterr().out
+
+
 def test_the_exports_work(folder: Path) -> None:
     page = (ROOT / "docs/export.md").read_text()
     ours = [c for c in commands(page) if " -o " in c]

@@ -31,10 +31,14 @@ def keep_once(located: Table) -> Table:
     return located.distinct()
 
 
-def keep_most(located: Table, most: int) -> Table:
-    """The cells of at most `most` records of each person, one row for each record."""
-    import ibis
+def keep_most(located: Table, most: int, *, of_query: bool) -> Table:
+    """The cells of at most `most` records of each person, one row for each record.
 
+    What a query or view gives is asked for once: with a LIMIT or a random sample in it, it might give
+    other rows each time, and people who had few records before could then have many.
+    """
+    if of_query:
+        return _keep_first(located, most)
     who = _who(located)
     per_person = located.group_by(who).agg(records=located.count())
     many = per_person.filter(per_person.records > most).select(
@@ -42,13 +46,20 @@ def keep_most(located: Table, most: int) -> Table:
     )
     same = [located[name] == many[f"many_{name}"] for name in who]
     few = located.anti_join(many, same).select(CELL)
-    cut = located.semi_join(many, same)
-    alike = cut.mutate(copy=ibis.row_number().over(group_by=[*who, CELL, TIME], order_by=TIME))
+    return few.union(_keep_first(located.semi_join(many, same), most))
+
+
+def _keep_first(located: Table, most: int) -> Table:
+    """By rank."""
+    import ibis
+
+    who = _who(located)
+    alike = located.mutate(copy=ibis.row_number().over(group_by=[*who, CELL, TIME], order_by=TIME))
     keyed = alike.mutate(key=key([alike[name] for name in (PERSON, CELL, TIME, "copy")]))
     ranked = keyed.mutate(
         rank=ibis.row_number().over(group_by=who, order_by=["key", CELL, TIME, "copy"])
     )
-    return few.union(ranked.filter(ranked.rank < most).select(CELL))
+    return ranked.filter(ranked.rank < most).select(CELL)
 
 
 def records_of_each(located: Table, most: int) -> Table:
