@@ -27,20 +27,31 @@ def keep_once(located: Table) -> Table:
     return located.distinct()
 
 
-def keep_most(located: Table, most: int) -> Table:
-    """The cells of at most `most` records of each person, one row for each record."""
+def count_kept(located: Table, most: int) -> Table:
+    """Records of each cell, of at most `most` of each person.
+
+    All are counted, and of those who have too many what is not kept is taken off again: so the records of
+    all others are in no join, and nothing needs to be held for them.
+    """
     import ibis
 
     per_person = located.group_by(PERSON).agg(records=located.count())
     many = per_person.filter(per_person.records > most).select(many=PERSON)
-    few = located.anti_join(many, located[PERSON] == many.many).select(CELL)
     cut = located.semi_join(many, located[PERSON] == many.many)
     alike = cut.mutate(copy=ibis.row_number().over(group_by=[PERSON, CELL, TIME], order_by=TIME))
     keyed = alike.mutate(key=key([alike[name] for name in (PERSON, CELL, TIME, "copy")]))
     ranked = keyed.mutate(
         rank=ibis.row_number().over(group_by=PERSON, order_by=["key", CELL, TIME, "copy"])
     )
-    return few.union(ranked.filter(ranked.rank < most).select(CELL))
+    off = count(ranked.filter(ranked.rank >= most))
+    both = count(located).union(off.mutate(records=-off.records))
+    kept = both.group_by(CELL).agg(records=both.records.sum())
+    return kept.filter(kept.records > 0)
+
+
+def count(located: Table) -> Table:
+    """Records of each cell."""
+    return located.group_by(CELL).agg(records=located.count())
 
 
 def records_of_each(located: Table, most: int) -> Table:

@@ -23,7 +23,7 @@ from htf.ingest import expressions as ex
 from htf.ingest.columns import Field, check_there, find_fields, fits
 from htf.ingest.engines import DUCKDB, Progress
 from htf.ingest.geometry import coordinate, projected, same_crs
-from htf.ingest.people import CELL, PERSON, TIME, keep_most, keep_once, records_of_each
+from htf.ingest.people import CELL, PERSON, TIME, count, count_kept, keep_once, records_of_each
 from htf.ingest.sources import Access, Source, is_arrays, open_source
 from htf.protection import PERSON as ONE_PERSON
 from htf.protection import Protection
@@ -137,8 +137,7 @@ def read_matrix(
         opened,
         located,
     ):
-        kept = located if max_records is None else keep_most(located, max_records)
-        counted = kept.group_by(CELL).agg(records=kept.count())
+        counted = count(located) if max_records is None else count_kept(located, max_records)
         found = opened.engine.run(counted, opened.name, progress)
         if len(found[CELL]) == 0:
             _remark_nothing(opened, domain, reading, source, tell)

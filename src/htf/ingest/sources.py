@@ -122,6 +122,7 @@ def _open_object(source: Any, access: Access) -> Any:
 @contextmanager
 def _files_in_duckdb(listing: Listing, layout: Layout | None, access: Access) -> Iterator[Source]:
     with open_duckdb(access.memory) as engine:
+        engine.read_again = layout is None
         paths = ", ".join(_text(str(path)) for path in listing.paths)
         if layout is None:
             geometry, crs = quietly(lambda: read_geo_metadata(listing.paths[0]), listing.name)
