@@ -130,6 +130,9 @@ def plain_parts(table: str) -> dict[str, str]:
 def ask_duckdb(query: str) -> Any:
     """In a connection of its own, as whoever counts once does; another would hold the file."""
     with duckdb.connect() as connection:
+        connection.execute(
+            "SET enable_progress_bar = false"
+        )  # it would be printed among the results
         return connection.sql(query).to_arrow_table()
 
 

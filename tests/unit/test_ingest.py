@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, read_points
+from htf.ingest.engines import open_duckdb
 from support import dense, grid
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
@@ -260,3 +261,18 @@ def test_masked_and_missing_values_in_memory() -> None:
 def test_cells_one_row_for_each_axis() -> None:
     with pytest.raises(InputError, match="one row for each of 2 axes"):
         FrequencyMatrix.from_cells(DOMAIN, [[0, 1], [1, 0], [2, 1]])
+
+
+def test_duckdb_tells_how_far_it_is_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """Of queries that take longer than two seconds it prints a bar of its own, unless it is told not to."""
+    shares: list[float] = []
+    with open_duckdb(None) as engine:
+        engine.connection.execute("SET progress_bar_time = 1")
+        query = "SELECT hash(range) % 100 AS n FROM range(60_000_000)"
+        engine.connection.execute(f"CREATE TEMP VIEW numbers AS {query}")
+        numbers = engine.backend.table("numbers")
+        engine.run(numbers.group_by("n").agg(records=numbers.count()), "numbers", shares.append)
+    assert capfd.readouterr() == ("", "")
+    assert shares[-1] == 1
+    assert len(shares) > 1
+    assert all(0 <= share <= 1 for share in shares)

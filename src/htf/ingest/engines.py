@@ -28,6 +28,8 @@ POLL_SECONDS = 0.1
 DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)
 SPARK_MEMORY = "2g"
+# DuckDB tells how far it is only while its own bar is on, which it would print among our results.
+OWN_BAR_ONLY = "SET enable_progress_bar = true; SET enable_progress_bar_print = false"
 
 
 class Engine:
@@ -144,6 +146,7 @@ def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[Duc
             database or "memory",
         )
         with connection:
+            connection.execute(OWN_BAR_ONLY)
             yield DuckDB(connection)
 
 
