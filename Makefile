@@ -23,6 +23,7 @@ types: $(VENV)/.installed-dev
 
 benchmark: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/release.py
+	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/query.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/mechanisms.py

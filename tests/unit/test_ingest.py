@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, read_points
+from htf.ingest.engines import open_duckdb
 from support import dense, grid
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
@@ -284,3 +285,18 @@ def test_people_are_told_apart_where_a_database_takes_them_for_one(
         assert matrix.exact_counts.sum() == 3 * 3
         found.append(dense(matrix).tolist())
     assert found == found[:1] * 6
+
+
+def test_duckdb_tells_how_far_it_is_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """Of queries that take longer than two seconds it prints a bar of its own, unless it is told not to."""
+    shares: list[float] = []
+    with open_duckdb(None) as engine:
+        engine.connection.execute("SET progress_bar_time = 1")
+        query = "SELECT hash(range) % 100 AS n FROM range(60_000_000)"
+        engine.connection.execute(f"CREATE TEMP VIEW numbers AS {query}")
+        numbers = engine.backend.table("numbers")
+        engine.run(numbers.group_by("n").agg(records=numbers.count()), "numbers", shares.append)
+    assert capfd.readouterr() == ("", "")
+    assert shares[-1] == 1
+    assert len(shares) > 1
+    assert all(0 <= share <= 1 for share in shares)

@@ -64,6 +64,8 @@ SPARK_SETTINGS = (
 )  # fmt: skip
 # Of PySpark's own: it prints errors of queries, which quote the data, whatever the level of the log.
 SPARK_ERROR_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+# DuckDB tells how far it is only while its own bar is on, which it would print among our results.
+OWN_BAR_ONLY = "SET enable_progress_bar = true; SET enable_progress_bar_print = false"
 
 
 class Engine:
@@ -78,7 +80,7 @@ class Engine:
         """The columns of what the engine finds."""
 
         def fetch() -> dict[str, NDArray[Any]]:
-            found = self.backend.to_pyarrow(rows)
+            found = self.fetch(rows)
             return {name: _to_numpy(found[name]) for name in found.column_names}
 
         if progress is None:
@@ -87,6 +89,10 @@ class Engine:
             found = quietly(fetch, what)
         progress(1.0)
         return found
+
+    def fetch(self, rows: Table) -> Any:
+        """What the engine finds, as an Arrow table."""
+        return self.backend.to_pyarrow(rows)
 
     def share_done(self) -> float:
         """Of what is running now; below 0 if the engine cannot tell."""
@@ -115,7 +121,12 @@ class Engine:
 
 
 class DuckDB(Engine):
-    """The embedded default."""
+    """The embedded default.
+
+    What an expression uses several times DuckDB computes once and keeps, which takes memory for every
+    record. `read_again` says that it had better be computed again: so it is with files that are read
+    fast and do not change.
+    """
 
     columns_as = ARROW
 
@@ -126,6 +137,19 @@ class DuckDB(Engine):
 
         super().__init__(backend or ibis.duckdb.from_connection(connection))
         self.connection = connection
+        self.read_again = False
+
+    def fetch(self, rows: Table) -> Any:
+        if not self.read_again:
+            return super().fetch(rows)
+        from sqlglot import exp
+
+        query = self.backend.compiler.to_sqlglot(rows)
+        for part in query.find_all(exp.CTE):
+            if part.find(exp.Distinct) is None:  # that takes longer than to read
+                part.set("materialized", False)
+        found = self.connection.sql(query.sql(self.backend.dialect)).to_arrow_table()
+        return found.cast(rows.schema().to_pyarrow())
 
     def share_done(self) -> float:
         return float(self.connection.query_progress()) / 100
@@ -185,6 +209,7 @@ def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[Duc
             where,
         )
         with connection:
+            connection.execute(OWN_BAR_ONLY)
             yield DuckDB(connection)
 
 

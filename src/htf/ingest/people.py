@@ -31,35 +31,45 @@ def keep_once(located: Table) -> Table:
     return located.distinct()
 
 
-def keep_most(located: Table, most: int, *, of_query: bool) -> Table:
-    """The cells of at most `most` records of each person, one row for each record.
+def count(located: Table) -> Table:
+    """Records of each cell."""
+    return located.group_by(CELL).agg(records=located.count())
 
-    What a query or view gives is asked for once: with a LIMIT or a random sample in it, it might give
-    other rows each time, and people who had few records before could then have many.
+
+def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
+    """Records of each cell, of at most `most` of each person.
+
+    All are counted, and of those who have too many what is not kept is taken off again: so the records of
+    all others are in no join, and nothing needs to be held for them. But what a query or view gives is
+    asked for once: with a LIMIT or a random sample in it, it might give other rows each time, and people
+    who had few records before could then have many.
     """
     if of_query:
-        return _keep_first(located, most)
+        ranked = _ranked(located)
+        return count(ranked.filter(ranked.rank < most))
     who = _who(located)
     per_person = located.group_by(who).agg(records=located.count())
     many = per_person.filter(per_person.records > most).select(
         **{f"many_{name}": name for name in who}
     )
     same = [located[name] == many[f"many_{name}"] for name in who]
-    few = located.anti_join(many, same).select(CELL)
-    return few.union(_keep_first(located.semi_join(many, same), most))
+    ranked = _ranked(located.semi_join(many, same))
+    off = count(ranked.filter(ranked.rank >= most))
+    both = count(located).union(off.mutate(records=-off.records))
+    kept = both.group_by(CELL).agg(records=both.records.sum().cast("int64"))
+    return kept.filter(kept.records > 0)
 
 
-def _keep_first(located: Table, most: int) -> Table:
-    """By rank."""
+def _ranked(located: Table) -> Table:
+    """The records of each person in their order, from 0 on."""
     import ibis
 
     who = _who(located)
     alike = located.mutate(copy=ibis.row_number().over(group_by=[*who, CELL, TIME], order_by=TIME))
     keyed = alike.mutate(key=key([alike[name] for name in (PERSON, CELL, TIME, "copy")]))
-    ranked = keyed.mutate(
+    return keyed.mutate(
         rank=ibis.row_number().over(group_by=who, order_by=["key", CELL, TIME, "copy"])
     )
-    return ranked.filter(ranked.rank < most).select(CELL)
 
 
 def records_of_each(located: Table, most: int) -> Table:

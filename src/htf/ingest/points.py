@@ -23,7 +23,16 @@ from htf.ingest import expressions as ex
 from htf.ingest.columns import Field, check_there, find_fields, fits
 from htf.ingest.engines import DUCKDB, Progress
 from htf.ingest.geometry import coordinate, projected, same_crs
-from htf.ingest.people import CELL, PERSON, SPELLING, TIME, keep_most, keep_once, records_of_each
+from htf.ingest.people import (
+    CELL,
+    PERSON,
+    SPELLING,
+    TIME,
+    count,
+    count_kept,
+    keep_once,
+    records_of_each,
+)
 from htf.ingest.sources import Access, Source, is_arrays, open_source
 from htf.protection import PERSON as ONE_PERSON
 from htf.protection import Protection
@@ -134,10 +143,10 @@ def read_matrix(
     """As `read_points`, with what it is told in two parts."""
     protection = _protection(reading, max_records)
     with _located(source, domain, reading, access, tell) as (opened, located):
-        kept = located
-        if max_records is not None:
-            kept = keep_most(located, max_records, of_query=opened.of_query)
-        counted = kept.group_by(CELL).agg(records=kept.count())
+        if max_records is None:
+            counted = count(located)
+        else:
+            counted = count_kept(located, max_records, of_query=opened.of_query)
         found = opened.engine.run(counted, opened.name, progress)
         if len(found[CELL]) == 0:
             _remark_nothing(opened, domain, reading, source, tell)
