@@ -136,7 +136,7 @@ def ask_duckdb(query: str) -> Any:
         return connection.sql(query).to_arrow_table()
 
 
-def ways_of_reading(path: Path, **engine: str) -> dict[str, Callable[[], FrequencyMatrix]]:
+def ways_of_reading(path: Path, **engine: Any) -> dict[str, Callable[[], FrequencyMatrix]]:
     def way(**told: Any) -> Callable[[], FrequencyMatrix]:
         return lambda: read_points(path, domain(), ["lon", "lat"], **told, **engine)
 

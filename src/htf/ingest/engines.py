@@ -140,7 +140,7 @@ class DuckDB(Engine):
         self.read_again = False
 
     def fetch(self, rows: Table) -> Any:
-        if not self.read_again:
+        if not self.read_again or _calls_python(rows):
             return super().fetch(rows)
         from sqlglot import exp
 
@@ -300,6 +300,13 @@ def _reason(error: Exception) -> str:
         if any(sign in message for sign in signs):
             return reason
     return f"is it complete, and may it be read? ({kind})"
+
+
+def _calls_python(rows: Table) -> bool:
+    """Functions of ours are dearer to call again than their results are to keep."""
+    from ibis.expr.operations.udf import InputType, ScalarUDF
+
+    return any(call.__input_type__ is not InputType.BUILTIN for call in rows.op().find(ScalarUDF))
 
 
 def _to_numpy(column: Any) -> NDArray[Any]:
