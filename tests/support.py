@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import math
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from htf import Domain, FrequencyMatrix
-from htf.domain import Axis, IntArray
+from htf.domain import Axis, FloatArray, IntArray
+from htf.epsilon import UNITS_PER_EPSILON
+from htf.inference import UNKNOWN, TreeCounts, count_variances, least_squares
+from htf.tree import RegionTree
 
 
 def require(program: str, package: str) -> str:
@@ -24,9 +32,25 @@ def require(program: str, package: str) -> str:
     skipped everywhere is tested nowhere.
     """
     path = shutil.which(program)
-    if path is not None:
-        return path
-    missing = f"{program} is missing: install Debian's {package}"
+    if path is None:
+        _do_without(f"{program} is missing: install Debian's {package}")
+    return path
+
+
+def require_module(name: str, extra: str) -> Any:
+    """A Python package that one of our extras brings; without it as without a program."""
+    return require_package(name, f"htf-dp[{extra}]")
+
+
+def require_package(name: str, package: str) -> Any:
+    """A Python package; without it as above."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        _do_without(f"{name} is missing: pip install {package}")
+
+
+def _do_without(missing: str) -> NoReturn:
     if os.environ.get("HTF_REQUIRE_ALL") == "1":
         pytest.fail(missing)
     pytest.skip(missing)
@@ -85,6 +109,63 @@ def with_one_more(matrix: FrequencyMatrix, cell: Sequence[int]) -> FrequencyMatr
     return FrequencyMatrix.from_dense(matrix.domain, counts)
 
 
+NaiveRecord = tuple[Sequence[float | None], str | None, int | None]  # places, person, second
+
+
+def naive_counts(
+    records: Iterable[NaiveRecord],
+    domain: Domain,
+    most: int | None = None,
+    once_per: str | None = None,
+) -> dict[tuple[int, ...], int]:
+    """What read_points is to give, record by record: cells, and of each person the first few."""
+    of_people: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for places, person, second in records:
+        cell = naive_cell(places, domain)
+        if cell is None or (most is not None and not person):
+            continue
+        slot = {"hour": 3600, "day": 86_400}.get(once_per or "", 1)
+        time = 0 if second is None or once_per == "all" else math.floor(Fraction(second, slot))
+        of_people[str(person)].append((cell, time))
+    kept: Counter[int] = Counter()
+    for person, found in of_people.items():
+        mine = sorted(set(found)) if once_per else found
+        kept.update(
+            cell for cell, _ in (mine if most is None else naive_choice(person, mine, most))
+        )
+    shape = domain.shape
+    return {tuple(map(int, np.unravel_index(cell, shape))): n for cell, n in kept.items()}
+
+
+def naive_choice(person: str, records: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    """The `most` records with the smallest digests; all, if there are no more."""
+    copies: Counter[tuple[int, int]] = Counter()
+    ranked = []
+    for cell, time in records:
+        copy = copies[cell, time]
+        copies[cell, time] += 1
+        digest = hashlib.md5(f"{person},{cell},{time},{copy}".encode()).hexdigest()
+        ranked.append((digest[:12], cell, time, copy))
+    return [(cell, time) for _, cell, time, _ in sorted(ranked)[:most]]
+
+
+def naive_cell(places: Sequence[float | None], domain: Domain) -> int | None:
+    """Row-major; None outside."""
+    number = 0
+    for axis, place in zip(domain.axes, places, strict=True):
+        if place is None or not axis.low <= place < axis.high:  # which NaN is not
+            return None
+        along = math.floor(float(axis.to_cells(np.array(place))))
+        number = number * axis.cells + min(along, axis.cells - 1)
+    return number
+
+
+def counted(matrix: FrequencyMatrix) -> dict[tuple[int, ...], int]:
+    """The non-empty cells."""
+    cells = (tuple(map(int, cell)) for cell in matrix.exact_coordinates.T)
+    return dict(zip(cells, map(int, matrix.exact_counts), strict=True))
+
+
 def naive_objective(counts: IntArray, axis: int, cut: int) -> tuple[Fraction, int]:
     """[HTF, Eq. 4] word by word, exactly, and with each half rounded down."""
     halves = np.split(counts, [cut], axis=axis)
@@ -93,3 +174,68 @@ def naive_objective(counts: IntArray, axis: int, cut: int) -> tuple[Fraction, in
         mean = Fraction(int(half.sum()), half.size)
         deviations.append(sum((abs(int(c) - mean) for c in half.ravel()), Fraction(0)))
     return sum(deviations, Fraction(0)), sum(d.numerator // d.denominator for d in deviations)
+
+
+@st.composite
+def trees(draw: st.DrawFn, shapes: list[tuple[int, ...]]) -> RegionTree:
+    """Unbalanced trees of one to three axes, with two to five slabs a cut."""
+    tree = RegionTree(draw(st.sampled_from(shapes)))
+    for _ in range(draw(st.integers(0, 7))):
+        open_regions = np.flatnonzero((tree.slabs == 0) & (tree.cells(np.arange(len(tree))) > 1))
+        if len(open_regions) == 0:
+            break
+        region = int(draw(st.sampled_from(open_regions.tolist())))
+        wide = np.flatnonzero((tree.high - tree.low)[region] > 1).tolist()
+        axis = int(draw(st.sampled_from(wide)))
+        inside = st.integers(int(tree.low[region, axis]) + 1, int(tree.high[region, axis]) - 1)
+        cuts = sorted(draw(st.sets(inside, min_size=1, max_size=4)))
+        tree.cut(np.array([region]), np.array([axis]), np.array(cuts), np.array([len(cuts)]))
+    return tree
+
+
+@st.composite
+def counted_trees(
+    draw: st.DrawFn, shapes: Sequence[tuple[int, ...]] = ((9,), (5, 4), (12, 1), (3, 4, 3))
+) -> tuple[RegionTree, TreeCounts, IntArray]:
+    """A tree with counts of which some regions have none and others several, and leaves that tile it,
+    some of them inner regions; only such as the counts determine."""
+    tree, counts = draw(trees(list(shapes))), TreeCounts()
+    skipped = draw(st.sets(st.integers(0, len(tree) - 1), max_size=len(tree) // 2))
+    again = draw(st.lists(st.integers(0, len(tree) - 1), max_size=4))
+    regions = np.array([r for r in range(len(tree)) if r not in skipped] + again, dtype=np.int64)
+    size = len(regions)
+    noisy = draw(st.lists(st.integers(-50, 200), min_size=size, max_size=size))
+    epsilon = draw(st.lists(st.sampled_from([1, 5, 17, 80]), min_size=size, max_size=size))
+    units = np.array(epsilon, dtype=np.int64) * (UNITS_PER_EPSILON // 100)
+    counts.add(regions, np.array(noisy, dtype=np.int64), units)
+    ends = draw(st.sets(st.integers(1, len(tree)), max_size=3))
+    leaves, waiting = [], [0]
+    while waiting:
+        region = waiting.pop()
+        if tree.slabs[region] == 0 or region in ends:
+            leaves.append(region)
+        else:
+            waiting += range(
+                tree.first_child[region], tree.first_child[region] + tree.slabs[region]
+            )
+    assume(np.all(least_squares(tree, counts)[1][leaves] < UNKNOWN))
+    return tree, counts, np.array(leaves)
+
+
+def dense_coefficients(
+    tree: RegionTree, counts: TreeCounts, leaves: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """The estimates of `leaves` as a matrix times the counts, by the pseudo-inverse of generalised
+    least squares, G = (A^T W A)^+ A^T W; and the variance of each count."""
+    own_leaves = np.flatnonzero(tree.slabs == 0)
+    inside = np.zeros((len(tree), len(own_leaves)))
+    for column, leaf in enumerate(own_leaves):
+        region = int(leaf)
+        while region >= 0:
+            inside[region, column] = 1
+            region = int(tree.parent[region])
+    variances = count_variances(np.concatenate(counts.epsilons))
+    design = inside[np.concatenate(counts.regions)]
+    weighted = design / np.sqrt(variances)[:, None]
+    solve = np.linalg.pinv(weighted, rcond=1e-10) / np.sqrt(variances)
+    return inside[leaves] @ solve, variances

@@ -16,7 +16,7 @@ import numpy as np
 from htf.domain import CRS84, KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
 from htf.query.where import Where
-from htf.views import View, Viewable, drawn_axes, ranges_in_cells, view
+from htf.views import View, Viewable, outlines, view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,11 +87,11 @@ def plot_release(
     else:
         write_in_the_middle(target, "nothing rises above the noise")
     if boxes:
-        _draw_boxes(target, release, axes, where)
+        draw_boxes(target, release, axes, where)
     _draw_frame(target, release, seen)
     _write_footer(target, release, seen, is_own_figure=ax is None)
     if not release.private:
-        _draw_warning(target)
+        draw_warning(target)
     return target.figure.figure  # of axes on a part of a figure, the whole
 
 
@@ -206,9 +206,12 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
         pad=pad,
     )
     bar.set_label("points per km²" if seen.domain.crs == CRS84 else "points per cell")
-    decades = math.log10(image.norm.vmax / image.norm.vmin)
+    lowest, decades = image.norm.vmin, math.log10(image.norm.vmax / image.norm.vmin)
+    nearest = lowest * 10 ** (decades * 0.05)  # a number below stands in the way of those words
     bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
-    bar.formatter = FuncFormatter(lambda value, _: short_number(value))
+    bar.formatter = FuncFormatter(
+        lambda value, _: short_number(value) if is_below or value >= nearest else ""
+    )
     bar.minorticks_off()
     bar.update_ticks()
     x, y, words = (
@@ -226,22 +229,14 @@ def short_number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _draw_boxes(ax: Axes, release: Plottable, names: tuple[str, str], where: Where | None) -> None:
+def draw_boxes(ax: Axes, release: Plottable, names: tuple[str, str], where: Where | None) -> None:
     from matplotlib.collections import PolyCollection
 
-    domain = release.domain
-    drawn = drawn_axes(domain, names)
-    first, end = ranges_in_cells(domain, drawn, where)
-    touched = np.all((release.low < end) & (release.high > first), axis=1)
-    low, high = release.low[touched][:, drawn], release.high[touched][:, drawn]
-    # Leaves that differ only along a summed-out axis share one outline.
-    west, south, east, north = np.unique(np.hstack([low, high]), axis=0).T
-    x, y = (domain.axes[number] for number in drawn)
-    columns = [x.from_cells(edge) for edge in (west, east, east, west)]
-    rows = [y.from_cells(edge) for edge in (south, south, north, north)]
-    outlines = np.stack([np.stack(columns, axis=1), np.stack(rows, axis=1)], axis=2)
+    west, south, east, north = outlines(release, names, where).T
+    columns, rows = (west, east, east, west), (south, south, north, north)
+    corners = np.stack([np.stack(columns, axis=1), np.stack(rows, axis=1)], axis=2)
     style: dict[str, Any] = {"facecolors": "none", "edgecolors": GREY, "linewidths": 0.25}
-    ax.add_collection(PolyCollection(list(outlines), alpha=0.5, **style), autolim=False)
+    ax.add_collection(PolyCollection(list(corners), alpha=0.5, **style), autolim=False)
 
 
 def heading(release: Plottable) -> str:
@@ -336,7 +331,7 @@ def _write_footer(ax: Axes, release: Plottable, seen: View, *, is_own_figure: bo
         ax.set_xlabel(f"{ax.get_xlabel()}\n{words}", fontsize=8)
 
 
-def _draw_warning(ax: Axes) -> None:
+def draw_warning(ax: Axes) -> None:
     width, height = _size_in_inches(ax, final=True)
     upright = height > 1.5 * width
     text = ax.text(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from htf.mechanisms.base import Histogram
     from htf.query.boxes import Answers
     from htf.query.index import BoxIndex
+    from htf.query.polygons import PolygonAnswers
     from htf.query.tree_noise import TreeNoise
     from htf.query.where import Where
 
@@ -158,6 +159,12 @@ class Release:
             f"Release({self.mechanism}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from htf.web.notebook import release_html
+
+        return release_html(self)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
@@ -249,6 +256,23 @@ class Release:
         from htf.query.boxes import count_boxes
 
         return count_boxes(self.domain, self.index, boxes, self.tree_noise, self._leaf_index, where)
+
+    def count_polygons(
+        self,
+        geometries: Any,
+        *,
+        crs: Any = None,
+        where: Where | None = None,
+    ) -> PolygonAnswers:
+        """Counts with error bars for polygons: shapely, GeoPandas or GeoJSON, one or many.
+
+        `crs` is the reference system of bare shapely geometries, by default the map's; `where` gives
+        ranges of further axes, such as `{"hour": (7, 10)}`. Needs shapely.
+        """
+        from htf.query.polygons import count_polygons
+
+        helpers = self.tree_noise, self._leaf_index
+        return count_polygons(self.domain, self.index, geometries, *helpers, crs=crs, where=where)
 
     def plot(self, **options: Any) -> Figure:
         """A map of the density on a log scale; `where`, `axes` and `by` say what to do with further

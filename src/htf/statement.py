@@ -34,7 +34,8 @@ TOGETHER = {
     ),
     PERSON: (
         "A person is whoever has one identifier in the data: someone with several is protected as if "
-        "they were several people."
+        "they were several people; people who share one are protected together, and for one of them alone "
+        "the guarantee is twice epsilon, and that much weaker."
     ),
 }
 
@@ -58,9 +59,13 @@ DISTINCT = (
 )
 
 SUGGESTED = (
-    "How many records of a person to keep was looked up with noise: {suggested}, out of 1 to {most}, is near the "
-    "number that a share of {quantile} of the people do not pass. This has cost {price} of the epsilon of {epsilon}."
+    "How many records of a person to keep was looked up with noise: {suggested}, out of 1 to {most}, is a guess at "
+    "the number that a share of {quantile} of the people do not pass. This has cost {price} of the epsilon of {epsilon}."
 )
+
+# What is known beforehand of the bound; what was looked up with noise is covered, and not among it.
+KNOWN_BOUND = ", how many records of each person were kept"
+KNOWN_RANGE = ", the range in which the number of records to keep was looked up"
 
 OF_QUERY = (
     "The records are the rows of the result of a query or view. The guarantee covers those rows, and not "
@@ -100,8 +105,7 @@ def privacy_statement(release: Release) -> str:
         parts.append(PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
     if (total := release.parameters.get("public_total")) is not None:
         parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
-    bound = ", how many records of each person were kept" if protection.unit == PERSON else ""
-    parts.append(NOT_PROTECTED.format(bound=bound, one=protection.name))
+    parts.append(NOT_PROTECTED.format(bound=_known(release), one=protection.name))
     parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
 
@@ -126,6 +130,12 @@ def _bounded(release: Release) -> str:
         each=release.record_epsilon,
         distinct=DISTINCT if protection.once_per == "all" else "",
     )
+
+
+def _known(release: Release) -> str:
+    if release.protection.unit == RECORD:
+        return ""
+    return KNOWN_BOUND if release.suggestion is None else KNOWN_RANGE
 
 
 def _suggested(release: Release, suggestion: Suggestion) -> str:

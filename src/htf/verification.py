@@ -6,6 +6,7 @@ was drawn honestly: for that one has to trust whoever ran the release.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,7 +188,8 @@ def _check_statement(release: Release, stored: tuple[str, bool] | None) -> Check
     text, ours = (release.statement, True) if stored is None else stored
     warned = text.startswith("NOT PRIVATE") != release.private
     named = release.protection.unit == RECORD or release.protection.name in text
-    claimed = f"{release.epsilon}-differ" in text
+    # Not the end of a longer number: 0.1-differentially private is not 1-differentially private.
+    claimed = re.search(rf"(?<![\d.]){re.escape(str(release.epsilon))}-differ", text) is not None
     passed = text == release.statement if ours else claimed and named and warned
     finding = f"epsilon {release.epsilon}, {release.protection.spoken}"
     return Check("statement", passed, finding if passed else "does not follow from the release")

@@ -35,6 +35,17 @@ class Viewable(Protocol):
     def parts(self) -> Parts: ...
 
 
+class Outlined(Protocol):
+    """What outlines need of a release."""
+
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def low(self) -> IntArray: ...
+    @property
+    def high(self) -> IntArray: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
     """Expected counts on a regular grid, `counts[first axis, second axis]`, never finer than the release's.
@@ -138,6 +149,20 @@ def ranges_in_cells(
     for number in drawn:
         first[number], end[number] = np.floor(first[number]), np.ceil(end[number])
     return first, end
+
+
+def outlines(release: Outlined, axes: tuple[str, str], where: Where | None) -> FloatArray:
+    """The leaves within `where` as rows W,S,E,N along two axes; those that differ only along a
+    summed-out axis share one outline."""
+    domain = release.domain
+    drawn = drawn_axes(domain, axes)
+    first, end = ranges_in_cells(domain, drawn, where)
+    touched = np.all((release.low < end) & (release.high > first), axis=1)
+    low, high = release.low[touched][:, drawn], release.high[touched][:, drawn]
+    west, south, east, north = np.unique(np.hstack([low, high]), axis=0).T
+    x, y = (domain.axes[number] for number in drawn)
+    edges = x.from_cells(west), y.from_cells(south), x.from_cells(east), y.from_cells(north)
+    return np.column_stack(edges)
 
 
 def _display_shape(available: IntArray, cells: int | tuple[int, int] | None) -> tuple[int, int]:

@@ -351,6 +351,34 @@ def test_a_budget_for_people(
     assert run(["verify", str(output)]) == 0
 
 
+def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Here a mechanism that refuses what is left for a record, whatever number was found."""
+    points, output = tmp_path / "points.csv", tmp_path / "out.parquet"
+    points.write_text("lon,lat,who\n" + "0.5,0.5,a\n0.1,0.2,b\n" * 9)
+    budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1, unit="one person")
+    command = [
+        *("release", str(points), "--bounds", "0,0,1,1", "--cells", "64", "--user", "who", "--noise", "fast"),
+        *("--ledger", str(budget.path), "--dataset", "pings", "-o", str(output), "--mechanism", "htf-paper"),
+    ]  # fmt: skip
+    amounts = ["--epsilon", "0.0011", "--suggest-max-records", "0.001"]
+    too_little = ["--epsilon", "2e-15", "--suggest-max-records", "1e-15"]
+    for refused, says in (
+        ([*amounts, "--records-range", "1048577"], "a whole number between 1 and 1048576, got 1048577"),
+        ([*too_little, "--records-range", "2"], "over 2 records of each person is less than 1e-15"),
+    ):  # fmt: skip
+        assert run([*command, *refused]) == 2
+        assert says in capfd.readouterr().err
+    assert budget.account().entries == ()
+    assert run([*command, *amounts]) == 3
+    (entry,) = budget.account().entries
+    assert (entry.mechanism, entry.epsilon) == ("max-records", Epsilon.of("0.001"))
+    stands = f"The charge of 0.001 stands, as entry {entry.id} of the budget file."
+    assert stands in capfd.readouterr().err
+    assert not output.exists()
+
+
 def test_what_is_pending_is_said(
     budget: BudgetFile, points: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,17 +1,20 @@
-"""Every command and every Python block of the README is run; so are the commands of docs/forecast.md,
-docs/prior.md, docs/budget.md, docs/axes.md and docs/export.md, and the example in CONTRIBUTING."""
+"""Every command and every Python block of the README is run; so are those of the pages in docs that show how
+to do something, and the example in CONTRIBUTING."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
 
-from htf import BudgetFile
+from htf import BudgetFile, Release
 from htf.cli.main import run as run_here
 
 ROOT = Path(__file__).parents[2]
@@ -114,6 +117,31 @@ def test_the_budget_works(folder: Path) -> None:
     assert '"label": "summer"' in run(ours[6], folder)
 
 
+def test_the_guarantee_for_people_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/people.md").read_text()
+    make, publish, scale = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if len(c.split()) > 2]
+    kinds = ["release", "info", *["release"] * 4, "budget", "release"]
+    assert [c.split()[1] for c in ours] == kinds
+    told = []
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+        told.append(capfd.readouterr().out)
+    assert "epsilon 1 for one person, at most 20 records of each" in told[0]
+    assert "The unit of protection is one person" in told[1]
+    assert "found with noise, for epsilon 0.05" in told[3]
+    exec(publish, {})
+    assert capfd.readouterr().out.split()[-1] == "0.05"
+    exec(scale, {})
+    whole = Release.load("total.parquet").count().count
+    # Some 130,000, with noise of scale 4,000: fails by chance less than once in 10^8 times.
+    assert 50_000 < whole < 210_000
+
+
 def test_more_axes_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,7 +151,7 @@ def test_more_axes_work(
     make, *blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     exec(make, {})
     ours = [c for c in commands(page) if c.startswith("htf ")]
-    assert [c.split()[1] for c in ours] == ["query"] * 3 + ["map"] * 3 + ["info"]
+    assert [c.split()[1] for c in ours] == ["release"] * 2 + ["query"] * 3 + ["map"] * 3 + ["info"]
     for command in ours:
         assert run_here(shlex.split(command)[1:]) == 0
     assert "7 to 10" in capfd.readouterr().out
@@ -131,15 +159,62 @@ def test_more_axes_work(
         exec(block, {})
 
 
+def test_every_source_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/sources.md").read_text()
+    make, use = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if c.startswith("htf release")]
+    assert len(ours) == 8
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+    assert "No record is inside" not in capfd.readouterr().err
+    exec(use, {})
+    assert "of_query=True" in capfd.readouterr().out
+
+
 def test_the_exports_work(folder: Path) -> None:
     page = (ROOT / "docs/export.md").read_text()
     ours = [c for c in commands(page) if " -o " in c]
-    assert [c.split()[1] for c in ours] == ["export", "export", "sample", "sample"]
+    assert [c.split()[1] for c in ours] == ["export"] * 4 + ["sample"] * 2
     run(next(command for command in commands() if command.startswith("htf release")), folder)
     for command in ours:
         assert run(command, folder).startswith("Wrote ")
     (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
     subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
+
+
+def test_the_polygons_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    page = (ROOT / "docs/polygons.md").read_text()
+    make, ask = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if c.startswith("htf query")]
+    release = next(command for command in commands() if command.startswith("htf release"))
+    assert len(ours) == 3
+    for command in (release, *ours):
+        assert run_here(shlex.split(command)[1:]) == 0
+    assert "Harbour" in capfd.readouterr().out
+    exec(ask, {})
+    for name in ("districts.csv", "districts.gpkg"):
+        assert (folder / name).stat().st_size > 0
+
+
+def test_the_maps_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    page = (ROOT / "docs/maps.md").read_text()
+    ours = [c for c in commands(page) if c.startswith(("htf release", "htf map ")) and " -o " in c]
+    assert [c.split()[1] for c in ours] == ["release"] * 2 + ["map"] * 5
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+    told = capfd.readouterr().out
+    assert told.count("Wrote ") == len(ours)
 
 
 def test_the_example_mechanism_works() -> None:
@@ -172,3 +247,57 @@ def test_links_and_named_files_exist(path: Path) -> None:
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
     for named in re.findall(r"docs/[\w/-]+\.md", path.read_text()):
         assert (ROOT / named).exists(), f"{path.name} names {named}"
+
+
+def steps(page: str) -> list[tuple[str, str]]:
+    """What a reader of the page does, in order: blocks of Python, and commands."""
+    found = re.finditer(r"```python\n(.*?)```|^    (htf [^\n]*)$", page, re.S | re.M)
+    return [("python", m[1]) if m[1] else ("htf", m[2]) for m in found]
+
+
+def follow(page: str, place: Path) -> list[str]:
+    told = []
+    for kind, text in steps(page):
+        if kind == "python":
+            subprocess.run([sys.executable, "-c", text], cwd=place, check=True)
+        elif text.startswith("htf serve"):
+            told.append(serve_for_a_moment(text, place))
+        else:
+            told.append(run(text, place))
+    return told
+
+
+def serve_for_a_moment(command: str, place: Path) -> str:
+    """Start it on a free port, ask for the list of releases, and stop it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    words = shlex.split(command)
+    words[words.index("--port") + 1] = port
+    server = subprocess.Popen([sys.executable, "-m", *words], cwd=place, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(300):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/releases") as answer:
+                    return str(answer.read().decode())
+            except OSError:
+                time.sleep(0.1)
+        pytest.fail("the server did not answer within thirty seconds")
+    finally:
+        server.terminate()
+        assert server.wait(timeout=30) == 0
+
+
+def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
+    told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
+    assert "for each person" in told[0]
+    assert "for one person, at most 10 records of each" in told[2]
+    assert "1 spent of 2, 1 left" in told[-1]
+    assert (tmp_path / "pings.png").stat().st_size > 10_000
+
+
+def test_five_minutes_of_an_analyst(folder: Path) -> None:
+    run(next(command for command in commands() if command.startswith("htf release")), folder)
+    told = follow((ROOT / "docs/tutorials/analyst.md").read_text(), folder)
+    assert '"city"' in told[-1]
+    assert all((folder / name).exists() for name in ("counts.csv", "city.tif", "city.html"))

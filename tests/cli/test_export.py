@@ -136,7 +136,7 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], str]]:
         "no pixels": (["export", release, "-o", out, "--pixels", "0"], "0 is not in the range"),
         "pixels of polygons": (
             ["export", release, "-o", folder / "never.gpkg", "--pixels", "9"],
-            "--pixels and --where are for .tif",
+            "--pixels is for .tif",
         ),
         "no such axis": (
             ["export", release, "-o", out, "--where", "hour=7:10"],
@@ -175,3 +175,40 @@ def test_missing_packages_are_named(
     assert f"needs the package '{package}'" in told
     assert 'pip install "htf-dp[geo]"' in told
     assert htf("export", folder / "out.parquet", "-o", folder / "plain.csv") == 0  # needs none
+
+
+@pytest.mark.parametrize("zones", [("--h3", 7), ("--grid", "5,3")])
+@pytest.mark.parametrize("suffix", [".csv", ".gpkg"])
+def test_zones_add_up_to_the_release(
+    folder: Path, tmp_path: Path, zones: tuple[str, Any], suffix: str
+) -> None:
+    import geopandas
+
+    path = tmp_path / f"zones{suffix}"
+    assert htf("export", folder / "hours.parquet", *zones, "--where", "hour=7:10", "-o", path) == 0
+    found = csv.read_csv(path)["count"] if suffix == ".csv" else geopandas.read_file(path)["count"]
+    total = Release.load(folder / "hours.parquet").count(where={"hour": (7, 10)}).count[0]
+    assert float(np.sum(found.to_numpy())) == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--h3", 7, "--grid", "5,3", "-o", "zones.gpkg"), "one kind of zones"),
+        (("--h3", 7, "-o", "zones.tif"), "zones are a layer"),
+        (("--grid", "5", "-o", "zones.gpkg"), "--grid"),
+        (("--grid", "0,5", "-o", "zones.gpkg"), "0"),
+    ],
+)
+def test_zones_that_cannot_be(
+    folder: Path,
+    tmp_path: Path,
+    options: tuple[Any, ...],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert htf("export", folder / "out.parquet", *options) == 2
+    assert says in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,9 @@ quantile of records per person has the probabilities that its proof is about."""
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -17,7 +19,10 @@ from scipy import stats
 
 from htf import Epsilon, FrequencyMatrix, InputError, Protection, RecordsPerPerson, publish, verify
 from htf.curator.contributions import _choose, rank_runs, suggest_max_records, utility_sensitivity
+from htf.curator.medians import Runs, _cumulated, choose_run_exactly
 from htf.curator.noise import ScriptedNoise, SeededNoise
+from htf.curator.sampler import Words
+from htf.epsilon import UNITS_PER_EPSILON
 from htf.mechanisms import registry
 from htf.protection import OF_RECORDS, Suggestion, epsilon_per_record
 from support import city_matrix
@@ -120,6 +125,70 @@ def test_no_number_tells_more_than_epsilon(share: Fraction) -> None:
     if share == Fraction(9, 10):  # the check can fail: with the rarer side's weight it would
         cheap = [probabilities(r, 4, share, 9 * 0.8) for r in (skewed[-1], [*skewed[-1], 4])]
         assert np.abs(np.log(cheap[1] / cheap[0])).max() > 0.8
+
+
+MANY_DIGITS = Context(prec=300)
+
+
+def exponential(exponent: Fraction) -> Fraction:
+    quotient = MANY_DIGITS.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+    return Fraction(MANY_DIGITS.exp(quotient))
+
+
+def computed(
+    records: list[int], most: int, share: Fraction, epsilon: Epsilon, digits: int = 94
+) -> tuple[Runs, Fraction, list[Fraction]]:
+    """What the sampler compares a uniform number with: with 64 bits of it, to 94 digits."""
+    runs = rank_runs(RecordsPerPerson.from_records(records, most), share)
+    rate = Fraction(epsilon.units, 2 * utility_sensitivity(share) * UNITS_PER_EPSILON)
+    return runs, rate, _cumulated(runs, rate, digits)
+
+
+@pytest.mark.parametrize("share", [*SHARES, Fraction(999_999, 1_000_000)])
+@pytest.mark.parametrize("text", ["0.3", "40"])
+def test_computed_probabilities_are_those_of_the_definition(share: Fraction, text: str) -> None:
+    """To ninety digits, and on all small neighbours within exp(epsilon) of each other."""
+    epsilon, most = Epsilon.of(text), 4
+    found: dict[tuple[int, ...], list[Fraction]] = {}
+    rate = epsilon.fraction / (2 * max(share.numerator, share.denominator - share.numerator))
+    for records in (r for people in range(4) for r in product(range(1, 6), repeat=people)):
+        runs, _, bounds = computed(list(records), most, share, epsilon)
+        parts = [
+            (high - low) / int(n)
+            for low, high, n in zip(bounds[:-1], bounds[1:], runs[1], strict=True)
+        ]
+        found[records] = [p for p, n in zip(parts, runs[1], strict=True) for _ in range(n)]
+        clipped = [min(n, most) for n in records]
+        weights = [
+            exponential(-rate * naive_utility(clipped, k, share)) for k in range(1, most + 1)
+        ]
+        for probability, weight in zip(found[records], weights, strict=True):
+            assert abs(probability - weight / sum(weights)) < Fraction(1, 10**90)
+    limit = exponential(epsilon.fraction) * (1 + Fraction(1, 10**50))
+    for after in (records for records in found if records):
+        for one, other in zip(found[after], found[after[:-1]], strict=True):
+            assert max(one, other) <= limit * min(one, other)
+
+
+def test_uniform_numbers_beside_a_bound_fall_on_the_right_side() -> None:
+    """Numbers of 160 bits around every bound, which the first 64 leave open."""
+    generator, asked = random.Random(7), 0
+    for _ in range(12):
+        records = [generator.randrange(1, 9) for _ in range(generator.randrange(12))]
+        price = Epsilon.of(generator.choice(["0.1", "1", "9"]))
+        runs, rate, bounds = computed(records, 8, generator.choice(SHARES), price, digits=300)
+        for bound in bounds[1:-1]:
+            for away in (-(2**70), -(2**30), -3, 3, 2**30, 2**70):
+                number = min(max(int(bound * 2**160) + away, 0), 2**160 - 1)
+                left = [number >> shift & 0xFFFFFFFF for shift in (64, 32, 0)]
+
+                def words(size: int, left: list[int] = left) -> Words:
+                    return np.array([left.pop(0) for _ in range(size)], dtype=np.uint32)
+
+                chosen = choose_run_exactly(runs, rate, number >> 96, words)
+                assert chosen == sum(b <= Fraction(number, 2**160) for b in bounds[1:-1])
+                asked += len(left) < 3
+    assert asked > 100
 
 
 def draws(records: list[int], most: int, share: Fraction, epsilon: str, size: int) -> Any:

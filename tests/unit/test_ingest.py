@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -261,6 +262,29 @@ def test_masked_and_missing_values_in_memory() -> None:
 def test_cells_one_row_for_each_axis() -> None:
     with pytest.raises(InputError, match="one row for each of 2 axes"):
         FrequencyMatrix.from_cells(DOMAIN, [[0, 1], [1, 0], [2, 1]])
+
+
+@pytest.mark.parametrize("once_per", [None, "all"])
+def test_people_are_told_apart_where_a_database_takes_them_for_one(
+    once_per: str | None, tmp_path: Path
+) -> None:
+    """In a column that knows no case; what is kept would else hang on the order of rows."""
+    generator = np.random.default_rng(8)
+    names = np.repeat(["a", "A", "b"], 12)
+    x = generator.integers(0, 8, names.size) + 0.5
+    domain, found = Domain.from_bounds(0, 0, 8, 1, (8, 1)), list[Any]()
+    reading: dict[str, Any] = {"user": "who", "max_records": 3, "once_per": once_per}
+    for kind in ("varchar", *["varchar collate nocase"] * 5):
+        name = tmp_path / f"{len(found)}.duckdb"
+        with duckdb.connect(name) as connection:
+            connection.execute(f"CREATE TABLE t (x double, y double, who {kind})")
+            order = generator.permutation(names.size)
+            rows = [(float(x[n]), 0.5, str(names[n])) for n in order]
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        matrix = read_points(name, domain, ["x", "y"], table="t", **reading)
+        assert matrix.exact_counts.sum() == 3 * 3
+        found.append(dense(matrix).tolist())
+    assert found == found[:1] * 6
 
 
 def test_duckdb_tells_how_far_it_is_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:

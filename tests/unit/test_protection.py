@@ -142,6 +142,7 @@ def test_the_statement_for_a_person() -> None:
         "Records that name no person were dropped",
         "they may be lower than the truth",
         "someone with several is protected as if they were several people",
+        "people who share one are protected together, and for one of them alone the guarantee is twice epsilon",
         "how many records of each person were kept; facts",
         "do not hinge on any one person",
     ):
@@ -175,8 +176,11 @@ def test_the_statement_of_a_query() -> None:
 
 def test_the_statement_of_a_suggestion_and_of_a_total() -> None:
     release = made(suggestion=replace(suggested(), max_records=9))
-    assert "looked up with noise: 9, out of 1 to 20, is near" in release.statement
+    assert "looked up with noise: 9, out of 1 to 20, is a guess at" in release.statement
     assert "a share of 9/10 of the people" in release.statement
+    # What was looked up with noise is covered, and not named among what is public beforehand.
+    assert "the range in which the number of records to keep was looked up" in release.statement
+    assert "how many records of each person were kept" not in release.statement
     assert "has cost 0.2 of the epsilon of 1" in release.statement
     assert "At most 5 records" in release.statement  # which need not be what was suggested
     told = said(PERSON, mechanism=make_mechanism("ug", {"public_total": "272"}))
@@ -286,6 +290,9 @@ def test_verify_finds_claims_that_do_not_follow(tmp_path: Path) -> None:
     words = "1-differentially private for one person"
     rewrite(path, lambda h: h.update(statement=words, software="htf-dp 9"))
     assert wrong(path) == []
+    for other in (f"0.{words}", f"1{words}"):  # the end of another number
+        rewrite(path, lambda h, other=other: h.update(statement=other))
+        assert wrong(path) == ["statement"]
     rewrite(path, lambda h: h.update(statement=words.replace("person", "record")))
     assert wrong(path) == ["statement"]
 
@@ -417,10 +424,12 @@ def test_a_suggestion_must_have_been_charged_here(budget: BudgetFile) -> None:
     unpaid = [suggested(), suggested(budget=other)]
     paid = suggested(budget=budget)
     unpaid.append(replace(paid, epsilon=Epsilon.of("0.5")))
+    paid_for_a_release = made(epsilon="0.2", ledger=budget).budget_entry
+    unpaid.append(replace(paid, budget_entry=paid_for_a_release))
     for found in unpaid:
         with pytest.raises(InputError, match="was not charged to 'pings'"):
             made(ledger=budget, suggestion=found)
-    assert len(budget.account().entries) == 1
+    assert len(budget.account().entries) == 2
 
 
 # --- entering what was written --------------------------------------------------------------------

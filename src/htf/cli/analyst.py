@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htf.cli.screen import (
+    MOST_ROWS_ON_SCREEN,
     console,
     progress_bar,
-    read_numbers,
-    read_where,
     release_argument,
     show_interval,
     show_table,
     warn_if_not_private,
     where_option,
 )
+from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_writable, write_whole
 from htf.protection import OF_RECORDS
+from htf.query.texts import read_boxes, read_where
 
 if TYPE_CHECKING:
     from htf.domain import Domain, FloatArray
     from htf.query.boxes import Answers
     from htf.release import Release
 
-EDGES = ("west", "south", "east", "north")
-MOST_ROWS_ON_SCREEN = 60
 LONGEST_VALUE = 60
 
 json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -45,18 +44,27 @@ json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
     help="A CSV file of boxes, with columns west, south, east, north; and, of further axes, such as "
     "hour_low, hour_high.",
 )
+@polygons_option
+@by_option
 @where_option
 @json_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the answers as CSV.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the answers as CSV; those for polygons also as .geojson, .gpkg, .fgb or .parquet.",
+)
 def query(
     release_file: Path,
     boxes: tuple[str, ...],
     boxes_file: Path | None,
+    polygons_file: Path | None,
+    by: str | None,
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Count the records in boxes, with a standard error and a 95 % interval.
+    """Count the records in boxes or polygons, with a standard error and a 95 % interval.
 
     Of a release with more axes than those of the map, `--where hour=7:10` says which part to count;
     axes that are not named are counted whole. Without boxes it is the whole map.
@@ -67,6 +75,11 @@ def query(
     """
     from htf.release import Release
 
+    if polygons_file is not None and not (boxes or boxes_file):
+        query_polygons(release_file, polygons_file, by, where, as_json, output)
+        return
+    if polygons_file is not None or by is not None:
+        raise InputError("give either boxes or --polygons FILE; --by is for polygons")
     if output is not None:
         check_writable(output)
     ranges = read_where(where)
@@ -164,73 +177,45 @@ def _read_boxes(
     where: dict[str, tuple[float, float]],
 ) -> FloatArray:
     """Full rows: all low edges in the order of the axes, then all high ones."""
-    import numpy as np
-
     from htf.query.where import full_rows
 
     if (boxes and boxes_file) or not (boxes or boxes_file or where):
         raise InputError(
-            "say what to count: either --box W,S,E,N, or --boxes FILE.csv; or, of the whole map, "
+            "say what to count: either --box W,S,E,N, or --boxes FILE.csv, or --polygons FILE; or, "
+            "of the whole map, "
             "--where AXIS=LOW:HIGH"
         )
     if boxes_file is not None:
         return _read_boxes_file(boxes_file, domain, where)
     if not boxes:
         return full_rows(domain, None, where)
-    lengths = {box.count(",") + 1 for box in boxes}
-    size = lengths.pop() if len(lengths) == 1 and lengths != {1} else len(EDGES)
-    given = np.array([read_numbers(box, "--box", size, "W,S,E,N") for box in boxes])
-    return full_rows(domain, given, where)
+    return full_rows(domain, read_boxes(boxes), where)
 
 
 def _read_boxes_file(
     path: Path, domain: Domain, where: dict[str, tuple[float, float]]
 ) -> FloatArray:
     """Further axes that the file has no columns of are those of `where`, or whole."""
-    import numpy as np
     import pyarrow as pa
     from pyarrow import csv
 
-    from htf.query.where import full_rows
+    from htf.query.tables import edge_places, rows_of_table
 
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    places = _edge_places(domain)
-    options = csv.ConvertOptions(column_types=dict.fromkeys(places, pa.float64()))
+    options = csv.ConvertOptions(column_types=dict.fromkeys(edge_places(domain), pa.float64()))
     try:
         table = csv.read_csv(path, convert_options=options)
     except pa.ArrowException as error:
         raise InputError(f"cannot read boxes from {path}: {error}") from None
-    given = {place % domain.dimensions for n, place in places.items() if n in table.column_names}
-    twice = [name for number, name in enumerate(domain.names) if number in given and name in where]
-    if twice:
-        raise InputError(f"{path} has columns of {twice[0]}: leave it out of --where")
-    needed = {n: p for n, p in places.items() if p % domain.dimensions in {0, 1, *given}}
-    missing = [name for name in needed if name not in table.column_names]
-    if missing:
-        raise InputError(
-            f"{path} must have the columns {', '.join(needed)}; {', '.join(missing)} is missing"
-        )
-    rows = np.repeat(full_rows(domain, None, where), len(table), axis=0)
-    for name, place in needed.items():
-        rows[:, place] = table[name].to_numpy()
-    return rows
-
-
-def _edge_places(domain: Domain) -> dict[str, int]:
-    """What the edges of a box are called in files, and where each stands in a full row."""
-    size = domain.dimensions
-    plane = EDGES if size > 1 else (f"{domain.names[0]}_low", f"{domain.names[0]}_high")
-    on_map = min(size, 2)
-    places = dict(zip(plane, [*range(on_map), *range(size, size + on_map)], strict=True))
-    for number, name in enumerate(domain.names[2:], start=2):
-        places[f"{name}_low"], places[f"{name}_high"] = number, size + number
-    return places
+    return rows_of_table(table, domain, where, str(path))
 
 
 def _as_columns(domain: Domain, asked: FloatArray, answers: Answers) -> dict[str, Any]:
     """What was asked, under the names that a file of boxes has, and the answers."""
-    columns = {name: asked[:, place] for name, place in _edge_places(domain).items()}
+    from htf.query.tables import edge_places
+
+    columns = {name: asked[:, place] for name, place in edge_places(domain).items()}
     return {**columns, **answers.to_columns()}
 
 

@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     metavar="N",
     help="Where it is looked for: from 1 to N, chosen without the data.",
 )
+@click.option(
+    "--quantile",
+    default="0.9",
+    show_default=True,
+    metavar="Q",
+    help="It is the K that leaves this share of people whole.",
+)
 @click.option("--mechanism", help="See `htf mechanisms`.  [default: htf]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of it.")
 @click.option(
@@ -65,6 +72,7 @@ def release(
     epsilon: str,
     suggest: str | None,
     records_range: int,
+    quantile: str,
     mechanism: str | None,
     settings: tuple[str, ...],
     prior: str | None,
@@ -100,10 +108,10 @@ def release(
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     known = None if prior is None else _read_prior(prior, points)
-    found = None if suggest is None else _suggest(plan, Epsilon.of(suggest), records_range)
-    if found is not None:
-        points = replace(points, max_records=_settle(found))
-    made = _make_release(replace(plan, points=points), known, found)
+    found = None
+    if suggest is not None:
+        found = _suggest(plan, Epsilon.of(suggest), records_range, quantile)
+    made = _finish(plan, known, found)
     click.echo(
         f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
         f"for {made.protection.spoken}."
@@ -148,10 +156,12 @@ def _check_people(
         raise InputError(
             f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}: it must be less"
         )
-    return Protection(PERSON, records_range, points.reading.once_per)
+    most = Protection(PERSON, records_range, points.reading.once_per)
+    epsilon_per_record(epsilon - Epsilon.of(suggest), most)  # before anything is spent
+    return most
 
 
-def _suggest(plan: Plan, price: Epsilon, most: int) -> Suggestion:
+def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion:
     from htf.curator.contributions import RecordsPerPerson, suggest_max_records
     from htf.ingest.points import read_records_per_person
 
@@ -164,14 +174,28 @@ def _suggest(plan: Plan, price: Epsilon, most: int) -> Suggestion:
     return suggest_max_records(
         RecordsPerPerson(people),
         price,
+        quantile=quantile,
         noise=plan.noise,
         budget=plan.budget,
         label=plan.output.name,
     )
 
 
+def _finish(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
+    """Whatever goes wrong from here on says that the charge of a suggestion stands."""
+    from htf.curator.budget import still_charged
+
+    if suggestion is None:
+        return _make_release(plan, prior, None)
+    with still_charged(lambda: suggestion.budget_entry, suggestion.epsilon):
+        points = replace(plan.points, max_records=_settle(suggestion))
+        return _make_release(replace(plan, points=points), prior, suggestion)
+
+
 def _settle(found: Suggestion) -> int:
     """The curator may take another number: what is decided from the noisy one costs nothing."""
+    from htf.protection import MOST_RECORDS_OF_A_PERSON
+
     click.echo(
         f"About {float(found.quantile):.0%} of people have at most {found.max_records} records here "
         f"(found with noise, for epsilon {found.epsilon})."
@@ -180,7 +204,9 @@ def _settle(found: Suggestion) -> int:
         return found.max_records
     return int(
         click.prompt(
-            "Keep at most how many of each?", default=found.max_records, type=click.IntRange(1)
+            "Keep at most how many of each?",
+            default=found.max_records,
+            type=click.IntRange(1, MOST_RECORDS_OF_A_PERSON),
         )
     )
 

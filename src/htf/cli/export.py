@@ -9,13 +9,13 @@ import click
 
 from htf.cli.screen import (
     progress_bar,
-    read_where,
     release_argument,
     warn_if_not_private,
     where_option,
 )
 from htf.errors import InputError
 from htf.files import check_writable
+from htf.query.texts import read_numbers, read_where
 
 if TYPE_CHECKING:
     from htf.release import Release
@@ -36,39 +36,69 @@ output_option = click.option(
     type=click.IntRange(1, MOST_PIXELS),
     help="Of a .tif: at most so many a side, and no more than cells.  [default: 1024]",
 )
+@click.option(
+    "--h3", "resolution", type=click.IntRange(0, 15), help="Hexagons of H3 instead of boxes."
+)
+@click.option("--grid", metavar="NX,NY", help="A grid of NX x NY rectangles instead of boxes.")
 @where_option
-def export(release_file: Path, output: Path, pixels: int | None, where: tuple[str, ...]) -> None:
+def export(
+    release_file: Path,
+    output: Path,
+    pixels: int | None,
+    resolution: int | None,
+    grid: str | None,
+    where: tuple[str, ...],
+) -> None:
     """Turn a release into a layer or a raster for GIS tools; the ending says which.
 
     .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv have the boxes of the release with count,
     std_error, low and high (95 %), density per km² and the bounds along every axis. .tif is a
     cloud-optimised GeoTIFF of expected counts per pixel, further axes summed or cut by --where. Each file
-    carries the privacy statement; that of a .csv is in a text file beside it.
+    carries the privacy statement; that of a .csv is in a text file beside it. With --h3 or --grid a layer has
+    these zones, cut off at the edge of the map, so that their counts add up to that of the release.
     """
-    from htf.export.vector import check_layer_name
     from htf.release import Release
 
-    is_raster = output.suffix.lower() in RASTERS
-    if is_raster:
-        check_writable(output)
-    else:
-        check_layer_name(output, RASTERS)
-        if pixels is not None or where:
-            raise InputError(
-                f"--pixels and --where are for .tif, and {output.name} is another format: "
-                "its rows have the bounds along every axis to choose by"
-            )
+    is_zones = resolution is not None or grid is not None
+    _check_export(output, pixels, resolution, grid, where)
     _check_other_file(release_file, output)
     ranges = read_where(where)
     release = Release.load(release_file)
     with progress_bar() as bar:
         bar.add_task(f"writing {output.name}", total=None)
-        if is_raster:
+        if is_zones:
+            told = _write_zones(release, output, resolution, grid, ranges)
+        elif output.suffix.lower() in RASTERS:
             told = _write_raster(release, output, pixels, ranges)
         else:
             told = _write_leaves(release, output)
     click.echo(f"Wrote {output}: {told}, epsilon {release.epsilon}.")
     warn_if_not_private(release)
+
+
+def _check_export(
+    output: Path,
+    pixels: int | None,
+    resolution: int | None,
+    grid: str | None,
+    where: tuple[str, ...],
+) -> None:
+    from htf.export.vector import check_layer_name
+
+    if resolution is not None and grid is not None:
+        raise InputError("give one kind of zones: --h3 or --grid")
+    is_zones = resolution is not None or grid is not None
+    if output.suffix.lower() in RASTERS:
+        if is_zones:
+            raise InputError(f"zones are a layer, and {output.name} is a raster: use .gpkg, say")
+        check_writable(output)
+        return
+    check_layer_name(output, RASTERS)
+    if pixels is not None or (where and not is_zones):
+        raise InputError(
+            f"--pixels is for .tif, --where for .tif and zones, and {output.name} is another format: "
+            "its rows have the bounds along every axis to choose by"
+        )
 
 
 def _check_other_file(release_file: Path, output: Path) -> None:
@@ -97,6 +127,28 @@ def _write_leaves(release: Release, output: Path) -> str:
     else:
         write_layer(leaf_layer(release), output, about, LEAVES)
     return f"{len(release):,} boxes"
+
+
+def _write_zones(
+    release: Release,
+    output: Path,
+    resolution: int | None,
+    grid: str | None,
+    where: dict[str, tuple[float, float]],
+) -> str:
+    from htf.export.layers import ZONES, ZONES_RULE
+    from htf.export.provenance import provenance
+    from htf.export.vector import write_layer
+    from htf.query.zones import grid_zones, h3_zones, zone_layer
+
+    if resolution is not None:
+        zones = h3_zones(release.domain, resolution)
+    else:
+        columns, rows = read_numbers(str(grid), "--grid", 2, "NX,NY")
+        zones = grid_zones(release.domain, columns=int(columns), rows=int(rows))
+    layer = zone_layer(release, zones, where=where or None)
+    write_layer(layer, output, provenance(release, ZONES_RULE), ZONES)
+    return f"{len(layer):,} zones"
 
 
 @click.command()

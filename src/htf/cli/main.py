@@ -20,6 +20,7 @@ from htf.cli.export import export, sample
 from htf.cli.forecast import forecast
 from htf.cli.maps import draw_map
 from htf.cli.researcher import evaluate, paper
+from htf.cli.serve import serve
 from htf.errors import BudgetError, HtfError
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -41,6 +42,7 @@ COMMANDS = (
     verify,
     export,
     sample,
+    serve,
     mechanisms,
     evaluate,
     paper,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from htf.cli.screen import read_numbers
 from htf.errors import InputError
+from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
     from htf.domain import Axis, Domain

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.points import read_domain
-from htf.cli.screen import console, read_numbers, show_table
+from htf.cli.screen import console, show_table
 from htf.errors import InputError, MissingExtraError
+from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

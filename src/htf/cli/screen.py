@@ -1,4 +1,4 @@
-"""What the commands share: reading option values, progress, and tables on the screen."""
+"""What the commands share: progress, and tables on the screen."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.errors import InputError
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 
 
 WIDTH_WITHOUT_TERMINAL = 120
+MOST_ROWS_ON_SCREEN = 60
 
 release_argument = click.argument(
     "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
@@ -29,37 +28,6 @@ where_option = click.option(
     metavar="AXIS=LOW:HIGH",
     help="A range of a further axis, such as hour=7:10; may be repeated. Else all of it.",
 )
-
-
-def read_where(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Ranges of axes, from texts such as `hour=7:10`."""
-    found: dict[str, tuple[float, float]] = {}
-    for text in texts:
-        name, equals, ends = text.partition("=")
-        low, colon, high = ends.partition(":")
-        try:
-            asked = float(low), float(high)
-        except ValueError:
-            equals = ""
-        if not (equals and colon):
-            raise InputError(f"--where takes AXIS=LOW:HIGH, such as hour=7:10, got {text!r}")
-        if name.strip() in found:
-            raise InputError(
-                f"--where names {name.strip()} twice: ask for each range by itself, and add the counts"
-            )
-        found[name.strip()] = asked
-    return found
-
-
-def read_numbers(text: str, option: str, number: int, form: str) -> list[float]:
-    """`number` numbers separated by commas."""
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) != number:
-        raise InputError(f"{option} takes {form}, {number} numbers with commas, got {text!r}")
-    return values
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -270,9 +270,9 @@ class BudgetFile:
 
     def check_suggestion(self, suggestion: Suggestion) -> None:
         """Refuse one that was not charged here: its epsilon would be missing from the sum."""
-        for entry in self.account().entries:
-            if entry.id == suggestion.budget_entry and entry.epsilon == suggestion.epsilon:
-                return
+        charged = suggestion.budget_entry, SUGGESTION, suggestion.epsilon
+        if charged in [(e.id, e.mechanism, e.epsilon) for e in self.account().entries]:
+            return
         raise InputError(
             f"the suggestion of {suggestion.max_records} records was not charged to {self.dataset!r} in "
             f"{self.path}, and the release would be charged without it: make it with this budget"

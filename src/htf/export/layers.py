@@ -24,6 +24,12 @@ LEAVES_RULE = (
     "answers for that box; density is count per square kilometre."
 )
 
+ZONES = "zones"
+ZONES_RULE = (
+    "One row for each zone, cut off at the edge of the map. count, std_error, low and high (95 %) are what "
+    "the release answers for it; partial is the share of the answer that rests on boxes covered in part."
+)
+
 
 def leaf_columns(release: Release) -> dict[str, FloatArray]:
     """What the release answers for each of its leaves, and where they lie along every axis."""

@@ -5,6 +5,9 @@ Engines quote the data in their own error messages, so none of those is passed o
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -23,17 +26,52 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
+MORE_MEMORY = "it needs more memory: allow more with --memory, or take a coarser grid"
+# What engines say of trouble that we can tell in words of our own.
+REASONS = {
+    ("no space left", "could not write", "max_temp_directory_size"): (
+        "the disk is full, perhaps that of temporary files: set TMPDIR to a folder with room"
+    ),
+    ("out of memory", "outofmemory"): MORE_MEMORY,
+    ("file is not a database",): "it is not an SQLite file",
+    ("permission denied",): "permission denied",
+    ("could not set lock", "database is locked", "different configuration"): (
+        "another program is using it: wait until that is done, or close it"
+    ),
+    ("could not connect", "connection refused", "connection failed", "could not translate"): (
+        "the server does not answer, or does not accept the user, the password or the database's name"
+    ),
+    ("password", "authentication", "fatal: "): (
+        "the server does not accept the user, the password or the database's name"
+    ),
+}
 Progress = Callable[[float], None]  # is told the share done, from 0 to 1
 POLL_SECONDS = 0.1
 DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)
-SPARK_MEMORY = "2g"
+ARROW, PANDAS = "arrow", "pandas"
+MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)i?b?", re.IGNORECASE)
+BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+SPARK_MEMORY = 2 * 10**9
+LEAST_SPARK_MEMORY = 600 * 10**6  # below that Spark does not start
+# For a single machine; 200, the default for clusters, take seconds for the smallest file.
+SPARK_PARTITIONS = 16
+SPARK_PYTHON = "PYSPARK_PYTHON"
+NANOSECONDS_AS_NUMBERS = "spark.sql.legacy.parquet.nanosAsLong"  # else it reads no such file
+# What we or Ibis set in a session that is not ours, to be set back.
+SPARK_SETTINGS = (
+    "spark.sql.session.timeZone", "spark.sql.mapKeyDedupPolicy", NANOSECONDS_AS_NUMBERS,
+)  # fmt: skip
+# Of PySpark's own: it prints errors of queries, which quote the data, whatever the level of the log.
+SPARK_ERROR_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # DuckDB tells how far it is only while its own bar is on, which it would print among our results.
 OWN_BAR_ONLY = "SET enable_progress_bar = true; SET enable_progress_bar_print = false"
 
 
 class Engine:
     """An Ibis backend that holds the points."""
+
+    columns_as = ""  # how it hands columns to functions of ours, if it can
 
     def __init__(self, backend: BaseBackend) -> None:
         self.backend = backend
@@ -66,7 +104,11 @@ class Engine:
 
         def watch() -> None:
             while not done.wait(POLL_SECONDS):
-                if (share := self.share_done()) >= 0:
+                try:
+                    share = self.share_done()
+                except Exception:  # the engine is gone: who waits for its answer will hear of it
+                    return
+                if share >= 0:
                     progress(min(share, 1.0))
 
         watcher = threading.Thread(target=watch, daemon=True)
@@ -86,10 +128,14 @@ class DuckDB(Engine):
     fast and do not change.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    columns_as = ARROW
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, backend: BaseBackend | None = None
+    ) -> None:
         import ibis
 
-        super().__init__(ibis.duckdb.from_connection(connection))
+        super().__init__(backend or ibis.duckdb.from_connection(connection))
         self.connection = connection
         self.read_again = False
 
@@ -112,16 +158,33 @@ class DuckDB(Engine):
 class Spark(Engine):
     """For more than a machine."""
 
-    def __init__(self, session: SparkSession) -> None:
-        import ibis
+    columns_as = PANDAS
 
-        # Times are compared as UTC; Ibis sets the session's zone to that, and we set it back.
-        self.zone = session.conf.get("spark.sql.session.timeZone")
-        super().__init__(ibis.pyspark.connect(session))
+    def __init__(self, session: SparkSession, backend: BaseBackend | None = None) -> None:
+        import ibis
+        from pyspark.logger import PySparkLogger
+
+        # Times are compared as UTC: Ibis sets the session's zone to that.
+        self.settings = {name: session.conf.get(name, None) for name in SPARK_SETTINGS}
+        super().__init__(backend or ibis.pyspark.connect(session))
         self.session = session
+        session.conf.set(NANOSECONDS_AS_NUMBERS, "true")
+        self.views: list[str] = []
+        logs = [PySparkLogger.getLogger(name) for name in SPARK_ERROR_LOGS]
+        self.silenced = [log for log in logs if not log.disabled]
+        for log in self.silenced:
+            log.disabled = True
 
     def close(self) -> None:
-        self.session.conf.set("spark.sql.session.timeZone", self.zone)
+        for log in self.silenced:
+            log.disabled = False
+        for view in self.views:
+            self.session.catalog.dropTempView(view)
+        for name, value in self.settings.items():
+            if value is None:
+                self.session.conf.unset(name)
+            else:
+                self.session.conf.set(name, value)
 
     def share_done(self) -> float:
         tracker = self.session.sparkContext.statusTracker()
@@ -139,11 +202,11 @@ def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[Duc
     with tempfile.TemporaryDirectory(prefix="htf-") as folder:
         settings: dict[str, Any] = {"temp_directory": folder}
         if memory is not None:
-            settings["memory_limit"] = memory
+            settings["memory_limit"] = f"{read_memory(memory)}B"
         where = ":memory:" if database is None else database
         connection = quietly(
             lambda: duckdb.connect(where, read_only=database is not None, config=settings),
-            database or "memory",
+            where,
         )
         with connection:
             connection.execute(OWN_BAR_ONLY)
@@ -157,9 +220,12 @@ def open_spark(memory: str | None) -> Iterator[Spark]:
         from pyspark.sql import SparkSession
     except ImportError:
         raise MissingExtraError("pyspark", SPARK, "The engine spark") from None
+    wanted = SPARK_MEMORY if memory is None else read_memory(memory)
+    if wanted < LEAST_SPARK_MEMORY:
+        raise InputError(f"Spark needs at least {LEAST_SPARK_MEMORY // 10**6}MB, got {memory!r}")
     running = SparkSession.getActiveSession()
     session = running or quietly(
-        lambda: _start_spark(memory), "a session of Spark: it needs Java 17 or newer"
+        lambda: _start_spark(wanted), "a session of Spark: it needs Java 17 or newer"
     )
     engine = Spark(session)
     try:
@@ -170,24 +236,40 @@ def open_spark(memory: str | None) -> Iterator[Spark]:
             session.stop()
 
 
-def _start_spark(memory: str | None) -> SparkSession:
+def _start_spark(memory: int) -> SparkSession:
     """Quiet, for its log quotes the data; and on the loopback only, for a single machine."""
     from pyspark.sql import SparkSession
 
     settings = {
-        "spark.driver.memory": memory or SPARK_MEMORY,
+        "spark.driver.memory": f"{memory // 2**20}m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": str(SPARK_PARTITIONS),
         "spark.sql.session.timeZone": "UTC",
     }
     builder = SparkSession.builder.appName("htf")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
+    known = os.environ.get(SPARK_PYTHON)
+    os.environ[SPARK_PYTHON] = known or sys.executable  # that has our packages
+    try:
+        session: SparkSession = builder.getOrCreate()
+    finally:
+        if known is None:
+            del os.environ[SPARK_PYTHON]
     return session
+
+
+def read_memory(text: str) -> int:
+    """`4GB` in bytes."""
+    found = MEMORY.fullmatch(text.strip())
+    size = 0 if found is None else int(float(found[1]) * BYTES[found[2].lower()])
+    if size < 1:
+        raise InputError(f"an engine's memory is a size as in 500MB or 4GB, got {text!r}")
+    return size
 
 
 def quietly(work: Callable[[], T], what: str) -> T:
@@ -210,16 +292,13 @@ def quietly(work: Callable[[], T], what: str) -> T:
 def _reason(error: Exception) -> str:
     """In words of our own, by what the message speaks of."""
     message, kind = str(error).casefold(), type(error).__name__.removesuffix("Exception")
-    if "no space left" in message or "could not write" in message:
-        return "the disk is full"
-    if isinstance(error, MemoryError) or "out of memory" in message or "outofmemory" in message:
-        return "it needs more memory: allow more with --memory, or take a coarser grid"
-    if isinstance(error, PermissionError) or "permission denied" in message:
-        return "permission denied"
-    if "could not connect" in message or "connection refused" in message:
-        return "the server does not answer"
-    if "password" in message or "authentication" in message:
-        return "the server does not accept the user or password"
+    if isinstance(error, UnicodeError):
+        return "it is not text in UTF-8"
+    if isinstance(error, MemoryError):
+        return MORE_MEMORY
+    for signs, reason in REASONS.items():
+        if any(sign in message for sign in signs):
+            return reason
     return f"is it complete, and may it be read? ({kind})"
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 WHOLE = r"^[+-]?[0-9]{1,18}\z"
-DATE = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+DATE = (
+    r"(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+)
 CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?"
 ZONE = r"([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)"
 TIME = rf"^{DATE}([Tt ]{CLOCK} ?{ZONE}?)?\z"
@@ -26,6 +28,9 @@ ZONED = rf"{CLOCK} ?{ZONE}\z"
 SIGNED_ZONE = r"[+-][0-9]{2}(:?[0-9]{2})?\z"
 
 HOUR, DAY = 3600, 86_400
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
+FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+LARGEST_WHOLE = 2**63 - 10**10  # with room for a remainder
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
 LARGEST_POWER = 62
@@ -72,34 +77,44 @@ def as_person(column: Value, name: str, text: bool) -> Value:
     if kind.is_integer():
         return column.cast("int64")
     raise InputError(
-        f"column {name!r} must name persons by whole numbers or text, but it holds {_named(kind)}"
+        f"column {name!r} must name persons by whole numbers or text, but it holds {_named(kind)} "
+        "(pandas turns whole numbers into floats where some are missing: astype('Int64') keeps them)"
     )
 
 
 def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
-    """Whole seconds since 1970, of UTC where the zone is known, else as written."""
+    """Whole seconds since 1970, of UTC where the zone is known, else as written. Missing outside the
+    years 1 to 9999: engines differ in what is beyond, and some have infinite times."""
+    import ibis
+
     kind = column.type()
     if text:
         return _seconds_of_text(_stripped(column), unit)
     if kind.is_timestamp() or kind.is_date():
-        return (
-            column.cast("timestamp" if kind.is_date() else kind)
-            .truncate("s")
-            .epoch_seconds()
-            .cast("int64")
-        )
+        moment = column.cast("timestamp") if kind.is_date() else column
+        ends = [ibis.literal(end).cast(moment.type()) for end in (FIRST_TIME, LAST_TIME)]
+        return _between(moment, *ends).truncate("s").epoch_seconds().cast("int64")
     if kind.is_integer():
-        return _floor_divide(column.cast("int64"), PER_SECOND[unit])
+        return _seconds_of_number(column, unit)
     if kind.is_floating():
-        return (column.cast("float64") / constant(PER_SECOND[unit])).floor().cast("int64")
-    raise InputError(f"column {name!r} must hold times, but it holds {_named(kind)}")
+        value = column.cast("float64") / constant(PER_SECOND[unit])
+        first, last = constant(FIRST_SECOND), constant(LAST_SECOND + 1)
+        return ((value >= first) & (value < last)).ifelse(value, None).floor().cast("int64")
+    raise InputError(
+        f"column {name!r} must hold times, but it holds {_named(kind)} (in a query, cast it to a timestamp)"
+    )
 
 
-def has_zone(column: StringValue) -> tuple[BooleanValue, BooleanValue]:
-    """Of a text field: whether it is a time with a zone, and whether it is one without."""
+def kinds_of_time(column: StringValue) -> dict[str, BooleanValue]:
+    """Of a text field: whether it is a time with a zone, one without, or a number."""
     stripped = _stripped(column)
     is_time, zoned = stripped.re_search(TIME), stripped.re_search(ZONED)
-    return is_time & zoned, is_time & ~zoned
+    return {
+        "zoned": is_time & zoned,
+        "bare": is_time & ~zoned,
+        "number": stripped.re_search(WHOLE),
+        "some": stripped.nullif("").notnull(),
+    }
 
 
 def hour_of_day(seconds: IntegerValue) -> FloatingValue:
@@ -127,17 +142,24 @@ def key(parts: Sequence[Value]) -> StringValue:
     first, *rest = [part.cast("string") for part in parts]
     for part in rest:
         first = first.concat(",", part)
-    return _md5()(first).substr(0, KEY_DIGITS)
+    return digest(first).substr(0, KEY_DIGITS)
 
 
-def _md5() -> Any:
+def digest(text: StringValue) -> StringValue:
+    """MD5, in hexadecimal digits."""
     import ibis
 
     @ibis.udf.scalar.builtin(name="md5", signature=(("string",), "string"))
     def md5(text):  # type: ignore[no-untyped-def]
         ...
 
-    return md5
+    found: StringValue = md5(text)
+    return found
+
+
+def _between(value: Value, low: Any, high: Any) -> Any:
+    """Missing where it is not."""
+    return value.between(low, high).ifelse(value, None)
 
 
 def _named(kind: Any) -> str:
@@ -159,46 +181,46 @@ def _positive(value: IntegerValue, modulus: int) -> IntegerValue:
 
 
 def _floor_divide(value: IntegerValue, divisor: int) -> IntegerValue:
-    """Engines round quotients of whole numbers in different ways; of this one nothing is left to round
-    but what a double cannot hold, far below one half."""
+    """Engines round quotients of whole numbers in different ways. Below 2**51 a quotient of doubles that
+    is no whole number is never rounded to one; larger values first lose their remainder, and then
+    nothing is left to round but what a double cannot hold, far below one half."""
     if divisor == 1:
         return value
+    if divisor in (HOUR, DAY):  # of seconds, which are few
+        return (value.cast("float64") / constant(divisor)).floor().cast("int64")
     exact: Any = (value - _positive(value, divisor)).cast("float64") / constant(divisor)
     return (exact + constant(0.5)).floor().cast("int64")
 
 
 def _seconds_of_text(text: StringValue, unit: str) -> IntegerValue:
-    """ISO 8601, as in 2017-09-11T08:30:00+08:00, or a whole number since 1970."""
-    import ibis
+    """ISO 8601, as in 2017-09-11T08:30:00+08:00, or a whole number since 1970.
 
-    is_time, is_whole = text.re_search(TIME), text.re_search(WHOLE)
-    number = _floor_divide(is_whole.ifelse(text, None).try_cast("int64"), PER_SECOND[unit])
-    time = is_time.ifelse(text, None)
-    clock = [_digits(time, place).coalesce(0) for place in (11, 14, 17)]
-    day = _day_of(_digits(time, 0, 4), _digits(time, 5), _digits(time, 8))
-    seconds = day * DAY + clock[0] * HOUR + clock[1] * 60 + clock[2]
-    return ibis.coalesce(seconds - _offset(time), number)
+    Engines copy an expression to every place where it is used: so each part is used once or twice, and
+    what the text is, is asked once.
+    """
+    has_seconds = text.substr(16, 1) == ":"
+    clock = [_digits(text, 11), _digits(text, 14), has_seconds.ifelse(_digits(text, 17), 0)]
+    day = text.substr(0, 10).try_cast("date").cast("timestamp").epoch_seconds().cast("int64")
+    time = day - _offset(text)
+    for part, size in zip(clock, (HOUR, 60, 1), strict=True):
+        time = time + part.coalesce(0) * size
+    number = _seconds_of_number(text.try_cast("int64"), unit)
+    return text.re_search(TIME).ifelse(time, text.re_search(WHOLE).ifelse(number, None))
+
+
+def _seconds_of_number(whole: IntegerValue, unit: str) -> IntegerValue:
+    per = PER_SECOND[unit]
+    first, last = FIRST_SECOND * per, (LAST_SECOND + 1) * per - 1
+    within = _between(whole, max(first, -LARGEST_WHOLE), min(last, LARGEST_WHOLE))
+    return _floor_divide(within.cast("int64"), per)
 
 
 def _digits(text: StringValue, start: int, number: int = 2) -> IntegerValue:
     return text.substr(start, number).try_cast("int64")
 
 
-def _offset(time: StringValue) -> IntegerValue:
+def _offset(text: StringValue) -> IntegerValue:
     """Seconds east of UTC; 0 of a time that names no zone."""
-    import ibis
-
-    zone = time.substr(10, 40).re_extract(SIGNED_ZONE, 0)
-    bare = zone.replace(":", "")
-    size = _digits(bare, 1) * HOUR + _digits(bare, 3).coalesce(0) * 60
-    signed = bare.substr(0, 1) == "-"
-    return ibis.coalesce(signed.ifelse(-size, size), 0)
-
-
-def _day_of(year: IntegerValue, month: IntegerValue, day: IntegerValue) -> IntegerValue:
-    """Days since 1970 in the Gregorian calendar; years begin in March, so that leap days come last."""
-    moved = year - (month <= 2).ifelse(1, 0)
-    month_of_year = (month + 9) % 12
-    day_of_year = _floor_divide(153 * month_of_year + 2, 5) + day - 1
-    leap_days = _floor_divide(moved, 4) - _floor_divide(moved, 100) + _floor_divide(moved, 400)
-    return moved * 365 + leap_days + day_of_year - 719_468
+    zone = text.substr(10, 40).re_extract(SIGNED_ZONE, 0).replace(":", "")
+    minutes = zone.substr(0, 1).concat(zone.substr(3, 2)).try_cast("int64")
+    return _digits(zone, 0, 3).coalesce(0) * HOUR + minutes.coalesce(0) * 60

@@ -7,15 +7,20 @@ binary, pyproj projects.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from htf.domain import CRS84
+from htf.domain import CRS84, FloatArray
 from htf.errors import InputError, MissingExtraError
 from htf.ingest.columns import OF_GEOMETRY
+from htf.ingest.engines import ARROW
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, Value
@@ -36,7 +41,7 @@ def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
     column = said["primary_column"]
     about = said["columns"][column]
     kinds = set(about.get("geometry_types", []))
-    if kinds - {"Point"}:
+    if kinds - {"Point", "Point Z"}:
         raise InputError(
             f"{path.name} holds {', '.join(sorted(kinds))} in its column {column!r}: points are needed"
         )
@@ -58,77 +63,96 @@ def same_crs(one: str, other: str) -> bool:
     return bool(_crs(one).equals(_crs(other), ignore_axis_order=True))
 
 
-def coordinate(column: Value, part: str) -> FloatingValue:
+def coordinate(column: Value, part: str, columns_as: str) -> FloatingValue:
     """x or y of a column of points: structs of both, or well-known binary."""
     if column.type().is_struct():
         return column[part].cast("float64")
-    return _decoders()[part](column.cast("binary"))
+    return _decoder(part, columns_as)(column.cast("binary"))
 
 
-def projected(x: Value, y: Value, source: str, target: str) -> tuple[FloatingValue, FloatingValue]:
+def projected(
+    x: Value, y: Value, source: str, target: str, columns_as: str
+) -> tuple[FloatingValue, FloatingValue]:
     """Coordinates of one reference system in another; what cannot be told is infinite, and outside."""
-    along_x, along_y = _projections(source, target)
+    along_x, along_y = (_projection(source, target, n, columns_as) for n in (0, 1))
     return along_x(x, y), along_y(x, y)
 
 
-def decode_points(column: Any, number: int) -> Any:
+def decode_points(values: NDArray[Any], number: int) -> FloatArray:
     """Coordinate `number` of points in well-known binary; missing ones, and empty points, are NaN."""
-    import pyarrow as pa
     import shapely
 
-    values = np.asarray(column.to_pandas(), dtype=object)
     missing = np.array([value is None for value in values], dtype=bool)
-    joined = b"".join(values[~missing])
-    if len(joined) == POINT_BYTES * int((~missing).sum()):
-        kept = np.frombuffer(joined, dtype=np.uint8).reshape(-1, POINT_BYTES)
+    there = values[~missing]
+    if all(len(value) == POINT_BYTES for value in there):  # each: not one long, another short
+        kept = np.frombuffer(b"".join(there), dtype=np.uint8).reshape(-1, POINT_BYTES)
         start = np.frombuffer(LITTLE_ENDIAN_POINT, dtype=np.uint8)
         if np.all(kept[:, :5] == start):
             first = 5 + 8 * number
             found = np.full(len(values), np.nan)
             found[~missing] = np.ascontiguousarray(kept[:, first : first + 8]).view("<f8")[:, 0]
-            return pa.array(found)
+            return found
     points = shapely.from_wkb(values, on_invalid="ignore")
-    return pa.array(shapely.get_x(points) if number == 0 else shapely.get_y(points))
+    return np.asarray(shapely.get_x(points) if number == 0 else shapely.get_y(points))
 
 
 @lru_cache
-def _decoders() -> dict[str, Any]:
-    import ibis
-
+def _decoder(part: str, columns_as: str) -> Any:
     try:
         import shapely  # noqa: F401
     except ImportError:
         raise MissingExtraError("shapely", "geo", "Reading geometries") from None
 
-    def decoder(number: int) -> Any:
-        def decode(column):  # type: ignore[no-untyped-def]
-            return decode_points(column, number)
+    def decode(values: NDArray[Any]) -> FloatArray:
+        return decode_points(values, OF_GEOMETRY.index(part))
 
-        name = f"htf_point_{OF_GEOMETRY[number]}"
-        return ibis.udf.scalar.pyarrow(decode, name=name, signature=(("binary",), "float64"))
-
-    return {part: decoder(number) for number, part in enumerate(OF_GEOMETRY)}
+    return _function(decode, f"htf_point_{part}", "binary", 1, columns_as)
 
 
 @lru_cache
-def _projections(source: str, target: str) -> tuple[Any, Any]:
-    import ibis
-
+def _projection(source: str, target: str, number: int, columns_as: str) -> Any:
     _crs(source), _crs(target)
 
-    def projection(number: int) -> Any:
-        def project(x, y):  # type: ignore[no-untyped-def]
-            import pyarrow as pa
+    def project(x: FloatArray, y: FloatArray) -> FloatArray:
+        found = _thread().submit(transformer(source, target).transform, x, y).result()
+        return np.asarray(found[number], dtype=np.float64)
 
-            columns = [np.asarray(column.to_pandas(), dtype=np.float64) for column in (x, y)]
-            found = transformer(source, target).transform(*columns)
-            return pa.array(np.asarray(found[number], dtype=np.float64))
+    name = f"htf_project_{abs(hash((source, target)))}_{number}"
+    return _function(project, name, "float64", 2, columns_as)
 
-        name = f"htf_project_{abs(hash((source, target)))}_{number}"
-        signature = (("float64", "float64"), "float64")
-        return ibis.udf.scalar.pyarrow(project, name=name, signature=signature)
 
-    return projection(0), projection(1)
+def _function(
+    work: Callable[..., FloatArray], name: str, kind: str, number: int, columns_as: str
+) -> Any:
+    """Of `number` columns of a kind; engines hand them on in ways of their own."""
+    import ibis
+
+    type_ = object if kind == "binary" else np.float64
+
+    def on_arrow(*columns):  # type: ignore[no-untyped-def]
+        import pyarrow as pa
+
+        return pa.array(work(*(np.asarray(column.to_pandas(), dtype=type_) for column in columns)))
+
+    def on_pandas(*columns):  # type: ignore[no-untyped-def]
+        import pandas as pd
+
+        return pd.Series(work(*(np.asarray(column, dtype=type_) for column in columns)))
+
+    made, vectorised = (
+        (on_arrow, ibis.udf.scalar.pyarrow)
+        if columns_as == ARROW
+        else (on_pandas, ibis.udf.scalar.pandas)
+    )
+    named = [Parameter(f"column{n}", Parameter.POSITIONAL_OR_KEYWORD) for n in range(number)]
+    made.__signature__ = Signature(named)  # type: ignore[attr-defined]
+    return vectorised(made, name=name, signature=((kind,) * number, "float64"))
+
+
+@lru_cache
+def _thread() -> ThreadPoolExecutor:
+    """Of Python's own: in a thread of DuckDB's, pyproj ends the process."""
+    return ThreadPoolExecutor(1)
 
 
 @lru_cache

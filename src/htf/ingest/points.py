@@ -23,7 +23,16 @@ from htf.ingest import expressions as ex
 from htf.ingest.columns import Field, check_there, find_fields, fits
 from htf.ingest.engines import DUCKDB, Progress
 from htf.ingest.geometry import coordinate, projected, same_crs
-from htf.ingest.people import CELL, PERSON, TIME, count, count_kept, keep_once, records_of_each
+from htf.ingest.people import (
+    CELL,
+    PERSON,
+    SPELLING,
+    TIME,
+    count,
+    count_kept,
+    keep_once,
+    records_of_each,
+)
 from htf.ingest.sources import Access, Source, is_arrays, open_source
 from htf.protection import PERSON as ONE_PERSON
 from htf.protection import Protection
@@ -71,8 +80,8 @@ class Reading:
                     f"the map has {domain.dimensions} axes, so it needs as many arrays, got {len(source)}"
                 )
             return list(map(str, range(domain.dimensions)))
-        if self.columns is None:
-            return [None, None, *domain.names[2:]]
+        if self.columns is None:  # a place is guessed, and all else has the name of its axis
+            return [None, None, *domain.names[2:]] if domain.dimensions > 1 else [*domain.names]
         if len(self.columns) != domain.dimensions:
             given = ", ".join(map(str, self.columns))
             raise InputError(
@@ -133,11 +142,11 @@ def read_matrix(
 ) -> FrequencyMatrix:
     """As `read_points`, with what it is told in two parts."""
     protection = _protection(reading, max_records)
-    with _located(source, domain, reading, access, tell) as (
-        opened,
-        located,
-    ):
-        counted = count(located) if max_records is None else count_kept(located, max_records)
+    with _located(source, domain, reading, access, tell) as (opened, located):
+        if max_records is None:
+            counted = count(located)
+        else:
+            counted = count_kept(located, max_records, of_query=opened.of_query)
         found = opened.engine.run(counted, opened.name, progress)
         if len(found[CELL]) == 0:
             _remark_nothing(opened, domain, reading, source, tell)
@@ -242,17 +251,20 @@ def _located(
         for name in others:
             check_there(name, opened.columns)
         table = opened.select(_names(fields, others))
-        if opened.text:
-            _refuse_mixed_zones(opened, table, fields, reading)
+        _check_times(opened, table, fields, reading)
         rows, places = _places(opened, table, fields, domain, reading)
         if reading.user is not None:
-            places[PERSON] = ex.as_person(rows[reading.user], reading.user, opened.text)
+            person = ex.as_person(rows[reading.user], reading.user, opened.text)
+            places[PERSON] = person
+            if opened.collates and person.type().is_string():
+                places[SPELLING] = ex.digest(person)
             places[TIME] = _time_key(rows, opened, reading)
         inside = _inside(rows.select(**places), domain)
         if reading.user is not None:
             inside = inside.filter(inside[PERSON].notnull())
         located = inside.select(
-            cell=_cell(inside, domain), **{n: inside[n] for n in (PERSON, TIME) if n in places}
+            cell=_cell(inside, domain),
+            **{n: inside[n] for n in (PERSON, SPELLING, TIME) if n in places},
         )
         yield opened, located if reading.once_per is None else keep_once(located)
 
@@ -272,16 +284,23 @@ def _places(
 ) -> tuple[Table, dict[str, Any]]:
     """The place along each axis, under a name of our own: none of the data's can stand for it."""
     values = [_value(rows, field, opened, reading) for field in fields]
-    crs = reading.crs or opened.crs
+    crs = reading.crs or (opened.crs if fields[0].of_geometry else None)
+    if crs is not None and domain.dimensions < 2:
+        raise InputError(f"a reference system ({crs}) is of two axes, and the map has one")
     if crs is not None and domain.crs is None:
         raise InputError(
             f"the points are in {crs}, but the map names no reference system: give it one"
         )
     if crs is not None and domain.crs is not None and not same_crs(crs, domain.crs):
+        if not opened.engine.columns_as:
+            raise InputError(
+                f"a database does not turn {crs} into {domain.crs} for us: do it in the query, as with "
+                "PostGIS's ST_Transform"
+            )
         numbered = rows.mutate(**{f"raw{n}": value for n, value in enumerate(values)})
         for first in _spatial_pairs(domain):
             pair = (numbered[f"raw{first}"], numbered[f"raw{first + 1}"])
-            values[first : first + 2] = projected(*pair, crs, domain.crs)
+            values[first : first + 2] = projected(*pair, crs, domain.crs, opened.engine.columns_as)
         values = [
             value
             if n in {p + i for p in _spatial_pairs(domain) for i in (0, 1)}
@@ -300,7 +319,7 @@ def _spatial_pairs(domain: Domain) -> list[int]:
 def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> FloatingValue:
     column = rows[field.column]
     if field.of_geometry:
-        return coordinate(column, field.part)
+        return coordinate(column, field.part, opened.engine.columns_as)
     if not field.of_time:
         return ex.as_number(column, field.column, opened.text)
     seconds = _seconds(rows, field.column, opened, reading)
@@ -311,7 +330,8 @@ def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> Float
 
 
 def _seconds(rows: Table, name: str, opened: Source, reading: Reading) -> IntegerValue:
-    found = ex.as_seconds(rows[name], name, opened.text, reading.time_unit)
+    text = _are_texts(opened, rows, name)
+    found = ex.as_seconds(rows[name], name, text, reading.time_unit)
     return found + reading.utc_offset if reading.utc_offset else found
 
 
@@ -368,14 +388,23 @@ def _to_matrix(domain: Domain, found: dict[str, Any], protection: Protection) ->
     return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection)
 
 
-def _refuse_mixed_zones(
-    opened: Source, table: Table, fields: Sequence[Field], reading: Reading
-) -> None:
+def _are_texts(opened: Source, rows: Table, name: str) -> bool:
+    """Whether times are to be read from text: in a database its own functions do it better."""
+    return opened.text or (opened.engine.columns_as != "" and rows[name].type().is_string())
+
+
+def _check_times(opened: Source, table: Table, fields: Sequence[Field], reading: Reading) -> None:
     """Times with a zone and times without cannot be put in one order."""
     times = {field.column for field in fields if field.of_time} | {reading.time} - {None}
     for name in sorted(map(str, times)):
-        zoned, bare = ex.has_zone(table[name])
-        found = opened.engine.run(table.agg(zoned=zoned.any(), bare=bare.any()), opened.name)
+        if not _are_texts(opened, table, name):
+            continue
+        kinds = {kind: is_it.any() for kind, is_it in ex.kinds_of_time(table[name]).items()}
+        found = opened.engine.run(table.agg(**kinds), opened.name)
+        if found["some"][0] and not any(found[kind][0] for kind in ("zoned", "bare", "number")):
+            raise InputError(
+                f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text"
+            )
         if found["zoned"][0] and found["bare"][0]:
             raise InputError(
                 f"some times in the column {name!r} name a time zone and some do not: "

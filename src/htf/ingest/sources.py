@@ -7,7 +7,7 @@ DataFrames stay where they are.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +30,8 @@ from htf.ingest.engines import (
 )
 from htf.ingest.geometry import name_of_crs, read_geo_metadata
 from htf.ingest.listing import Listing, list_database, list_files
-from htf.ingest.text import Fits, Layout, check_quotes, read_layout
+from htf.ingest.parquet import Columns, read_columns
+from htf.ingest.text import Fits, Layout, check_text, read_layout
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
 
 DUCKDB_FILES = (".duckdb", ".ddb")
 SQLITE_FILES = (".sqlite", ".sqlite3", ".db")
+WITH_CATALOGUE = ("duckdb", "postgres")  # which say what is a table and what a view
 SERVERS = ("postgresql://", "postgres://")
-GEOMETRY = "geometry"
+# DuckDB's kinds of times that Ibis does not know, or cuts towards 1970 and not down.
+IN_NANOSECONDS = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Source:
     select: Callable[[Sequence[str]], Table]  # of columns that are there
     text: bool = False  # every field is text, as it stands in the file
     of_query: bool = False
+    collates: bool = False  # texts that differ may be equal there, by a collation of its own
     geometry: str | None = None  # a column of points
     crs: str | None = None
     check_unchanged: Callable[[], None] = lambda: None
@@ -95,20 +99,27 @@ def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
         if (access.table is None) == (access.sql is None):
             raise InputError("which table of the database? Give --table NAME, or --sql QUERY")
         return _open_database(name, suffix, access)
+    if "://" in name:  # which is not shown: it may hold a password
+        raise InputError(
+            f"of addresses only {' and '.join(SERVERS)} can be read; give files by their names"
+        )
     if access.table is not None or access.sql is not None:
         known = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
         raise InputError(f"a table or a query is for a database: {known}")
     listing = list_files(name)
-    layout = read_layout(listing.paths, fits, wanted) if listing.is_text else None
-    return (_files_in_spark if access.engine == SPARK else _files_in_duckdb)(
-        listing, layout, access
-    )
+    form: Layout | Columns
+    if listing.is_text:
+        form = read_layout(listing.paths, fits, wanted)
+        check_text(listing.paths)
+    else:
+        form = read_columns(listing.paths, listing.name)
+    return (_files_in_spark if access.engine == SPARK else _files_in_duckdb)(listing, form, access)
 
 
 def _open_object(source: Any, access: Access) -> Any:
     module = type(source).__module__
     if module.startswith("ibis."):
-        return _ibis_table(source)
+        return _ibis_table(source, access)
     if module.startswith("pyspark."):
         return _spark_frame(source)
     if access.engine != DUCKDB:
@@ -120,27 +131,60 @@ def _open_object(source: Any, access: Access) -> Any:
 
 
 @contextmanager
-def _files_in_duckdb(listing: Listing, layout: Layout | None, access: Access) -> Iterator[Source]:
+def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -> Iterator[Source]:
     with open_duckdb(access.memory) as engine:
         engine.read_again = layout is None
         paths = ", ".join(_text(str(path)) for path in listing.paths)
-        if layout is None:
-            geometry, crs = quietly(lambda: read_geo_metadata(listing.paths[0]), listing.name)
-            rows = f"read_parquet([{paths}], hive_partitioning=false)"
+        if isinstance(form, Layout):
+            rows = _csv_reader(paths, form)
         else:
-            check_quotes(listing.paths)
-            geometry, crs, rows = None, None, _csv_reader(paths, layout)
-        columns = _describe(engine, rows, listing.name)
-        yield Source(
-            engine=engine,
-            name=listing.name,
-            columns=tuple(columns),
-            select=lambda names: _view(engine, rows, columns, names, listing.name),
-            text=layout is not None,
-            geometry=geometry,
-            crs=crs,
-            check_unchanged=listing.check_unchanged,
+            rows = f"read_parquet([{paths}], hive_partitioning=false)"
+        kinds = _describe(engine, rows, listing.name)
+        yield _files_source(
+            engine, listing, form, kinds,
+            lambda names: _view(engine, rows, kinds, names, listing.name),
+        )  # fmt: skip
+
+
+def _files_source(
+    engine: Engine,
+    listing: Listing,
+    form: Layout | Columns,
+    columns: Iterable[str],
+    view: Callable[[Sequence[str]], Table],
+) -> Source:
+    text = isinstance(form, Layout)
+    geometry, crs = (None, None) if text else _geo_metadata(listing)
+
+    def select(names: Sequence[str]) -> Table:
+        if isinstance(form, Columns):
+            form.check_alike(names)
+        return view(names)
+
+    return Source(
+        engine=engine,
+        name=listing.name,
+        columns=tuple(columns),
+        select=select,
+        text=text,
+        geometry=geometry,
+        crs=crs,
+        check_unchanged=listing.check_unchanged,
+    )
+
+
+def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
+    """The same for all files."""
+    found = {
+        quietly(lambda path=path: read_geo_metadata(path), listing.name)  # type: ignore[misc]
+        for path in listing.paths
+    }
+    if len(found) > 1:
+        raise InputError(
+            f"the files of {listing.name} differ in their column of points or its reference system: "
+            "release them one by one, or bring them to one"
         )
+    return found.pop()
 
 
 def _csv_reader(paths: str, layout: Layout) -> str:
@@ -166,7 +210,12 @@ def _view(
 
     def column(name: str) -> str:
         plain = _quoted(name)
-        return f"CAST({plain} AS BLOB) AS {plain}" if types[name].startswith("GEOMETRY") else plain
+        if types[name].startswith("GEOMETRY"):
+            return f"CAST({plain} AS BLOB) AS {plain}"
+        if types[name] in IN_NANOSECONDS:
+            cut = f"(epoch_ns({plain}) % 1000 + 1000) % 1000"
+            return f"make_timestamp((epoch_ns({plain}) - {cut}) // 1000) AS {plain}"
+        return plain
 
     view = _new_name()
     chosen = ", ".join(map(column, names))
@@ -180,26 +229,21 @@ def _view(
 
 
 @contextmanager
-def _files_in_spark(listing: Listing, layout: Layout | None, access: Access) -> Iterator[Source]:
+def _files_in_spark(listing: Listing, form: Layout | Columns, access: Access) -> Iterator[Source]:
+    if any(path.suffix.lower() == ".zst" for path in listing.paths):
+        raise InputError("Spark does not read .zst files: unpack them, or leave the engine out")
     with open_spark(access.memory) as engine:
-        paths = [path.absolute().as_uri() for path in listing.paths]
-        geometry, crs = None, None
-        if layout is None:
-            geometry, crs = quietly(lambda: read_geo_metadata(listing.paths[0]), listing.name)
-            frame = quietly(lambda: engine.session.read.parquet(*paths), listing.name)
+        paths = [f"file://{path.absolute()}" for path in listing.paths]  # with no sign escaped
+        if isinstance(form, Layout):
+            frame = quietly(lambda: _csv_in_spark(engine, paths, form), listing.name)
         else:
-            check_quotes(listing.paths)
-            frame = quietly(lambda: _csv_in_spark(engine, paths, layout), listing.name)
-        yield Source(
-            engine=engine,
-            name=listing.name,
-            columns=tuple(frame.columns),
-            select=lambda names: _spark_view(engine, frame, names, listing.name),
-            text=layout is not None,
-            geometry=geometry,
-            crs=crs,
-            check_unchanged=listing.check_unchanged,
-        )
+            frame = quietly(lambda: engine.session.read.parquet(*paths), listing.name)
+
+        def view(names: Sequence[str]) -> Table:
+            numbers = isinstance(form, Columns) and filter(form.in_nanoseconds, names)
+            return _spark_view(engine, frame, names, listing.name, set(numbers or ()))
+
+        yield _files_source(engine, listing, form, frame.columns, view)
 
 
 def _csv_in_spark(engine: Spark, paths: list[str], layout: Layout) -> Any:
@@ -209,15 +253,29 @@ def _csv_in_spark(engine: Spark, paths: list[str], layout: Layout) -> Any:
     options = {
         "header": True, "sep": layout.separator, "quote": '"', "escape": '"', "multiLine": True,
         "mode": "FAILFAST", "encoding": "UTF-8",
+        "columnPruning": False,  # else a line with too few or too many fields goes unnoticed
     }  # fmt: skip
     return engine.session.read.schema(schema).options(**options).csv(paths)
 
 
-def _spark_view(engine: Spark, frame: Any, names: Sequence[str], what: str) -> Table:
+def _spark_view(
+    engine: Spark, frame: Any, names: Sequence[str], what: str, nanoseconds: Collection[str] = ()
+) -> Table:
+    """Times in nanoseconds come as numbers."""
+    from pyspark.sql import functions
+
     view = _new_name()
 
+    def column(name: str) -> Any:
+        plain = f"`{name.replace('`', '``')}`"
+        if name in nanoseconds:
+            micros = f"({plain} - pmod({plain}, 1000)) div 1000"
+            return functions.expr(f"timestamp_micros({micros})").alias(name)
+        return frame[plain]
+
     def make() -> Any:
-        frame.select([frame[f"`{name.replace('`', '``')}`"] for name in names]).createTempView(view)
+        frame.select([column(name) for name in names]).createTempView(view)
+        engine.views.append(view)
         return engine.backend.table(view)
 
     return quietly(make, what)
@@ -229,7 +287,14 @@ def _spark_view(engine: Spark, frame: Any, names: Sequence[str], what: str) -> T
 @contextmanager
 def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
     if access.sql is not None:
-        _check_query(access.sql)
+        dialect = (
+            "postgres"
+            if name.startswith(SERVERS)
+            else "duckdb"
+            if suffix in DUCKDB_FILES
+            else "sqlite"
+        )
+        _check_query(access.sql, dialect)
     if name.startswith(SERVERS):
         engine = Engine(_connect_postgres(name))
         try:
@@ -247,7 +312,8 @@ def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
                 check_unchanged=listing.check_unchanged,
             )
     else:
-        with open_duckdb(access.memory) as engine, closing(sqlite.connect(name)) as connection:
+        connecting = closing(quietly(lambda: sqlite.connect(name), listing.name))
+        with open_duckdb(access.memory) as engine, connecting as connection:
             yield _sqlite_source(engine, connection, access, listing)
 
 
@@ -255,18 +321,16 @@ def _sqlite_source(
     engine: DuckDB, connection: sqlite3.Connection, access: Access, listing: Listing
 ) -> Source:
     """A column of SQLite may hold anything in each row, as a text file's does: so it is read as one."""
-    query = access.sql or sqlite.query_of_table(connection, str(access.table), listing.name)
-    query = query.strip().rstrip(";")
+    sql, table = access.sql, str(access.table)
+    if sql is None:
+        sql = quietly(lambda: sqlite.query_of_table(connection, table, listing.name), listing.name)
+    query = sql.strip().rstrip(";")
 
     def select(names: Sequence[str]) -> Table:
         chosen = ", ".join(map(_quoted, names))
-        rows = f"SELECT {chosen} FROM ({query})"
+        rows = f"SELECT {chosen} FROM (\n{query}\n)"  # whose last line may be a comment
         reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
-        view = _new_name()
-        engine.connection.register(f"{view}_rows", reader)
-        copy = f"CREATE TEMP TABLE {view} AS SELECT * FROM {view}_rows"
-        quietly(lambda: engine.connection.execute(copy), listing.name)
-        return quietly(lambda: engine.backend.table(view), listing.name)
+        return _copy(engine, reader, names, listing.name)
 
     return Source(
         engine=engine,
@@ -274,7 +338,7 @@ def _sqlite_source(
         columns=quietly(lambda: sqlite.columns_of(connection, query), listing.name),
         select=select,
         text=True,
-        of_query=access.sql is not None or sqlite.is_view(connection, str(access.table)),
+        of_query=access.sql is not None or sqlite.is_view(connection, table),
         check_unchanged=listing.check_unchanged,
     )
 
@@ -294,7 +358,7 @@ def _connect_postgres(name: str) -> Any:
 def _database_source(engine: Engine, access: Access, what: str) -> Source:
     if access.sql is not None:
         sql = access.sql.strip().rstrip(";")
-        table = quietly(lambda: engine.backend.sql(sql), f"the result of the query, from {what}")
+        table = quietly(lambda: _query_view(engine, sql), f"the result of the query, from {what}")
     else:
         table = quietly(
             lambda: _find_table(engine, str(access.table)), f"the table {access.table} of {what}"
@@ -304,44 +368,60 @@ def _database_source(engine: Engine, access: Access, what: str) -> Source:
         name=what,
         columns=tuple(table.columns),
         select=lambda names: table.select(*names),
-        of_query=access.sql is not None or _is_view(engine, str(access.table)),
+        of_query=access.sql is not None or _is_view(engine, *_schema_and_name(str(access.table))),
+        collates=True,
     )
+
+
+def _query_view(engine: Engine, sql: str) -> Table:
+    """In the database's own words: Ibis would translate them, and knows the types of a view only."""
+    view = _new_name()
+    statement = f"CREATE TEMPORARY VIEW {view} AS {sql}"
+    if isinstance(engine, DuckDB):
+        engine.connection.execute(statement)
+    else:
+        with closing(engine.backend.raw_sql(statement)):
+            pass
+    return engine.backend.table(view)
 
 
 def _find_table(engine: Engine, name: str) -> Table:
-    schema, dot, plain = name.rpartition(".")
-    return engine.backend.table(plain, database=schema) if dot else engine.backend.table(name)
+    schema, plain = _schema_and_name(name)
+    return engine.backend.table(plain, database=schema)
 
 
-def _is_view(engine: Engine, name: str) -> bool:
+def _schema_and_name(name: str) -> tuple[str | None, str]:
+    schema, _, plain = name.rpartition(".")
+    return schema or None, plain
+
+
+def _is_view(engine: Engine, schema: str | None, name: str) -> bool:
     """In doubt, yes: the statement then says what a view may do."""
     import ibis
 
-    schema, _, plain = name.rpartition(".")
-    where = f" AND table_schema = {_text(schema)}" if schema else ""
-    query = (
-        "SELECT table_type FROM information_schema.tables WHERE table_name = "
-        + _text(plain)
-        + where
-    )
-    schema_ = ibis.schema({"table_type": "string"})
-    found = quietly(
-        lambda: engine.run(engine.backend.sql(query, schema=schema_), "the catalogue"),
+    if engine.backend.name not in WITH_CATALOGUE:
+        return True
+    where = "" if schema is None else f" AND table_schema = {_text(schema)}"
+    query = f"SELECT table_type FROM information_schema.tables WHERE table_name = {_text(name)}"
+    found = engine.run(
+        engine.backend.sql(query + where, schema=ibis.schema({"table_type": "string"})),
         "the catalogue",
     )
     return list(found["table_type"]) != ["BASE TABLE"]
 
 
-def _check_query(sql: str) -> None:
+def _check_query(sql: str, dialect: str) -> None:
     """One SELECT and nothing else: a curator's slip must not change the data."""
     import sqlglot
+    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     try:
-        parsed = sqlglot.parse(sql)
+        parsed = sqlglot.parse(sql, read=dialect)
     except SqlglotError:
         parsed = []
-    if len(parsed) != 1 or not isinstance(parsed[0], sqlglot.exp.Query):
+    changing = exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Command
+    if len(parsed) != 1 or not isinstance(parsed[0], exp.Query) or parsed[0].find(*changing):
         raise InputError("--sql takes one SELECT, as in 'SELECT lon, lat FROM trips WHERE paid'")
 
 
@@ -349,53 +429,91 @@ def _check_query(sql: str) -> None:
 
 
 @contextmanager
-def _ibis_table(table: Any) -> Iterator[Source]:
+def _ibis_table(table: Any, access: Access) -> Iterator[Source]:
+    backend = quietly(table.get_backend, "the Ibis table")
+    with _engine_of(backend, access) as engine:
+
+        def select(names: Sequence[str]) -> Table:
+            chosen = table.select(*names)
+            if engine.backend is backend:
+                return chosen
+            reader = quietly(lambda: backend.to_pyarrow_batches(chosen), "the Ibis table")
+            return _copy(engine, reader, names, "the Ibis table")
+
+        yield Source(
+            engine=engine,
+            name="the Ibis table",
+            columns=tuple(table.columns),
+            select=select,
+            of_query=_is_query(table.op(), engine, backend),
+            collates=True,
+        )
+
+
+@contextmanager
+def _engine_of(backend: Any, access: Access) -> Iterator[Any]:
+    """Other engines than these lack functions that we need, or round in ways of their own: DuckDB is
+    given their rows."""
+    if backend.name == "duckdb":
+        yield DuckDB(backend.con, backend)
+    elif backend.name == "pyspark":
+        with closing(Spark(backend._session, backend)) as engine:
+            yield engine
+    elif backend.name == "postgres":
+        yield Engine(backend)
+    else:
+        with open_duckdb(access.memory) as engine:
+            yield engine
+
+
+def _is_query(node: Any, engine: Engine, backend: Any) -> bool:
     import ibis.expr.operations as ops
 
-    backend = quietly(table.get_backend, "the Ibis table")
-    engine = Engine(backend)
-    if backend.name == "duckdb":
-        engine = DuckDB(backend.con)
-        engine.backend = backend
-    plain = isinstance(table.op(), (ops.DatabaseTable, ops.InMemoryTable))
-    yield Source(
-        engine=engine,
-        name="the Ibis table",
-        columns=tuple(table.columns),
-        select=lambda names: table.select(*names),
-        of_query=not plain,
-    )
+    if isinstance(node, ops.DatabaseTable) and engine.backend is backend:
+        return _is_view(engine, node.namespace.database, node.name)
+    return not isinstance(node, ops.InMemoryTable)
+
+
+def _copy(engine: DuckDB, reader: Any, names: Sequence[str], what: str) -> Table:
+    """Rows that can be read only once, as a table."""
+    rows = _new_name()
+
+    def copy() -> None:
+        engine.connection.register(f"{rows}_given", reader)
+        engine.connection.execute(f"CREATE TEMP TABLE {rows} AS SELECT * FROM {rows}_given")
+        engine.connection.unregister(f"{rows}_given")
+
+    quietly(copy, what)
+    return _view(engine, rows, _describe(engine, rows, what), names, what)
 
 
 @contextmanager
 def _spark_frame(frame: Any) -> Iterator[Source]:
     """A DataFrame is a query: it may hold a limit or a join."""
-    engine = Spark(frame.sparkSession)
-    try:
+    with closing(Spark(frame.sparkSession)) as engine:
         yield Source(
             engine=engine,
             name="the DataFrame",
             columns=tuple(frame.columns),
             select=lambda names: _spark_view(engine, frame, names, "the DataFrame"),
             of_query=True,
+            collates=True,
         )
-    finally:
-        engine.close()
 
 
 @contextmanager
 def _in_memory(source: Any, access: Access) -> Iterator[Source]:
-    is_geo = type(source).__module__.startswith("geopandas")
-    geometry = str(source.geometry.name) if is_geo else None
-    crs = name_of_crs(source.crs.to_json_dict()) if is_geo and source.crs is not None else None
+    geometry = getattr(source, "active_geometry_name", None)  # GeoPandas
+    known = geometry is not None and source.crs is not None
+    crs = name_of_crs(source.crs.to_json_dict()) if known else None
     columns = _columns_of(source)
     with open_duckdb(access.memory) as engine:
 
         def select(names: Sequence[str]) -> Table:
             table = _to_arrow(source, names, geometry)
-            view = _new_name()
-            quietly(lambda: engine.connection.register(view, table), type(source).__name__)
-            return quietly(lambda: engine.backend.table(view), type(source).__name__)
+            view, what = _new_name(), type(source).__name__
+            quietly(lambda: engine.connection.register(view, table), what)
+            return _view(engine, view, _describe(engine, view, what), names, what)
 
         yield Source(
             engine=engine,
@@ -436,7 +554,7 @@ def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
         for name in empty:  # nothing at all is as well a number
             place = table.column_names.index(name)
             table = table.set_column(place, name, table[name].cast(pa.float64()))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError):
+    except Exception:
         pass  # and out of its reach, for the message may quote the data
     else:
         return table

@@ -27,7 +27,7 @@ def connect(name: str) -> sqlite3.Connection:
 
 def query_of_table(connection: sqlite3.Connection, table: str, name: str) -> str:
     if _kind(connection, table) is None:
-        raise InputError(f"there is no table {table!r} in {name}, or it is not an SQLite file")
+        raise InputError(f"there is no table {table!r} in {name}")
     return f"SELECT * FROM {_quoted(table)}"
 
 
@@ -36,7 +36,7 @@ def is_view(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def columns_of(connection: sqlite3.Connection, query: str) -> tuple[str, ...]:
-    with closing(connection.execute(f"SELECT * FROM ({query}) LIMIT 0")) as cursor:
+    with closing(connection.execute(f"SELECT * FROM (\n{query}\n) LIMIT 0")) as cursor:
         return tuple(column[0] for column in cursor.description)
 
 
@@ -66,10 +66,7 @@ def _as_text(value: Any) -> str | None:
 
 def _kind(connection: sqlite3.Connection, table: str) -> str | None:
     query = "SELECT type FROM sqlite_master WHERE name = ? AND type IN ('table', 'view')"
-    try:
-        found = connection.execute(query, (table,)).fetchone()
-    except sqlite3.DatabaseError:
-        return None
+    found = connection.execute(query, (table,)).fetchone()
     return None if found is None else str(found[0])
 
 

@@ -8,6 +8,7 @@ missing.
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,9 +43,11 @@ def read_layout(paths: Sequence[Path], fits: Fits, wanted: str) -> Layout:
     return found.pop()
 
 
-def check_quotes(paths: Sequence[Path]) -> None:
+def check_text(paths: Sequence[Path]) -> None:
+    """Of the whole file, and alike for every engine. Some would take each other's bytes that are not
+    UTF-8 for one sign, and so several persons for one."""
     for path in paths:
-        if quietly(lambda path=path: _count_quotes(path), str(path)) % 2:  # type: ignore[misc]
+        if not quietly(lambda path=path: _quotes_end(path), str(path)):  # type: ignore[misc]
             raise InputError(
                 f"{path} has a quoted field that never ends: the reader would take all that follows for it"
             )
@@ -63,9 +66,11 @@ def _read_layout(path: Path, fits: Fits, wanted: str) -> Layout:
 
 
 def _split_header(line: str, separator: str) -> list[str]:
+    """A column without a name, such as that of pandas' row numbers, is called by its place."""
     try:
         rows = csv.reader([line], delimiter=separator, skipinitialspace=True)
-        return [name.strip() for name in next(rows, [])]
+        names = [name.strip() for name in next(rows, [])]
+        return [name or f"column {place}" for place, name in enumerate(names, start=1)]
     except csv.Error:  # a line of a megabyte, or one that does not end
         return []
 
@@ -78,11 +83,13 @@ def _first_line(path: Path) -> str:
     return start.split(b"\n")[0].decode("utf-8-sig").rstrip("\r")
 
 
-def _count_quotes(path: Path) -> int:
+def _quotes_end(path: Path) -> bool:
     import pyarrow as pa
 
-    quotes = 0
+    quotes, decoder = 0, codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:
         while part := stream.read(BYTES_AT_ONCE):
             quotes += part.count(b'"')
-    return quotes
+            decoder.decode(part)
+    decoder.decode(b"", final=True)
+    return quotes % 2 == 0

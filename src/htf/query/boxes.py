@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike
 
 from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
-from htf.query.index import BoxIndex
+from htf.query.index import BoxIndex, Measures
 from htf.query.intervals import half_widths
 from htf.query.where import Where, full_rows
 
 if TYPE_CHECKING:
-    from htf.query.tree_noise import TreeNoise
+    from htf.query.tree_noise import TreeMeasures, TreeNoise
 
 BLOCK = 2**16  # boxes worked on at once: memory beyond the answers does not grow with their number
 SNAP = 1e-9  # cells
@@ -91,19 +91,24 @@ def count_boxes(
 
 
 def to_snapped_cells(axis: Axis, values: FloatArray) -> FloatArray:
-    """Map coordinates to cell coordinates, clipped to the axis, with edges of cells made exact.
+    """Map coordinates to cell coordinates, clipped to the axis, with edges of cells made exact."""
+    clipped = np.clip(values, axis.low, axis.high)  # first, so that nothing can overflow
+    return np.clip(snap_to_cells(axis, clipped), 0, axis.cells)
+
+
+def snap_to_cells(axis: Axis, values: FloatArray) -> FloatArray:
+    """Map coordinates to cell coordinates, with edges of cells made exact.
 
     An edge in map coordinates is itself rounded, by up to an ulp of the larger bound, and the way
     back adds a few roundings that grow with the number of cells. 32 epsilons cover both, and also
     coordinates that were written with 15 digits. On an ordinary axis that is far below a billionth
     of a cell, which is the least that is snapped.
     """
-    clipped = np.clip(values, axis.low, axis.high)  # first, so that nothing can overflow
-    cells = axis.to_cells(clipped)
+    cells = axis.to_cells(values)
     farthest = max(abs(axis.low), abs(axis.high)) * axis.cells_per_unit
     tolerance = max(SNAP, SNAP_ROUNDINGS * (axis.cells + farthest))
     edges = np.rint(cells)
-    return np.clip(np.where(np.abs(cells - edges) <= tolerance, edges, cells), 0, axis.cells)
+    return np.where(np.abs(cells - edges) <= tolerance, edges, cells)
 
 
 def _count_block(
@@ -120,12 +125,24 @@ def _count_block(
         ]
     )
     low, high = cells[:, : domain.dimensions], cells[:, domain.dimensions :]
-    measures = index.measure(low, high)
-    partial = np.zeros(len(rows))
+    raw = None if tree_noise is None else tree_noise.measure(low, high)
+    of_leaves = None if leaf_index is None else leaf_index.measure(low, high)
+    return with_bars(index.measure(low, high), raw, of_leaves)
+
+
+def with_bars(
+    measures: Measures, raw: TreeMeasures | None, of_leaves: Measures | None
+) -> list[FloatArray]:
+    """The columns of `Answers`, whatever the shapes are that were measured.
+
+    `raw` is what `tree_noise` measured of them, and `of_leaves` what whole leaves would answer,
+    where `measures` are of finer parts.
+    """
+    partial = np.zeros(len(measures.estimate))
     np.divide(
         measures.partial_absolute, measures.absolute, out=partial, where=measures.absolute > 0
     )
-    if tree_noise is None:
+    if raw is None:
         middle, variance = measures.estimate, measures.variance
         half = half_widths(
             measures.variance,
@@ -135,9 +152,8 @@ def _count_block(
             measures.largest_weight,
         )
     else:
-        raw = tree_noise.measure(low, high)
         middle, half = raw.estimate, raw.half_width
-        if leaf_index is not None:
-            middle = middle + measures.estimate - leaf_index.measure(low, high).estimate
+        if of_leaves is not None:
+            middle = middle + measures.estimate - of_leaves.estimate
         variance = raw.noise_variance + raw.spread_variance
     return [measures.estimate, np.sqrt(variance), middle - half, middle + half, partial]

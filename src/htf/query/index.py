@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +20,12 @@ from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
 from htf.query.intervals import noise_fourth_cumulants, noise_variances
 
+if TYPE_CHECKING:
+    from htf.query.polygons import Outlines
+
 FAN_OUT = 8  # of little effect on speed between 2 and 16
 CHUNK = 4096  # queries that a thread takes at a time
+POLYGONS_AT_A_TIME = 16  # that a thread takes
 CODE_BITS = 62  # of a place on the curve, within a signed 64-bit integer
 
 
@@ -80,6 +85,20 @@ class BoxIndex:
             )
 
         run_all(run, range(0, len(table), CHUNK))
+        return Measures(*table.T)
+
+    def measure_polygons(self, outlines: Outlines) -> Measures:
+        """The same sums for polygons, each leaf weighted by the share of it that they cover."""
+        from htf.query.polygon_kernels import measure_polygons
+
+        table = np.empty((len(outlines), 8))
+
+        def run(start: int) -> None:
+            chunk = start, min(start + POLYGONS_AT_A_TIME, len(table))
+            nodes = self._node_low, self._node_high, self._skip, self._sums
+            measure_polygons(*outlines.arrays, *chunk, *nodes, table)
+
+        run_all(run, range(0, len(table), POLYGONS_AT_A_TIME))
         return Measures(*table.T)
 
 

@@ -15,7 +15,7 @@ PARTIAL_ABSOLUTE, SMALLEST_WEIGHT, LARGEST_WEIGHT = range(5, 8)
 
 
 @njit(cache=True, nogil=True)
-def measure_boxes(  # noqa: PLR0912 - one compiled loop over plain arrays
+def measure_boxes(
     query_low: FloatArray,
     query_high: FloatArray,
     node_low: FloatArray,
@@ -47,10 +47,7 @@ def measure_boxes(  # noqa: PLR0912 - one compiled loop over plain arrays
             if outside:
                 node = skip[node]
             elif inside:
-                for column in range(5):
-                    row[column] += sums[node, column]
-                if sums[node, NOISY_LEAVES] > 0:
-                    row[LARGEST_WEIGHT] = 1.0
+                add_node(sums, node, row)
                 node = skip[node]
             elif skip[node] > node + 1:
                 node += 1  # into its first child
@@ -60,16 +57,31 @@ def measure_boxes(  # noqa: PLR0912 - one compiled loop over plain arrays
                     low = max(query_low[query, axis], node_low[node, axis])
                     high = min(query_high[query, axis], node_high[node, axis])
                     weight *= (high - low) / (node_high[node, axis] - node_low[node, axis])
-                row[ESTIMATE] += weight * sums[node, ESTIMATE]
-                row[ABSOLUTE] += weight * sums[node, ABSOLUTE]
-                row[PARTIAL_ABSOLUTE] += weight * sums[node, ABSOLUTE]
-                if sums[node, NOISY_LEAVES] > 0:
-                    row[VARIANCE] += weight**2 * sums[node, VARIANCE]
-                    row[FOURTH_CUMULANT] += weight**4 * sums[node, FOURTH_CUMULANT]
-                    row[NOISY_LEAVES] += 1
-                    row[SMALLEST_WEIGHT] = min(row[SMALLEST_WEIGHT], weight)
-                    row[LARGEST_WEIGHT] = max(row[LARGEST_WEIGHT], weight)
+                add_part(weight, sums, node, row)
                 node += 1
+
+
+@njit(inline="always")
+def add_node(sums: FloatArray, node: int, row: FloatArray) -> None:
+    """A node that lies wholly inside."""
+    for column in range(5):
+        row[column] += sums[node, column]
+    if sums[node, NOISY_LEAVES] > 0:
+        row[LARGEST_WEIGHT] = 1.0
+
+
+@njit(inline="always")
+def add_part(weight: float, sums: FloatArray, node: int, row: FloatArray) -> None:
+    """A leaf of which a share is counted."""
+    row[ESTIMATE] += weight * sums[node, ESTIMATE]
+    row[ABSOLUTE] += weight * sums[node, ABSOLUTE]
+    row[PARTIAL_ABSOLUTE] += weight * sums[node, ABSOLUTE]
+    if sums[node, NOISY_LEAVES] > 0:
+        row[VARIANCE] += weight**2 * sums[node, VARIANCE]
+        row[FOURTH_CUMULANT] += weight**4 * sums[node, FOURTH_CUMULANT]
+        row[NOISY_LEAVES] += 1
+        row[SMALLEST_WEIGHT] = min(row[SMALLEST_WEIGHT], weight)
+        row[LARGEST_WEIGHT] = max(row[LARGEST_WEIGHT], weight)
 
 
 # Of a tree of counts: the columns of `links` ...
@@ -125,7 +137,7 @@ def measure_tree(
         alpha = 0.0
         if not empty:  # an empty box touches nothing
             alpha = _measure_one(low, high, box, links, values, path, places, sums, row)
-            _shift(alpha, values[0, K], sums, depth)
+            shift(alpha, values[0, K], sums, depth)
             row[FOURTH] = sums[depth, QUARTIC]
         row[NOISE] += alpha**2 * root_variance
         if row[ONLY_LEAF] == NONE_YET:
@@ -157,12 +169,12 @@ def _measure_one(
             _open(low, high, box, region, links, values, places, sums, level, row)
         else:
             if alpha > 0.0:
-                _take(alpha, region, links, values, row)
+                take(alpha, region, links, values, row)
             for column in range(QUARTIC, QUARTIC + 4):
                 sums[left, column] = 0.0
             if level < 0:
                 return alpha
-            _add(alpha, region, links[path[level], PIVOT], values, sums, level)
+            add(alpha, region, links[path[level], PIVOT], values, sums, level)
         while True:  # up, until there is a child to go to
             if places[level, NEXT] == places[level, HOLE_FROM]:
                 places[level, NEXT] = places[level, HOLE_TO] + 1
@@ -171,11 +183,11 @@ def _measure_one(
                 places[level, NEXT] += 1
                 break
             region = path[level]
-            alpha = _close(region, links, values, sums, level, row)
+            alpha = close(region, links, values, sums, level, row)
             level -= 1
             if level < 0:
                 return alpha
-            _add(alpha, region, links[path[level], PIVOT], values, sums, level)
+            add(alpha, region, links[path[level], PIVOT], values, sums, level)
 
 
 @njit(inline="always")
@@ -190,7 +202,7 @@ def _covered_share(low: FloatArray, high: FloatArray, box: FloatArray, region: i
 
 
 @njit(inline="always")
-def _take(
+def take(
     weight: float, region: int, links: NDArray[np.int64], values: FloatArray, row: FloatArray
 ) -> None:
     """A leaf, or a region that lies wholly inside."""
@@ -204,7 +216,7 @@ def _take(
 
 
 @njit(inline="always")
-def _add(
+def add(
     alpha: float, region: int, pivot: int, values: FloatArray, sums: FloatArray, level: int
 ) -> None:
     """A child's alpha to the sums of its parent."""
@@ -213,13 +225,13 @@ def _add(
     sums[level, ALPHA_S] += alpha * values[region, S]
     sums[level, ALPHA2_S] += alpha * alpha * values[region, S]
     left = len(sums) - 1
-    _shift(alpha, values[region, K], sums, left)
+    shift(alpha, values[region, K], sums, left)
     for column in range(QUARTIC, QUARTIC + 4):
         sums[level, column] += sums[left, column]
 
 
 @njit(inline="always")
-def _shift(by: float, leading: float, sums: FloatArray, level: int) -> None:
+def shift(by: float, leading: float, sums: FloatArray, level: int) -> None:
     """The polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
     third = sums[level, QUARTIC + 3]
     second = sums[level, QUARTIC + 2]
@@ -296,7 +308,7 @@ def _open(
 
 
 @njit(inline="always")
-def _close(
+def close(
     region: int,
     links: NDArray[np.int64],
     values: FloatArray,
@@ -314,7 +326,7 @@ def _close(
     # The sum of (alpha_i - alpha)^2 s_i.
     noise = sums[level, ALPHA2_S] - 2 * alpha * of_s + alpha**2 * known_s
     row[NOISE] += max(noise, 0.0)
-    _shift(-alpha, values[region, GROUP_K], sums, level)
+    shift(-alpha, values[region, GROUP_K], sums, level)
     power, left = 1.0, len(sums) - 1
     for column in range(QUARTIC, QUARTIC + 4):
         sums[left, column] = power * sums[level, column]

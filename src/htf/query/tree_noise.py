@@ -1,8 +1,8 @@
-"""The noise of box counts that come of least squares on a tree of counts.
+"""The noise of counts of boxes and polygons that come of least squares on a tree of counts.
 
 After constrained inference (`htf.inference`) the errors of leaves are correlated: what one leaf has
 too much its siblings have too little. So the variance of a sum is not the sum of variances. Here it is
-exact, and costs time along the edges of the box only. docs/proofs/tree-noise.md has the proof of
+exact, and costs time along the edges of what is counted only. docs/proofs/tree-noise.md has the proof of
 
     alpha_p = sum(alpha_i s_i) / S,    variance = alpha_root^2 V_root + sum over groups of
                                                   sum((alpha_i - alpha_p)^2 s_i),
@@ -11,9 +11,9 @@ where s_i is the variance of child i from the counts in it and below it, S the s
 siblings, and alpha of a leaf the share of it that is counted. In a group whose leaves are all counted,
 or none of them, every alpha is 1, or 0, and the group adds nothing.
 
-Where a box cuts through a leaf, the records of the leaf are counted as if they were spread evenly. How
-wrong that may be is part of the interval. The model: of n records in a leaf, a part of share w holds a
-Beta-binomial number, with mean w n and variance
+The shares may be any, so a polygon is as good as a box. Where it cuts through a leaf, the records of
+the leaf are counted as if they were spread evenly. How wrong that may be is part of the interval. The
+model: of n records in a leaf, a part of share w holds a Beta-binomial number, with mean w n and variance
 
     w (1 - w) (n (1 - kappa) + n^2 kappa).
 
@@ -25,6 +25,7 @@ their union. Errors of different leaves are taken as independent.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +42,12 @@ from htf.inference import (
     least_squares,
     sum_upwards,
 )
-from htf.query.index import run_all
+from htf.query.index import POLYGONS_AT_A_TIME, run_all
 from htf.query.intervals import continuous_half_widths, noise_fourth_cumulants, single_half_widths
 from htf.tree import NO_REGION, RegionTree
+
+if TYPE_CHECKING:
+    from htf.query.polygons import Outlines
 
 # Estimates that are made from all counts of a tree, whatever bias they take on in the end.
 ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, HOMOGENEOUS)
@@ -54,7 +58,7 @@ CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecon
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeMeasures:
-    """For each box: what least squares answer, the variances of its two errors, and how far the
+    """For each box or polygon: what least squares answer, the variances of its two errors, and how far the
     true count may be from the answer, in 95 of 100 cases."""
 
     estimate: FloatArray
@@ -64,7 +68,7 @@ class TreeMeasures:
 
 
 class TreeNoise:
-    """Answers of least squares and their errors, for boxes over the leaves of a tree of counts."""
+    """Answers of least squares and their errors, for shapes over the leaves of a tree of counts."""
 
     __slots__ = ("_alone", "_box", "_depth", "_links", "_root_variance", "_values", "unevenness")
 
@@ -88,7 +92,7 @@ class TreeNoise:
 
     def measure(self, query_low: FloatArray, query_high: FloatArray) -> TreeMeasures:
         """For each box `[query_low, query_high)`, in cell coordinates."""
-        from htf.query.kernels import FOURTH, LARGEST, NOISE, ONLY_LEAF, RAW, SPREAD, measure_tree
+        from htf.query.kernels import measure_tree
 
         table = np.empty((len(query_low), 6))
 
@@ -97,18 +101,34 @@ class TreeNoise:
             # Copies, because a kernel is compiled anew for arrays of another layout.
             low = np.array(query_low[rows], dtype=np.float64, order="C")
             high = np.array(query_high[rows], dtype=np.float64, order="C")
-            measure_tree(
-                low,
-                high,
-                self._box,
-                self._links,
-                self._values,
-                self._root_variance,
-                self._depth,
-                table[rows],
-            )
+            measure_tree(low, high, *self._walked(), table[rows])
 
         run_all(run, range(0, len(table), CHUNK))
+        return self._measures(table)
+
+    def measure_polygons(self, outlines: Outlines) -> TreeMeasures:
+        """The same for polygons, with the share of each leaf that they cover."""
+        from htf.query.polygon_kernels import measure_tree_polygons
+
+        table = np.empty((len(outlines), 6))
+        boxes = [np.ascontiguousarray(edges) for edges in np.hsplit(self._box, 2)]
+        rest = self._walked()[1:]
+
+        def run(start: int) -> None:
+            chunk = start, min(start + POLYGONS_AT_A_TIME, len(table))
+            measure_tree_polygons(*outlines.arrays, *chunk, *boxes, *rest, table)
+
+        run_all(run, range(0, len(table), POLYGONS_AT_A_TIME))
+        return self._measures(table)
+
+    def _walked(self) -> tuple[FloatArray, IntArray, FloatArray, float, int]:
+        """What the kernels walk over."""
+        return self._box, self._links, self._values, self._root_variance, self._depth
+
+    def _measures(self, table: FloatArray) -> TreeMeasures:
+        """From what the kernels found, to how far the true count may be off."""
+        from htf.query.kernels import FOURTH, LARGEST, NOISE, ONLY_LEAF, RAW, SPREAD
+
         noise, spread, largest = table[:, NOISE], table[:, SPREAD], table[:, LARGEST]
         half = continuous_half_widths(noise + spread, table[:, FOURTH]) + largest / 2
         only = table[:, ONLY_LEAF].astype(np.int64)

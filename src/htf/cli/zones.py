@@ -1,0 +1,203 @@
+"""`htf query --polygons`: counts of the polygons in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from htf.cli.screen import (
+    MOST_ROWS_ON_SCREEN,
+    console,
+    progress_bar,
+    show_interval,
+    show_table,
+    warn_if_not_private,
+)
+from htf.errors import InputError, MissingExtraError
+from htf.files import check_writable, write_whole
+from htf.query.texts import read_where
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from htf.query.polygons import PolygonAnswers
+    from htf.release import Release
+
+PARQUET = (".parquet", ".geoparquet")
+CSV = ".csv"
+MOST_NAMED = 5
+RULE = (
+    "One row for each polygon of the file {file}. count, std_error, low and high (95 %) are what the "
+    "release answers for it; partial is the share of the count that rests on boxes it covers in part, "
+    "and inside the share of its area that lies on the map."
+)
+
+polygons_option = click.option(
+    "--polygons",
+    "polygons_file",
+    type=click.Path(path_type=Path),
+    help="A file of polygons: GeoJSON, GeoParquet, GeoPackage, FlatGeobuf or shapefile.",
+)
+by_option = click.option(
+    "--by",
+    metavar="COLUMN",
+    help="The column of --polygons that names them.  [default: the only text]",
+)
+
+
+def query_polygons(
+    release_file: Path,
+    polygons_file: Path,
+    by: str | None,
+    where: tuple[str, ...],
+    as_json: bool,
+    output: Path | None,
+) -> None:
+    """Count the polygons of a file, and show, print or write the answers: one for each feature."""
+    from htf.release import Release
+
+    if output is not None:
+        _check_output(output, (release_file, polygons_file))
+    ranges = read_where(where)
+    release = Release.load(release_file)
+    with progress_bar() as bar:
+        task = bar.add_task(f"reading {polygons_file.name}", total=None)
+        frame = _read(polygons_file)
+        labels = _labels(frame, by, polygons_file)
+        bar.update(task, description=f"counting {len(frame):,} polygons")
+        answers = release.count_polygons(frame.geometry, where=ranges)
+    _tell_repaired(frame, labels)
+    if as_json:
+        rows = [
+            {"label": label, **row} for label, row in zip(labels, answers.to_dicts(), strict=True)
+        ]
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif output is None:
+        _show(labels, answers)
+    if output is not None:
+        _write(release, frame, labels, answers, polygons_file, output)
+        click.echo(f"Wrote {output}: {len(frame):,} answers.", err=True)
+    warn_if_not_private(release)
+
+
+def _check_output(output: Path, inputs: tuple[Path, ...]) -> None:
+    from htf.export.vector import check_layer_name
+
+    if any(path.exists() and output.exists() and output.samefile(path) for path in inputs):
+        raise InputError(f"{output} is what is read: give another name, or it would be lost")
+    if output.suffix.lower() == CSV:
+        check_writable(output)
+    else:
+        check_layer_name(output)
+
+
+def _read(path: Path) -> geopandas.GeoDataFrame:
+    try:
+        import geopandas
+        import pyogrio
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), "geo", "Reading polygons") from None
+    import pyarrow as pa
+
+    unreadable = pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    try:
+        if path.suffix.lower() in PARQUET:
+            return geopandas.read_parquet(path)
+        layers = [str(name) for name, _ in pyogrio.list_layers(path)]
+        frame = geopandas.read_file(path, layer=layers[0])
+    except (*unreadable, ValueError, pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"cannot read polygons from {path}: {reason}") from None
+    if len(layers) > 1:
+        raise InputError(
+            f"{path} has the layers {', '.join(layers)}: write the one to be counted to a file of its own"
+        )
+    if not isinstance(frame, geopandas.GeoDataFrame):
+        raise InputError(f"{path} has no geometry: polygons are needed")
+    return frame
+
+
+def _labels(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> list[str]:
+    """The values of a column; by default of the only one of text, or else row numbers from 0."""
+    columns = [str(name) for name in frame.columns if name != frame.geometry.name]
+    if by is None:
+        texts = [name for name in columns if _is_text(frame[name])]
+        if len(texts) != 1:
+            return [str(number) for number in range(len(frame))]
+        by = texts[0]
+    if by not in columns:
+        there = ", ".join(map(repr, columns)) or "none"
+        raise InputError(f"{path} has no column {by!r}; there are {there}")
+    pairs = zip(frame[by].tolist(), frame[by].isna(), strict=True)
+    return ["" if missing else str(value) for value, missing in pairs]
+
+
+def _is_text(column: Any) -> bool:
+    there = column.dropna()
+    return len(there) > 0 and all(isinstance(value, str) for value in there)
+
+
+def _tell_repaired(frame: geopandas.GeoDataFrame, labels: list[str]) -> None:
+    import numpy as np
+
+    shapes = frame.geometry
+    crossed = np.flatnonzero(~(shapes.is_valid | shapes.isna()).to_numpy())
+    if len(crossed):
+        names = ", ".join(labels[number] for number in crossed[:MOST_NAMED])
+        more = ", …" if len(crossed) > MOST_NAMED else ""
+        click.echo(
+            f"Repaired, because their outlines cross themselves: {len(crossed):,} of {len(frame):,} "
+            f"polygons ({names}{more}).",
+            err=True,
+        )
+
+
+def _write(
+    release: Release,
+    frame: geopandas.GeoDataFrame,
+    labels: list[str],
+    answers: PolygonAnswers,
+    polygons_file: Path,
+    output: Path,
+) -> None:
+    import geopandas
+    import pyarrow as pa
+    from pyarrow import csv
+
+    from htf.export.provenance import provenance
+    from htf.export.vector import write_layer
+
+    columns: dict[str, Any] = {"label": labels, **answers.to_columns()}
+    if output.suffix.lower() == CSV:
+        table = pa.table(columns)
+        write_whole(output, lambda unfinished: csv.write_csv(table, unfinished))
+        return
+    shapes = frame.geometry
+    layer = geopandas.GeoDataFrame(columns, geometry=shapes.to_numpy(), crs=shapes.crs)
+    about = provenance(release, RULE.format(file=polygons_file.name))
+    write_layer(layer, output, about, "polygons")
+
+
+def _show(labels: list[str], answers: PolygonAnswers) -> None:
+    rows = [
+        (
+            label,
+            f"{answer['count']:,.0f}",
+            f"{answer['std_error']:,.1f}",
+            show_interval(answer),
+            f"{answer['partial']:.1%}",
+            f"{answer['inside']:.1%}",
+        )
+        for label, answer in zip(
+            labels[:MOST_ROWS_ON_SCREEN], answers.to_dicts()[:MOST_ROWS_ON_SCREEN], strict=True
+        )
+    ]
+    told = (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
+    show_table(("polygon", *told), rows)
+    if len(labels) > len(rows):
+        console().print(f"… and {len(labels) - len(rows):,} more: use -o FILE.csv or --json")

@@ -1,0 +1,58 @@
+"""What Parquet files say of their columns. Rows are not looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from htf.errors import InputError
+from htf.ingest.engines import quietly
+
+NANOSECONDS = "nanoseconds"
+ABOUT_THE_WRITER = ("is_from_converted_type", "force_set_converted_type")
+
+Kinds = Mapping[str, str]  # of each column: how it is stored, and what it means
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of files that are read as one table."""
+
+    name: str
+    kinds: tuple[Kinds, ...]  # one for each file
+
+    def check_alike(self, names: Sequence[str]) -> None:
+        """Engines take the columns of one file for those of all: they would cast the others', or take
+        what these do not have for missing."""
+        for name in names:
+            if len({kinds.get(name) for kinds in self.kinds}) > 1:
+                raise InputError(
+                    f"the column {name!r} is not the same in all files of {self.name}: files that are "
+                    "read together must have the columns that are needed, each of the same type"
+                )
+
+    def in_nanoseconds(self, name: str) -> bool:
+        return NANOSECONDS in self.kinds[0].get(name, "")
+
+
+def read_columns(paths: Sequence[Path], name: str) -> Columns:
+    found = [quietly(lambda path=path: _read_kinds(path), str(path)) for path in paths]  # type: ignore[misc]
+    return Columns(name, tuple(found))
+
+
+def _read_kinds(path: Path) -> Kinds:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        schema = file.schema
+        leaves = [schema.column(number) for number in range(len(schema))]
+    kinds: dict[str, str] = {}
+    for leaf in leaves:
+        meaning = json.loads(leaf.logical_type.to_json())
+        told = {key: value for key, value in meaning.items() if key not in ABOUT_THE_WRITER}
+        whole, _, part = leaf.path.partition(".")
+        kind = f"{part} {leaf.physical_type} {leaf.length} {sorted(told.items())}"
+        kinds[whole] = f"{kinds[whole]}, {kind}" if part and whole in kinds else kind
+    return kinds

@@ -1,0 +1,375 @@
+"""The inner loops of polygon counts, compiled. Import them where they are used: numba is slow to load.
+
+A polygon is cut down to each box on the way from the whole map to the leaves, from what was left of it
+in the box around. Its area there is exact, whatever holes it has: the clip of Sutherland and Hodgman
+(CACM 1974) leaves edges that run to and fro along the sides of the box, and those cancel in a signed
+area. Where no edge is left inside of a box, the box lies wholly inside of the polygon or outside, and
+the way ends. So the time follows the number of boxes along the outline, not the number inside.
+
+Outlines run with the polygon on their left, holes too. The *pile* holds the corners of what is left,
+ring after ring and level upon level: `ends` says where each ring ends, `tops` how many rings there are
+below each level, and `frames` has the bounding box of each.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from htf.domain import FloatArray
+
+# What is shared is inlined. Numba notices changes of this file, not of that one: after one there,
+# this one's cache has to be deleted.
+from htf.query.kernels import (
+    FIRST_CHILD,
+    FOURTH,
+    LAST,
+    NEXT,
+    NOISE,
+    NONE_YET,
+    ONLY_LEAF,
+    PIVOT,
+    QUARTIC,
+    SEVERAL,
+    SLABS,
+    SMALLEST_WEIGHT,
+    K,
+    add,
+    add_node,
+    add_part,
+    close,
+    shift,
+    take,
+)
+
+DEEPEST_INDEX = 64  # levels, of groups of at least two
+GROWTH = 6  # one side of a box leaves at most 1.5 times the corners, and 1.5**4 is less
+LEAST_SHARE = 1e-300  # of a box that an edge runs through, whatever rounding makes of its area
+LARGEST_SHARE = 1 - 2.0**-53
+
+
+class Pile(NamedTuple):
+    """What is left of a polygon, level by level, and room to work in."""
+
+    corners: FloatArray
+    ends: NDArray[np.int64]
+    tops: NDArray[np.int64]
+    frames: FloatArray
+    one: FloatArray
+    other: FloatArray
+
+
+@njit(cache=True, nogil=True)
+def measure_polygons(
+    corners: FloatArray,
+    ring_ends: NDArray[np.int64],
+    polygon_ends: NDArray[np.int64],
+    ranges: FloatArray,
+    first: int,
+    last: int,
+    node_low: FloatArray,
+    node_high: FloatArray,
+    skip: NDArray[np.int64],
+    sums: FloatArray,
+    measures: FloatArray,
+) -> None:
+    """As `kernels.measure_boxes`, for polygons in the first two axes and ranges of the others;
+    of all that there are from `first` to before `last`."""
+    nodes = len(node_low)
+    until = np.full(DEEPEST_INDEX, nodes)  # where the node of each level ends
+    pile = _new_pile(DEEPEST_INDEX)
+    for query in range(first, last):
+        row = measures[query]
+        row[:] = 0.0
+        row[SMALLEST_WEIGHT] = 1.0
+        pile = _lay(corners, ring_ends, polygon_ends, query, pile)
+        node, level = 0, 0
+        while node < nodes:
+            while node >= until[level]:
+                level -= 1
+            weight, pile = _covered_share(node_low, node_high, node, ranges, level, pile)
+            if weight == 0.0:
+                node = skip[node]
+            elif weight == 1.0:
+                add_node(sums, node, row)
+                node = skip[node]
+            elif skip[node] > node + 1:
+                level += 1
+                until[level] = skip[node]
+                node += 1
+            else:
+                add_part(weight, sums, node, row)
+                node += 1
+
+
+@njit(cache=True, nogil=True)
+def measure_tree_polygons(
+    corners: FloatArray,
+    ring_ends: NDArray[np.int64],
+    polygon_ends: NDArray[np.int64],
+    ranges: FloatArray,
+    first: int,
+    last: int,
+    low: FloatArray,
+    high: FloatArray,
+    links: NDArray[np.int64],
+    values: FloatArray,
+    root_variance: float,
+    depth: int,
+    measures: FloatArray,
+) -> None:
+    """As `kernels.measure_tree`, for polygons in the first two axes and ranges of the others;
+    of all that there are from `first` to before `last`."""
+    path = np.empty(depth, dtype=np.int64)
+    places = np.empty((depth, 4), dtype=np.int64)
+    sums = np.empty((depth + 1, QUARTIC + 4))  # the last one for the region just left
+    pile = _new_pile(depth + 1)
+    for query in range(first, last):
+        row = measures[query]
+        row[:] = 0.0
+        row[ONLY_LEAF] = NONE_YET
+        pile = _lay(corners, ring_ends, polygon_ends, query, pile)
+        alpha, pile = _measure_one(low, high, ranges, links, values, path, places, sums, pile, row)
+        shift(alpha, values[0, K], sums, depth)
+        row[FOURTH] = sums[depth, QUARTIC]
+        row[NOISE] += alpha**2 * root_variance
+        if row[ONLY_LEAF] == NONE_YET:
+            row[ONLY_LEAF] = SEVERAL
+
+
+@njit(cache=True, nogil=True)
+def _measure_one(
+    low: FloatArray,
+    high: FloatArray,
+    ranges: FloatArray,
+    links: NDArray[np.int64],
+    values: FloatArray,
+    path: NDArray[np.int64],
+    places: NDArray[np.int64],
+    sums: FloatArray,
+    pile: Pile,
+    row: FloatArray,
+) -> tuple[float, Pile]:
+    """The root's alpha; all else goes to `row`. Regions that the polygon does not touch add nothing."""
+    level, region, left = -1, 0, len(sums) - 1
+    while True:
+        alpha, pile = _covered_share(low, high, region, ranges, level + 1, pile)
+        if 0.0 < alpha < 1.0 and links[region, FIRST_CHILD] >= 0:
+            level += 1
+            path[level] = region
+            for column in range(QUARTIC + 4):
+                sums[level, column] = 0.0
+            places[level, NEXT] = links[region, FIRST_CHILD]
+            places[level, LAST] = links[region, FIRST_CHILD] + links[region, SLABS] - 1
+        else:
+            if alpha > 0.0:
+                take(alpha, region, links, values, row)
+            for column in range(QUARTIC, QUARTIC + 4):
+                sums[left, column] = 0.0
+            if level < 0:
+                return alpha, pile
+            if alpha > 0.0:
+                add(alpha, region, links[path[level], PIVOT], values, sums, level)
+        while places[level, NEXT] > places[level, LAST]:  # up, until there is a child to go to
+            region = path[level]
+            alpha = close(region, links, values, sums, level, row)
+            level -= 1
+            if level < 0:
+                return alpha, pile
+            add(alpha, region, links[path[level], PIVOT], values, sums, level)
+        region = places[level, NEXT]
+        places[level, NEXT] += 1
+
+
+@njit(cache=True, nogil=True)
+def _new_pile(depth: int) -> Pile:
+    tops = np.zeros(depth + 2, dtype=np.int64)
+    frames = np.empty((depth + 1, 4))
+    ends = np.empty(64, dtype=np.int64)
+    return Pile(np.empty((1024, 2)), ends, tops, frames, np.empty((256, 2)), np.empty((256, 2)))
+
+
+@njit(cache=True, nogil=True)
+def _lay(
+    corners: FloatArray,
+    ring_ends: NDArray[np.int64],
+    polygon_ends: NDArray[np.int64],
+    number: int,
+    pile: Pile,
+) -> Pile:
+    """A whole polygon, as the lowest level of the pile."""
+    first = polygon_ends[number - 1] if number > 0 else 0
+    start = ring_ends[first - 1] if first > 0 else 0
+    rings = polygon_ends[number] - first
+    stop = ring_ends[first + rings - 1] if rings > 0 else start
+    pile = _with_room(0, stop - start, rings, pile)
+    for corner in range(stop - start):
+        for axis in range(2):
+            pile.corners[corner, axis] = corners[start + corner, axis]
+    for ring in range(rings):
+        pile.ends[ring] = ring_ends[first + ring] - start
+    pile.tops[0], pile.tops[1] = 0, rings
+    _frame(0, pile)
+    return pile
+
+
+@njit(cache=True, nogil=True)
+def _with_room(used: int, more: int, rings: int, pile: Pile) -> Pile:
+    """The pile with room for as many more corners, on it and to work in, and for rings in all."""
+    corners, ends, one, other = pile.corners, pile.ends, pile.one, pile.other
+    if used + more > len(corners):
+        corners = np.empty((2 * (used + more), 2))
+        for corner in range(used):
+            for axis in range(2):
+                corners[corner, axis] = pile.corners[corner, axis]
+    if rings > len(ends):
+        ends = np.empty(2 * rings, dtype=np.int64)
+        for ring in range(len(pile.ends)):
+            ends[ring] = pile.ends[ring]
+    if more > len(one):
+        one, other = np.empty((2 * more, 2)), np.empty((2 * more, 2))
+    return Pile(corners, ends, pile.tops, pile.frames, one, other)
+
+
+@njit(cache=True, nogil=True)
+def _first_corner(level: int, pile: Pile) -> int:
+    rings = pile.tops[level]
+    return int(pile.ends[rings - 1]) if rings > 0 else 0
+
+
+@njit(cache=True, nogil=True)
+def _frame(level: int, pile: Pile) -> None:
+    """The bounding box of a level; of an empty one, one that touches nothing."""
+    for axis in range(2):
+        least, most = np.inf, -np.inf
+        for corner in range(_first_corner(level, pile), _first_corner(level + 1, pile)):
+            least = min(least, pile.corners[corner, axis])
+            most = max(most, pile.corners[corner, axis])
+        pile.frames[level, axis], pile.frames[level, 2 + axis] = least, most
+
+
+@njit(cache=True, nogil=True)
+def _covered_share(
+    low: FloatArray, high: FloatArray, box: int, ranges: FloatArray, level: int, pile: Pile
+) -> tuple[float, Pile]:
+    """The share of a box that is counted, and the pile with what is left of the polygon in it, as
+    level + 1. It is 0 and 1 only where the box lies wholly outside or inside."""
+    for axis in range(2):
+        if pile.frames[level, axis] >= high[box, axis]:
+            return 0.0, pile
+        if pile.frames[level, 2 + axis] <= low[box, axis]:
+            return 0.0, pile
+    along = 1.0
+    for axis in range(len(ranges)):
+        start, stop = low[box, 2 + axis], high[box, 2 + axis]
+        if ranges[axis, 0] > start or ranges[axis, 1] < stop:
+            both = min(ranges[axis, 1], stop) - max(ranges[axis, 0], start)
+            along *= max(both, 0.0) / (stop - start)
+    if along == 0.0:
+        return 0.0, pile
+    used = _first_corner(level + 1, pile)
+    more = GROWTH * (used - _first_corner(level, pile))
+    rings = 2 * pile.tops[level + 1] - pile.tops[level]
+    if used + more > len(pile.corners) or more > len(pile.one) or rings > len(pile.ends):
+        pile = _with_room(used, more, rings, pile)
+    _clip(low, high, box, level, pile)
+    area, through = _area(low, high, box, level + 1, pile)
+    share = area / ((high[box, 0] - low[box, 0]) * (high[box, 1] - low[box, 1]))
+    if through:
+        return along * min(max(share, LEAST_SHARE), LARGEST_SHARE), pile
+    return along * min(max(np.rint(share), 0.0), 1.0), pile
+
+
+@njit(cache=True, nogil=True)
+def _clip(low: FloatArray, high: FloatArray, box: int, level: int, pile: Pile) -> None:
+    """Put what is left of a level in a box on top of it. There is room for it."""
+    top, used = pile.tops[level + 1], _first_corner(level + 1, pile)
+    one, other = pile.one, pile.other
+    start = _first_corner(level, pile)
+    for ring in range(pile.tops[level], pile.tops[level + 1]):
+        count = pile.ends[ring] - start
+        for corner in range(count):
+            for axis in range(2):
+                one[corner, axis] = pile.corners[start + corner, axis]
+        start = pile.ends[ring]
+        for side in range(4):
+            axis, above = side % 2, side < 2
+            bound = low[box, axis] if above else high[box, axis]
+            kept = _clip_side(one, count, other, axis, bound, above)
+            if kept >= 0:
+                one, other, count = other, one, kept
+        if count >= 3:
+            for corner in range(count):
+                for axis in range(2):
+                    pile.corners[used + corner, axis] = one[corner, axis]
+            used += count
+            pile.ends[top] = used
+            top += 1
+    pile.tops[level + 2] = top
+    _frame(level + 1, pile)
+
+
+@njit(cache=True, nogil=True)
+def _clip_side(
+    ring: FloatArray, count: int, kept: FloatArray, axis: int, bound: float, above: bool
+) -> int:
+    """Sutherland and Hodgman's clip by one side; -1 where there is nothing to cut off.
+
+    Corners that are made lie exactly on the side, and within the edge that they are on.
+    """
+    sign = 1.0 if above else -1.0
+    least, most = np.inf, -np.inf
+    for corner in range(count):
+        beyond = sign * (ring[corner, axis] - bound)
+        least, most = min(least, beyond), max(most, beyond)
+    if least >= 0.0:
+        return -1
+    if most <= 0.0:
+        return 0  # at most it touches the side
+    number, before = 0, count - 1
+    was_inside = sign * (ring[before, axis] - bound) >= 0.0
+    for corner in range(count):
+        inside = sign * (ring[corner, axis] - bound) >= 0.0
+        if inside != was_inside:
+            start, stop = ring[before, 1 - axis], ring[corner, 1 - axis]
+            way = (bound - ring[before, axis]) / (ring[corner, axis] - ring[before, axis])
+            place = start + way * (stop - start)
+            kept[number, axis] = bound
+            kept[number, 1 - axis] = min(max(place, min(start, stop)), max(start, stop))
+            number += 1
+        if inside:
+            kept[number, 0], kept[number, 1] = ring[corner, 0], ring[corner, 1]
+            number += 1
+        before, was_inside = corner, inside
+    return number
+
+
+@njit(cache=True, nogil=True)
+def _area(
+    low: FloatArray, high: FloatArray, box: int, level: int, pile: Pile
+) -> tuple[float, bool]:
+    """The signed area of a level, and whether an edge of it runs through the inside of the box.
+
+    Each ring is measured from a corner of its own: from afar the digits of a small one would be lost.
+    """
+    area, through = 0.0, False
+    start = _first_corner(level, pile)
+    for ring in range(pile.tops[level], pile.tops[level + 1]):
+        stop = pile.ends[ring]
+        x, y = pile.corners[stop - 1, 0], pile.corners[stop - 1, 1]
+        from_x, from_y = x, y
+        for corner in range(start, stop):
+            to_x, to_y = pile.corners[corner, 0], pile.corners[corner, 1]
+            area += ((from_x - x) * (to_y - y) - (to_x - x) * (from_y - y)) / 2
+            if from_x == to_x:
+                through = through or (low[box, 0] < to_x < high[box, 0] and from_y != to_y)
+            elif from_y == to_y:
+                through = through or low[box, 1] < to_y < high[box, 1]
+            else:
+                through = True
+            from_x, from_y = to_x, to_y
+        start = stop
+    return area, through

@@ -1,0 +1,135 @@
+"""Counts of polygons in map coordinates, with error bars.
+
+A polygon counts each leaf by the share of its area that it covers, as a box does (htf.query.boxes), and
+its error bars are made in the same way, from those shares: a rectangle gets the answer of the box. The
+area is that in the coordinates of the map, in which the grid is even.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.domain import Domain, FloatArray, IntArray
+from htf.errors import InputError
+from htf.query.boxes import Answers, snap_to_cells, to_snapped_cells, with_bars
+from htf.query.shapes import Shapes, need_shapely, read_shapes
+from htf.query.where import Where, full_ranges
+
+if TYPE_CHECKING:
+    from htf.query.index import BoxIndex
+    from htf.query.tree_noise import TreeNoise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PolygonAnswers(Answers):
+    """One entry for each polygon. `inside` is the share of its area that lies on the map: of the rest a
+    release says nothing, and it is not counted. It is 0 where there is no area."""
+
+    inside: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlines:
+    """Polygons in cell coordinates, with the polygon on the left of every ring, and a range of each
+    further axis. Rings and polygons stand one after another: an end is that of the last thing in it."""
+
+    corners: FloatArray
+    ring_ends: IntArray
+    polygon_ends: IntArray
+    ranges: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.polygon_ends)
+
+    @property
+    def arrays(self) -> tuple[FloatArray, IntArray, IntArray, FloatArray]:
+        return self.corners, self.ring_ends, self.polygon_ends, self.ranges
+
+
+def count_polygons(
+    domain: Domain,
+    index: BoxIndex,
+    geometries: Any,
+    tree_noise: TreeNoise | None = None,
+    leaf_index: BoxIndex | None = None,
+    *,
+    crs: Any = None,
+    where: Where | None = None,
+) -> PolygonAnswers:
+    """Count one polygon or many (htf.query.shapes says what they may be), in the first two axes.
+
+    `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; those that it does not name
+    are counted whole. What lies outside of the map counts nothing. An empty polygon counts 0, with an
+    interval of 0 to 0. Corners within a billionth of a cell of an edge of the grid are taken as on it.
+    """
+    shapes = read_shapes(geometries, domain, crs)
+    ranges = _read_ranges(domain, where)
+    cells = _in_cells(shapes, domain)
+    outlines = _outlines(cells, ranges)
+    raw = None if tree_noise is None else tree_noise.measure_polygons(outlines)
+    of_leaves = None if leaf_index is None else leaf_index.measure_polygons(outlines)
+    columns = with_bars(index.measure_polygons(outlines), raw, of_leaves)
+    table = np.array([*columns, _share_inside(cells, domain)])
+    assert len(table) == len(fields(PolygonAnswers))
+    table.flags.writeable = False
+    return PolygonAnswers(*table)
+
+
+def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
+    """The low and high end of each axis but the first two, in cells."""
+    named = [name for name in where or {} if name in domain.names[:2]]
+    if named:
+        raise InputError(f"polygons say what to count of {named[0]}: leave it out of where")
+    ends = full_ranges(domain, where)[2:]
+    cells = [to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ends, strict=True)]
+    return np.array(cells, dtype=np.float64).reshape(-1, 2)
+
+
+def _in_cells(shapes: Shapes, domain: Domain) -> Shapes:
+    shapely = need_shapely()
+    x, y = domain.axes[:2]
+    with np.errstate(over="ignore"):
+        cells = shapely.transform(
+            shapes,
+            lambda xy: np.column_stack([snap_to_cells(x, xy[:, 0]), snap_to_cells(y, xy[:, 1])]),
+        )
+        areas = shapely.area(cells)
+    wrong = np.flatnonzero(~np.isfinite(areas))
+    if len(wrong):
+        raise InputError(
+            f"polygon {wrong[0]} (counted from 0) is absurdly large: are its coordinates those of "
+            "the map?"
+        )
+    return np.asarray(shapely.orient_polygons(cells))
+
+
+def _outlines(cells: Shapes, ranges: FloatArray) -> Outlines:
+    """The corners of the rings, of which shapely has the first twice."""
+    shapely = need_shapely()
+    parts, owner = shapely.get_parts(cells, return_index=True)
+    rings, part = shapely.get_rings(parts, return_index=True)
+    corners, ring = shapely.get_coordinates(rings, return_index=True)
+    is_last = np.append(ring[1:] != ring[:-1], True) if len(ring) else np.zeros(0, dtype=bool)
+    ring_sizes = np.bincount(ring[~is_last], minlength=len(rings))
+    polygon_sizes = np.bincount(owner[part], minlength=len(cells))
+    return Outlines(
+        np.ascontiguousarray(corners[~is_last]),
+        np.cumsum(ring_sizes, dtype=np.int64),
+        np.cumsum(polygon_sizes, dtype=np.int64),
+        ranges,
+    )
+
+
+def _share_inside(cells: Shapes, domain: Domain) -> FloatArray:
+    shapely = need_shapely()
+    areas, bounds = shapely.area(cells), np.nan_to_num(shapely.bounds(cells))
+    shape = np.array(domain.shape[:2], dtype=np.float64)
+    crossing = np.flatnonzero((bounds[:, :2] < 0).any(axis=1) | (bounds[:, 2:] > shape).any(axis=1))
+    share = (areas > 0).astype(np.float64)
+    on_map = shapely.area(shapely.intersection(cells[crossing], shapely.box(0, 0, *shape)))
+    np.divide(on_map, areas[crossing], out=on_map, where=areas[crossing] > 0)
+    share[crossing] = np.minimum(on_map, 1.0)
+    return np.asarray(share)

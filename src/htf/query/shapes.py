@@ -1,0 +1,246 @@
+"""Polygons as people have them, made into sound ones in the coordinates of a map.
+
+Taken are shapely geometries, GeoPandas series and frames, and GeoJSON, as dictionaries or objects with
+`__geo_interface__`. What is not a polygon is refused, with the row it is in. A missing or empty polygon
+stays empty, and counts nothing. One that crosses itself is repaired, as `shapely.make_valid` does by
+structure: each ring encloses what it winds around, parts that overlap are united, holes are cut out.
+
+An edge is straight in the reference system in which it was given. It seldom is in another, so before
+corners are transformed, long edges get more of them: no piece is longer than 1/256 of the map, or
+1/4096 of a polygon that is far larger than the map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.domain import CRS84, Domain
+from htf.errors import InputError, MissingExtraError
+
+Shapes = NDArray[np.object_]  # of shapely geometries
+
+POLYGON, MULTIPOLYGON = 3, 6  # as shapely numbers types of geometry; -1 is missing
+MISSING = -1
+PIECES_OF_MAP = 256
+PIECES_OF_POLYGON = 4096
+
+
+def read_shapes(geometries: Any, domain: Domain, crs: Any = None) -> Shapes:
+    """One geometry or many, as valid polygons in the coordinates of the map.
+
+    `crs` is that of the geometries. Where it is not given, GeoPandas says it, GeoJSON is in degrees of
+    longitude and latitude, and bare shapely geometries are taken in the coordinates of the map.
+    """
+    if domain.dimensions < 2:
+        raise InputError("polygons need a map of two axes, this one has one: give boxes")
+    shapes, found = _gather(geometries)
+    shapes = _repair(_check(shapes))
+    source = _source(crs, found, domain)
+    if source is None:
+        return shapes
+    return _repair(to_crs(shapes, source, domain.crs, domain))  # bent edges may cross
+
+
+def need_shapely(purpose: str = "Counting polygons") -> Any:
+    """The package, or an error that names what to install."""
+    try:
+        import shapely
+    except ImportError:
+        raise MissingExtraError("shapely", "geo", purpose) from None
+    return shapely
+
+
+def to_crs(shapes: Shapes, source: Any, target: Any, domain: Domain) -> Shapes:
+    """Shapes of one reference system in another, one of which is the map's."""
+    if same_crs(source, target):
+        return shapes
+    shapely, transformer = need_shapely(), _transformer(source, target)
+    lengths = _longest_pieces(shapes, _width_of_map(domain, source))
+    shapes = shapely.segmentize(shapes, lengths)
+    moved = shapely.transform(
+        shapes, lambda xy: np.column_stack(transformer.transform(xy[:, 0], xy[:, 1]))
+    )
+    _check_finite(
+        moved,
+        f"cannot be transformed from {_named(source)} to {_named(target)}: cut off what is far from the map",
+    )
+    return np.asarray(moved)
+
+
+def same_crs(one: Any, other: Any) -> bool:
+    """Whether coordinates mean the same, always in the order x, y."""
+    if str(one) == str(other):
+        return True
+    pyproj = _need_pyproj()
+    return bool(_crs(pyproj, one).equals(_crs(pyproj, other), ignore_axis_order=True))
+
+
+def _gather(geometries: Any) -> tuple[Shapes, Any]:
+    """The geometries as an array, and the reference system that they bring along, or None."""
+    shapely = need_shapely()
+    if isinstance(geometries, shapely.Geometry) or geometries is None:
+        return np.array([geometries], dtype=object), None
+    if hasattr(geometries, "crs"):  # a frame, a series or an array of GeoPandas
+        geometries = getattr(geometries, "geometry", geometries)
+        return np.asarray(geometries, dtype=object), geometries.crs
+    if isinstance(geometries, Mapping) or hasattr(geometries, "__geo_interface__"):
+        return _from_geojson([geometries]), CRS84
+    if isinstance(geometries, str | bytes) or not isinstance(geometries, Iterable):
+        raise InputError(
+            "polygons must be shapely geometries, a GeoPandas series or frame, or GeoJSON as "
+            f"dictionaries, got {geometries!r:.100}"
+        )
+    found = list(geometries)
+    bare = [isinstance(one, shapely.Geometry) or one is None for one in found]
+    if all(bare):
+        array = np.empty(len(found), dtype=object)
+        array[:] = found
+        return array, None
+    if any(one for one, each in zip(bare, found, strict=True) if each is not None):
+        raise InputError(
+            "some polygons are shapely geometries and others are not: give one kind, because GeoJSON "
+            "is in degrees and shapely geometries in the coordinates of the map"
+        )
+    return _from_geojson(found), CRS84
+
+
+def _from_geojson(objects: list[Any]) -> Shapes:
+    from shapely.geometry import shape
+
+    waiting, found = list(reversed(objects)), list[Any]()
+    while waiting:
+        one = waiting.pop()
+        one = getattr(one, "__geo_interface__", one)
+        try:
+            if one is None:
+                found.append(None)
+            elif one["type"] == "FeatureCollection":
+                waiting += reversed(one["features"])
+            elif one["type"] == "Feature":
+                waiting.append(one["geometry"])
+            else:
+                found.append(shape(one))
+        except Exception as error:  # whatever shapely makes of a dictionary from outside
+            raise InputError(
+                f"polygon {len(found)} (counted from 0) is not GeoJSON that can be read: "
+                f"{type(error).__name__}: {error}"
+            ) from None
+    array = np.empty(len(found), dtype=object)
+    array[:] = found
+    return array
+
+
+def _check(shapes: Shapes) -> Shapes:
+    """Polygons of finite corners without heights; missing ones are empty."""
+    shapely = need_shapely()
+    if not all(one is None or isinstance(one, shapely.Geometry) for one in shapes.ravel()):
+        raise InputError("polygons must be shapely geometries")
+    kinds = shapely.get_type_id(shapes)
+    wrong = np.flatnonzero(~np.isin(kinds, (POLYGON, MULTIPOLYGON, MISSING)))
+    if len(wrong):
+        raise InputError(
+            f"geometry {wrong[0]} (counted from 0) is a {shapes[wrong[0]].geom_type}, not a polygon: "
+            "only areas can be counted (a buffer makes one of a point or a line)"
+        )
+    shapes = np.where(kinds == MISSING, shapely.Polygon(), shapes)
+    _check_finite(shapes, "has a corner that is no finite number")
+    return np.asarray(shapely.force_2d(shapes))
+
+
+def _check_finite(shapes: Shapes, what: str) -> None:
+    shapely = need_shapely()
+    corners, owner = shapely.get_coordinates(shapes, return_index=True)
+    wrong = np.flatnonzero(~np.isfinite(corners).all(axis=1))
+    if len(wrong):
+        raise InputError(f"polygon {owner[wrong[0]]} (counted from 0) {what}")
+
+
+def _repair(shapes: Shapes) -> Shapes:
+    shapely = need_shapely()
+    crossed = np.flatnonzero(~shapely.is_valid(shapes))
+    if len(crossed):
+        shapes = shapes.copy()
+        shapes[crossed] = shapely.make_valid(
+            shapes[crossed], method="structure", keep_collapsed=False
+        )
+    return shapes
+
+
+def _source(crs: Any, found: Any, domain: Domain) -> Any:
+    """The reference system that the shapes have to be brought from, or None."""
+    by_geopandas = found is not None and found is not CRS84
+    if crs is not None and by_geopandas and not same_crs(crs, found):
+        raise InputError(
+            f"the polygons say that they are in {_named(found)}, but crs is {_named(crs)}: "
+            "leave crs out"
+        )
+    source = found if crs is None else crs
+    if domain.crs is None and (crs is not None or by_geopandas):
+        raise InputError(
+            f"the map has no reference system, so that polygons in {_named(source)} cannot be "
+            "brought to it: give them in its own coordinates, without one"
+        )
+    return None if domain.crs is None else source
+
+
+def _need_pyproj() -> Any:
+    try:
+        import pyproj
+    except ImportError:
+        raise MissingExtraError("pyproj", "geo", "Another reference system") from None
+    return pyproj
+
+
+def _crs(pyproj: Any, given: Any) -> Any:
+    try:
+        return pyproj.CRS.from_user_input(given)
+    except pyproj.exceptions.CRSError:
+        raise InputError(
+            f"there is no reference system {given!r:.100}: write it like EPSG:4326"
+        ) from None
+
+
+def _named(crs: Any) -> str:
+    """A short name of a reference system."""
+    if isinstance(crs, str):
+        return crs
+    found = getattr(crs, "to_string", lambda: str(crs))()
+    return str(found) if len(str(found)) < 60 else str(getattr(crs, "name", crs))
+
+
+def _transformer(source: Any, target: Any) -> Any:
+    """From one to the other, always in the order x, y."""
+    pyproj = _need_pyproj()
+    try:
+        return pyproj.Transformer.from_crs(
+            _crs(pyproj, source), _crs(pyproj, target), always_xy=True
+        )
+    except pyproj.exceptions.ProjError:
+        raise InputError(f"there is no way from {_named(source)} to {_named(target)}") from None
+
+
+def _width_of_map(domain: Domain, source: Any) -> float:
+    """The larger side of the map, in units of the reference system `source`."""
+    x, y = domain.axes[:2]
+    sides = x.low, y.low, x.high, y.high
+    if not same_crs(domain.crs, source):
+        sides = _transformer(domain.crs, source).transform_bounds(*sides, densify_pts=21)
+    width, height = sides[2] - sides[0], sides[3] - sides[1]
+    width += 360.0 if width < 0 else 0.0  # across the antimeridian
+    if not (np.isfinite(width) and np.isfinite(height)):
+        raise InputError(
+            f"the map, in {domain.crs}, cannot be transformed to {_named(source)}, that of the "
+            "polygons"
+        )
+    return float(max(width, height))
+
+
+def _longest_pieces(shapes: Shapes, width: float) -> NDArray[np.float64]:
+    shapely = need_shapely()
+    bounds = np.nan_to_num(shapely.bounds(shapes))  # of empty ones NaN
+    extent = np.max(bounds[:, 2:] - bounds[:, :2], axis=1)
+    return np.asarray(np.maximum(width / PIECES_OF_MAP, extent / PIECES_OF_POLYGON))

@@ -1,0 +1,53 @@
+"""Boxes as the columns of a table: what they are called, and full rows from them.
+
+The edges on the map are `west`, `south`, `east` and `north`, those of a further axis `hour_low` and
+`hour_high`. Files of boxes, answers and Arrow streams all have these names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htf.domain import Domain, FloatArray
+from htf.errors import InputError
+from htf.query.where import Where, full_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EDGES = ("west", "south", "east", "north")
+
+
+def edge_places(domain: Domain) -> dict[str, int]:
+    """What the edges of a box are called, and where each stands in a full row."""
+    size = domain.dimensions
+    plane = EDGES if size > 1 else (f"{domain.names[0]}_low", f"{domain.names[0]}_high")
+    on_map = min(size, 2)
+    places = dict(zip(plane, [*range(on_map), *range(size, size + on_map)], strict=True))
+    for number, name in enumerate(domain.names[2:], start=2):
+        places[f"{name}_low"], places[f"{name}_high"] = number, size + number
+    return places
+
+
+def rows_of_table(
+    table: pa.Table, domain: Domain, where: Where, source: str, option: str = "--where"
+) -> FloatArray:
+    """Further axes that the table has no columns of are those of `where`, or whole. `source` is what the
+    table is called in errors."""
+    places = edge_places(domain)
+    given = {place % domain.dimensions for n, place in places.items() if n in table.column_names}
+    twice = [name for number, name in enumerate(domain.names) if number in given and name in where]
+    if twice:
+        raise InputError(f"{source} has columns of {twice[0]}: leave it out of {option}")
+    needed = {n: p for n, p in places.items() if p % domain.dimensions in {0, 1, *given}}
+    missing = [name for name in needed if name not in table.column_names]
+    if missing:
+        raise InputError(
+            f"{source} must have the columns {', '.join(needed)}; {', '.join(missing)} is missing"
+        )
+    rows = np.repeat(full_rows(domain, None, where), len(table), axis=0)
+    for name, place in needed.items():
+        rows[:, place] = table[name].to_numpy()
+    return rows

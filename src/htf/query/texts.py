@@ -1,0 +1,50 @@
+"""Questions that come as text, from the command line or an address: boxes and ranges of axes.
+
+`option` is what the asker wrote, for the error: `--where` or `where`. Nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from htf.errors import InputError
+
+BOX = "W,S,E,N"
+
+
+def read_where(texts: Sequence[str], option: str = "--where") -> dict[str, tuple[float, float]]:
+    """Ranges of axes, from texts such as `hour=7:10`."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, equals, ends = text.partition("=")
+        low, colon, high = ends.partition(":")
+        try:
+            asked = float(low), float(high)
+        except ValueError:
+            equals = ""
+        if not (equals and colon):
+            raise InputError(f"{option} takes AXIS=LOW:HIGH, such as hour=7:10, got {text!r}")
+        if name.strip() in found:
+            raise InputError(
+                f"{option} names {name.strip()} twice: ask for each range by itself, and add the counts"
+            )
+        found[name.strip()] = asked
+    return found
+
+
+def read_numbers(text: str, option: str, number: int, form: str) -> list[float]:
+    """`number` numbers separated by commas."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != number:
+        raise InputError(f"{option} takes {form}, {number} numbers with commas, got {text!r}")
+    return values
+
+
+def read_boxes(texts: Sequence[str], option: str = "--box") -> list[list[float]]:
+    """Boxes of W,S,E,N, or of as many edges as all of them have."""
+    lengths = {text.count(",") + 1 for text in texts}
+    size = lengths.pop() if len(lengths) == 1 and lengths != {1} else BOX.count(",") + 1
+    return [read_numbers(text, option, size, BOX) for text in texts]

@@ -1,0 +1,227 @@
+"""Layers of zones that tile a map, and their counts: hexagons of H3, or a plain grid.
+
+Zones are cut off at the edge of the map, so that their counts add up to that of the release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from htf.domain import CRS84, Axis, Domain, FloatArray
+from htf.errors import InputError, MissingExtraError
+from htf.query.shapes import Shapes, need_shapely, same_crs, to_crs
+
+if TYPE_CHECKING:
+    import geopandas
+
+    from htf.query.where import Where
+    from htf.release import Release
+
+MOST_ZONES = 1_000_000
+FINEST_RESOLUTION = 15  # of H3
+HALF_TURN, TURN = 180.0, 360.0  # degrees
+EARTH_RADIUS_KM = 6371.0
+COLLECTION = 7  # as shapely numbers types of geometry
+LEAST_SHARE = 1e-12  # of a map: a zone that would have less of it is rounding
+
+
+class Zones(NamedTuple):
+    """Labels, and polygons in the coordinates of the map."""
+
+    labels: list[str]
+    geometries: Shapes
+
+
+def zone_layer(
+    release: Release, zones: Zones, *, where: Where | None = None
+) -> geopandas.GeoDataFrame:
+    """The zones with their counts and error bars. Needs GeoPandas."""
+    try:
+        import geopandas
+    except ImportError:
+        raise MissingExtraError("geopandas", "geo", "A layer of zones") from None
+    answers = release.count_polygons(zones.geometries, where=where)
+    columns: dict[str, Any] = {"label": zones.labels, **answers.to_columns()}
+    return geopandas.GeoDataFrame(columns, geometry=zones.geometries, crs=release.domain.crs)
+
+
+def grid_zones(
+    domain: Domain,
+    width: float | None = None,
+    height: float | None = None,
+    *,
+    columns: int | None = None,
+    rows: int | None = None,
+) -> Zones:
+    """Rectangles of `width` x `height` in units of the map, from its south-west corner on, the last ones
+    cut off at its edge; or `columns` x `rows` of them. One of a pair stands for both.
+
+    A label is `column-row`, both counted from 1 and from the south-west corner.
+    """
+    shapely = need_shapely("A grid of zones")
+    x, y = _first_two(domain)
+    if (width is None and height is None) == (columns is None and rows is None):
+        raise InputError("give the zones of a grid either a width and height, or columns and rows")
+    across = [
+        _edges(axis.low, axis.high, *given)
+        for axis, given in zip((x, y), _pairs(width, height, columns, rows), strict=True)
+    ]
+    counts = [len(edges) - 1 for edges in across]
+    _check_number(math.prod(counts))
+    column, row = (place.ravel() for place in np.meshgrid(*map(np.arange, counts)))
+    boxes = shapely.box(
+        across[0][column], across[1][row], across[0][column + 1], across[1][row + 1]
+    )
+    labels = [f"{c}-{r}" for c, r in zip((column + 1).tolist(), (row + 1).tolist(), strict=True)]
+    return Zones(labels, np.asarray(boxes))
+
+
+def h3_zones(domain: Domain, resolution: int) -> Zones:
+    """The cells of H3 that touch the map, cut off at its edge; labels are their addresses. Needs h3.
+
+    From the cell in the middle of the map, neighbours are gathered while they touch it. Edges of cells
+    are taken as straight in degrees of longitude and latitude.
+    """
+    h3, shapely = _need_h3(), need_shapely("Zones of H3")
+    x, y = _first_two(domain)
+    if domain.crs is None:
+        raise InputError("the map has no reference system, so that H3 cells cannot be placed on it")
+    if resolution not in range(FINEST_RESOLUTION + 1):
+        raise InputError(f"H3 has resolutions from 0 to {FINEST_RESOLUTION}, got {resolution}")
+    outline = shapely.box(x.low, y.low, x.high, y.high)
+    degrees = to_crs(np.array([outline]), domain.crs, CRS84, domain)
+    _check_number(_square_kilometres(degrees) / h3.average_hexagon_area(resolution, unit="km^2"))
+    longitude, latitude = _middle(domain)
+    frontier = {h3.latlng_to_cell(latitude, longitude, int(resolution))}
+    seen, found = set(frontier), {}
+    while frontier:
+        cells = sorted(frontier)
+        pieces = _cut_off(_cell_shapes(h3, cells, domain), outline)
+        touching = {
+            cell: piece for cell, piece in zip(cells, pieces, strict=True) if piece.area > 0
+        }
+        found.update(touching)
+        _check_number(len(found))
+        frontier = {near for cell in touching for near in h3.grid_disk(cell, 1)} - seen
+        seen |= frontier
+    labels = sorted(found)
+    return Zones(labels, np.array([found[label] for label in labels], dtype=object))
+
+
+def _cell_shapes(h3: Any, cells: Sequence[str], domain: Domain) -> Shapes:
+    """Cells as polygons in the coordinates of the map."""
+    shapely = need_shapely()
+    rings = [_unrolled(np.array(h3.cell_to_boundary(cell))[:, ::-1]) for cell in cells]
+    corners, owner = np.vstack(rings), np.repeat(np.arange(len(rings)), [len(r) for r in rings])
+    shapes = shapely.polygons(shapely.linearrings(corners, indices=owner))
+    if not same_crs(domain.crs, CRS84):
+        moved = to_crs(shapes, CRS84, domain.crs, domain)
+        return np.asarray(shapely.make_valid(moved, method="structure", keep_collapsed=False))
+    bounds = shapely.bounds(shapes)
+    for number in np.flatnonzero((bounds[:, 0] < -HALF_TURN) | (bounds[:, 2] > HALF_TURN)):
+        # On a map both sides of the antimeridian are there, far from each other.
+        turned = [_shifted(shapes[number], turn) for turn in (-TURN, 0.0, TURN)]
+        shapes[number] = shapely.union_all(turned)
+    return np.asarray(shapes)
+
+
+def _unrolled(ring: FloatArray) -> FloatArray:
+    """A ring on the globe as one in the plane: longitudes go on beyond half a turn rather than jump.
+
+    A ring around a pole goes on for a whole turn; it is closed along the pole.
+    """
+    steps = np.diff(np.append(ring[:, 0], ring[0, 0]))
+    steps -= TURN * np.rint(steps / TURN)
+    longitudes = ring[0, 0] + np.append(0.0, np.cumsum(steps))
+    if abs(longitudes[-1] - longitudes[0]) < HALF_TURN:
+        return np.column_stack([longitudes[:-1], ring[:, 1]])
+    pole = math.copysign(90.0, ring[:, 1].mean())
+    latitudes = [*ring[:, 1], ring[0, 1], pole, pole]
+    return np.column_stack([[*longitudes, longitudes[-1], longitudes[0]], latitudes])
+
+
+def _shifted(shape: Any, turn: float) -> Any:
+    return need_shapely().transform(shape, lambda corners: corners + np.array([turn, 0.0]))
+
+
+def _cut_off(shapes: Shapes, outline: Any) -> Shapes:
+    """What of each shape lies in a box; a shape that does wholly, stays as it is."""
+    shapely = need_shapely()
+    west, south, east, north = outline.bounds
+    bounds = shapely.bounds(shapes)
+    whole = (bounds[:, :2] >= (west, south)).all(axis=1) & (bounds[:, 2:] <= (east, north)).all(
+        axis=1
+    )
+    cut = shapes.copy()
+    cut[~whole] = shapely.intersection(shapes[~whole], outline)
+    for number in np.flatnonzero(
+        shapely.get_type_id(cut) == COLLECTION
+    ):  # and touches it elsewhere
+        parts = shapely.get_parts(cut[number])
+        cut[number] = shapely.union_all(parts[shapely.get_dimensions(parts) == 2])
+    return cut
+
+
+def _square_kilometres(outline: Shapes) -> float:
+    """The area of the map on the globe, from its outline in degrees: about."""
+    west, south, east, north = need_shapely().total_bounds(outline)
+    slice_of_globe = math.sin(math.radians(min(north, 90))) - math.sin(
+        math.radians(max(south, -90))
+    )
+    return EARTH_RADIUS_KM**2 * math.radians(min(east - west, TURN)) * slice_of_globe
+
+
+def _middle(domain: Domain) -> tuple[float, float]:
+    """Longitude and latitude of the middle of the map."""
+    shapely = need_shapely()
+    x, y = _first_two(domain)
+    middle = shapely.points([(x.low + x.high) / 2], [(y.low + y.high) / 2])
+    corners = shapely.get_coordinates(to_crs(middle, domain.crs, CRS84, domain))
+    return float(corners[0, 0]), float(corners[0, 1])
+
+
+def _pairs(
+    width: float | None, height: float | None, columns: int | None, rows: int | None
+) -> list[tuple[float | None, int | None]]:
+    """For each axis the size of zones, or their number; one of a pair stands for both."""
+    sizes = (width if width is not None else height, height if height is not None else width)
+    numbers = (columns if columns is not None else rows, rows if rows is not None else columns)
+    return list(zip(sizes, numbers, strict=True))
+
+
+def _edges(low: float, high: float, size: float | None, number: int | None) -> FloatArray:
+    if number is not None:
+        if number < 1 or int(number) != number:
+            raise InputError(f"a grid needs whole numbers of columns and rows, got {number}")
+        _check_number(number)
+        return np.linspace(low, high, int(number) + 1)
+    if size is None or not (math.isfinite(size) and size > 0):
+        raise InputError(f"the width and height of zones must be positive, got {size}")
+    _check_number((high - low) / size)
+    whole = max(math.ceil((high - low) / size * (1 - LEAST_SHARE)), 1)
+    return np.append(low + size * np.arange(whole), high)
+
+
+def _check_number(number: float) -> None:
+    if number > MOST_ZONES:
+        raise InputError(
+            f"that would be about {number:,.0f} zones, and at most {MOST_ZONES:,} are made: take larger ones"
+        )
+
+
+def _first_two(domain: Domain) -> tuple[Axis, Axis]:
+    if domain.dimensions < 2:
+        raise InputError("zones need a map of two axes, this one has one")
+    return domain.axes[0], domain.axes[1]
+
+
+def _need_h3() -> Any:
+    try:
+        import h3
+    except ImportError:
+        raise MissingExtraError("h3", "geo", "A layer of H3 cells") from None
+    return h3

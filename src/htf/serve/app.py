@@ -1,0 +1,497 @@
+"""The HTTP API: routes, and what surrounds every request.
+
+Starlette routes and sends files; replies are our own (htf.serve.replies). The count of one box, which is
+asked for most, is found without the router and counted together with others of the same moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse
+from starlette.routing import Route, Router
+
+from htf.domain import FloatArray
+from htf.errors import InputError, MissingExtraError
+from htf.query.boxes import Answers
+from htf.query.where import Where
+from htf.release import Release
+from htf.serve import questions, site
+from htf.serve.holdings import Holding, file_stamp
+from htf.serve.limits import Limits, Refusal
+from htf.serve.logs import RequestLog, log_fault
+from htf.serve.metrics import Metrics
+from htf.serve.openapi import describe
+from htf.serve.replies import (
+    API_HEADERS,
+    ARROW,
+    GEOJSON,
+    JSON,
+    MAX_AGE,
+    NO_STORE,
+    PAGE_HEADERS,
+    TEXT,
+    Header,
+    Packed,
+    Reply,
+    accepts_gzip,
+    fresh_reply,
+    header,
+    is_known,
+    new_reply,
+    not_modified,
+    packed_reply,
+    refusal_reply,
+    small_reply,
+    zip_if_asked,
+)
+from htf.serve.tiles import TileCache, check_tiles, make_outlines, make_tile, tile_bounds
+from htf.serve.workers import Deadline, Together, Workers
+
+ANSWER = ("count", "std_error", "low", "high", "partial")
+COUNT_ROUTE = "/api/releases/{id}/count"
+UNMATCHED = ""  # the route of what matches none, in logs and metrics
+SLICE = 8192  # boxes between two looks at the clock
+POLYGON_SLICE = 256
+MOST_LISTED = 100
+CLOSED_BY_CLIENT = 499  # in logs only
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How it is run."""
+
+    token: bytes | None = None
+    cors: tuple[str, ...] = ()
+    log_queries: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+class Gone(Exception):
+    """The client has closed the connection."""
+
+
+class Watched:
+    """What is sent: the status and how many bytes."""
+
+    __slots__ = ("_send", "size", "status")
+
+    def __init__(self, send: Any) -> None:
+        self._send, self.status, self.size = send, 0, 0
+
+    def __call__(self, message: Any) -> Any:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        else:
+            self.size += len(message.get("body", b""))
+        return self._send(message)
+
+
+class Service:
+    """The ASGI application over the releases it holds."""
+
+    def __init__(self, holdings: dict[str, Holding], settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.limits = self.settings.limits
+        self.holdings = holdings
+        self.together = {name: Together(one.release) for name, one in holdings.items()}
+        self.workers = Workers(self.limits)
+        self.metrics = Metrics()
+        self.log = RequestLog(self.settings.log_queries)
+        self.tiles = TileCache(self.limits.tile_cache)
+        self.assets = site.load_site()
+        self.described = Packed.of(
+            orjson.dumps(describe(self.limits, self.settings.token is not None))
+        )
+        self.described_etag = hashlib.sha256(self.described.plain).hexdigest()[:32]
+        self.told = {name: Packed.of(_told(one)) for name, one in holdings.items()}
+        shared = "private" if self.settings.token else "public"
+        self.cache: Header = (b"cache-control", f"{shared}, max-age={MAX_AGE}".encode())
+        self._held_bytes = 0
+        self.router = Router(
+            [Route(path, endpoint, methods=[method]) for path, method, endpoint in self._routes()],
+            redirect_slashes=False,
+        )
+        self.names = {
+            endpoint: path.replace(":int}", "}").replace(":path}", "}")
+            for path, _, endpoint in self._routes()
+        }
+
+    def _routes(self) -> list[tuple[str, str, Callable[[Request], Any]]]:
+        one = "/api/releases/{id}"
+        return [
+            (COUNT_ROUTE, "GET", self.count),
+            (f"{one}/tiles/{{z:int}}/{{x:int}}/{{y:int}}.geojson", "GET", self.tile),
+            (f"{one}/leaves", "GET", self.leaves),
+            (f"{one}/counts", "POST", self.counts),
+            (f"{one}/polygons", "POST", self.polygons),
+            (f"{one}/download", "GET", self.download),
+            (one, "GET", self.about),
+            ("/api/releases", "GET", self.list_releases),
+            ("/healthz", "GET", self.health),
+            ("/metrics", "GET", self.show_metrics),
+            ("/openapi.json", "GET", self.openapi),
+            ("/static/{name:path}", "GET", self.static),
+            ("/", "GET", self.page),
+        ]
+
+    # What surrounds every request.
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        started, sending = perf_counter(), Watched(send)
+        self.metrics.running += 1
+        status = CLOSED_BY_CLIENT
+        try:
+            try:
+                await self._answer(scope, receive, sending)
+            except Gone:
+                return
+            except Exception as error:
+                if sending.status:  # too late for another answer; the connection is closed
+                    raise
+                await refusal_reply(as_refusal(error))(scope, receive, sending)
+            status = sending.status
+        finally:
+            self.metrics.running -= 1
+            seconds = perf_counter() - started
+            route = self._route(scope)
+            self.metrics.add(route, status, seconds)
+            self.log.add(scope, route, status, seconds, sending.size)
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope["path"]
+        if self.settings.token is not None:
+            self._check_token(scope, path)
+        if scope["method"] == "GET" and path.endswith("/count"):
+            holding = self.holdings.get(path[len("/api/releases/") : -len("/count")])
+            if holding is not None and path.startswith("/api/releases/"):
+                scope["endpoint"] = self.count
+                reply = await self._count(scope, holding)
+                await reply(scope, receive, send)
+                return
+        scope["app"] = self  # so that the router raises where nothing matches
+        await self.router(scope, receive, send)
+
+    def _route(self, scope: Any) -> str:
+        return self.names.get(scope.get("endpoint"), UNMATCHED)
+
+    def _check_token(self, scope: Any, path: str) -> None:
+        """The page itself is open, and asks for the token; so is what says that the server is up."""
+        if not (path.startswith("/api") or path == "/metrics"):
+            return
+        kind, _, given = (header(scope, b"authorization") or b"").partition(b" ")
+        is_right = hmac.compare_digest(given.strip(), self.settings.token or b"")
+        if kind.lower() != b"bearer" or not is_right:
+            raise Refusal(
+                401, "this needs a token: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"}
+            )
+
+    # Routes.
+
+    async def count(self, request: Request) -> Reply:
+        return await self._count(request.scope, self._holding(request))
+
+    async def _count(self, scope: Any, holding: Holding) -> Reply:
+        query = scope["query_string"]
+        etag = holding.etag(b"count?" + query)
+        if is_known(scope, etag):
+            return not_modified(etag, self.cache)
+        row = questions.read_row(holding.release.domain, query)
+        answer = await self.together[holding.id].count(row)
+        self.metrics.boxes += 1
+        body = orjson.dumps({**dict(zip(ANSWER, answer, strict=True)), **holding.mark})
+        return small_reply(etag, body, self.cache)
+
+    async def counts(self, request: Request) -> Reply:
+        holding, body = self._holding(request), await self._body(request)
+        domain, limits = holding.release.domain, self.limits
+        media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        query, zipped = request.scope["query_string"], accepts_gzip(request.scope)
+
+        def from_json(deadline: Deadline) -> tuple[int, Reply]:
+            questions.read_parameters(query, ())
+            rows = questions.read_json_boxes(body, domain, limits)
+            columns = count_rows(holding.release, rows, deadline)
+            told = {**dict(zip(ANSWER, columns, strict=True)), **holding.mark}
+            told_json = orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
+            return len(rows), fresh_reply(*_with(JSON, *zip_if_asked(told_json, zipped)))
+
+        def from_arrow(deadline: Deadline) -> tuple[int, Reply]:
+            where = questions.read_where_parameter(query)
+            rows = questions.read_arrow_boxes(body, domain, where, limits)
+            columns = count_rows(holding.release, rows, deadline)
+            return len(rows), fresh_reply(to_arrow(columns, holding.mark), ARROW, [])
+
+        work = {JSON.decode(): from_json, "": from_json, ARROW.decode(): from_arrow}.get(media)
+        if work is None:
+            raise Refusal(415, f"send boxes as {JSON.decode()} or {ARROW.decode()}, got {media!r}")
+        number, reply = await self._work(work, len(body))
+        self.metrics.boxes += number
+        return reply
+
+    async def polygons(self, request: Request) -> Reply:
+        holding, body = self._holding(request), await self._body(request)
+        where = questions.read_where_parameter(request.scope["query_string"])
+        zipped = accepts_gzip(request.scope)
+
+        def work(deadline: Deadline) -> tuple[int, Reply]:
+            release = holding.release
+            shapes = questions.read_polygons(body, release.domain, self.limits)
+            answers: list[dict[str, float]] = []
+            for start in range(0, max(len(shapes), 1), POLYGON_SLICE):
+                deadline.check()
+                part = shapes[start : start + POLYGON_SLICE]
+                answers += release.count_polygons(part, where=where).to_dicts()
+            told = orjson.dumps({"answers": answers, **holding.mark})
+            return len(shapes), fresh_reply(*_with(JSON, *zip_if_asked(told, zipped)))
+
+        number, reply = await self._work(work, len(body))
+        self.metrics.polygons += number
+        return reply
+
+    async def tile(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        place = [request.path_params[name] for name in "zxy"]
+        check_tiles(holding.release.domain)
+        bounds = tile_bounds(*place)
+        name = b"tile/%d/%d/%d" % tuple(place)
+        make = functools.partial(make_tile, holding, bounds)
+        return await self._drawn(request, holding, name, GEOJSON, make)
+
+    async def leaves(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        check_tiles(holding.release.domain)
+        make = functools.partial(make_outlines, holding)
+        return await self._drawn(request, holding, b"leaves", JSON, make)
+
+    async def _drawn(
+        self,
+        request: Request,
+        holding: Holding,
+        name: bytes,
+        media: bytes,
+        make: Callable[[Where], Packed],
+    ) -> Reply:
+        """Something to draw within `where`; kept, since many look at the same."""
+        scope = request.scope
+        query = scope["query_string"]
+        where = questions.read_where_parameter(query)
+        etag = holding.etag(b"%s?%s" % (name, query))
+        found = self.tiles.get(etag)
+        if found is not None:
+            self.metrics.cached_tiles += 1
+        elif is_known(scope, etag):
+            return not_modified(etag, self.cache)
+        else:
+            found = await self.workers.run(lambda _: make(where))
+            self.tiles.put(etag, found)
+        return packed_reply(scope, etag, found, media, self.cache, API_HEADERS)
+
+    async def download(self, request: Request) -> FileResponse | Reply:
+        holding = self._holding(request)
+        etag = holding.file_digest[:32]
+        if is_known(request.scope, etag):
+            return not_modified(etag, self.cache)
+        if not holding.path.is_file() or file_stamp(holding.path) != holding.stamp:
+            raise Refusal(503, "the file was changed since it was loaded: restart the server")
+        mark = "" if holding.release.private else "NOT-PRIVATE-"
+        return FileResponse(
+            holding.path,
+            media_type="application/vnd.apache.parquet",
+            filename=mark + holding.path.name,
+            headers={
+                name.decode(): value.decode()
+                for name, value in ((b"etag", f'"{etag}"'.encode()), self.cache, *API_HEADERS)
+            },
+        )
+
+    async def about(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        etag, packed = holding.etag(b"about"), self.told[holding.id]
+        return packed_reply(request.scope, etag, packed, JSON, self.cache, API_HEADERS)
+
+    async def list_releases(self, request: Request) -> Reply:
+        asked = questions.read_parameters(request.scope["query_string"], ("limit", "offset"))
+        limit = _read_whole(asked, "limit", MOST_LISTED, 1, MOST_LISTED)
+        offset = _read_whole(asked, "offset", 0, 0, None)
+        found = list(self.holdings.values())[offset : offset + limit]
+        rest = len(self.holdings) - offset - len(found)
+        following = f"/api/releases?limit={limit}&offset={offset + limit}" if rest > 0 else None
+        told = {
+            "releases": [{**one.about, **one.mark} for one in found],
+            "number": len(self.holdings),
+            "next": following,
+        }
+        zipped, headers = zip_if_asked(orjson.dumps(told), accepts_gzip(request.scope))
+        return fresh_reply(zipped, JSON, headers)
+
+    async def health(self, _: Request) -> Reply:
+        return fresh_reply(b'{"status":"ok"}', JSON, [])
+
+    async def show_metrics(self, _: Request) -> Reply:
+        media = b"text/plain; version=0.0.4; charset=utf-8"
+        return fresh_reply(self.metrics.text().encode(), media, [])
+
+    async def openapi(self, request: Request) -> Reply:
+        return packed_reply(
+            request.scope, self.described_etag, self.described, JSON, NO_STORE, API_HEADERS
+        )
+
+    async def static(self, request: Request) -> Reply:
+        asset = self.assets.get(request.path_params["name"])
+        if asset is None:
+            raise HTTPException(404)
+        return packed_reply(
+            request.scope, asset.etag, asset.packed, asset.media, self.cache, PAGE_HEADERS
+        )
+
+    async def page(self, request: Request) -> Reply:
+        asset = self.assets.get(site.INDEX)
+        if asset is None:
+            return new_reply(200, TEXT, site.WITHOUT_PAGE.encode(), [NO_STORE], PAGE_HEADERS)
+        no_cache = (b"cache-control", b"no-cache")
+        return packed_reply(
+            request.scope, asset.etag, asset.packed, asset.media, no_cache, PAGE_HEADERS
+        )
+
+    # What they share.
+
+    def _holding(self, request: Request) -> Holding:
+        holding = self.holdings.get(request.path_params["id"])
+        if holding is None:
+            raise Refusal(404, "there is no such release: /api/releases lists them")
+        return holding
+
+    def close(self) -> None:
+        self.workers.close()
+        self.log.write()
+
+    async def _work(
+        self, work: Callable[[Deadline], tuple[int, Reply]], size: int
+    ) -> tuple[int, Reply]:
+        """Work on a body, whose bytes count as held until it is done."""
+        self._hold(size)
+        try:
+            return await self.workers.run(work)
+        finally:
+            self._held_bytes -= size
+
+    def _hold(self, size: int) -> None:
+        if self._held_bytes + size > self.limits.all_bodies:
+            raise Refusal(503, "the server is busy: try again", {"Retry-After": "2"})
+        self._held_bytes += size
+
+    async def _body(self, request: Request) -> bytes:
+        """All of it, or a refusal as soon as it is too large, too slow, or too much with others."""
+        limits = self.limits
+        too_large = Refusal(413, f"at most {limits.body:,} bytes at once: ask in parts")
+        if int(header(request.scope, b"content-length") or 0) > limits.body:
+            raise too_large
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(limits.seconds):
+                more = True
+                while more:
+                    message = await request.receive()
+                    if message["type"] == "http.disconnect":
+                        raise Gone
+                    chunk = message.get("body", b"")
+                    self._hold(len(chunk))
+                    size += len(chunk)
+                    if size > limits.body:
+                        raise too_large
+                    chunks.append(chunk)
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise Refusal(408, f"the body did not come within {limits.seconds:g} seconds") from None
+        finally:
+            self._held_bytes -= size
+        return b"".join(chunks)
+
+
+def make_app(service: Service) -> Any:
+    """With CORS for the origins that were named, and for none otherwise."""
+    origins = service.settings.cors
+    if not origins:
+        return service
+    return CORSMiddleware(
+        service,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type", "If-None-Match"],
+        expose_headers=["ETag", "Content-Disposition"],
+    )
+
+
+def as_refusal(error: Exception) -> Refusal:
+    """Our own errors say what to do; those of others are our fault, and say nothing."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, MissingExtraError):
+        return Refusal(501, str(error))
+    if isinstance(error, InputError):
+        return Refusal(422, str(error))
+    if isinstance(error, HTTPException):
+        told = {404: "there is nothing here: /openapi.json says what there is"}
+        detail = told.get(error.status_code, error.detail)
+        return Refusal(error.status_code, detail, error.headers)
+    log_fault(error)
+    return Refusal(500, "this is our fault; the log has the place")
+
+
+def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatArray:
+    """The columns of the answers. Rows were checked together: an error names the row that was sent."""
+    columns = np.empty((len(ANSWER), len(rows)))
+    for start in range(0, len(rows), SLICE):
+        deadline.check()
+        part = slice(start, start + SLICE)
+        columns[:, part] = _columns(release.count(rows[part]))
+    return columns
+
+
+def to_arrow(columns: FloatArray, mark: dict[str, str]) -> bytes:
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.float64()) for name in ANSWER], metadata=mark)
+    batch = pa.record_batch([pa.array(column) for column in columns], schema=schema)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _columns(answers: Answers) -> list[FloatArray]:
+    found = answers.to_columns()
+    return [found[name] for name in ANSWER]
+
+
+def _told(holding: Holding) -> bytes:
+    return orjson.dumps({**holding.release.summary(), **holding.about, **holding.mark})
+
+
+def _with(media: bytes, body: bytes, headers: list[Header]) -> tuple[bytes, bytes, list[Header]]:
+    return body, media, headers
+
+
+def _read_whole(
+    asked: dict[str, list[str]], name: str, default: int, least: int, most: int | None
+) -> int:
+    text = asked.get(name, [str(default)])[-1]
+    if not (text.isascii() and text.isdigit() and least <= int(text[:9]) and len(text) < 9):
+        raise Refusal(400, f"{name} must be a whole number from {least} on, got {text!r}")
+    return int(text) if most is None else min(int(text), most)

@@ -1,0 +1,157 @@
+"""The releases that are served: loaded and checked once, at the start."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from htf.domain import CRS84, Domain
+from htf.errors import InputError, MissingExtraError
+from htf.release import Release
+from htf.release_file import digests
+
+Bounds = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Holding:
+    """A release and what is said of it again and again."""
+
+    id: str
+    path: Path
+    stamp: tuple[int, ...]  # of the file when it was read: a download must be what was loaded
+    file_digest: str
+    release: Release
+    seed: bytes  # of ETags: the release and the software
+    mark: dict[str, str]  # in every answer of a release that is not private
+    about: dict[str, Any]
+
+    def etag(self, question: bytes) -> str:
+        """Of the answer to this question: the same release and software answer the same."""
+        return hashlib.blake2b(question, digest_size=16, key=self.seed).hexdigest()
+
+
+def load_holdings(
+    paths: Sequence[Path],
+    *,
+    allow_not_private: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, Holding]:
+    """By id, in the order given. Everything that a first question would build is built here."""
+    held: dict[str, Holding] = {}
+    for path in paths:
+        tell(f"loading {path.name}")
+        release, stamp = Release.load(path), file_stamp(path)
+        if not (release.private or allow_not_private):
+            raise InputError(
+                f"{path} is NOT PRIVATE (its noise was {release.noise}) and is not served: release the "
+                "data with real noise, or give --allow-not-private if the data are made up"
+            )
+        tell(f"preparing {path.name}")
+        holding = _hold(_new_id(path, held), path, stamp, release)
+        held[holding.id] = holding
+    return held
+
+
+def file_stamp(path: Path) -> tuple[int, ...]:
+    """Which changes when the file is replaced or written to."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _new_id(path: Path, taken: dict[str, Holding]) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "release"
+    found, number = slug, 1
+    while found in taken:
+        number += 1
+        found = f"{slug}-{number}"
+    return found
+
+
+def _hold(slug: str, path: Path, stamp: tuple[int, ...], release: Release) -> Holding:
+    seed = "\n".join([*digests(release), version("htf-dp")]).encode()
+    mark = {} if release.private else {"not_private": not_private(release)}
+    with open(path, "rb") as file:
+        file_digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Holding(
+        id=slug,
+        path=path,
+        stamp=stamp,
+        file_digest=file_digest,
+        release=release,
+        seed=hashlib.sha256(seed).digest(),
+        mark=mark,
+        about=_about(slug, path, release),
+    )
+
+
+def not_private(release: Release) -> str:
+    return f"NOT PRIVATE: the noise was {release.noise}. For tests and benchmarks only."
+
+
+def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
+    """What the list of releases says of one. Counting here builds the index and compiles the loops."""
+    domain = release.domain
+    total = release.count().to_dicts()[0]
+    _warm_polygons(release)
+    on_map = domain.axes[:2] if domain.dimensions > 1 else ()
+    bounds = [*(axis.low for axis in on_map), *(axis.high for axis in on_map)]
+    return {
+        "id": slug,
+        "name": path.stem,
+        "private": release.private,
+        "epsilon": str(release.epsilon),
+        "unit": release.protection.unit,
+        "mechanism": release.mechanism,
+        "leaves": len(release),
+        "crs": domain.crs,
+        "bounds": bounds or None,
+        "bounds84": bounds_in_degrees(domain),
+        "axes": domain.to_dict()["axes"],
+        "total": {name: total[name] for name in ("count", "std_error", "low", "high")},
+    }
+
+
+def _warm_polygons(release: Release) -> None:
+    """Their loops take seconds to load; without shapely they are not served."""
+    if release.domain.dimensions < 2:
+        return
+    try:
+        import shapely
+    except ImportError:
+        return
+    x, y = release.domain.axes[:2]
+    release.count_polygons(shapely.box(x.low, y.low, x.high, y.high))
+
+
+def bounds_in_degrees(domain: Domain) -> Bounds | None:
+    """W,S,E,N of the map in longitude and latitude; None where it has no reference system."""
+    if domain.dimensions < 2 or domain.crs is None:
+        return None
+    x, y = domain.axes[:2]
+    bounds = x.low, y.low, x.high, y.high
+    if domain.crs == CRS84:
+        return bounds
+    try:
+        west, south, east, north = transformer(domain.crs, CRS84).transform_bounds(
+            *bounds, densify_pts=21
+        )
+    except MissingExtraError:
+        return None
+    return west, south, east, north
+
+
+@lru_cache(maxsize=64)
+def transformer(source: str, target: str) -> Any:
+    """From one reference system to another, always in the order x, y. Threads may share it."""
+    try:
+        import pyproj
+    except ImportError:
+        raise MissingExtraError("pyproj", "geo", f"Maps in {source} or {target}") from None
+    return pyproj.Transformer.from_crs(source, target, always_xy=True)

@@ -1,0 +1,34 @@
+"""What one request may ask for, and how a request is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one request, unless it says of all. Beyond them is 413 (size), 408 or 503 (time)."""
+
+    body: int = 16 * MEGABYTE
+    all_bodies: int = 256 * MEGABYTE  # that are being read or worked on, of all requests
+    boxes: int = 500_000
+    polygons: int = 10_000
+    corners: int = 200_000  # of all polygons of a request
+    crossing_corners: int = (
+        300  # of a polygon that crosses itself: repairing takes up to their cube
+    )
+    seconds: float = 30.0  # to send a body, and again to be answered
+    waiting: int = 32  # jobs that wait for a thread, of all requests
+    threads: int = 2
+    tile_cache: int = 64 * MEGABYTE  # of all requests
+
+
+class Refusal(Exception):
+    """An answer other than the one that was asked for."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})

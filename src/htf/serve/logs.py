@@ -1,0 +1,85 @@
+"""One line of JSON for each event, on standard error.
+
+What was asked is not logged: no query, no body, no address of a client, and no path, which holds the
+place of a tile. `log_queries` says otherwise of the path, the query and the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
+EVERY = (
+    0.1  # seconds between writes about requests: a write of its own costs as much as a small count
+)
+
+
+def log(event: str, **values: Any) -> None:
+    """An event of the server, written at once."""
+    line = orjson.dumps({"time": datetime.now(UTC), "event": event, **values}, option=OPTIONS)
+    sys.stderr.write(line.decode())
+    sys.stderr.flush()
+
+
+class RequestLog:
+    """Requests, written a few at a time."""
+
+    def __init__(self, log_queries: bool) -> None:
+        self._log_queries = log_queries
+        self._lines: list[bytes] = []
+
+    def add(self, scope: Any, route: str, status: int, seconds: float, size: int) -> None:
+        values = {
+            "time": datetime.now(UTC),
+            "event": "request",
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "seconds": round(seconds, 6),
+            "bytes": size,
+        }
+        if self._log_queries:
+            values["path"] = scope["path"]
+            values["query"] = scope["query_string"].decode("latin-1")
+            values["client"] = (scope.get("client") or ("",))[0]
+        if not self._lines:
+            asyncio.get_running_loop().call_later(EVERY, self.write)
+        self._lines.append(orjson.dumps(values, option=OPTIONS))
+
+    def write(self) -> None:
+        lines, self._lines = self._lines, []
+        sys.stderr.write(b"".join(lines).decode())
+        sys.stderr.flush()
+
+
+def log_fault(error: BaseException) -> None:
+    """Where it happened, but not the message: that might quote the question."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+    log("fault", error=type(error).__name__, places=places)
+
+
+class JsonHandler(logging.Handler):
+    """What the HTTP server says of itself; of an exception its kind and place."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1] is not None:
+            log_fault(record.exc_info[1])
+        else:
+            log("server", level=record.levelname.lower(), message=record.getMessage().strip())
+
+
+def catch_server_logs() -> None:
+    """The HTTP server's own warnings as JSON, and its lines about requests not at all."""
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [], False
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addHandler(JsonHandler(logging.WARNING))

@@ -1,0 +1,323 @@
+"""The API in the words of OpenAPI 3.1. Written by hand: it is small, and nothing has to guess it.
+
+A test compares it with the routes and checks real answers against it.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from htf.serve.limits import MEGABYTE, Limits
+
+Schema = dict[str, Any]
+
+NUMBER: Schema = {"type": "number"}
+NUMBERS: Schema = {"type": "array", "items": NUMBER}
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer", "minimum": 0}
+BOX: Schema = {"type": "array", "items": NUMBER, "minItems": 2}
+BOUNDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 4, "maxItems": 4}
+MARK: dict[str, Schema] = {
+    "not_private": {
+        **TEXT,
+        "description": "There only where a release is not private, such as one for tests.",
+    }
+}
+BARS = {
+    "count": {**NUMBER, "description": "The best guess; noise was taken out of it where possible."},
+    "std_error": {**NUMBER, "description": "Standard deviation of its error."},
+    "low": {**NUMBER, "description": "Lower end of the 95 % interval."},
+    "high": {**NUMBER, "description": "Upper end of the 95 % interval."},
+}
+PARTIAL = {
+    **NUMBER,
+    "description": "Share of the answer that rests on boxes of the release that are covered in part.",
+}
+INSIDE = {**NUMBER, "description": "Share of the polygon's area that lies on the map."}
+
+
+def describe(limits: Limits, has_token: bool) -> dict[str, Any]:
+    """The whole document."""
+    security: list[Schema] = [{"token": []}] if has_token else []
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "htf serve",
+            "version": version("htf-dp"),
+            "description": "Counts with error bars from differentially private releases of location data. "
+            "Every answer is computed from the release alone: asking costs no privacy.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "security": security,
+        "paths": {**_list_paths(), **_count_paths(limits), **_file_paths(), **_own_paths()},
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _list_paths() -> dict[str, Any]:
+    return {
+        "/api/releases": {
+            "get": _operation(
+                "listReleases",
+                "The releases, in the order they were given.",
+                _json("Releases"),
+                [
+                    _query("limit", WHOLE, "At most so many."),
+                    _query("offset", WHOLE, "From here on."),
+                ],
+                errors=(400,),
+            )
+        },
+        "/api/releases/{id}": {
+            "get": _operation(
+                "describeRelease",
+                "All of a release but its boxes: privacy statement, ledger, parameters.",
+                _json("Release"),
+                [ID],
+                errors=(404,),
+            )
+        },
+    }
+
+
+def _count_paths(limits: Limits) -> dict[str, Any]:
+    most = f"At most {limits.boxes:,} boxes and {limits.body // MEGABYTE} MB."
+    return {
+        "/api/releases/{id}/count": {
+            "get": _operation(
+                "countBox",
+                "The count of one box; without a box, of the whole map.",
+                _json("Answer"),
+                [ID, _query("box", TEXT, "W,S,E,N in the coordinates of the map."), WHERE],
+                errors=(400, 404, 422),
+            )
+        },
+        "/api/releases/{id}/counts": {
+            "post": _operation(
+                "countBoxes",
+                f"The counts of many boxes, as JSON or as an Arrow stream (uncompressed). {most}",
+                {**_json("Answers"), **_media("application/vnd.apache.arrow.stream")},
+                [ID, {**WHERE, "description": "Of an Arrow stream; JSON has its own."}],
+                {**_json("Boxes"), **_media("application/vnd.apache.arrow.stream")},
+                errors=(400, 404, 408, 413, 415, 422, 503),
+            )
+        },
+        "/api/releases/{id}/polygons": {
+            "post": _operation(
+                "countPolygons",
+                f"The counts of polygons in longitude and latitude. At most {limits.polygons:,} of them "
+                f"and {limits.corners:,} corners.",
+                _json("PolygonAnswers"),
+                [ID, WHERE],
+                {"application/geo+json": {"schema": _named("Polygons")}, **_json("Polygons")},
+                errors=(400, 404, 408, 413, 422, 501, 503),
+            )
+        },
+    }
+
+
+def _file_paths() -> dict[str, Any]:
+    place = [
+        {"name": name, "in": "path", "required": True, "schema": WHOLE} for name in ("z", "x", "y")
+    ]
+    return {
+        "/api/releases/{id}/tiles/{z}/{x}/{y}.geojson": {
+            "get": _operation(
+                "tile",
+                "A web map tile: parts of the release where they are few, else squares. Shapes are cut off "
+                "at the tile, counts are of the whole `box`.",
+                {"application/geo+json": {"schema": _named("Tile")}},
+                [ID, *place, WHERE],
+                errors=(400, 404, 422, 503),
+            )
+        },
+        "/api/releases/{id}/leaves": {
+            "get": _operation(
+                "leaves",
+                "The outlines of all boxes, to draw: corners within a frame of Web Mercator, as columns of "
+                "32-bit floats W,S,E,N, or SW,SE,NW,NE where sides are not upright; deflated, base64.",
+                _json("Outlines"),
+                [ID, WHERE],
+                errors=(400, 404, 413, 422, 503),
+            )
+        },
+        "/api/releases/{id}/download": {
+            "get": _operation(
+                "download",
+                "The file of the release, GeoParquet; parts of it by Range.",
+                _media("application/vnd.apache.parquet"),
+                [ID],
+                errors=(404, 503),
+            )
+        },
+    }
+
+
+def _own_paths() -> dict[str, Any]:
+    def plain(name: str, told: str, content: dict[str, Any], open_to_all: bool = True) -> Schema:
+        operation = _operation(name, told, content, [], errors=())
+        return {"get": {**operation, "security": []} if open_to_all else operation}
+
+    name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
+    static = _operation("static", "The page's own files.", _media("*/*"), [name], errors=(404,))
+    return {
+        "/healthz": plain("health", "Whether the server is up.", _json("Health")),
+        "/metrics": plain("metrics", "For Prometheus.", _text("text/plain"), open_to_all=False),
+        "/openapi.json": plain("openapi", "This.", {"application/json": {"schema": {}}}),
+        "/static/{name}": {"get": {**static, "security": []}},
+        "/": plain("page", "A page with a map.", {**_text("text/html"), **_text("text/plain")}),
+    }
+
+
+ID: Schema = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "schema": TEXT,
+    "description": "As the list of releases has it.",
+}
+WHERE: Schema = {
+    "name": "where",
+    "in": "query",
+    "schema": {"type": "array", "items": TEXT},
+    "style": "form",
+    "explode": True,
+    "description": "A range of a further axis, such as hour=7:10; may be repeated.",
+    "example": ["hour=7:10"],
+}
+
+
+def _operation(
+    name: str,
+    told: str,
+    content: dict[str, Any],
+    parameters: list[Schema],
+    body: dict[str, Any] | None = None,
+    *,
+    errors: tuple[int, ...],
+) -> Schema:
+    responses: dict[str, Any] = {"200": {"description": "The answer.", "content": content}}
+    for status in errors:
+        responses[str(status)] = {"description": STATUS[status], "content": _json("Error")}
+    found: Schema = {"operationId": name, "summary": told, "responses": responses}
+    if parameters:
+        found["parameters"] = parameters
+    if body is not None:
+        found["requestBody"] = {"required": True, "content": body}
+    return found
+
+
+STATUS = {
+    400: "What was sent cannot be read.",
+    404: "There is no such thing.",
+    408: "The body came too slowly.",
+    413: "Too much at once.",
+    415: "A format that is not known.",
+    422: "What was asked makes no sense; the detail says what to do.",
+    501: "An optional package is not installed.",
+    503: "Too busy, or it took too long.",
+}
+
+
+def _query(name: str, schema: Schema, told: str) -> Schema:
+    return {"name": name, "in": "query", "schema": schema, "description": told}
+
+
+def _named(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _json(name: str) -> dict[str, Any]:
+    return {"application/json": {"schema": _named(name)}}
+
+
+def _text(media: str) -> dict[str, Any]:
+    return {media: {"schema": TEXT}}
+
+
+def _media(media: str) -> dict[str, Any]:
+    return {media: {"schema": {}}}
+
+
+def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> Schema:
+    properties = {**required, **(optional or {})}
+    return {"type": "object", "required": [*required], "properties": properties}
+
+
+def _schemas() -> dict[str, Schema]:
+    return {
+        "Error": _object({"detail": TEXT}),
+        "Health": _object({"status": {"const": "ok"}}),
+        **_release_schemas(),
+        **_question_schemas(),
+        **_answer_schemas(),
+    }
+
+
+def _release_schemas() -> dict[str, Schema]:
+    axis = _object({"name": TEXT, "low": NUMBER, "high": NUMBER, "cells": WHOLE})
+    about = {
+        "id": TEXT,
+        "name": TEXT,
+        "private": {"type": "boolean"},
+        "epsilon": {**TEXT, "description": "A decimal number, exact."},
+        "unit": {"enum": ["record", "person"]},
+        "mechanism": TEXT,
+        "leaves": WHOLE,
+        "crs": {"type": ["string", "null"]},
+        "bounds": {**BOUNDS, "description": "W,S,E,N in the coordinates of the map."},
+        "bounds84": {**BOUNDS, "description": "W,S,E,N in degrees."},
+        "axes": {"type": "array", "items": axis},
+        "total": _object(BARS),
+    }
+    summary = {"statement": TEXT, "noise": TEXT, "ledger": {"type": "array"}, "parameters": {}}
+    releases = {"type": "array", "items": _object(about, MARK)}
+    following = {"type": ["string", "null"], "description": "Where the list goes on."}
+    return {
+        "Releases": _object({"releases": releases, "number": WHOLE, "next": following}),
+        "Release": _object({**about, **summary}, MARK),
+    }
+
+
+def _question_schemas() -> dict[str, Schema]:
+    kinds = ["Polygon", "MultiPolygon", "Feature", "FeatureCollection"]
+    return {
+        "Boxes": _object(
+            {"boxes": {"type": "array", "items": BOX}},
+            {"where": {"type": "object", "additionalProperties": NUMBERS}},
+        ),
+        "Polygons": {
+            **_object({"type": {"enum": kinds}}),
+            "description": "GeoJSON, in longitude and latitude.",
+        },
+    }
+
+
+def _answer_schemas() -> dict[str, Schema]:
+    bars = {**BARS, "partial": PARTIAL}
+    answers = {"type": "array", "items": _object({**bars, "inside": INSIDE})}
+    features = {"type": "array", "items": _feature()}
+    return {
+        "Answer": _object(bars, MARK),
+        "Answers": _object(dict.fromkeys(bars, NUMBERS), MARK),
+        "PolygonAnswers": _object({"answers": answers}, MARK),
+        "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
+        "Tile": _object(
+            {"type": {"const": "FeatureCollection"}, "features": features},
+            {**MARK, "epsilon": TEXT},
+        ),
+    }
+
+
+def _feature() -> Schema:
+    bars = {name: BARS[name] for name in ("std_error", "low", "high")}
+    density = {**NUMBER, "description": "Records per km²."}
+    box = {**BOX, "description": "W,S,E,N in the coordinates of the map."}
+    clear = {"type": "boolean", "description": "Whether the count is more than noise."}
+    always = {"count": BARS["count"], "box": box, "clear": clear}
+    properties = _object(always, {**bars, "density": density})
+    return _object({"type": {"const": "Feature"}, "geometry": {}, "properties": properties})

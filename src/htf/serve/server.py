@@ -1,0 +1,199 @@
+"""Running the service: sockets, TLS, signals, and clients that are too slow.
+
+The server is uvicorn. It sets no time limit on the head of a request, nor on a client that does not read its
+answer, and its fast parser sets none on the size of a head: `Guarded` does.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from htf.errors import InputError
+from htf.serve.app import Service, make_app
+from htf.serve.logs import catch_server_logs, log
+
+MOST_CONNECTIONS = 900  # below the usual 1024 files of a process
+BACKLOG = 2048  # connections that wait to be accepted
+HEAD_SECONDS = 10.0
+MOST_HEAD = 2**16  # bytes
+KEEP_ALIVE_SECONDS = 15
+READ_SECONDS = 20.0  # within which a client has to take some of its answer ...
+LEAST_READ = 2**14  # ... at least so many bytes
+TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    certificate: Path
+    key: Path
+
+
+class Guarded(HttpToolsProtocol):
+    """A connection that is closed when its client is too slow, or its head too long."""
+
+    _head_timer: Any = None
+    _write_timer: Any = None
+    _head_size = 0
+    _in_head = True
+    _ended = False  # a request, with the data that came last
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timers()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._ended = False
+        super().data_received(data)
+        if self._ended or not self._in_head or self.transport.is_closing():
+            return
+        is_idle = self.cycle is None or self.cycle.response_complete
+        self._head_size += len(data)
+        if self._head_size > MOST_HEAD:
+            if is_idle:
+                self.transport.write(TOO_LONG)
+            self.transport.close()
+        elif is_idle and self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        # Whatever comes next is of the next head.
+        self._ended, self._in_head, self._head_size = True, True, 0
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._watch_reader()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self._watch_reader()
+
+    def _watch_reader(self, before: int | None = None) -> None:
+        """Close where a client took less than `LEAST_READ` since the last look."""
+        self._stop_write_timer()
+        left = self.transport.get_write_buffer_size()
+        if before is not None and before - left < min(LEAST_READ, before):
+            self.transport.abort()
+        elif left:
+            self._write_timer = self.loop.call_later(READ_SECONDS, self._watch_reader, left)
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _stop_timers(self) -> None:
+        self._stop_write_timer()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; port 0 is any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except (OSError, OverflowError) as error:
+        found.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot listen on {host}, port {port}: {reason}") from None
+    return found
+
+
+def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
+    """Both or none, and refused if they cannot be used."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise InputError("TLS needs both --tls-cert and --tls-key")
+    tls = Tls(certificate, key)
+    for path in (tls.certificate, tls.key):
+        if not path.is_file():
+            raise InputError(f"there is no file {path}")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            tls.certificate, tls.key, password=_no_password
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise InputError(
+            f"{tls.certificate} and {tls.key} are not a certificate and its key, as PEM without a "
+            f"password: {reason}"
+        ) from None
+    return tls
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password")
+
+
+def make_server(service: Service, tls: Tls | None = None) -> uvicorn.Server:
+    """Not started yet."""
+    config = uvicorn.Config(
+        make_app(service),
+        http=Guarded,
+        ws="none",
+        lifespan="off",
+        backlog=BACKLOG,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(service.limits.seconds) + 5,
+        ssl_certfile=tls.certificate if tls else None,
+        ssl_keyfile=tls.key if tls else None,
+    )
+    return uvicorn.Server(config)
+
+
+def run(
+    service: Service,
+    sock: socket.socket,
+    tls: Tls | None = None,
+    tell: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; requests that are being answered are finished first."""
+    catch_server_logs()
+    server = make_server(service, tls)
+    # Uvicorn raises the signal again when it is done, for whoever had it before: nobody here.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    log("start", releases=len(service.holdings))
+    sock.listen(BACKLOG)  # so that whoever reads what is told next can connect
+    tell()
+    server.run(sockets=[sock])
+    service.close()
+    log("stop")

@@ -1,0 +1,228 @@
+"""Web map tiles: what a release counts within one tile, as GeoJSON.
+
+Where few parts of the release reach into a tile, they are its features, with error bars. Where many do, or
+where a map has more axes than two, it is a grid of squares with summed counts, never finer than
+the cells of the release. Sides of squares are powers of two cells, so that they fit those of other tiles.
+Shapes are cut off at the edge of the tile, so that tiles never overlap; counts are of the whole box, which
+is in `box`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from htf.areas import square_kilometres
+from htf.domain import CRS84, Domain, FloatArray, IntArray
+from htf.query.boxes import to_snapped_cells
+from htf.query.where import Where, full_ranges
+from htf.serve.holdings import Bounds, transformer
+from htf.serve.limits import Refusal
+from htf.serve.replies import Packed
+from htf.web.rectangles import MOST_OUTLINES, packed_outlines
+
+if TYPE_CHECKING:
+    from htf.release import Release
+    from htf.serve.holdings import Holding
+
+DEEPEST = 24
+MOST_PARTS = 2048
+GRID = 64  # squares a side, at most
+PLACES = 9  # of degrees: a tenth of a millimetre
+POINTS_PER_EDGE = 8  # of boxes that are bent by another reference system
+POLYGON = 3  # as shapely numbers types of geometry
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxes:
+    """Features of a tile: boxes in cells of the first two axes, and what is said of each."""
+
+    low: IntArray
+    high: IntArray
+    columns: dict[str, FloatArray]
+    is_clear: NDArray[np.bool_]  # more than noise, as on every map (htf.views)
+
+
+class TileCache:
+    """The tiles that were last asked for, up to so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size = most, 0
+        self._tiles: OrderedDict[str, Packed] = OrderedDict()
+
+    def get(self, key: str) -> Packed | None:
+        if key in self._tiles:
+            self._tiles.move_to_end(key)
+        return self._tiles.get(key)
+
+    def put(self, key: str, tile: Packed) -> None:
+        if key in self._tiles or tile.size > self._most:
+            return
+        self._tiles[key] = tile
+        self._size += tile.size
+        while self._size > self._most:
+            _, dropped = self._tiles.popitem(last=False)
+            self._size -= dropped.size
+
+
+def tile_bounds(z: int, x: int, y: int) -> Bounds:
+    """W,S,E,N in degrees of a tile of the usual web map, y counted from the north."""
+    if not (0 <= z <= DEEPEST and 0 <= x < 2**z and 0 <= y < 2**z):
+        raise Refusal(404, f"there is no tile {z}/{x}/{y}: zoom goes to {DEEPEST}")
+
+    def latitude(row: int) -> float:
+        return math.degrees(math.atan(math.sinh(math.pi * (1 - 2 * row / 2**z))))
+
+    return x / 2**z * 360 - 180, latitude(y + 1), (x + 1) / 2**z * 360 - 180, latitude(y)
+
+
+def check_tiles(domain: Domain) -> None:
+    if domain.dimensions < 2 or domain.crs is None:
+        lack = "one axis only" if domain.dimensions < 2 else "no reference system"
+        raise Refusal(404, f"this release has {lack}: there are no tiles of it")
+
+
+def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
+    """The tile as GeoJSON, compressed too."""
+    release = holding.release
+    ranges = full_ranges(release.domain, where)
+    _check_further(release.domain, where)
+    edges = _edges_on_map(release.domain, bounds)
+    features: list[dict[str, Any]] = []
+    if edges is not None:
+        features = _features(release.domain, _boxes(release, edges, ranges), bounds)
+    said = {"type": "FeatureCollection", "epsilon": str(release.epsilon), **holding.mark}
+    return Packed.of(orjson.dumps({**said, "features": features}))
+
+
+def make_outlines(holding: Holding, where: Where) -> Packed:
+    """Where the tree is fine and where it is coarse: all leaves, packed as in a map file."""
+    release = holding.release
+    _check_further(release.domain, where)
+    found = packed_outlines(release, where)
+    if found is None:
+        raise Refusal(413, f"this release has more than {MOST_OUTLINES:,} boxes: too many to draw")
+    return Packed.of(orjson.dumps({**found, **holding.mark}))
+
+
+def _check_further(domain: Domain, where: Where) -> None:
+    if set(where) & set(domain.names[:2]):
+        raise Refusal(400, "a tile says where on the map: where is for further axes")
+
+
+def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
+    """What a tile spans in the coordinates of the map, low and high; None if it does not touch it."""
+    given: Any = bounds
+    if domain.crs != CRS84:
+        given = transformer(CRS84, str(domain.crs)).transform_bounds(*bounds, densify_pts=21)
+    edges = np.array(given, dtype=np.float64).reshape(2, 2)
+    on_map = np.array([(axis.low, axis.high) for axis in domain.axes[:2]]).T
+    touches = np.all(np.isfinite(edges)) and np.all((edges[0] < on_map[1]) & (edges[1] > on_map[0]))
+    return edges if touches else None
+
+
+def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Boxes:
+    axes, parts = release.domain.axes[:2], release.parts
+    cells = np.column_stack(
+        [to_snapped_cells(axis, ends) for axis, ends in zip(axes, edges.T, strict=True)]
+    )
+    frame = np.array([np.floor(cells[0]), np.ceil(cells[1])], dtype=np.int64)
+    spans = (edges[1] - edges[0]) * [axis.cells_per_unit for axis in axes]
+    if release.domain.dimensions == 2:
+        touched = np.flatnonzero(np.all((parts.low < frame[1]) & (parts.high > frame[0]), axis=1))
+        if len(touched) <= MOST_PARTS:
+            return _parts(release, touched)
+    return _grid(release, frame, spans, ranges)
+
+
+def _parts(release: Release, touched: IntArray) -> Boxes:
+    parts = release.parts
+    low, high = parts.low[touched], parts.high[touched]
+    answers = release.count(_on_map(release.domain, low, high)).to_columns()
+    del answers["partial"]  # 0: a part is covered whole
+    noise = math.sqrt(2) * parts.scales[touched]
+    is_clear = parts.estimates[touched] > parts.clear_deviations * noise
+    return Boxes(low, high, answers, is_clear)
+
+
+def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Boxes:
+    """Squares of a power of two cells a side, by the span of the tile, wherever the map ends."""
+    domain = release.domain
+    edges = []
+    for axis in (0, 1):
+        first, end = frame[:, axis].tolist()
+        step = 1
+        while spans[axis] / step > GRID - 1:  # those at both ends may be cut
+            step *= 2
+        starts = np.arange(first // step * step, end, step)
+        edges.append((starts, np.minimum(starts + step, domain.axes[axis].cells)))
+    low = np.stack(np.meshgrid(edges[0][0], edges[1][0], indexing="ij"), -1).reshape(-1, 2)
+    high = np.stack(np.meshgrid(edges[0][1], edges[1][1], indexing="ij"), -1).reshape(-1, 2)
+    further = [
+        to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ranges[2:], strict=True)
+    ]
+    lows, highs = (
+        np.column_stack([side, *(np.full(len(side), pair[end]) for pair in further)])
+        for end, side in enumerate((low, high))
+    )
+    found = release.index.measure(lows, highs)
+    is_clear = found.estimate > release.parts.clear_deviations * np.sqrt(found.variance)
+    return Boxes(low, high, {"count": found.estimate}, is_clear)
+
+
+def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
+    """W,S,E,N of boxes in cells."""
+    x, y = domain.axes[:2]
+    edges = ((x, low[:, 0]), (y, low[:, 1]), (x, high[:, 0]), (y, high[:, 1]))
+    return np.column_stack([axis.from_cells(cells) for axis, cells in edges])
+
+
+def _features(domain: Domain, boxes: Boxes, bounds: Bounds) -> list[dict[str, Any]]:
+    edges = _on_map(domain, boxes.low, boxes.high)
+    columns = dict(boxes.columns)
+    area = square_kilometres(domain, boxes.low, boxes.high)
+    if area is not None:
+        columns["density"] = columns["count"] / area
+    kept, rings = (_cut if domain.crs == CRS84 else _bent)(domain, edges, bounds)
+    values = np.column_stack([column[kept] for column in columns.values()]).tolist()
+    features = []
+    is_clear = boxes.is_clear[kept].tolist()
+    for ring, value, box, clear in zip(rings, values, edges[kept].tolist(), is_clear, strict=True):
+        properties: dict[str, Any] = dict(zip(columns, value, strict=True))
+        properties |= {"box": box, "clear": clear}
+        shape = {"type": "Polygon", "coordinates": [ring]}
+        features.append({"type": "Feature", "geometry": shape, "properties": properties})
+    return features
+
+
+def _cut(_: Domain, edges: FloatArray, bounds: Bounds) -> tuple[IntArray, list[Any]]:
+    """Boxes in degrees, cut at the tile: which are left, and their rings."""
+    west, south = np.maximum(edges[:, 0], bounds[0]), np.maximum(edges[:, 1], bounds[1])
+    east, north = np.minimum(edges[:, 2], bounds[2]), np.minimum(edges[:, 3], bounds[3])
+    kept = np.flatnonzero((west < east) & (south < north))
+    corners = [(west, south), (east, south), (east, north), (west, north), (west, south)]
+    rings = np.stack([np.column_stack([x[kept], y[kept]]) for x, y in corners], axis=1)
+    return kept, np.round(rings, PLACES).tolist()
+
+
+def _bent(domain: Domain, edges: FloatArray, bounds: Bounds) -> tuple[IntArray, list[Any]]:
+    """Boxes of another reference system, whose edges are bent in degrees."""
+    from htf.query.shapes import need_shapely
+
+    shapely = need_shapely("Tiles of a map that is not in degrees")
+    sides = np.max(edges[:, 2:] - edges[:, :2], axis=1)
+    shapes = shapely.segmentize(shapely.box(*edges.T), sides / POINTS_PER_EDGE)
+    to_degrees = transformer(str(domain.crs), CRS84)
+    shapes = shapely.transform(
+        shapes, lambda xy: np.column_stack(to_degrees.transform(xy[:, 0], xy[:, 1]))
+    )
+    shapes = shapely.intersection(shapes, shapely.box(*bounds), grid_size=0)
+    kept = np.flatnonzero((shapely.get_type_id(shapes) == POLYGON) & (shapely.area(shapes) > 0))
+    outlines = shapely.get_exterior_ring(shapely.orient_polygons(shapes[kept]))
+    return kept, [np.round(shapely.get_coordinates(one), PLACES).tolist() for one in outlines]

@@ -1,0 +1,108 @@
+"""Where counting happens: single boxes in the event loop, larger work in a few threads.
+
+The compiled loops let go of Python's lock, so that the event loop goes on answering while threads count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from htf.serve.limits import Limits, Refusal
+
+if TYPE_CHECKING:
+    from htf.release import Release
+
+T = TypeVar("T")
+Row = list[float]
+
+
+class Deadline:
+    """Long work asks it from time to time: a thread cannot be stopped from outside."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._end = seconds, time.monotonic() + seconds
+
+    def check(self) -> None:
+        if time.monotonic() > self._end:
+            raise self.refusal()
+
+    def refusal(self) -> Refusal:
+        detail = f"this took longer than {self._seconds:g} seconds: ask for less at once"
+        return Refusal(503, detail, {"Retry-After": "10"})
+
+
+class Workers:
+    """A few threads and a short queue before them; beyond it, requests are refused at once."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="htf-serve")
+        self._jobs = 0
+
+    async def run(self, work: Callable[[Deadline], T]) -> T:
+        if self._jobs >= self._limits.threads + self._limits.waiting:
+            raise Refusal(503, "the server is busy: try again", {"Retry-After": "2"})
+        deadline = Deadline(self._limits.seconds)
+
+        def begin() -> T:
+            deadline.check()  # it may have waited long
+            try:
+                return work(deadline)
+            except StopIteration as error:  # a future cannot carry it, and would wait for ever
+                raise RuntimeError from error
+
+        self._jobs += 1
+        job = asyncio.get_running_loop().run_in_executor(self._pool, begin)
+        job.add_done_callback(self._ended)
+        try:
+            return await asyncio.wait_for(asyncio.shield(job), self._limits.seconds)
+        except TimeoutError:
+            raise deadline.refusal() from None
+
+    def _ended(self, job: asyncio.Future[T]) -> None:
+        self._jobs -= 1
+        if not job.cancelled():
+            job.exception()  # seen, where nobody waits for it any more
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Together:
+    """Boxes that come one by one. Those of one turn of the event loop are counted in one call.
+
+    A call costs about ten times what a small box does. Rows are full and sound already, so that no box
+    can spoil the answers of others.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._waiting: list[tuple[Row, asyncio.Future[Row]]] = []
+
+    def count(self, row: Row) -> asyncio.Future[Row]:
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_soon(self._count_all)
+        answer: asyncio.Future[Row] = loop.create_future()
+        self._waiting.append((row, answer))
+        return answer
+
+    def _count_all(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        try:
+            answers = self._release.count([row for row, _ in waiting]).to_columns()
+            rows = np.array(list(answers.values())).T.tolist()
+        except Exception as error:
+            for _, answer in waiting:
+                if not answer.done():
+                    answer.set_exception(error)
+            return
+        for (_, answer), row in zip(waiting, rows, strict=True):
+            if not answer.done():  # else the client has gone
+                answer.set_result(row)

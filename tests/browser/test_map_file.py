@@ -1,0 +1,183 @@
+"""The HTML map, opened as a file in a browser that has no network."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from htf import Release
+from htf.cli.main import run
+from htf.comparison import difference, grids_to_compare
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-").replace("+", ""))
+
+
+def draw(folder: Path, tmp_path: Path, *names: str, more: tuple[str, ...] = ()) -> str:
+    out = tmp_path / "map.html"
+    files = [str(folder / f"{name}.parquet") for name in names]
+    assert run(["map", *files, "-o", str(out), *more]) == 0
+    return out.as_uri()
+
+
+def busiest(release: Release) -> list[float]:
+    """W,S,E,N of the part with most records per cell."""
+    parts = release.parts
+    return outline(release, int(np.argmax(parts.estimates / sizes(release))))
+
+
+def emptiest(release: Release) -> list[float]:
+    """Of the largest part that is no more than noise."""
+    parts = release.parts
+    is_noise = parts.estimates <= parts.clear_deviations * math.sqrt(2) * parts.scales
+    return outline(release, int(np.argmax(sizes(release) * is_noise)))
+
+
+def sizes(release: Release) -> Any:
+    return np.prod(release.parts.high - release.parts.low, axis=1)
+
+
+def outline(release: Release, best: int) -> list[float]:
+    parts = release.parts
+    x, y = release.domain.axes[:2]
+    edges = (
+        (x, parts.low[best, 0]), (y, parts.low[best, 1]), (x, parts.high[best, 0]), (y, parts.high[best, 1]),
+    )  # fmt: skip
+    return [float(axis.from_cells(np.array(edge))) for axis, edge in edges]
+
+
+def point_at(page: Any, longitude: float, latitude: float) -> tuple[float, float]:
+    """Moves the mouse there; where that is on the screen."""
+    point = page.evaluate(f"htf.maps[0].project([{longitude}, {latitude}])")
+    frame = page.evaluate("htf.maps[0].getContainer().getBoundingClientRect().toJSON()")
+    at = frame["x"] + point["x"], frame["y"] + point["y"]
+    page.mouse.move(*at)
+    page.wait_for_selector(".tooltip:not([hidden])")
+    return at
+
+
+def test_it_needs_no_network_and_says_what_the_release_says(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any
+) -> None:
+    one = window()
+    one.context.set_offline(True)
+    page = one.open(draw(folder, tmp_path, "east"))
+    box = busiest(releases["east"])
+    point_at(page, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+    big, interval = page.locator(".tooltip > div").all_inner_texts()[:2]
+    answer = releases["east"].count(box).to_dicts()[0]
+    step = answer["std_error"] / 32 + 0.5  # what the file leaves out, and rounding on the screen
+    assert number(big) == pytest.approx(answer["count"], abs=step)
+    low, high = interval.removeprefix("95 %: ").split(" to ")
+    assert number(low) == pytest.approx(min(max(answer["low"], 0), answer["count"]), abs=step)
+    assert number(high) == pytest.approx(max(answer["high"], answer["count"]), abs=step)
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in one.requests), one.requests
+    page.click("details.claim summary")
+    assert releases["east"].statement[:60] in page.inner_text("details.claim")
+    assert "Redistributions in binary form" in page.text_content("#maplibre-licence")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_are_those_of_the_legend(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any, scheme: str
+) -> None:
+    """Read off the screen: the densest part has the last colour of the scale, an empty one the blank."""
+    from PIL import Image
+
+    one = window(color_scheme=scheme)
+    page = one.open(draw(folder, tmp_path, "east"))
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    boxes = busiest(releases["east"]), emptiest(releases["east"])
+    middles = [[(box[0] + box[2]) / 2, (box[1] + box[3]) / 2] for box in boxes]
+    places = [page.evaluate(f"htf.maps[0].project({middle})") for middle in middles]
+    canvas = Image.open(io.BytesIO(page.locator("canvas.maplibregl-canvas").screenshot()))
+    image = np.asarray(canvas.convert("RGB"), dtype=float)
+    last, blank = ("#0b0924", "#e9edf2") if scheme == "light" else ("#fcf9bb", "#1b222b")
+    for place, colour in zip(places, (last, blank), strict=True):
+        expected = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+        found = image[int(place["y"]), int(place["x"])]
+        assert np.abs(found - expected).max() <= 12, (found, expected)
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") != scheme
+
+
+def test_by_keys_and_by_tapping(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any
+) -> None:
+    one = window(has_touch=True)
+    page = one.open(draw(folder, tmp_path, "east"))
+    page.locator("canvas.maplibregl-canvas").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(700)  # the map slides
+    middle = page.evaluate("htf.maps[0].getCenter()")
+    assert number(page.inner_text(".tooltip .big")) == pytest.approx(
+        part_count(releases["east"], middle["lng"], middle["lat"]), abs=1.5
+    )
+    frame = page.evaluate("htf.maps[0].getContainer().getBoundingClientRect().toJSON()")
+    at = page.evaluate("htf.maps[0].project([4.6, 52.36])")
+    page.touchscreen.tap(frame["x"] + at["x"], frame["y"] + at["y"])
+    page.wait_for_timeout(400)
+    tapped = number(page.inner_text(".tooltip .big"))
+    assert tapped == pytest.approx(part_count(releases["east"], 4.6, 52.36), abs=1.5)
+
+
+def part_count(release: Release, longitude: float, latitude: float) -> float:
+    """By looking at all parts."""
+    x, y = release.domain.axes[:2]
+    cell = np.array([(longitude - x.low) / x.cell_width, (latitude - y.low) / y.cell_width])
+    parts = release.parts
+    (found,) = np.flatnonzero(np.all((parts.low <= cell) & (cell < parts.high), axis=1))
+    return float(parts.estimates[found])
+
+
+def test_a_map_in_metres_lies_where_it_should(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any
+) -> None:
+    import pyproj
+
+    page = window().open(draw(folder, tmp_path, "metres"))
+    to_degrees = pyproj.Transformer.from_crs("EPSG:27700", "OGC:CRS84", always_xy=True)
+    for easting, northing in ((532_500.0, 182_500.0), (540_500.0, 175_500.0)):
+        point_at(page, *to_degrees.transform(easting, northing))
+        page.wait_for_timeout(100)
+        expected = part_count(releases["metres"], easting, northing)
+        assert number(page.inner_text(".tooltip .big")) == pytest.approx(expected, abs=1.5)
+
+
+def test_differences_with_their_interval(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any
+) -> None:
+    page = window().open(draw(folder, tmp_path, "east", "west", more=("--difference",)))
+    east, west = releases["east"], releases["west"]
+    place = (4.62, 52.37)
+    point_at(page, *place)
+    lines = page.locator(".tooltip > div").all_inner_texts()
+    zoom = page.evaluate("htf.maps[0].getZoom()")
+    width = 1 / 360  # of the map, in Web Mercator
+    grids = grids_to_compare(east, west, ("x", "y"), None)
+    fine = [size for size in grids if 512 * 2**zoom * width / size[0] >= 14]
+    found = difference(east, west, max(fine, default=grids[0]))
+    x, y = found.domain.axes
+    at = math.floor((place[0] - x.low) / x.cell_width) * y.cells + math.floor(
+        (place[1] - y.low) / y.cell_width
+    )
+    assert number(lines[0]) == pytest.approx(found.value[at], abs=found.std_error[at] / 32 + 0.5)
+    half = 1.96 * math.hypot(found.first.std_error[at], found.second.std_error[at])
+    low = number(lines[1].removeprefix("95 %: ").split(" to ")[0])
+    assert low == pytest.approx(found.value[at] - half, abs=found.std_error[at] / 32 + 0.5)
+    assert lines[-1] == "more than noise"
+
+
+def test_two_maps_move_together(folder: Path, tmp_path: Path, window: Any) -> None:
+    page = window().open(draw(folder, tmp_path, "east", "west"))
+    page.evaluate("htf.maps[0].jumpTo({center: [4.3, 52.2], zoom: 10})")
+    centre = page.evaluate("htf.maps[1].getCenter()")
+    assert (centre["lng"], centre["lat"]) == (pytest.approx(4.3), pytest.approx(52.2))
+    assert page.evaluate("htf.maps[1].getZoom()") == pytest.approx(10)
+    assert page.locator(".panel h2").all_inner_texts() == ["east", "west"]

@@ -1,0 +1,294 @@
+"""The page of `htf serve` in a browser: what it says is what the library says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from htf import Release
+
+NUMBERS = itertools.count()  # so that each address is a new one
+MIDDLE = (670, 330)  # of the map, on a screen of 1000 x 640
+
+
+@pytest.fixture
+def start(shared: Any) -> Any:
+    """Goes to a place in the address."""
+
+    def go(at: str = "r=east", view: str = "52.3,4.5,8.8") -> Any:
+        shared.mouse.move(5, 5)
+        shared.evaluate(
+            "at => { document.documentElement.dataset.ready = 'no'; location.hash = at }",
+            f"{at}&v={view}&n={next(NUMBERS)}",
+        )
+        shared.wait_for_selector("html[data-ready=yes]")
+        settled(shared)
+        return shared
+
+    return go
+
+
+@pytest.fixture
+def fresh(address: str, window: Any, with_token: str) -> Any:
+    """Opens the page anew."""
+
+    def open_page(at: str = "", **options: Any) -> Any:
+        one = window(**options)
+        one.context.add_init_script(with_token)
+        page = one.open(f"{address}/{at}")
+        settled(page)
+        return page
+
+    return open_page
+
+
+def settled(page: Any) -> None:
+    """The answer is that of the shape."""
+    page.wait_for_selector("#answer[aria-busy=false] .row-count")
+
+
+def wait_until(page: Any, expression: str) -> None:
+    """Asked from outside: the page itself may not evaluate texts."""
+    for _ in range(100):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"it never came to {expression}")
+
+
+def counts(page: Any) -> list[float]:
+    settled(page)
+    texts = page.locator("#answer .row-count").all_inner_texts()
+    return [float(text.replace(",", "").replace("−", "-").replace("+", "")) for text in texts]
+
+
+def ring(page: Any) -> list[list[float]]:
+    found: list[list[float]] = page.evaluate("htf.state.shape.ring")
+    return found
+
+
+def bounds(page: Any) -> list[float]:
+    corners = np.array(ring(page))
+    return [*corners.min(axis=0), *corners.max(axis=0)]
+
+
+def draw_box(page: Any, start: tuple[int, int], end: tuple[int, int]) -> None:
+    page.click("#draw-box")
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move((start[0] + end[0]) // 2, (start[1] + end[1]) // 2)
+    page.mouse.move(*end)
+    page.mouse.up()
+
+
+def test_a_box_is_drawn_and_dragged(start: Any, releases: dict[str, Release]) -> None:
+    east = releases["east"]
+    page = start()
+    assert counts(page) == [round(float(east.count().count[0]))]
+    draw_box(page, (600, 250), (760, 400))
+    first = counts(page)
+    expected = east.count(bounds(page)).to_dicts()[0]
+    assert first == [round(expected["count"])]
+    low = max(min(max(expected["low"], 0), expected["count"]), 0)
+    shown = page.inner_text("#answer .row-interval")
+    assert shown.startswith(f"95 %: {low:,.0f} to ")
+    page.mouse.move(680, 320)
+    page.mouse.down()
+    page.mouse.move(640, 300, steps=4)
+    wait_until(
+        page, f"document.querySelector('#answer .row-count').textContent !== '{first[0]:,.0f}'"
+    )  # while it moves
+    page.mouse.up()
+    dragged = counts(page)
+    assert dragged != first
+    assert dragged == [round(float(east.count(bounds(page)).count[0]))]
+    corner = page.locator(".shape-corner").nth(1).bounding_box()
+    page.mouse.move(corner["x"] + corner["width"] / 2, corner["y"] + corner["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(820, 480, steps=4)
+    page.mouse.up()
+    assert counts(page) == [round(float(east.count(bounds(page)).count[0]))]
+    assert counts(page)[0] > dragged[0]
+
+
+def test_a_polygon(start: Any, releases: dict[str, Release]) -> None:
+    import shapely
+
+    page = start()
+    page.click("#draw-polygon")
+    for point in ((600, 250), (760, 280), (800, 450), (640, 480)):
+        page.mouse.click(*point)
+    page.mouse.click(600, 250)
+    shape = shapely.Polygon(ring(page))
+    assert len(ring(page)) == 4
+    answers = releases["east"].count_polygons([shape])
+    assert counts(page) == [round(float(answers.count[0]))]
+
+
+def test_by_keys_alone(start: Any, releases: dict[str, Release]) -> None:
+    east = releases["east"]
+    page = start()
+    page.focus("#draw-box")
+    page.keyboard.press("Enter")
+    before = bounds(page)
+    assert counts(page) == [round(float(east.count(before).count[0]))]
+    assert page.evaluate("document.activeElement.classList.contains('shape-body')")
+    page.keyboard.press("Shift+ArrowLeft")
+    assert bounds(page)[0] < before[0]
+    page.keyboard.press("Tab")  # to the first corner, south-west
+    page.keyboard.press("ArrowDown")
+    moved = bounds(page)
+    assert moved[1] < before[1]
+    assert moved[3] == pytest.approx(before[3])
+    assert counts(page) == [round(float(east.count(moved).count[0]))]
+    page.locator("summary", has_text="Type a box").focus()
+    page.keyboard.press("Enter")
+    for name, value in zip(
+        ("west", "south", "east", "north"), (4.5, 52.2, 4.75, 52.5), strict=True
+    ):
+        page.fill(f"[name={name}]", str(value))
+    page.keyboard.press("Enter")
+    wait_until(page, "htf.state.shape.ring[0][0] === 4.5")
+    assert counts(page) == [round(float(east.count([4.5, 52.2, 4.75, 52.5]).count[0]))]
+
+
+def test_the_address_is_the_view(start: Any, fresh: Any, releases: dict[str, Release]) -> None:
+    page = start()
+    draw_box(page, (600, 250), (760, 400))
+    settled(page)
+    wait_until(page, "location.hash.includes('b=')")
+    page.evaluate("htf.maps[0].jumpTo({center: [4.6, 52.35], zoom: 9.5})")
+    wait_until(page, "location.hash.includes(',9.5')")
+    shown = page.evaluate("location.hash")
+    again = fresh(shown)
+    assert counts(again) == pytest.approx(counts(page), abs=1)  # six digits of degrees
+    assert bounds(again) == pytest.approx(bounds(page), abs=1e-6)
+    assert again.evaluate("htf.maps[0].getZoom()") == pytest.approx(9.5)
+    assert releases["east"].count(bounds(again)).count[0] == pytest.approx(
+        counts(again)[0], abs=0.5
+    )
+
+
+def test_two_releases(start: Any, releases: dict[str, Release]) -> None:
+    box = [4.5, 52.2, 4.75, 52.5]
+    text = ",".join(map(str, box))
+    page = start(f"r=east&c=west&m=side&b={text}")
+    answers = [releases[name].count(box).to_dicts()[0] for name in ("east", "west")]
+    middles = [(one["low"] + one["high"]) / 2 for one in answers]
+    assert counts(page) == [
+        *(round(one["count"]) for one in answers),
+        round(middles[0] - middles[1]),
+    ]
+    assert "more than noise" in page.inner_text("#answer")
+    assert page.locator(".panel:not([hidden])").count() == 2
+    page.click("[data-mode=difference]")
+    page.wait_for_selector("html[data-ready=yes]")
+    assert page.locator(".panel:not([hidden])").count() == 1
+    frame = page.evaluate("htf.maps[0].getContainer().getBoundingClientRect().toJSON()")
+    at = page.evaluate("htf.maps[0].project([4.6, 52.36])")
+    page.mouse.move(frame["x"] + at["x"], frame["y"] + at["y"])
+    page.wait_for_selector(".tooltip:not([hidden]) .beyond")
+    assert page.inner_text(".tooltip .big").startswith("+")
+
+
+def test_hours(start: Any, releases: dict[str, Release]) -> None:
+    page = start("r=hours")
+    assert counts(page) == [round(float(releases["hours"].count().count[0]))]
+    low = page.get_by_label("hour, low end")
+    low.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text(".range output") == "8 to 24"
+    assert counts(page) == [round(float(releases["hours"].count(where={"hour": (8, 24)}).count[0]))]
+
+
+def test_a_place_of_a_map_in_metres(start: Any, releases: dict[str, Release]) -> None:
+    import shapely
+
+    page = start("r=metres&b=-0.2,51.4,0.1,51.6", "51.5,0,8")
+    box = shapely.box(-0.2, 51.4, 0.1, 51.6)
+    expected = releases["metres"].count_polygons([box], crs="OGC:CRS84")
+    assert counts(page) == [round(float(expected.count[0]))]
+
+
+def test_pointing_asks_for_the_interval(start: Any) -> None:
+    page = start("r=hours")  # whose tiles are squares, without intervals until one is asked for
+    page.mouse.move(*MIDDLE)
+    page.wait_for_selector(".tooltip:not([hidden]) div:nth-child(2):not(.quiet)")
+    big, interval = page.locator(".tooltip > div").all_inner_texts()[:2]
+    assert re.match(r"95 %: [\d,]+ to [\d,]+", interval)
+    low, high = (float(text.replace(",", "")) for text in interval[6:].split(" to "))
+    assert low <= float(big.replace(",", "")) <= high
+
+
+def test_on_a_phone_and_in_the_dark(fresh: Any) -> None:
+    page = fresh(viewport={"width": 390, "height": 780}, color_scheme="dark", has_touch=True)
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    side = page.locator("#side").bounding_box()
+    assert side["y"] > 350  # the map has the upper half
+    assert not page.locator("#more").is_visible()
+    page.click("#fold")
+    assert page.locator("#first").is_visible()
+    page.click("#fold")
+    page.click("#draw-box")
+    page.mouse.move(120, 150)
+    page.mouse.down()
+    page.mouse.move(260, 280, steps=3)
+    page.mouse.up()
+    assert counts(page)[0] > 0
+
+
+def test_the_answer_as_geojson_and_the_file(
+    start: Any, releases: dict[str, Release], tmp_path: Any
+) -> None:
+    page = start("r=east&b=4.5,52.2,4.75,52.5")
+    with page.expect_download() as waited:
+        page.click("#save-answer")
+    told = json.loads(waited.value.path().read_text())
+    (feature,) = told["features"]
+    expected = releases["east"].count([4.5, 52.2, 4.75, 52.5]).to_dicts()[0]
+    assert {name: feature["properties"][name] for name in expected} == pytest.approx(expected)
+    assert feature["properties"]["epsilon"] == "1"
+    assert told["statement"] == releases["east"].statement
+    with page.expect_download() as waited:
+        page.click("#save-release")
+    copy = tmp_path / "copy.parquet"
+    waited.value.save_as(copy)
+    assert Release.load(copy) == releases["east"]
+
+
+def test_ledger_statement_and_outlines(start: Any, releases: dict[str, Release]) -> None:
+    page = start("r=east")
+    page.click("#about summary")
+    assert page.locator("#ledger tbody tr").count() == len(releases["east"].ledger)
+    assert page.locator("#badge").is_visible()  # the noise of these tests is seeded
+    page.click("#claim summary")
+    assert page.inner_text("#statement")[:80] == releases["east"].statement[:80]
+    before = page.locator("canvas.maplibregl-canvas").first.screenshot()
+    with page.expect_response(re.compile("leaves")):
+        page.check("#outlines")
+    page.wait_for_timeout(500)
+    assert page.locator("canvas.maplibregl-canvas").first.screenshot() != before
+
+
+def test_it_asks_for_the_token(address: str, window: Any) -> None:
+    one = window()
+    one.page.goto(address)
+    one.page.wait_for_selector("dialog[open]")
+    one.page.fill("#token", "not-the-token-at-all")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector("#key-problem:not([hidden])")
+    one.page.fill("#token", "a-token-of-a-test-0123456789")
+    one.page.keyboard.press("Enter")
+    one.ready()
+    settled(one.page)
+    assert (
+        one.page.evaluate("sessionStorage.getItem('htf-token')") == "a-token-of-a-test-0123456789"
+    )
+    assert all(url.startswith((address, "data:", "blob:")) for url in one.requests)

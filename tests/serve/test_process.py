@@ -1,0 +1,282 @@
+"""`htf serve` as a process: its logs, its end, TLS, slow clients, and what it refuses to start with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from htf.cli.main import run as run_command
+from htf.serve import server as serve_server
+from htf.serve.server import Tls, read_tls
+from serving import HOST, client, process, running
+from support import run_program
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    """A certificate of our own."""
+    folder = tmp_path_factory.mktemp("tls")
+    found = Tls(folder / "cert.pem", folder / "key.pem")
+    run_program(
+        "openssl", "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+        "-days", "2", "-subj", "/CN=localhost", "-addext", f"subjectAltName=IP:{HOST}",
+        "-keyout", found.key, "-out", found.certificate,
+    )  # fmt: skip
+    return found
+
+
+def test_a_process_from_start_to_end(files: dict[str, Path], tls: Tls, tmp_path: Path) -> None:
+    """One process for the log, the token, TLS and the end, because starting takes seconds."""
+    secret = tmp_path / "token"
+    secret.write_text(TOKEN + "\n")
+    options = ("--token-file", secret, "--tls-cert", tls.certificate, "--tls-key", tls.key)
+    with process(files["city"], *options) as (address, started):
+        assert address.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(tls.certificate))
+        headers = {"Authorization": f"Bearer {TOKEN}", "User-Agent": "a-browser"}
+        with client(address, verify=trusting, headers=headers) as api:
+            ask_all(api)
+            slow = threading.Thread(target=lambda: found.append(ask_much(api)))
+            found: list[httpx.Response] = []
+            slow.start()
+            time.sleep(0.4)
+            started.send_signal(signal.SIGTERM)
+            slow.join(30)
+        assert found[0].status_code == 200  # what was under way is finished
+        assert len(found[0].json()["count"]) == 100_000
+        assert started.wait(30) == 0
+        log = started.stderr.read()
+    check_log(log, int(address.rsplit(":", 1)[1]))
+
+
+def ask_all(api: httpx.Client) -> None:
+    api.get("/api/releases/city/count", params={"box": "-30.0123,39.9512,-29.9177,40.0314"})
+    api.get("/api/releases/city/count?box=-30.0123,39.9512,-31.9177,40.0314")
+    api.get("/api/releases/city/tiles/13/3412/3101.geojson?where=nothing=39.9512:40")
+    api.post("/api/releases/city/counts", json={"boxes": [[-30.0123, 39.9512, -29.9177, 40.0314]]})
+    api.get("/39.9512", headers={"X-Forwarded-For": "203.0.113.77"})
+    api.request("DELETE", "/", headers={"Authorization": "Bearer wrong-39.9512"})
+
+
+def ask_much(api: httpx.Client) -> httpx.Response:
+    return api.post(
+        "/api/releases/city/counts", json={"boxes": [[-30.1, 39.92, -29.9, 40.05]] * 100_000}
+    )
+
+
+def check_log(log: str, port: int) -> None:
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert [lines[0]["event"], lines[-1]["event"]] == ["start", "stop"]
+    asked = [line for line in lines if line["event"] == "request"]
+    assert [line["status"] for line in asked] == [200, 422, 422, 200, 404, 405, 200]
+    assert asked[0].keys() == {"time", "event", "method", "route", "status", "seconds", "bytes"}
+    for secret in (
+        "39.95",
+        "-30.0123",
+        "3412",
+        "203.0.113.77",
+        HOST,
+        str(port),
+        "a-browser",
+        TOKEN,
+        "wrong",
+    ):
+        assert secret not in re.sub(r'"(time|seconds)":"?[^",]*', "", log)
+
+
+def test_queries_are_logged_where_that_is_asked_for(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running([files["city"]], log_queries=True) as (address, service), client(address) as api:
+        del vars(service.log)["write"]
+        api.get("/api/releases/city/count?box=-30,39.95,-29.9,40")
+        time.sleep(0.2)
+    line = json.loads(capsys.readouterr().err.splitlines()[0])
+    assert line["query"] == "box=-30,39.95,-29.9,40"
+    assert line["path"] == "/api/releases/city/count"
+    assert line["client"] == HOST
+
+
+def test_it_holds_nothing_sensitive(files: dict[str, Path]) -> None:
+    """Not even in the same process: the modules that reach data are never loaded."""
+    code = (
+        "import sys; from pathlib import Path; from htf.serve.app import Service; import htf.serve.server\n"
+        "from htf.serve.holdings import load_holdings\n"
+        f"Service(load_holdings([Path({str(files['city'])!r})])).close()\n"
+        "print(*sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ran.stdout.split())
+    assert "htf.release" in loaded
+    sensitive = ("frequency", "publication", "curator.curator", "curator.cells", "curator.noise")
+    assert not {f"htf.{name}" for name in sensitive} & loaded
+    assert not [name for name in loaded if name.startswith("htf.ingest")]
+
+
+def connect(address: str) -> socket.socket:
+    host, port = address.rsplit("/", 1)[1].split(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+def test_slow_clients_do_not_stop_others(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty that send a head or a body byte by byte, or do not read; others are answered, they are closed."""
+    for name, value in (("HEAD_SECONDS", 0.7), ("READ_SECONDS", 0.7), ("KEEP_ALIVE_SECONDS", 1)):
+        monkeypatch.setattr(serve_server, name, value)
+    with running([files["city"]]) as (address, service), client(address) as api:
+        slow = [connect(address) for _ in range(40)]
+        post = b"POST /api/releases/city/counts HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{"
+        get = b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
+        for number, sock in enumerate(slow):
+            sock.sendall((b"GET / HT", post, get * 500, b"")[number % 4])
+        started = time.monotonic()
+        for _ in range(20):
+            assert api.get("/api/releases/city/count").status_code == 200
+        assert time.monotonic() - started < 3
+        time.sleep(max(0.0, 2.5 - (time.monotonic() - started)))
+        for sock in slow[::4] + slow[3::4]:  # no head in time: closed
+            assert read_all(sock) == b""
+        for sock in slow[2::4]:  # nothing read: cut off in the middle
+            sock.setblocking(True)
+            assert len(read_all(sock)) < 500 * 16_000
+        assert service.metrics.running == len(slow[1::4])  # those have a body to send yet
+        for sock in slow:
+            sock.close()
+
+
+def read_all(sock: socket.socket) -> bytes:
+    found = b""
+    try:
+        while chunk := sock.recv(2**16):
+            found += chunk
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def test_nothing_but_empty_lines(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are no head, and do not keep a connection open that was used before."""
+    monkeypatch.setattr(serve_server, "HEAD_SECONDS", 0.5)
+    with running([files["city"]]) as (address, _), connect(address) as sock:
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert sock.recv(2000).endswith(b"}")
+        for _ in range(50):
+            time.sleep(0.1)
+            try:
+                sock.sendall(b"\r\n")
+            except OSError:
+                return
+        pytest.fail("the connection is still open")
+
+
+def test_a_head_without_end(served: tuple[str, Any]) -> None:
+    with connect(served[0]) as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000)
+        assert sock.recv(100).startswith(b"HTTP/1.1 431")
+    with connect(served[0]) as sock:
+        sock.sendall(b"nonsense\r\n\r\n")
+        assert sock.recv(100).startswith(b"HTTP/1.1 400")
+
+
+def test_counting_does_not_stop_the_others(served: tuple[str, Any]) -> None:
+    """The compiled loops let go of Python's lock: while a batch is counted, others are answered."""
+    boxes = [[-30.1, 39.92, -29.9, 40.05]] * 60_000
+
+    async def ask() -> tuple[float, list[float]]:
+        async with httpx.AsyncClient(base_url=served[0], timeout=60, trust_env=False) as both:
+            body = json.dumps({"boxes": boxes})
+            started = time.monotonic()
+            batch = asyncio.create_task(both.post("/api/releases/city/counts", content=body))
+            waits = []
+            while not batch.done():
+                before = time.monotonic()
+                await both.get("/healthz")
+                waits.append(time.monotonic() - before)
+                await asyncio.sleep(0.005)
+            assert batch.result().status_code == 200
+            return time.monotonic() - started, waits
+
+    took, waits = asyncio.run(ask())
+    assert len(waits) > 5
+    assert sorted(waits)[len(waits) // 2] < took / 5
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ((), "Missing argument 'RELEASE...'"),
+        (("{missing}",), "there is no file"),
+        (("{seeded}",), "NOT PRIVATE"),
+        (("{city}", "--tls-cert", "{city}"), "TLS needs both"),
+        (("{city}", "--tls-cert", "{missing}", "--tls-key", "{city}"), "there is no file"),
+        (
+            ("{city}", "--tls-cert", "{city}", "--tls-key", "{city}"),
+            "not a certificate and its key",
+        ),
+        (("{city}", "--token-file", "{missing}"), "there is no file"),
+        (("{city}", "--token-file", "{short}"), "at least 16 plain characters"),
+        (("{city}", "--host", "203.0.113.1"), "cannot listen on 203.0.113.1, port 8000"),
+        (("{city}", "--token", "x"), "No such option"),
+    ],
+)
+def test_it_does_not_start_with(
+    files: dict[str, Path],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    text: str,
+) -> None:
+    (tmp_path / "short").write_text("short")
+    names = {**files, "missing": tmp_path / "missing.parquet", "short": tmp_path / "short"}
+    assert run_command(["serve", *(option.format(**names) for option in options)]) == 2
+    assert text in capfd.readouterr().err
+
+
+def test_a_token_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from htf.cli.serve import _read_token
+
+    monkeypatch.delenv("HTF_TOKEN", raising=False)
+    assert _read_token(None) is None
+    monkeypatch.setenv("HTF_TOKEN", TOKEN)
+    assert _read_token(None) == TOKEN.encode()
+    (tmp_path / "token").write_text("fedcba9876543210\n")
+    assert _read_token(tmp_path / "token") == b"fedcba9876543210"
+    assert os.environ["HTF_TOKEN"] == TOKEN
+
+
+def test_a_key_with_a_password(tls: Tls, tmp_path: Path) -> None:
+    from htf import InputError
+
+    locked = tmp_path / "locked.pem"
+    run_program(
+        "openssl",
+        "openssl",
+        "ec",
+        "-in",
+        tls.key,
+        "-aes128",
+        "-passout",
+        "pass:secret",
+        "-out",
+        locked,
+    )
+    with pytest.raises(InputError, match="without a password"):
+        read_tls(tls.certificate, locked)
+    assert read_tls(tls.certificate, tls.key) == tls

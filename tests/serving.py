@@ -1,0 +1,99 @@
+"""Small releases and real servers for the tests of `htf serve`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from htf import Domain, FrequencyMatrix, Release, publish
+from htf.curator.noise import SeededNoise
+from htf.domain import Axis
+from htf.serve.app import Service, Settings
+from htf.serve.holdings import load_holdings
+from htf.serve.server import Tls, listen, make_server
+from support import city_matrix
+
+HOST = "127.0.0.1"
+BOUNDS = (-30.2, 39.9, -29.8, 40.1)
+
+
+def make_releases(folder: Path) -> dict[str, Path]:
+    """A map in degrees, one with hours, one in metres, one of no known place, and one not private."""
+    plane = city_matrix(64, 20_000)
+    cells = plane.exact_coordinates
+    generator = np.random.default_rng(3)
+
+    def over(domain: Domain) -> FrequencyMatrix:
+        counts = plane.exact_counts
+        spread = [np.repeat(axis, counts) for axis in cells]
+        if domain.dimensions == 3:
+            spread.append(generator.integers(0, 24, len(spread[0])))
+        return FrequencyMatrix.from_cells(domain, np.array(spread))
+
+    degrees = Domain.from_bounds(*BOUNDS, cells=64)
+    metres = Domain.from_bounds(445_000, 5_195_000, 455_000, 5_205_000, 64, crs="EPSG:32632")
+    hours = Domain((*degrees.axes, Axis("hour", 0, 24, 24)), degrees.crs)
+    nowhere = Domain.from_bounds(0, 0, 64, 64, 64, crs=None)
+    made = {
+        "city": publish(over(degrees), 1),
+        "hours": publish(over(hours), 1),
+        "metres": publish(over(metres), 1),
+        "nowhere": publish(over(nowhere), 1, "ug"),
+        "seeded": publish(over(degrees), 1, noise=SeededNoise(1)),
+    }
+    return {name: _save(release, folder / f"{name}.parquet") for name, release in made.items()}
+
+
+def _save(release: Release, path: Path) -> Path:
+    release.save(path)
+    return path
+
+
+@contextmanager
+def running(
+    paths: list[Path], tls: Tls | None = None, *, allow_not_private: bool = False, **settings: Any
+) -> Iterator[tuple[str, Service]]:
+    """A server in a thread of this process: its address and the service behind it."""
+    holdings = load_holdings(paths, allow_not_private=allow_not_private)
+    service = Service(holdings, Settings(**settings))
+    vars(service.log)["write"] = service.log._lines.clear  # quiet
+    server, sock = make_server(service, tls), listen(HOST, 0)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"{'https' if tls else 'http'}://{HOST}:{sock.getsockname()[1]}", service
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        service.close()
+
+
+@contextmanager
+def process(*arguments: str | Path, **environment: str) -> Iterator[tuple[str, Any]]:
+    """`htf serve` as a user runs it: its address and the process, whose standard error is piped."""
+    command = [sys.executable, "-m", "htf", "serve", *map(str, arguments), "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment or None
+    ) as started:
+        assert started.stdout is not None
+        line = started.stdout.readline()
+        try:
+            yield line.rsplit(" ", 1)[-1].strip(), started
+        finally:
+            if started.poll() is None:
+                started.terminate()
+
+
+def client(address: str, **options: Any) -> httpx.Client:
+    return httpx.Client(base_url=address, timeout=30, trust_env=False, **options)

@@ -1,0 +1,187 @@
+"""The HTML map as text, and what a notebook shows."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from htf import Domain, FrequencyMatrix, InputError, Release, publish
+from htf.cli.main import run
+from htf.comparison import Named
+from htf.domain import CRS84, Axis
+from htf.web.assets import own
+from htf.web.document import Wish, html_map
+from htf.web.mercator import Plane, corners_in_square
+from htf.web.rectangles import rectangles, weighted_limits
+
+pytest.importorskip("maplibre")
+
+
+def release(crs: str | None = CRS84, cells: int = 16, hours: bool = False, noise: str = "seeded:1") -> Release:  # fmt: skip
+    axes = [Axis("x", 4, 5, cells), Axis("y", 52, 53, cells)]
+    domain = Domain((*axes, *([Axis("hour", 0, 24, 4)] if hours else [])), crs)
+    counts = np.random.default_rng(1).poisson(9, domain.shape)
+    return publish(FrequencyMatrix.from_dense(domain, counts), "1", noise=noise)
+
+
+def data_of(text: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def unpack(text: str, kind: str = "<f4") -> Any:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), kind)
+
+
+def test_the_file_has_all_boxes_with_their_answers() -> None:
+    made = release()
+    data = data_of(html_map([Named(made, "city")], Wish()))
+    (sheet,) = data["panels"][0]["sheets"]
+    parts = made.parts
+    x, y = made.domain.axes
+    boxes = np.column_stack(
+        [x.from_cells(parts.low[:, 0]), y.from_cells(parts.low[:, 1]), x.from_cells(parts.high[:, 0]), y.from_cells(parts.high[:, 1])]
+    )  # fmt: skip
+    answers = made.count(boxes)
+    assert sheet["length"] == len(boxes)
+    for name in ("count", "low", "high"):
+        off = np.abs(unpack(sheet[name]) - getattr(answers, name))
+        assert np.all(off <= answers.std_error / 32)
+    west, south, east, _ = unpack(sheet["corners"]).astype(float).reshape(4, -1)
+    left, top, size = data["frame"]
+    assert (west * size + left - 0.5) * 360 == pytest.approx(boxes[:, 0], abs=1e-6)
+    assert (east * size + left - 0.5) * 360 == pytest.approx(boxes[:, 2], abs=1e-6)
+    latitude = np.degrees(2 * np.arctan(np.exp((0.5 - (south * size + top)) * 2 * np.pi)) - np.pi / 2)  # fmt: skip
+    assert latitude == pytest.approx(boxes[:, 1], abs=1e-6)
+
+
+def test_nothing_in_the_file_is_fetched() -> None:
+    """But for links that someone has to click."""
+    text = html_map([Named(release(), "city")], Wish())
+    assert "connect-src 'none'" in text
+    assert not re.search(r'<(script|img|link|iframe)[^>]*\b(src|href)="', text)
+    style = re.search(r"<style>(.*?)</style>", text, re.S)
+    assert style is not None
+    assert not re.search(r"url\((?!\"?'?data:)|@import", style[1])
+    fetched = html_map([Named(release(), "city")], Wish(style="https://tiles.example/{z}/{x}/{y}.png"))  # fmt: skip
+    assert "connect-src https: http:" in fetched
+    assert "fetched from tiles.example" in fetched
+
+
+def test_names_and_statements_cannot_break_out() -> None:
+    text = html_map([Named(release(), "</script><b>&'\"")], Wish())
+    assert "</script><b>" not in text
+    assert "&lt;/script&gt;&lt;b&gt;" in text
+    assert "NOT PRIVATE" in text
+    assert "Redistributions in binary form" in text
+    assert "@license 3-Clause BSD" in text
+
+
+def test_many_boxes_become_squares_and_the_caption_says_so() -> None:
+    made, words = rectangles(release(), ("x", "y"), None, most=100)
+    assert len(made.boxes) == 100
+    assert "10 by 10" in words
+    assert made.count.sum() == pytest.approx(release().count().count[0])
+    assert made.area.sum() == pytest.approx(rectangles(release(), ("x", "y"), None)[0].area.sum())
+
+
+def test_further_axes_are_summed_within_where() -> None:
+    made = release(hours=True)
+    found, _ = rectangles(made, ("x", "y"), {"hour": (6, 12)})
+    assert found.count.sum() == pytest.approx(made.count(where={"hour": (6, 12)}).count[0])
+    text = html_map([Named(made, "city")], Wish(where={"hour": (6, 12)}))
+    assert "hour 6 to 12" in text
+    with pytest.raises(InputError, match="x, hour are none"):
+        html_map([Named(made, "city")], Wish(axes=("x", "hour")))
+
+
+def test_a_map_that_lies_nowhere_keeps_its_shape() -> None:
+    domain = Domain((Axis("x", 0, 200, 4), Axis("y", 0, 100, 4)))
+    corners = corners_in_square(np.array([[0.0, 0, 200, 100]]), None, Plane.of(domain)).reshape(
+        4, 2
+    )
+    width, height = corners.max(axis=0) - corners.min(axis=0)
+    assert (width, height) == (pytest.approx(0.01), pytest.approx(0.005))
+    assert (
+        data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "points per cell"
+    )
+
+
+def test_limits_of_colours_go_by_area() -> None:
+    found, _ = rectangles(release(), ("x", "y"), None)
+    least, most = weighted_limits([found])
+    inside = found.is_clear & (found.density >= least * 0.999) & (found.density <= most * 1.001)
+    share = found.area[inside].sum() / found.area[found.is_clear].sum()
+    assert share > 0.97
+    assert most >= 10 * least * 0.999
+
+
+def test_colours_are_those_of_pictures() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    from htf.plot import COLOURS, DARKEST, PALEST
+
+    listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("drawing.js"), re.S)
+    assert listed is not None
+    ours = re.findall(r"#\w{6}", listed[1])
+    theirs = matplotlib.colormaps[COLOURS](np.linspace(PALEST, DARKEST, len(ours)))
+    assert ours == [matplotlib.colors.to_hex(colour) for colour in theirs]
+
+
+def test_a_notebook_shows_facts_and_a_picture_quickly() -> None:
+    made = release()
+    made._repr_html_()  # loads matplotlib
+    started = time.perf_counter()
+    shown = made._repr_html_()
+    assert time.perf_counter() - started < 1
+    assert "data:image/png;base64," in shown
+    assert "<details>" in shown
+    assert "NOT PRIVATE" in shown
+    assert "<script" not in shown
+
+
+def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("matplotlib")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    shown = release()._repr_html_()
+    assert "<img" not in shown
+    assert "<table>" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{a}", "--difference", "-o", "m.html"], "--difference needs two releases"),
+        (["{a}", "{b}", "{a}", "-o", "m.html"], "of one release or of two, got 3"),
+        (["{a}", "-o", "m.html", "--by", "x"], "--by makes panels"),
+        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for a map for a browser"),
+        (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),
+        (["{a}", "-o", "m.pdf"], "written as .html or .png or .svg"),
+        (["{a}", "{nowhere}", "-o", "m.html"], "has no reference system"),
+    ],
+)  # fmt: skip
+def test_mistakes(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    release().save("a.parquet")
+    release(noise="seeded:2").save("b.parquet")
+    release(crs=None).save("n.parquet")
+    names = {"a": "a.parquet", "b": "b.parquet", "nowhere": "n.parquet"}
+    assert run(["map", *(argument.format(**names) for argument in arguments)]) == 2
+    assert words in capfd.readouterr().err
+    assert not list(tmp_path.glob("m.*"))
