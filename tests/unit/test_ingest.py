@@ -287,6 +287,15 @@ def test_people_are_told_apart_where_a_database_takes_them_for_one(
     assert found == found[:1] * 6
 
 
+@pytest.mark.parametrize("high", [1e-20, 0.5])
+def test_a_point_just_below_the_top_is_in_the_last_cell(high: float) -> None:
+    """Rounded, the first lies on the edge: its difference to the lower edge is the whole width."""
+    axis = Axis("x", -1, high, 1024)
+    point = np.nextafter(high, -1)
+    assert (axis.to_cells(point) == 1024) == (high < 0.1)
+    assert read_points([[point]], Domain((axis,))).exact_coordinates.tolist() == [[1023]]
+
+
 def test_duckdb_tells_how_far_it_is_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     """Of queries that take longer than two seconds it prints a bar of its own, unless it is told not to."""
     shares: list[float] = []

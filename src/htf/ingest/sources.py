@@ -133,7 +133,7 @@ def _open_object(source: Any, access: Access) -> Any:
 @contextmanager
 def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -> Iterator[Source]:
     with open_duckdb(access.memory) as engine:
-        engine.read_again = layout is None
+        engine.read_again = not isinstance(form, Layout)
         paths = ", ".join(_text(str(path)) for path in listing.paths)
         if isinstance(form, Layout):
             rows = _csv_reader(paths, form)
