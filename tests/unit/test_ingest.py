@@ -287,12 +287,14 @@ def test_people_are_told_apart_where_a_database_takes_them_for_one(
     assert found == found[:1] * 6
 
 
-@pytest.mark.parametrize("high", [1e-20, 0.5])
-def test_a_point_just_below_the_top_is_in_the_last_cell(high: float) -> None:
-    """Rounded, the first lies on the edge: its difference to the lower edge is the whole width."""
-    axis = Axis("x", -1, high, 1024)
-    point = np.nextafter(high, -1)
-    assert (axis.to_cells(point) == 1024) == (high < 0.1)
+@pytest.mark.parametrize(("low", "high", "crosses"), [(-1, 1e-20, True), (1, 2, False)])
+def test_a_point_just_below_the_top_is_in_the_last_cell(
+    low: float, high: float, crosses: bool
+) -> None:
+    """Whether it is rounded across the edge, as of the first axis, or not."""
+    axis = Axis("x", low, high, 1024)
+    point = np.nextafter(high, low)
+    assert (axis.to_cells(point) == 1024) == crosses
     assert read_points([[point]], Domain((axis,))).exact_coordinates.tolist() == [[1023]]
 
 
