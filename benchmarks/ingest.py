@@ -303,29 +303,50 @@ def show_bytes(path: Path, sizes: Sequence[float], folder: Path) -> None:
 
 def show_memory(folder: Path, sizes: Sequence[float], memory: str) -> None:
     """Of all of a new process, of which Python, Ibis and DuckDB take some 200 MB."""
-    print("\nPeak memory of a new process, MB, and seconds on the clock")
-    rows = []
-    for size in sizes:
-        for told in ({}, PEOPLE):
-            for cap in (None, memory):
-                peak, seconds = _peak(points_in(folder, size), told, cap)
-                what = "people" if told else "records"
-                rows.append((f"{size:g} M", what, cap or "none", peak // 10**6, f"{seconds:.1f}"))
-    show_table(("points", "of", "cap", "MB", "seconds"), iter(rows))
+    print("\nPeak memory of a new process, MB, and seconds")
+    headers = ("points", "of", "cap", "MB", "on the clock", "processor")
+    runs = ((size, told, cap) for size in sizes for told in ({}, PEOPLE) for cap in (None, memory))
+    show_table(
+        headers,
+        (
+            (
+                f"{size:g} M", "people" if told else "records", cap or "none",
+                *_told(_in_a_new_process(points_in(folder, size), told, cap)),
+            )
+            for size, told, cap in runs
+        ),
+    )  # fmt: skip
 
 
-def _peak(path: Path, told: Mapping[str, Any], memory: str | None) -> tuple[int, float]:
+def show_cells(path: Path) -> None:
+    """The same points on a finer grid: what the cells cost that hold any."""
+    print(f"\n{_rows(path):,} points in a new process: peak memory, MB, and seconds")
+    headers = ("grid", "non-empty cells", "MB", "on the clock", "processor")
+    runs = ((side, _in_a_new_process(path, {}, None, side)) for side in (CELLS, 16 * CELLS))
+    show_table(
+        headers,
+        ((f"{side} x {side}", f"{found['cells']:,}", *_told(found)) for side, found in runs),
+    )
+
+
+def _told(found: Mapping[str, float]) -> tuple[str, ...]:
+    return f"{found['peak'] / 1e6:.0f}", f"{found['clock']:.1f}", f"{found['processor']:.1f}"
+
+
+def _in_a_new_process(
+    path: Path, told: Mapping[str, Any], memory: str | None, side: int = CELLS
+) -> dict[str, float]:
     code = f"""
-import time, htf
+import json, time, htf
 started = time.perf_counter()
-domain = htf.Domain.from_bounds(*{BOUNDS}, cells={CELLS})
-htf.read_points({str(path)!r}, domain, ["lon", "lat"], memory={memory!r}, **{dict(told)!r})
-seconds = time.perf_counter() - started
+domain = htf.Domain.from_bounds(*{BOUNDS}, cells={side})
+found = htf.read_points({str(path)!r}, domain, ["lon", "lat"], memory={memory!r}, **{dict(told)!r})
+clock, processor = time.perf_counter() - started, time.process_time()
 lines = open("/proc/self/status").read().splitlines()  # ru_maxrss would count the parent's
-print([1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")), seconds])
+peak = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+print(json.dumps(dict(peak=peak, clock=clock, processor=processor, cells=len(found.exact_counts))))
 """
-    peak, seconds = json.loads(_python("-c", code))
-    return int(peak), float(seconds)
+    return dict(json.loads(_python("-c", code)))
 
 
 def show_spark(path: Path, rounds: int) -> None:
@@ -387,6 +408,7 @@ def main() -> None:
             return
         show_fixed(folder)
         show_times(points_in(folder, options.points), options.rounds)
+        show_cells(points_in(folder, options.points))
         if sizes:
             show_bytes(points_in(folder, sizes[-1]), sizes, folder)
             show_memory(folder, sizes, options.memory)

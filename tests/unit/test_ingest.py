@@ -287,6 +287,17 @@ def test_people_are_told_apart_where_a_database_takes_them_for_one(
     assert found == found[:1] * 6
 
 
+@pytest.mark.parametrize(("low", "high", "crosses"), [(-1, 1e-20, True), (1, 2, False)])
+def test_a_point_just_below_the_top_is_in_the_last_cell(
+    low: float, high: float, crosses: bool
+) -> None:
+    """Whether it is rounded across the edge, as of the first axis, or not."""
+    axis = Axis("x", low, high, 1024)
+    point = np.nextafter(high, low)
+    assert (axis.to_cells(point) == 1024) == crosses
+    assert read_points([[point]], Domain((axis,))).exact_coordinates.tolist() == [[1023]]
+
+
 def test_duckdb_tells_how_far_it_is_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     """Of queries that take longer than two seconds it prints a bar of its own, unless it is told not to."""
     shares: list[float] = []

@@ -365,11 +365,18 @@ def _cell(rows: Table, domain: Domain) -> IntegerValue:
 
 
 def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
-    """As Axis.to_cells; a point just below the upper edge must not be rounded across it."""
+    """As Axis.to_cells; a point just below the upper edge must not be rounded across it.
+
+    The arithmetic never goes down as places go up: if the last number below the edge is not rounded
+    across it, none is, and no row needs to be looked at for that.
+    """
     import ibis
 
     cell: Any = (place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit)
-    return ibis.least(cell.floor().cast("int64"), ibis.literal(axis.cells - 1, "int64"))
+    found: IntegerValue = cell.floor().cast("int64")
+    if axis.to_cells(np.nextafter(axis.high, axis.low)) < axis.cells:
+        return found
+    return ibis.least(found, ibis.literal(axis.cells - 1, "int64"))
 
 
 def _to_matrix(domain: Domain, found: dict[str, Any], protection: Protection) -> FrequencyMatrix:
