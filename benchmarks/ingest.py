@@ -78,8 +78,8 @@ def make_points(path: Path, number: int, seed: int = 5) -> None:
             at = centres[place] + generator.normal(size=(rows, 2)) * spreads[place, None]
             rank = generator.random(rows) ** SKEW * (number // RECORDS_EACH)
             user = rank.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(1)
-            between = [MONTH * edge // number for edge in (first, first + rows)]
-            when = START + np.sort(generator.integers(*between, rows))
+            start, stop = (MONTH * edge // number for edge in (first, first + rows))
+            when = START + np.sort(generator.integers(start, stop, rows))
             columns = at[:, 0], at[:, 1], user.astype(np.int64), when
             writer.write_batch(pa.record_batch(list(map(pa.array, columns)), schema=schema))
 
