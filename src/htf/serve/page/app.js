@@ -312,7 +312,7 @@
   const answer = debounced(async () => {
     if (answerRequest) answerRequest.abort();
     const { signal } = answerRequest = new AbortController();
-    const shape = state.shape;
+    const shape = state.shape, turn = turns;
     try {
       const answers = await Promise.all(chosen().map((release) => countShape(release, shape, signal)));
       latest = { shape, answers };
@@ -324,9 +324,11 @@
       byId("answer").replaceChildren(element("span", { className: "quiet", textContent: "no answer" }));
       complain(error);
     }
-    byId("answer").setAttribute("aria-busy", "false");
+    if (turn === turns) byId("answer").setAttribute("aria-busy", "false"); // else the shape has moved on
   }, DEBOUNCE);
+  let turns = 0;
   function askAgain() {
+    turns += 1;
     byId("answer").setAttribute("aria-busy", "true");
     answer();
   }
