@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -97,3 +99,9 @@ def process(*arguments: str | Path, **environment: str) -> Iterator[tuple[str, A
 
 def client(address: str, **options: Any) -> httpx.Client:
     return httpx.Client(base_url=address, timeout=30, trust_env=False, **options)
+
+
+def run_async(work: Any) -> Any:
+    """In a thread of its own: the browser's tests, in the same process, leave a loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()

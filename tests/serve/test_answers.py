@@ -16,7 +16,7 @@ import pytest
 from htf import InputError, Release
 from htf.domain import FloatArray
 from htf.serve.app import Service
-from serving import BOUNDS, client
+from serving import BOUNDS, client, run_async
 
 ARROW = "application/vnd.apache.arrow.stream"
 NAMES = ("count", "std_error", "low", "high", "partial")
@@ -73,7 +73,7 @@ def test_boxes_that_come_together(
             addresses[30] = "/api/releases/city/count?box=3,0,1,1"
             return await asyncio.gather(*(api.get(address) for address in addresses))
 
-    found = asyncio.run(ask())
+    found = run_async(ask())
     expected = releases["city"].count(boxes).to_dicts()
     for number, (answer, right) in enumerate(zip(found, expected, strict=True)):
         if number == 30:

@@ -22,7 +22,7 @@ import pytest
 from htf.cli.main import run as run_command
 from htf.serve import server as serve_server
 from htf.serve.server import Tls, read_tls
-from serving import HOST, client, process, running
+from serving import HOST, client, process, run_async, running
 from support import run_program
 
 TOKEN = "0123456789abcdef"
@@ -213,7 +213,7 @@ def test_counting_does_not_stop_the_others(served: tuple[str, Any]) -> None:
             assert batch.result().status_code == 200
             return time.monotonic() - started, waits
 
-    took, waits = asyncio.run(ask())
+    took, waits = run_async(ask())
     assert len(waits) > 5
     assert sorted(waits)[len(waits) // 2] < took / 5
 
