@@ -4,7 +4,7 @@
   const { element, theme } = Htf;
   const byId = (id) => document.getElementById(id);
   const state = { releases: [], first: null, second: null, mode: "side", where: {}, shape: null, outlines: false, drawing: null };
-  const DEBOUNCE = 60, HOVER_DELAY = 120, RETRY_DELAY = 3000; // milliseconds
+  const HOVER_DELAY = 120, RETRY_DELAY = 3000; // milliseconds
   const unit = "points per km²";
   const isNarrow = () => window.matchMedia("(max-width: 760px)").matches;
 
@@ -341,19 +341,19 @@
       element("div", { className: "row-line" }, "about ", element("span", { className: "row-count", textContent: count }), " points"),
       element("div", { className: "row-interval" }, element("span", { textContent: `between ${interval}` }), " ", element("span", { textContent: "in 95 of 100 cases" })), ...notes);
   }
-  function answerRow(release, answer) {
+  function answerRow(release, shape, answer) {
     const notes = [], edges = edgesOf(release);
     if (answer.partial > 0.005) notes.push(note(`${Math.round(100 * answer.partial)} % of it is shared out by area, at the edge.`));
     if (Math.round(answer.count) < 0) notes.push(note("Below zero by noise: there are few, or none."));
-    if (state.shape && edges) {
-      const [west, south, east, north] = Shapes.boundsOf(state.shape);
+    if (shape && edges) {
+      const [west, south, east, north] = Shapes.boundsOf(shape);
       if (!overlap([west, south, east, north], edges)) notes.push(note("It lies outside the map, where nothing is known."));
       else if (west < edges[0] || south < edges[1] || east > edges[2] || north > edges[3]) notes.push(note("Part of it lies outside the map."));
     }
-    return rowOf(`${release.name}, ${placeName()}`, { count: Htf.countText(answer.count), interval: Htf.intervalText(answer, " and ") }, ...notes);
+    return rowOf(`${release.name}, ${shape ? `your ${shape.kind}` : "the whole map"}`, { count: Htf.countText(answer.count), interval: Htf.intervalText(answer, " and ") }, ...notes);
   }
-  function showAnswers(answers) {
-    const rows = answers.map((answer, number) => answerRow(chosen()[number], answer));
+  function showAnswers({ shape, shown, answers }) {
+    const rows = answers.map((answer, number) => answerRow(shown[number], shape, answer));
     if (answers.length > 1) {
       const { count, low, high, isBeyond } = Htf.difference(...answers);
       rows.push(rowOf("Difference", { count: Htf.signedText(count), interval: `${Htf.signedText(low)} and ${Htf.signedText(high)}`, of: " difference" },
@@ -361,16 +361,27 @@
     }
     byId("answer").replaceChildren(...rows);
   }
-  const placeName = () => (state.shape ? `your ${state.shape.kind}` : "the whole map");
 
-  const answer = debounced(async () => {
-    if (answerRequest) answerRequest.abort();
-    const { signal } = answerRequest = new AbortController();
-    const shape = state.shape, turn = turns;
+  let isAsking = false, turns = 0;
+  /* One question at a time, and the newest next: the count follows a shape that is dragged, and lags by one answer. */
+  async function askAgain() {
+    turns += 1;
+    byId("answer").setAttribute("aria-busy", "true");
+    if (isAsking) return;
+    isAsking = true;
+    for (let turn = -1; turn !== turns;) {
+      turn = turns;
+      await askOnce();
+    }
+    isAsking = false;
+    byId("answer").setAttribute("aria-busy", "false");
+  }
+  async function askOnce() {
+    const { shape } = state, shown = chosen(), { signal } = answerRequest = new AbortController();
     try {
-      const answers = await Promise.all(chosen().map((release) => countShape(release, shape, signal)));
-      latest = { shape, answers };
-      showAnswers(answers);
+      const answers = await Promise.all(shown.map((release) => countShape(release, shape, signal)));
+      latest = { shape, shown, answers };
+      showAnswers(latest);
       complain(null);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -378,13 +389,6 @@
       byId("answer").replaceChildren();
       complain(error);
     }
-    if (turn === turns) byId("answer").setAttribute("aria-busy", "false"); // else the shape has moved on
-  }, DEBOUNCE);
-  let turns = 0;
-  function askAgain() {
-    turns += 1;
-    byId("answer").setAttribute("aria-busy", "true");
-    answer();
   }
 
   // --- shapes --------------------------------------------------------------------------------------------------------
@@ -477,6 +481,7 @@
   const plain = (value) => String(+value.toFixed(6));
   function rangeOf(axis, releases) {
     const step = (axis.high - axis.low) / axis.cells;
+    const plain = (value) => String(+value.toFixed(Math.max(0, 1 + Math.ceil(-Math.log10(step)))));
     const [low, high] = state.where[axis.name] || [axis.low, axis.high];
     const slider = (name, value) => element("input", { type: "range", min: 0, max: axis.cells, step: 1,
       value: Math.round((value - axis.low) / step), "aria-label": `${axis.name}, ${name} end`, "data-end": name });
@@ -525,7 +530,7 @@
     return Htf.shortNumber(Math.ceil(times / unit - 1e-9) * unit);
   }
   function plainWords({ private: isPrivate, epsilon, unit: one }) {
-    return isPrivate ? `In plain words: random noise was added to every count, once and for good. Whatever this map shows would have come out with at most ${timesText(epsilon)} times higher or lower probability without any one ${one}.`
+    return isPrivate ? `In plain words: every count carries random noise, which was drawn once. With any one ${one} taken out of the data, whatever this map shows would have been at most ${timesText(epsilon)} times more or less likely.`
       : "In plain words: whoever knows how the noise was made can take it off again. Such a file is for tests only.";
   }
   const shortEpsilon = (text) => String(+(+text).toPrecision(3));
@@ -613,6 +618,7 @@
     byId("outlines").checked = state.outlines;
     fillForm();
     draw(null);
+    if (answerRequest) answerRequest.abort(); // of what was chosen before
     askAgain();
     changeMap();
     fillWords().catch(complain);
@@ -645,7 +651,7 @@
   });
   byId("save-answer").addEventListener("click", () => {
     if (!latest) { say("There is no answer to save."); return; }
-    const shown = chosen();
+    const { shown } = latest;
     const placeOf = (release) => (isPlace(release) ? polygonOf(latest.shape ? latest.shape.ring : Shapes.box(...release.bounds84).ring) : null);
     const features = latest.answers.map((found, number) => ({ type: "Feature", geometry: placeOf(shown[number]), properties: {
       ...found, release: shown[number].name, epsilon: shown[number].epsilon, unit: shown[number].unit, private: shown[number].private, where: whereOf(shown[number]), statement: statements[shown[number].id] } }));

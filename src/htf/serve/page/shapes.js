@@ -32,6 +32,9 @@ const Shapes = (() => {
       this.root.append(this.halo, this.body, this.corners, this.preview);
       this.surface = Htf.element("div", { className: "draw-surface", hidden: "" });
       map.getContainer().append(this.surface, this.root);
+      for (const above of [this.surface, this.root]) { // which lie over the map, and would keep it from zooming
+        above.addEventListener("wheel", (event) => { event.preventDefault(); map.getCanvas().dispatchEvent(new WheelEvent(event.type, event)); });
+      }
       for (const event of ["move", "resize"]) map.on(event, () => this.draw());
       this.drag(this.body, () => -1);
       this.keys(this.body, () => -1);
