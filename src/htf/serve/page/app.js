@@ -345,12 +345,13 @@
     const notes = [], edges = edgesOf(release);
     if (answer.partial > 0.005) notes.push(note(`${Math.round(100 * answer.partial)} % of it is shared out by area, at the edge.`));
     if (Math.round(answer.count) < 0) notes.push(note("Below zero by noise: there are few, or none."));
+    const name = `${release.name}, ${shape ? `your ${shape.kind}` : "the whole map"}`;
     if (shape && edges) {
       const [west, south, east, north] = Shapes.boundsOf(shape);
-      if (!overlap([west, south, east, north], edges)) notes.push(note("It lies outside the map, where nothing is known."));
-      else if (west < edges[0] || south < edges[1] || east > edges[2] || north > edges[3]) notes.push(note("Part of it lies outside the map."));
+      if (!overlap([west, south, east, north], edges)) return element("div", { className: "row" }, element("div", { className: "row-name", textContent: name }), "It lies outside the map, where nothing is known.");
+      if (west < edges[0] || south < edges[1] || east > edges[2] || north > edges[3]) notes.push(note("Part of it lies outside the map."));
     }
-    return rowOf(`${release.name}, ${shape ? `your ${shape.kind}` : "the whole map"}`, { count: Htf.countText(answer.count), interval: Htf.intervalText(answer, " and ") }, ...notes);
+    return rowOf(name, { count: Htf.countText(answer.count), interval: Htf.intervalText(answer, " and ") }, ...notes);
   }
   function showAnswers({ shape, shown, answers }) {
     const rows = answers.map((answer, number) => answerRow(shown[number], shape, answer));
@@ -573,6 +574,7 @@
   function arrange() {
     const open = chosen().filter((release) => !release.private);
     byId("badge").hidden = !open.length;
+    document.title = `${chosen().map(({ name }) => name).join(" and ")} – private counts`;
     byId("badge").textContent = `NOT PRIVATE: ${open.map(({ name }) => name).join(" and ")}. Its noise is known, and can be taken off again. For tests only.`;
     const shown = chosen(), isSide = shown.length > 1 && state.mode === "side";
     containers[1].hidden = !isSide;
