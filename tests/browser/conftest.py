@@ -49,6 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("east", flat, 0.6),
         ("west", flat, 0.4),
         ("hours", Domain((*PLACE, Axis("hour", 0, 24, 6)), CRS84), 0.5),
+        ("later", Domain((*PLACE, Axis("hour", 0, 24, 6)), CRS84), 0.4),
         ("metres", Domain.from_bounds(500_000, 150_000, 564_000, 214_000, 64, crs="EPSG:27700"), 0.5),
         ("plane", Domain((Axis("x", 0, 1000, 64), Axis("y", 0, 600, 64))), 0.5),
     ):  # fmt: skip
@@ -76,7 +77,8 @@ def chromium() -> Iterator[Any]:
 def address(folder: Path, chromium: Any) -> Iterator[str]:  # noqa: ARG001 - without it no server is needed
     """Of a server that asks for a token."""
     names = [
-        str(folder / f"{name}.parquet") for name in ("east", "west", "hours", "metres", "plane")
+        str(folder / f"{name}.parquet")
+        for name in ("east", "west", "hours", "later", "metres", "plane")
     ]
     server = subprocess.Popen(
         [sys.executable, "-m", "htf", "serve", *names, "--port", "0", "--allow-not-private"],

@@ -237,6 +237,14 @@ def test_pointing_asks_for_the_interval(start: Any) -> None:
     assert low <= float(big.replace(",", "")) <= high
 
 
+def test_pointing_at_two_maps(start: Any) -> None:
+    page = start("r=hours&c=later")
+    frame = page.locator("[data-panel='0']").bounding_box()
+    page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
+    for number in (0, 1):  # each map asks for its interval
+        page.wait_for_selector(f"[data-panel='{number}'] .tooltip >> text=/95 %: .* to /")
+
+
 def test_on_a_phone_and_in_the_dark(fresh: Any) -> None:
     page = fresh(viewport={"width": 390, "height": 780}, color_scheme="dark", has_touch=True)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -359,6 +367,7 @@ def test_a_release_that_lies_nowhere(fresh: Any, releases: dict[str, Release]) -
         "nothing",
         "NOT PRIVATE: west (ε = 1)",
         "NOT PRIVATE: hours (ε = 1)",
+        "NOT PRIVATE: later (ε = 1)",
     ]  # those of the same place
 
 

@@ -22,8 +22,10 @@
     }, { once: true }));
   }
   let asking = null; // one dialog, however many requests wait for it
-  class Away extends Error {} // worth asking again
-  const GONE = [502, 503, 504]; // of a busy server, or of a proxy that cannot reach it
+  class Away extends Error { // worth asking again
+    constructor(message, wait = RETRY_DELAY) { super(message); this.wait = wait; }
+  }
+  const isAway = ({ status, headers }) => status === 502 || status === 504 || headers.has("Retry-After"); // of a proxy that cannot reach it, or busy
 
   async function request(path, { body, signal } = {}) {
     const token = keptToken();
@@ -39,7 +41,7 @@
     if (!reply.ok) {
       let detail = `the server says ${reply.status}`;
       try { detail = (await reply.json()).detail || detail; } catch { /* no JSON: the number has to do */ }
-      if (GONE.includes(reply.status)) throw new Away(`${detail}. This page asks again in a few seconds.`);
+      if (isAway(reply)) throw new Away(`${detail}. This page asks again in a few seconds.`, Math.max(RETRY_DELAY, 1000 * reply.headers.get("Retry-After")));
       throw new Error(typeof detail === "string" ? detail : JSON.stringify(detail));
     }
     return reply;
@@ -141,17 +143,17 @@
     const place = byId("problem");
     place.hidden = !error;
     place.textContent = error ? sentence(`${error.message || error}`) : "";
-    if (error instanceof Away) waitForServer();
+    if (error instanceof Away) waitForServer(error.wait);
   }
   const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   const pause = (wait) => new Promise((resolve) => { setTimeout(resolve, wait); });
   let waiting = false;
   /* Until it answers again; then with the releases that it has by then. */
-  async function waitForServer() {
+  async function waitForServer(wait) {
     if (waiting || !state.releases.length) return;
     waiting = true;
     for (let found = null; !found;) {
-      await pause(RETRY_DELAY);
+      await pause(wait);
       found = await allReleases().catch(() => null);
       if (found && JSON.stringify(found) !== JSON.stringify(state.releases)) location.reload(); // the address has the view
     }
@@ -178,7 +180,7 @@
     }
     return found;
   }
-  while (!state.releases.length) {
+  for (;;) {
     try { state.releases = await allReleases(); complain(null); break; } catch (error) {
       complain(error);
       if (!(error instanceof Away)) return;
@@ -281,7 +283,6 @@
   }
 
   // --- what is at a place ---------------------------------------------------------------------------------------
-  let hoverRequest = null;
   function describe(answer, density, isClear) {
     const lines = [[Htf.countText(answer.count), "big"]];
     lines.push(answer.low === undefined ? ["…", "quiet"] : `95 %: ${Htf.intervalText(answer)}`);
@@ -294,15 +295,18 @@
       `${first.name}: ${Htf.countText(found.first.count)}`, `${second.name}: ${Htf.countText(found.second.count)}`,
       found.isBeyond ? ["more than noise", "beyond"] : ["no more than noise", "quiet"]];
   }
-  const askForInterval = debounced(async (number, release, properties, show) => {
-    if (hoverRequest) hoverRequest.abort();
-    hoverRequest = new AbortController();
-    try {
-      const text = [`box=${properties.box.join()}`, whereText(release)].filter(Boolean).join("&");
-      Object.assign(properties, await ask(`${pathOf(release.id)}/count?${text}`, { signal: hoverRequest.signal }));
-      show();
-    } catch { /* the next move asks again */ }
-  }, HOVER_DELAY);
+  const askForInterval = maps.map(() => {
+    let running = null;
+    return debounced(async (release, properties, show) => {
+      if (running) running.abort();
+      const { signal } = running = new AbortController();
+      try {
+        const text = [`box=${properties.box.join()}`, whereText(release)].filter(Boolean).join("&");
+        Object.assign(properties, await ask(`${pathOf(release.id)}/count?${text}`, { signal }));
+        show();
+      } catch { /* the next move asks again */ }
+    }, HOVER_DELAY);
+  });
 
   let pointed = null;
   function look(lngLat) {
@@ -323,7 +327,7 @@
       const { properties } = found;
       const show = () => { if (pointed === lngLat) tooltips[number].show(x, y, describe(properties, properties.density, properties.clear)); };
       show();
-      if (properties.low === undefined) askForInterval(number, release, properties, show);
+      if (properties.low === undefined) askForInterval[number](release, properties, show);
     });
   }
   function leave() {
@@ -336,8 +340,8 @@
   // --- the answer --------------------------------------------------------------------------------------------------
   let answerRequest = null, latest = null;
   const note = (textContent) => element("div", { className: "quiet small", textContent });
-  function rowOf(name, { count, interval, of = "" }, ...notes) {
-    return element("div", { className: `row${of}` }, element("div", { className: "row-name", textContent: name }),
+  function rowOf(name, count, interval, ...notes) {
+    return element("div", { className: "row" }, element("div", { className: "row-name", textContent: name }),
       element("div", { className: "row-line" }, "about ", element("span", { className: "row-count", textContent: count }), " points"),
       element("div", { className: "row-interval" }, element("span", { textContent: `between ${interval}` }), " ", element("span", { textContent: "in 95 of 100 cases" })), ...notes);
   }
@@ -351,13 +355,13 @@
       if (!overlap([west, south, east, north], edges)) return element("div", { className: "row" }, element("div", { className: "row-name", textContent: name }), "It lies outside the map, where nothing is known.");
       if (west < edges[0] || south < edges[1] || east > edges[2] || north > edges[3]) notes.push(note("Part of it lies outside the map."));
     }
-    return rowOf(name, { count: Htf.countText(answer.count), interval: Htf.intervalText(answer, " and ") }, ...notes);
+    return rowOf(name, Htf.countText(answer.count), Htf.intervalText(answer, " and "), ...notes);
   }
   function showAnswers({ shape, shown, answers }) {
     const rows = answers.map((answer, number) => answerRow(shown[number], shape, answer));
     if (answers.length > 1) {
       const { count, low, high, isBeyond } = Htf.difference(...answers);
-      rows.push(rowOf("Difference", { count: Htf.signedText(count), interval: `${Htf.signedText(low)} and ${Htf.signedText(high)}`, of: " difference" },
+      rows.push(rowOf("Difference", Htf.signedText(count), `${Htf.signedText(low)} and ${Htf.signedText(high)}`,
         element("div", { className: isBeyond ? "beyond" : "quiet", textContent: isBeyond ? "more than noise" : "no more than noise" })));
     }
     byId("answer").replaceChildren(...rows);
@@ -423,7 +427,7 @@
   }
   function rest() {
     if (state.drawing) return;
-    byId("hint").textContent = state.shape && canDraw() ? "Drag it or its corners, or move them with the arrow keys." : canDraw() ? "Point at the map, or draw on it." : "Type a box below.";
+    byId("hint").textContent = state.shape && canDraw() ? "Drag it or its corners, or move them with the arrow keys." : canDraw() ? "Point at the map, or draw on it." : "";
   }
   for (const kind of ["box", "polygon"]) {
     byId(`draw-${kind}`).addEventListener("click", (event) => {
@@ -482,7 +486,7 @@
   const plain = (value) => String(+value.toFixed(6));
   function rangeOf(axis, releases) {
     const step = (axis.high - axis.low) / axis.cells;
-    const plain = (value) => String(+value.toFixed(Math.max(0, 1 + Math.ceil(-Math.log10(step)))));
+    const text = (value) => String(+value.toFixed(Math.max(0, 1 + Math.ceil(-Math.log10(step)))));
     const [low, high] = state.where[axis.name] || [axis.low, axis.high];
     const slider = (name, value) => element("input", { type: "range", min: 0, max: axis.cells, step: 1,
       value: Math.round((value - axis.low) / step), "aria-label": `${axis.name}, ${name} end`, "data-end": name });
@@ -491,11 +495,11 @@
     const only = releases.length < chosen().length ? ` (only of ${releases[0].name})` : "";
     const say = () => {
       const range = state.where[axis.name];
-      words.textContent = (range ? `${plain(range[0])} to ${plain(range[1])}` : "all") + only;
+      words.textContent = (range ? `${text(range[0])} to ${text(range[1])}` : "all") + only;
       const ends = inputs.map((input) => (100 * input.value) / axis.cells);
       made.style.setProperty("--from", `${ends[0]}%`);
       made.style.setProperty("--to", `${ends[1]}%`);
-      inputs.forEach((input) => input.setAttribute("aria-valuetext", plain(axis.low + input.value * step)));
+      inputs.forEach((input) => input.setAttribute("aria-valuetext", text(axis.low + input.value * step)));
     };
     const made = element("fieldset", { className: "range" }, element("legend", {}, `${axis.name}: `, words),
       element("div", { className: "range-track" }, ...inputs));
@@ -590,11 +594,12 @@
     const nowhere = shown.filter((release) => !isPlace(release));
     byId("nowhere").hidden = !nowhere.length;
     byId("maps").classList.toggle("unmapped", nowhere.length > 0);
-    byId("nowhere").textContent = nowhere.length ? `There is no map of ${nowhere.map(({ name }) => name).join(" and ")}: the file does not say where on earth it lies (it has no reference system). It can be counted: type a box in its own coordinates.` : "";
+    byId("nowhere").textContent = nowhere.length ? `There is no map of ${nowhere.map(({ name }) => name).join(" and ")}: the file does not say where on earth it lies (it has no reference system). ${edgesOf(shown[0]) ? "Type a box in its own coordinates to count it." : ""}` : "";
     for (const name of ["draw-box", "draw-polygon"]) byId(name).disabled = !canDraw();
     byId("outlines").disabled = !canDraw();
-    if (!canDraw()) form.closest("details").open = true;
-    const [west, south, east, north] = (edgesOf(shown[0]) || []).map(plain);
+    const [west, south, east, north] = (edgesOf(shown[0]) || []).map(plain), typing = form.closest("details");
+    typing.hidden = west === undefined; // a line, which has no boxes
+    if (!canDraw()) typing.open = true;
     byId("typed-note").textContent = `${canDraw() ? "In degrees" : "In the coordinates of the map"}: ${west} to ${east} across, ${south} to ${north} upwards.`;
     overlays.forEach((overlay, number) => {
       const framed = isDifference() ? shown : [shown[number] || shown[0]];
@@ -665,7 +670,7 @@
     if (!keptToken()) return; // a link is enough
     event.preventDefault();
     const release = releaseOf(state.first);
-    try { save(await (await request(event.target.href)).blob(), `${release.private ? "" : "NOT-PRIVATE-"}${release.name}.parquet`); } catch (error) { complain(error); }
+    try { save(await (await request(event.target.href)).blob(), `${release.private ? "" : "NOT-PRIVATE-"}${release.name}.parquet`); } catch (error) { say(sentence(error.message)); }
   });
   function fold(isFolded) {
     byId("side").classList.toggle("folded", isFolded);
