@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 
 from htf import Release
+from htf.web.assets import PAGE
 
 NUMBERS = itertools.count()  # so that each address is a new one
+LISTEN = """
+    window.heard = new Set();
+    new MutationObserver(() => heard.add(document.querySelector("#answer .row-count").textContent))
+        .observe(document.getElementById("answer"), { childList: true });
+"""
 MIDDLE = (670, 330)  # of the map, on a screen of 1000 x 640
 
 
@@ -96,13 +102,17 @@ def test_a_box_is_drawn_and_dragged(start: Any, releases: dict[str, Release]) ->
     assert first == [round(expected["count"])]
     low = max(min(max(expected["low"], 0), expected["count"]), 0)
     shown = page.inner_text("#answer .row-interval")
-    assert shown.startswith(f"95 %: {low:,.0f} to ")
+    assert shown.startswith(f"between {low:,.0f} and ")
+    assert shown.endswith("in 95 of 100 cases")
     page.mouse.move(680, 320)
     page.mouse.down()
     page.mouse.move(640, 300, steps=4)
     wait_until(
         page, f"document.querySelector('#answer .row-count').textContent !== '{first[0]:,.0f}'"
     )  # while it moves
+    page.evaluate(LISTEN)
+    page.mouse.move(650, 310, steps=30)  # without a pause
+    assert page.evaluate("heard.size") > 5
     page.mouse.up()
     dragged = counts(page)
     assert dragged != first
@@ -140,6 +150,7 @@ def test_by_keys_alone(start: Any, releases: dict[str, Release]) -> None:
     assert page.evaluate("document.activeElement.classList.contains('shape-body')")
     page.keyboard.press("Shift+ArrowLeft")
     assert bounds(page)[0] < before[0]
+    assert page.get_attribute(".shape", "role") == "application"  # which is given the arrow keys
     page.keyboard.press("Tab")  # to the first corner, south-west
     page.keyboard.press("ArrowDown")
     moved = bounds(page)
@@ -226,6 +237,14 @@ def test_pointing_asks_for_the_interval(start: Any) -> None:
     assert low <= float(big.replace(",", "")) <= high
 
 
+def test_pointing_at_two_maps(start: Any) -> None:
+    page = start("r=hours&c=later")
+    frame = page.locator("[data-panel='0']").bounding_box()
+    page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
+    for number in (0, 1):  # each map asks for its interval
+        page.wait_for_selector(f"[data-panel='{number}'] .tooltip >> text=/95 %: .* to /")
+
+
 def test_on_a_phone_and_in_the_dark(fresh: Any) -> None:
     page = fresh(viewport={"width": 390, "height": 780}, color_scheme="dark", has_touch=True)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -236,6 +255,12 @@ def test_on_a_phone_and_in_the_dark(fresh: Any) -> None:
     page.click("#fold")
     assert page.locator("#first").is_visible()
     page.click("#fold")
+    page.tap("#draw-polygon")
+    for point in ((100, 120), (240, 130), (230, 220), (100, 120)):
+        page.touchscreen.tap(*point)
+    assert len(ring(page)) == 3
+    assert counts(page)[0] > 0
+    assert not page.locator(".tooltip").first.is_visible()  # the last tap was not of the map
     page.click("#draw-box")
     page.mouse.move(120, 150)
     page.mouse.down()
@@ -255,7 +280,7 @@ def test_the_answer_as_geojson_and_the_file(
     expected = releases["east"].count([4.5, 52.2, 4.75, 52.5]).to_dicts()[0]
     assert {name: feature["properties"][name] for name in expected} == pytest.approx(expected)
     assert feature["properties"]["epsilon"] == "1"
-    assert told["statement"] == releases["east"].statement
+    assert feature["properties"]["statement"] == releases["east"].statement
     with page.expect_download() as waited:
         page.click("#save-release")
     copy = tmp_path / "copy.parquet"
@@ -266,10 +291,10 @@ def test_the_answer_as_geojson_and_the_file(
 def test_ledger_statement_and_outlines(start: Any, releases: dict[str, Release]) -> None:
     page = start("r=east")
     page.click("#about summary")
-    assert page.locator("#ledger tbody tr").count() == len(releases["east"].ledger)
+    assert page.locator("#facts tbody tr").count() == len(releases["east"].ledger)
     assert page.locator("#badge").is_visible()  # the noise of these tests is seeded
     page.click("#claim summary")
-    assert page.inner_text("#statement")[:80] == releases["east"].statement[:80]
+    assert page.inner_text("#statement .statement") == releases["east"].statement
     before = page.locator("canvas.maplibregl-canvas").first.screenshot()
     with page.expect_response(re.compile("leaves")):
         page.check("#outlines")
@@ -292,3 +317,129 @@ def test_it_asks_for_the_token(address: str, window: Any) -> None:
         one.page.evaluate("sessionStorage.getItem('htf-token')") == "a-token-of-a-test-0123456789"
     )
     assert all(url.startswith((address, "data:", "blob:")) for url in one.requests)
+
+
+def test_a_tap_makes_a_box_and_delete_takes_a_corner(
+    start: Any, releases: dict[str, Release]
+) -> None:
+    """For those who cannot drag."""
+    page = start()
+    page.click("#draw-box")
+    page.mouse.click(*MIDDLE)
+    frame = page.evaluate("htf.maps[0].getContainer().getBoundingClientRect().toJSON()")
+    west, south, east, north = bounds(page)
+    middle = page.evaluate(
+        "at => htf.maps[0].project(at)", [(west + east) / 2, (south + north) / 2]
+    )
+    assert middle["x"] + frame["x"] == pytest.approx(MIDDLE[0], abs=1)
+    assert counts(page) == [round(float(releases["east"].count(bounds(page)).count[0]))]
+    page.focus("#draw-polygon")
+    page.keyboard.press("Enter")
+    corners = ring(page)
+    for _ in range(5):
+        page.focus(".shape-corner >> nth=0")
+        page.keyboard.press("Delete")
+    assert ring(page) == corners[3:]  # the last three stay
+    zoom = page.evaluate("htf.maps[0].getZoom()")
+    page.mouse.move(*MIDDLE)
+    page.mouse.wheel(0, -200)  # over the shape
+    wait_until(page, f"htf.maps[0].getZoom() > {zoom}")
+
+
+def test_a_release_that_lies_nowhere(fresh: Any, releases: dict[str, Release]) -> None:
+    page = fresh("#r=plane&b=100,150,700,450")
+    assert counts(page) == [round(float(releases["plane"].count([100, 150, 700, 450]).count[0]))]
+    assert page.is_disabled("#draw-box")
+    assert "no map of plane" in page.inner_text("#nowhere")
+    page.fill("[name=east]", "650,5")
+    page.keyboard.press("Enter")
+    wait_until(page, "location.hash.includes('650.5')")
+    box = [100, 150, 650.5, 450]
+    assert counts(page) == [round(float(releases["plane"].count(box).count[0]))]
+    page.fill("[name=east]", "90")
+    page.keyboard.press("Enter")
+    assert "west less than east" in page.inner_text("#problem")
+    assert page.inner_text("#badge").startswith("NOT PRIVATE: plane.")
+    page.select_option("#first", "east")
+    page.wait_for_selector("html[data-ready=yes]")
+    assert counts(page) == [round(float(releases["east"].count().count[0]))]  # not of that box
+    assert page.locator("#second option").all_inner_texts() == [
+        "nothing",
+        "NOT PRIVATE: west (ε = 1)",
+        "NOT PRIVATE: hours (ε = 1)",
+        "NOT PRIVATE: later (ε = 1)",
+    ]  # those of the same place
+
+
+@pytest.mark.parametrize(
+    "mistake", ["r=nope&v=100,500,3", "p=4,52;5,999;4,53", "b=5,53,4,52", "w=hour=9:2&c=metres"]
+)
+def test_an_address_with_mistakes(start: Any, releases: dict[str, Release], mistake: str) -> None:
+    page = start(f"r=east&{mistake}")
+    assert counts(page) == [round(float(releases["east"].count().count[0]))]
+    assert page.evaluate("htf.state.second") is None
+
+
+def test_the_server_goes_away(address: str, window: Any, with_token: str) -> None:
+    one = window()
+    one.expected.append("net::ERR_FAILED")
+    one.context.add_init_script(with_token)
+    page = one.open(f"{address}/#r=east")
+    settled(page)
+    before = counts(page)
+    page.route("**/api/**", lambda route: route.abort())
+    page.focus("#draw-box")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "does not answer" in page.inner_text("#problem")
+    assert page.inner_text("#answer") == ""  # none of before
+    page.evaluate("sessionStorage.setItem('htf-token', 'of-yesterday')")
+    page.unroute("**/api/**")
+    page.wait_for_selector("#key-problem:not([hidden])")
+    page.fill("#token", "a-token-of-a-test-0123456789")
+    page.keyboard.press("Enter")
+    settled(page)
+    assert 0 < counts(page)[0] < before[0]
+    assert not page.locator("#problem").is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 820, 1400])
+def test_nothing_lies_over_the_maps(fresh: Any, width: int) -> None:
+    page = fresh("#r=east&c=west", viewport={"width": width, "height": 700})
+    boxes = [
+        page.locator(name).bounding_box()
+        for name in ("#badge", "#side", "[data-panel='0']", "[data-panel='1']", "#legend")
+    ]
+    for one, two in itertools.combinations(boxes, 2):
+        across = min(one["x"] + one["width"], two["x"] + two["width"]) - max(one["x"], two["x"])
+        down = min(one["y"] + one["height"], two["y"] + two["height"]) - max(one["y"], two["y"])
+        assert min(across, down) <= 0
+    assert all(box["height"] >= 75 for box in boxes[2:4])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    west, south, east, north = page.evaluate("htf.state.releases[0].bounds84")
+    assert page.evaluate(
+        "([a, b]) => htf.maps[0].getBounds().contains(a) && htf.maps[0].getBounds().contains(b)",
+        [[west, south], [east, north]],
+    )  # all of it is seen
+
+
+def luminance(colour: str) -> float:
+    """https://www.w3.org/TR/WCAG22/#dfn-relative-luminance"""
+    parts = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["light", "dark"])
+def test_contrast(number: int) -> None:
+    """Of texts 4.5, of the edges of what can be pressed 3: WCAG 2.2, level AA."""
+    text = (PAGE / "style.css").read_text()
+    block = re.findall(r":root[^{]*\{([^}]*)\}", text)[number]
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+    texts = [(name, ground) for name in ("ink", "soft") for ground in ("paper", "ground")]
+    texts += [("accent", "paper"), ("accent-ink", "accent"), ("warning", "paper")]
+    edges = [(name, ground) for name in ("control", "shape") for ground in ("paper", "ground")]
+    for pairs, least in ((texts, 4.5), (edges, 3.0)):
+        for front, back in pairs:
+            low, high = sorted(luminance(colours[name]) for name in (front, back))
+            assert (high + 0.05) / (low + 0.05) >= least, (front, back)

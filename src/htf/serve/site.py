@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,10 +41,26 @@ def load_site() -> dict[str, Asset]:
         path = find_maplibre(name)
         if path is not None:
             files.setdefault(name, path)
-    return {name: _asset(path) for name, path in files.items()}
+    bodies = {name: path.read_bytes() for name, path in files.items()}
+    if INDEX in bodies:
+        bodies[INDEX] = _with_versions(bodies)
+    return {name: _asset(name, body) for name, body in bodies.items()}
 
 
-def _asset(path: Path) -> Asset:
-    body = path.read_bytes()
-    media = MEDIA.get(path.suffix, "application/octet-stream")
-    return Asset(media.encode(), hashlib.sha256(body).hexdigest()[:32], Packed.of(body))
+def _with_versions(bodies: dict[str, bytes]) -> bytes:
+    """The page asks for the files as they are now: a browser keeps those of an earlier version for minutes."""
+
+    def versioned(found: re.Match[bytes]) -> bytes:
+        body = bodies.get(found[1].decode())
+        return found[0] if body is None else b"%s?v=%s" % (found[0], _etag(body)[:8].encode())
+
+    return re.sub(rb"/static/([\w.-]+\.(?:js|css))(?=\")", versioned, bodies[INDEX])
+
+
+def _etag(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:32]
+
+
+def _asset(name: str, body: bytes) -> Asset:
+    media = MEDIA.get(Path(name).suffix, "application/octet-stream")
+    return Asset(media.encode(), _etag(body), Packed.of(body))

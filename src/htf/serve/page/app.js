@@ -4,8 +4,9 @@
   const { element, theme } = Htf;
   const byId = (id) => document.getElementById(id);
   const state = { releases: [], first: null, second: null, mode: "side", where: {}, shape: null, outlines: false, drawing: null };
-  const DEBOUNCE = 60, HOVER_DELAY = 120; // milliseconds
+  const HOVER_DELAY = 120, RETRY_DELAY = 3000; // milliseconds
   const unit = "points per km²";
+  const isNarrow = () => window.matchMedia("(max-width: 760px)").matches;
 
   // --- the API -----------------------------------------------------------------------------------------
   const keptToken = () => { try { return sessionStorage.getItem("htf-token"); } catch { return null; } };
@@ -13,6 +14,7 @@
   function askForToken(wasRefused) {
     const dialog = byId("key");
     byId("key-problem").hidden = !wasRefused;
+    byId("token").value = "";
     if (!dialog.open) dialog.showModal();
     return new Promise((resolve) => dialog.addEventListener("close", () => {
       try { sessionStorage.setItem("htf-token", byId("token").value); } catch { /* then it is asked for again */ }
@@ -20,11 +22,17 @@
     }, { once: true }));
   }
   let asking = null; // one dialog, however many requests wait for it
+  class Away extends Error { // worth asking again
+    constructor(message, wait = RETRY_DELAY) { super(message); this.wait = wait; }
+  }
+  const isAway = ({ status, headers }) => status === 502 || status === 504 || headers.has("Retry-After"); // of a proxy that cannot reach it, or busy
 
   async function request(path, { body, signal } = {}) {
     const token = keptToken();
     const headers = { ...(token && { Authorization: `Bearer ${token}` }), ...(body && { "Content-Type": "application/json" }) };
-    const reply = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+    const reply = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal }).catch((error) => {
+      throw error.name === "AbortError" ? error : new Away("The server does not answer. This page asks again every few seconds.");
+    });
     if (reply.status === 401) {
       asking = asking || askForToken(token !== null).finally(() => { asking = null; });
       await asking;
@@ -33,6 +41,7 @@
     if (!reply.ok) {
       let detail = `the server says ${reply.status}`;
       try { detail = (await reply.json()).detail || detail; } catch { /* no JSON: the number has to do */ }
+      if (isAway(reply)) throw new Away(`${detail}. This page asks again in a few seconds.`, Math.max(RETRY_DELAY, 1000 * reply.headers.get("Retry-After")));
       throw new Error(typeof detail === "string" ? detail : JSON.stringify(detail));
     }
     return reply;
@@ -52,7 +61,7 @@
   /* What a release counts in a shape, or, without one, in the whole map. */
   async function countShape(release, shape, signal) {
     const where = whereText(release);
-    if (shape && (shape.kind === "polygon" || !Layers.degrees84(release))) {
+    if (shape && (shape.kind === "polygon" || !(Layers.degrees84(release) || !isPlace(release)))) {
       const body = { type: "Feature", properties: {}, geometry: polygonOf(shape.ring) };
       return (await ask(`${pathOf(release.id)}/polygons?${where}`, { body, signal })).answers[0];
     }
@@ -75,6 +84,18 @@
   const chosen = () => [releaseOf(state.first), releaseOf(state.second)].filter(Boolean);
   const isDifference = () => state.second !== null && state.mode === "difference";
   const isPlace = (release) => release.bounds84 !== null && release.bounds84 !== undefined;
+  const edgesOf = (release) => release.bounds84 || release.bounds;
+  const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+  /* Two maps are looked at together where both are: elsewhere there would be nothing to see of the other. */
+  function isComparable(first, second) {
+    return first.id !== second.id && isPlace(first) === isPlace(second) && Boolean(edgesOf(first) && edgesOf(second)) && overlap(edgesOf(first), edgesOf(second));
+  }
+  /* What no longer fits the release that is shown: one to compare with, and a shape on another map. */
+  function dropStrays() {
+    const first = releaseOf(state.first), second = releaseOf(state.second);
+    if (second && !isComparable(first, second)) state.second = null;
+    if (state.shape && !(edgesOf(first) && overlap(Shapes.boundsOf(state.shape), edgesOf(first)))) state.shape = null;
+  }
 
   function readAddress() {
     const asked = new URLSearchParams(location.hash.slice(1));
@@ -92,15 +113,17 @@
     state.shape = null;
     if (asked.has("b")) {
       const box = numbers(asked.get("b"));
-      if (box.length === 4 && box.every(Number.isFinite)) state.shape = Shapes.box(...box);
+      if (box.length === 4 && box.every(Number.isFinite) && box[0] < box[2] && box[1] < box[3]) state.shape = Shapes.box(...box);
     } else if (asked.has("p")) {
       const ring = asked.get("p").split(";").map(numbers);
       if (ring.length > 2 && ring.every((place) => place.length === 2 && place.every(Number.isFinite))) state.shape = { kind: "polygon", ring };
     }
     const view = asked.has("v") ? numbers(asked.get("v")) : [];
-    return view.length === 3 && view.every(Number.isFinite) ? { center: [view[1], view[0]], zoom: view[2] } : null;
+    if (state.shape && isPlace(releaseOf(state.first)) && !state.shape.ring.every(isOnEarth)) state.shape = null;
+    return view.length === 3 && view.every(Number.isFinite) && isOnEarth([view[1], view[0]]) ? { center: [view[1], view[0]], zoom: view[2] } : null;
   }
 
+  const isOnEarth = ([longitude, latitude]) => Math.abs(longitude) <= 360 && Math.abs(latitude) <= 90;
   const rounded = (value) => +value.toFixed(6);
   function writeAddress() {
     const asked = [["r", state.first]];
@@ -119,7 +142,23 @@
     if (error && error.name === "AbortError") return;
     const place = byId("problem");
     place.hidden = !error;
-    place.textContent = error ? `${error.message || error}` : "";
+    place.textContent = error ? sentence(`${error.message || error}`) : "";
+    if (error instanceof Away) waitForServer(error.wait);
+  }
+  const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const pause = (wait) => new Promise((resolve) => { setTimeout(resolve, wait); });
+  let waiting = false;
+  /* Until it answers again; then with the releases that it has by then. */
+  async function waitForServer(wait) {
+    if (waiting || !state.releases.length) return;
+    waiting = true;
+    for (let found = null; !found;) {
+      await pause(wait);
+      found = await allReleases().catch(() => null);
+      if (found && JSON.stringify(found) !== JSON.stringify(state.releases)) location.reload(); // the address has the view
+    }
+    waiting = false;
+    refresh();
   }
   function debounced(action, wait) {
     let timer = null;
@@ -141,9 +180,16 @@
     }
     return found;
   }
-  try { state.releases = await allReleases(); } catch (error) { complain(error); return; }
+  for (;;) {
+    try { state.releases = await allReleases(); complain(null); break; } catch (error) {
+      complain(error);
+      if (!(error instanceof Away)) return;
+      await pause(RETRY_DELAY);
+    }
+  }
   if (!state.releases.length) { complain("The server has no releases."); return; }
   const view = readAddress();
+  dropStrays();
 
   function boundsOfChosen() {
     const found = chosen().filter(isPlace).map((release) => release.bounds84);
@@ -155,7 +201,7 @@
   // --- the maps ----------------------------------------------------------------------------------------------
   const containers = [...document.querySelectorAll(".panel")];
   const maps = containers.map((container, number) => Htf.makeMap(container.querySelector(".map"), {
-    bounds: boundsOfChosen(), label: `Map ${number + 1}. Arrow keys move it, plus and minus zoom; the count in the middle is read out.`,
+    bounds: boundsOfChosen(), label: `${number ? "Second map" : "Map"}. Arrow keys move it, plus and minus zoom; the count in the middle is read out.`,
     ...(view && { bounds: undefined, ...view }),
   }));
   const overlays = maps.map((map) => new Htf.Overlay(map));
@@ -166,12 +212,16 @@
   await Promise.all(maps.map((map) => (map.isStyleLoaded() ? null : map.once("load"))));
   maps.forEach((map, number) => map.addLayer(layers[number]));
   Htf.synchronise(maps);
+  let isWhole = view === null; // until someone moves it, the whole is shown, whatever the size
+  const showWhole = () => { isWhole = true; maps[0].fitBounds(boundsOfChosen(), { padding: 24, animate: false }); };
+  maps.forEach((map) => map.on("movestart", ({ originalEvent }) => { if (originalEvent && originalEvent.type !== "resize") isWhole = false; }));
+  maps[0].on("resize", () => { if (isWhole && !state.shape) showWhole(); });
 
   let limits = null, limitsKey = "", differences = null, differenceRequest = null;
 
   function showLegend() {
     const legend = byId("legend");
-    legend.hidden = !limits;
+    legend.hidden = !canDraw();
     if (!limits) return;
     const sides = isDifference() ? chosen().map(({ name }) => name) : null;
     Htf.legend(legend, { limits, unit: sides ? `difference in ${unit}` : unit, sides });
@@ -180,7 +230,6 @@
   async function loadDifference() {
     const [first, second] = chosen();
     const boxes = Layers.squares(maps[0], first, second);
-    if (boxes === null) throw new Error("the two maps do not overlap: choose another to compare with");
     if (differenceRequest) differenceRequest.abort();
     const { signal } = differenceRequest = new AbortController();
     if (!boxes.length) { layers[0].set({ sheets: [] }); return; }
@@ -210,7 +259,7 @@
     try {
       await (isDifference() ? loadDifference() : loadTiles());
       byId("map-note").textContent = isDifference()
-        ? "Strong colours: more than 1.96 standard errors of the difference. By chance alone about one square in twenty would stand out." : "";
+        ? "Strong colours: more than noise. By chance alone about one square in twenty would stand out." : "";
       showLegend();
       if (pointed) look(pointed);
     } catch (error) {
@@ -234,7 +283,6 @@
   }
 
   // --- what is at a place ---------------------------------------------------------------------------------------
-  let hoverRequest = null;
   function describe(answer, density, isClear) {
     const lines = [[Htf.countText(answer.count), "big"]];
     lines.push(answer.low === undefined ? ["…", "quiet"] : `95 %: ${Htf.intervalText(answer)}`);
@@ -247,15 +295,18 @@
       `${first.name}: ${Htf.countText(found.first.count)}`, `${second.name}: ${Htf.countText(found.second.count)}`,
       found.isBeyond ? ["more than noise", "beyond"] : ["no more than noise", "quiet"]];
   }
-  const askForInterval = debounced(async (number, release, properties, show) => {
-    if (hoverRequest) hoverRequest.abort();
-    hoverRequest = new AbortController();
-    try {
-      const text = [`box=${properties.box.join()}`, whereText(release)].filter(Boolean).join("&");
-      Object.assign(properties, await ask(`${pathOf(release.id)}/count?${text}`, { signal: hoverRequest.signal }));
-      show();
-    } catch { /* the next move asks again */ }
-  }, HOVER_DELAY);
+  const askForInterval = maps.map(() => {
+    let running = null;
+    return debounced(async (release, properties, show) => {
+      if (running) running.abort();
+      const { signal } = running = new AbortController();
+      try {
+        const text = [`box=${properties.box.join()}`, whereText(release)].filter(Boolean).join("&");
+        Object.assign(properties, await ask(`${pathOf(release.id)}/count?${text}`, { signal }));
+        show();
+      } catch { /* the next move asks again */ }
+    }, HOVER_DELAY);
+  });
 
   let pointed = null;
   function look(lngLat) {
@@ -276,7 +327,7 @@
       const { properties } = found;
       const show = () => { if (pointed === lngLat) tooltips[number].show(x, y, describe(properties, properties.density, properties.clear)); };
       show();
-      if (properties.low === undefined) askForInterval(number, release, properties, show);
+      if (properties.low === undefined) askForInterval[number](release, properties, show);
     });
   }
   function leave() {
@@ -288,83 +339,101 @@
 
   // --- the answer --------------------------------------------------------------------------------------------------
   let answerRequest = null, latest = null;
-  function rowOf(name, answer) {
-    const cut = answer.partial > 0.005 ? [element("div", { className: "quiet small",
-      textContent: `${Math.round(100 * answer.partial)} % of it rests on boxes that the edge cuts` })] : [];
+  const note = (textContent) => element("div", { className: "quiet small", textContent });
+  function rowOf(name, count, interval, ...notes) {
     return element("div", { className: "row" }, element("div", { className: "row-name", textContent: name }),
-      element("div", { className: "row-count", textContent: Htf.countText(answer.count) }),
-      element("div", { className: "row-interval", textContent: `95 %: ${Htf.intervalText(answer)}` }), ...cut);
+      element("div", { className: "row-line" }, "about ", element("span", { className: "row-count", textContent: count }), " points"),
+      element("div", { className: "row-interval" }, element("span", { textContent: `between ${interval}` }), " ", element("span", { textContent: "in 95 of 100 cases" })), ...notes);
   }
-  function showAnswers(answers) {
-    const place = byId("answer"), shown = chosen();
-    const rows = answers.map((answer, number) => rowOf(shown.length > 1 ? shown[number].name : placeName(), answer));
-    if (answers.length > 1) {
-      const found = Htf.difference(...answers);
-      rows.push(element("div", { className: "row difference" }, element("div", { className: "row-name", textContent: "Difference" }),
-        element("div", { className: "row-count", textContent: Htf.signedText(found.count) }),
-        element("div", { className: "row-interval", textContent: `95 %: ${Htf.signedText(found.low)} to ${Htf.signedText(found.high)}` }),
-        element("div", { className: found.isBeyond ? "beyond" : "quiet", textContent: found.isBeyond ? "more than noise" : "no more than noise" })));
+  function answerRow(release, shape, answer) {
+    const notes = [], edges = edgesOf(release);
+    if (answer.partial > 0.005) notes.push(note(`${Math.round(100 * answer.partial)} % of it is shared out by area, at the edge.`));
+    if (Math.round(answer.count) < 0) notes.push(note("Below zero by noise: there are few, or none."));
+    const name = `${release.name}, ${shape ? `your ${shape.kind}` : "the whole map"}`;
+    if (shape && edges) {
+      const [west, south, east, north] = Shapes.boundsOf(shape);
+      if (!overlap([west, south, east, north], edges)) return element("div", { className: "row" }, element("div", { className: "row-name", textContent: name }), "It lies outside the map, where nothing is known.");
+      if (west < edges[0] || south < edges[1] || east > edges[2] || north > edges[3]) notes.push(note("Part of it lies outside the map."));
     }
-    place.replaceChildren(...rows);
+    return rowOf(name, Htf.countText(answer.count), Htf.intervalText(answer, " and "), ...notes);
   }
-  const placeName = () => (state.shape ? `In your ${state.shape.kind}` : "In the whole map");
+  function showAnswers({ shape, shown, answers }) {
+    const rows = answers.map((answer, number) => answerRow(shown[number], shape, answer));
+    if (answers.length > 1) {
+      const { count, low, high, isBeyond } = Htf.difference(...answers);
+      rows.push(rowOf("Difference", Htf.signedText(count), `${Htf.signedText(low)} and ${Htf.signedText(high)}`,
+        element("div", { className: isBeyond ? "beyond" : "quiet", textContent: isBeyond ? "more than noise" : "no more than noise" })));
+    }
+    byId("answer").replaceChildren(...rows);
+  }
 
-  const answer = debounced(async () => {
-    if (answerRequest) answerRequest.abort();
-    const { signal } = answerRequest = new AbortController();
-    const shape = state.shape, turn = turns;
+  let isAsking = false, turns = 0;
+  /* One question at a time, and the newest next: the count follows a shape that is dragged, and lags by one answer. */
+  async function askAgain() {
+    turns += 1;
+    byId("answer").setAttribute("aria-busy", "true");
+    if (isAsking) return;
+    isAsking = true;
+    for (let turn = -1; turn !== turns;) {
+      turn = turns;
+      await askOnce();
+    }
+    isAsking = false;
+    byId("answer").setAttribute("aria-busy", "false");
+  }
+  async function askOnce() {
+    const { shape } = state, shown = chosen(), { signal } = answerRequest = new AbortController();
     try {
-      const answers = await Promise.all(chosen().map((release) => countShape(release, shape, signal)));
-      latest = { shape, answers };
-      showAnswers(answers);
+      const answers = await Promise.all(shown.map((release) => countShape(release, shape, signal)));
+      latest = { shape, shown, answers };
+      showAnswers(latest);
       complain(null);
     } catch (error) {
       if (error.name === "AbortError") return;
       latest = null;
-      byId("answer").replaceChildren(element("span", { className: "quiet", textContent: "no answer" }));
+      byId("answer").replaceChildren();
       complain(error);
     }
-    if (turn === turns) byId("answer").setAttribute("aria-busy", "false"); // else the shape has moved on
-  }, DEBOUNCE);
-  let turns = 0;
-  function askAgain() {
-    turns += 1;
-    byId("answer").setAttribute("aria-busy", "true");
-    answer();
   }
 
   // --- shapes --------------------------------------------------------------------------------------------------------
   const saveAddress = debounced(writeAddress, 150);
   const shared = {
-    get: () => state.shape,
+    get: () => (canDraw() ? state.shape : null),
     drawing: () => state.drawing,
     set(shape, isDone) {
       state.shape = shape;
       editors.forEach((editor) => editor.draw());
+      if (isDone) rest();
       askAgain();
       if (isDone) { fillForm(); saveAddress(); }
     },
     stop: () => draw(null),
     look,
   };
-  const editors = maps.map((map) => new Shapes.Editor(map, shared));
+  const editors = maps.map((map, number) => new Shapes.Editor(map, shared, number === 0));
+  const canDraw = () => isPlace(releaseOf(state.first));
   const HINTS = {
-    box: "Drag across the map. Escape gives up.",
-    polygon: "Click corners; click the first one again, or press Enter, to close it. Escape gives up.",
+    box: "Drag across the map, or tap a place. Escape gives up.",
+    polygon: "Tap corner after corner; tap the first one again, or press Enter, to close it. Escape gives up.",
   };
   function draw(kind) {
     state.drawing = kind;
     for (const name of ["box", "polygon"]) byId(`draw-${name}`).setAttribute("aria-pressed", String(kind === name));
-    byId("hint").textContent = kind ? HINTS[kind] : state.shape ? "Drag it or its corners, or move them with the arrow keys." : "Point at the map, or draw.";
+    if (kind) byId("hint").textContent = HINTS[kind]; else rest();
     byId("hint").classList.toggle("resting", !kind);
     editors.forEach((editor) => { editor.cancel(); editor.draw(); });
     leave();
+  }
+  function rest() {
+    if (state.drawing) return;
+    byId("hint").textContent = state.shape && canDraw() ? "Drag it or its corners, or move them with the arrow keys." : canDraw() ? "Point at the map, or draw on it." : "";
   }
   for (const kind of ["box", "polygon"]) {
     byId(`draw-${kind}`).addEventListener("click", (event) => {
       if (event.detail === 0) { draw(null); editors[0].place(kind); draw(null); return; } // by a key
       draw(state.drawing === kind ? null : kind);
-      if (state.drawing && window.matchMedia("(max-width: 760px)").matches) fold(true);
+      if (state.drawing && isNarrow()) fold(true);
     });
   }
   byId("clear").addEventListener("click", () => { state.shape = null; draw(null); shared.set(null, true); });
@@ -379,16 +448,22 @@
     const bounds = state.shape ? Shapes.boundsOf(state.shape) : ["", "", "", ""];
     ["west", "south", "east", "north"].forEach((name, i) => { form.elements[name].value = bounds[i] === "" ? "" : rounded(bounds[i]); });
   }
+  const readNumber = (text) => (text.trim() ? Number(text.trim().replace(",", ".").replace("−", "-")) : NaN);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const values = ["west", "south", "east", "north"].map((name) => parseFloat(form.elements[name].value.replace(",", ".")));
+    const values = ["west", "south", "east", "north"].map((name) => readNumber(form.elements[name].value));
     const [west, south, east, north] = values;
     if (!values.every(Number.isFinite) || west >= east || south >= north) {
-      complain("A box is four numbers in degrees, west less than east and south less than north.");
+      complain("A box is four numbers, west less than east and south less than north.");
       return;
     }
-    draw(null);
+    if (canDraw() && ![[west, south], [east, north]].every(isOnEarth)) {
+      complain("These are degrees: longitudes go from −180 to 180, latitudes from −90 to 90.");
+      return;
+    }
     shared.set(Shapes.box(...values), true);
+    draw(null);
+    if (!canDraw()) return;
     const bounds = maps[0].getBounds();
     if (!bounds.contains([west, south]) || !bounds.contains([east, north])) maps[0].fitBounds([[west, south], [east, north]], { padding: 80, maxZoom: 16, animate: false });
   });
@@ -396,13 +471,14 @@
   // --- the side: releases, ranges, words -------------------------------------------------------------------------------
   function fillChoices() {
     const option = ({ id, name, epsilon, private: isPrivate }) =>
-      element("option", { value: id, textContent: `${name} (ε = ${epsilon}${isPrivate ? "" : ", NOT PRIVATE"})` });
+      element("option", { value: id, textContent: `${isPrivate ? "" : "NOT PRIVATE: "}${name} (ε = ${epsilon})` });
+    const others = state.releases.filter((release) => isComparable(releaseOf(state.first), release));
     byId("first").replaceChildren(...state.releases.map(option));
     byId("second").replaceChildren(element("option", { value: "", textContent: "nothing" }),
-      ...state.releases.filter(({ id }) => id !== state.first).map(option));
+      ...others.map(option));
     byId("first").value = state.first;
     byId("second").value = state.second || "";
-    byId("second").closest("label").hidden = state.releases.length < 2;
+    byId("second").closest("label").hidden = !others.length;
     byId("modes").hidden = !state.second;
     for (const button of byId("modes").children) button.setAttribute("aria-pressed", String(button.dataset.mode === state.mode));
   }
@@ -410,6 +486,7 @@
   const plain = (value) => String(+value.toFixed(6));
   function rangeOf(axis, releases) {
     const step = (axis.high - axis.low) / axis.cells;
+    const text = (value) => String(+value.toFixed(Math.max(0, 1 + Math.ceil(-Math.log10(step)))));
     const [low, high] = state.where[axis.name] || [axis.low, axis.high];
     const slider = (name, value) => element("input", { type: "range", min: 0, max: axis.cells, step: 1,
       value: Math.round((value - axis.low) / step), "aria-label": `${axis.name}, ${name} end`, "data-end": name });
@@ -418,11 +495,11 @@
     const only = releases.length < chosen().length ? ` (only of ${releases[0].name})` : "";
     const say = () => {
       const range = state.where[axis.name];
-      words.textContent = (range ? `${plain(range[0])} to ${plain(range[1])}` : "all") + only;
+      words.textContent = (range ? `${text(range[0])} to ${text(range[1])}` : "all") + only;
       const ends = inputs.map((input) => (100 * input.value) / axis.cells);
       made.style.setProperty("--from", `${ends[0]}%`);
       made.style.setProperty("--to", `${ends[1]}%`);
-      inputs.forEach((input) => input.setAttribute("aria-valuetext", plain(axis.low + input.value * step)));
+      inputs.forEach((input) => input.setAttribute("aria-valuetext", text(axis.low + input.value * step)));
     };
     const made = element("fieldset", { className: "range" }, element("legend", {}, `${axis.name}: `, words),
       element("div", { className: "range-track" }, ...inputs));
@@ -452,41 +529,78 @@
     byId("ranges").replaceChildren(...[...axes.values()].map(({ axis, releases }) => rangeOf(axis, releases)));
   }
 
-  async function fillWords() {
-    const release = releaseOf(state.first);
-    byId("claim-line").textContent = release.private ? `Differentially private: ε = ${release.epsilon} for each ${release.unit}. What this means`
-      : "NOT PRIVATE – seeded or scripted noise. What this means";
-    byId("claim").classList.toggle("not-private", !release.private);
-    byId("save-release").href = `${pathOf(release.id)}/download`;
-    const told = await ask(pathOf(release.id));
-    if (state.first !== release.id) return;
-    byId("statement").textContent = told.statement;
-    const facts = { mechanism: told.mechanism, boxes: Htf.countText(told.leaves), measurements: Htf.countText(told.measurements), noise: told.noise,
-      "reference system": release.crs || "none", axes: release.axes.map(({ name, low, high, cells }) => `${name} ${plain(low)} to ${plain(high)} (${cells} cells)`).join("; ") };
-    byId("facts").replaceChildren(element("dl", {}, ...Object.entries(facts).flatMap(([name, value]) =>
-      [element("dt", { textContent: name }), element("dd", { textContent: String(value) })])));
-    const lines = told.ledger || [];
-    const names = lines.length ? Object.keys(lines[0]) : [];
-    const cells = (kind, values) => element("tr", {}, ...values.map((value) => element(kind, { textContent: typeof value === "object" ? JSON.stringify(value) : String(value) })));
-    byId("ledger").tHead.replaceChildren(cells("th", names.map((name) => name.replaceAll("_", " "))));
-    byId("ledger").tBodies[0].replaceChildren(...lines.map((line) => cells("td", names.map((name) => line[name]))));
+  /* A bound that is rounded is rounded up. */
+  function timesText(epsilon) {
+    const times = Math.exp(+epsilon), unit = 10 ** (Math.floor(Math.log10(times)) - 1);
+    return Htf.shortNumber(Math.ceil(times / unit - 1e-9) * unit);
   }
+  function plainWords({ private: isPrivate, epsilon, unit: one }) {
+    return isPrivate ? `In plain words: every count carries random noise, which was drawn once. With any one ${one} taken out of the data, whatever this map shows would have been at most ${timesText(epsilon)} times more or less likely.`
+      : "In plain words: whoever knows how the noise was made can take it off again. Such a file is for tests only.";
+  }
+  const shortEpsilon = (text) => String(+(+text).toPrecision(3));
+  function ledgerOf({ ledger, record_epsilon: recordEpsilon, epsilon }) {
+    const names = ["question", "answers", "ε each", "ε so far"];
+    const cell = (kind, text, at) => element(kind, { textContent: text, ...(at && { className: "number" }), ...(kind === "th" && { scope: "col" }) });
+    const rows = ledger.map((line) => {
+      const ends = [...new Set([line.smallest_epsilon, line.largest_epsilon].map(shortEpsilon))];
+      const question = line.kind === "count" && line.sensitivity === 1 ? line.label : `${line.label} (${line.kind}, sensitivity ${line.sensitivity})`;
+      return [question, Htf.countText(line.answers), ends.join(" to "), shortEpsilon(line.spent_after)];
+    });
+    const caption = `What was asked of the data, and its cost${recordEpsilon === epsilon ? "" : " for each record"}`;
+    return element("div", { className: "scroll", tabindex: "0", role: "region", "aria-label": "Ledger" }, element("table", {}, element("caption", { textContent: caption }),
+      element("thead", {}, element("tr", {}, ...names.map((name, at) => cell("th", name, at)))),
+      element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((text, at) => cell("td", text, at)))))));
+  }
+  function factsOf(told) {
+    const { protection } = told, axes = told.axes.map(({ name, low, high, cells }) => `${name} from ${plain(low)} to ${plain(high)} (${Htf.countText(cells)} cells)`);
+    const facts = { ε: told.epsilon, protects: protection.max_records > 1 ? `one ${told.unit}, with at most ${Htf.countText(protection.max_records)} records` : `one ${told.unit}`,
+      mechanism: told.mechanism, boxes: Htf.countText(told.leaves), measurements: Htf.countText(told.measurements), noise: told.noise,
+      "reference system": told.crs || "none", axes: axes.join("; ") };
+    return element("dl", {}, ...Object.entries(facts).flatMap(([name, value]) => [element("dt", { textContent: name }), element("dd", { textContent: String(value) })]));
+  }
+  async function fillWords() {
+    const shown = chosen();
+    const claim = ({ private: isPrivate, epsilon, unit: one }) => (isPrivate ? `ε = ${epsilon} for each ${one}` : "NOT PRIVATE");
+    const lines = [...new Set(shown.map(claim))];
+    byId("claim-line").textContent = shown.every((release) => release.private) ? `Differentially private: ${lines.join(", and ")}. What this means` : `${lines.join(", and ")}. What this means`;
+    byId("claim").classList.toggle("not-private", !shown.every((release) => release.private));
+    byId("save-release").href = `${pathOf(state.first)}/download`;
+    const told = await Promise.all(shown.map(({ id }) => ask(pathOf(id))));
+    if (String(shown.map(({ id }) => id)) !== String(chosen().map(({ id }) => id))) return;
+    const each = (make) => told.flatMap((one) => [...(told.length > 1 ? [element("h3", { textContent: one.name })] : []), ...make(one)]);
+    byId("statement").replaceChildren(...each((one) => [element("p", { textContent: plainWords(one) }), element("p", { className: "statement", textContent: one.statement })]));
+    byId("facts").replaceChildren(...each((one) => [factsOf(one), ledgerOf(one)]));
+    statements = Object.fromEntries(told.map((one) => [one.id, one.statement]));
+  }
+  let statements = {};
 
   function arrange() {
-    byId("badge").hidden = chosen().every((release) => release.private);
+    const open = chosen().filter((release) => !release.private);
+    byId("badge").hidden = !open.length;
+    document.title = `${chosen().map(({ name }) => name).join(" and ")} – private counts`;
+    byId("badge").textContent = `NOT PRIVATE: ${open.map(({ name }) => name).join(" and ")}. Its noise is known, and can be taken off again. For tests only.`;
     const shown = chosen(), isSide = shown.length > 1 && state.mode === "side";
     containers[1].hidden = !isSide;
     containers.forEach((container, number) => {
       const heading = container.querySelector("h2");
       heading.hidden = shown.length < 2;
-      heading.textContent = isSide ? (shown[number] || {}).name || "" : shown.map(({ name }) => name).join(" less ");
+      heading.textContent = isSide ? (shown[number] || {}).name || "" : shown.map(({ name }) => name).join(" minus ");
+      container.setAttribute("aria-label", heading.textContent || "Map");
     });
     layers[0].diverging = isDifference();
     if (!isSide) tiles[1].clear();
     if (isDifference()) tiles[0].clear(); else differences = null;
     const nowhere = shown.filter((release) => !isPlace(release));
     byId("nowhere").hidden = !nowhere.length;
-    byId("nowhere").textContent = nowhere.length ? `${nowhere.map(({ name }) => name).join(" and ")} has no reference system that says where on earth it lies: there is no map of it. The answer is of the whole of it.` : "";
+    byId("maps").classList.toggle("unmapped", nowhere.length > 0);
+    byId("nowhere").textContent = nowhere.length ? `There is no map of ${nowhere.map(({ name }) => name).join(" and ")}: the file does not say where on earth it lies (it has no reference system). ${edgesOf(shown[0]) ? "Type a box in its own coordinates to count it." : ""}` : "";
+    for (const name of ["draw-box", "draw-polygon"]) byId(name).disabled = !canDraw();
+    byId("outlines").disabled = !canDraw();
+    const [west, south, east, north] = (edgesOf(shown[0]) || []).map(plain), typing = form.closest("details");
+    typing.hidden = west === undefined; // a line, which has no boxes
+    if (!canDraw()) typing.open = true;
+    byId("typed-note").textContent = `${canDraw() ? "In degrees" : "In the coordinates of the map"}: ${west} to ${east} across, ${south} to ${north} upwards.`;
     overlays.forEach((overlay, number) => {
       const framed = isDifference() ? shown : [shown[number] || shown[0]];
       overlay.frames = framed.filter(isPlace).map(({ bounds84: [west, south, east, north] }) =>
@@ -504,12 +618,14 @@
     loadSoon();
   }
   function refresh() {
+    dropStrays();
     fillChoices();
     fillRanges();
     arrange();
     byId("outlines").checked = state.outlines;
     fillForm();
     draw(null);
+    if (answerRequest) answerRequest.abort(); // of what was chosen before
     askAgain();
     changeMap();
     fillWords().catch(complain);
@@ -517,16 +633,16 @@
   byId("first").addEventListener("change", (event) => {
     const before = releaseOf(state.first);
     state.first = event.target.value;
-    if (state.second === state.first) state.second = null;
+    dropStrays();
     const now = releaseOf(state.first);
-    if (isPlace(now) && String(before.bounds84) !== String(now.bounds84)) maps[0].fitBounds(boundsOfChosen(), { padding: 24, animate: false });
+    if (isPlace(now) && String(before.bounds84) !== String(now.bounds84)) showWhole();
     refresh();
   });
   byId("second").addEventListener("change", (event) => { state.second = event.target.value || null; refresh(); });
   byId("modes").addEventListener("click", ({ target }) => { if (target.dataset.mode) { state.mode = target.dataset.mode; refresh(); } });
   byId("outlines").addEventListener("change", (event) => { state.outlines = event.target.checked; showOutlines(); saveAddress(); });
   maps[0].on("moveend", changeMap);
-  window.addEventListener("hashchange", () => { const moved = readAddress(); if (moved) maps[0].jumpTo(moved); refresh(); });
+  window.addEventListener("hashchange", () => { const moved = readAddress(); if (moved) { isWhole = false; maps[0].jumpTo(moved); } refresh(); });
 
   // --- saving, sharing, looks ---------------------------------------------------------------------------------------------
   function say(text) { byId("done").textContent = text; }
@@ -537,23 +653,24 @@
   }
   byId("share").addEventListener("click", async () => {
     writeAddress();
-    try { await navigator.clipboard.writeText(location.href); say("Copied. The address has the view, the shape and the ranges."); }
+    try { await navigator.clipboard.writeText(location.href); say("Copied. The link has the view, the shape and the ranges."); }
     catch { say(`Copy it from the address bar: ${location.href}`); }
   });
   byId("save-answer").addEventListener("click", () => {
     if (!latest) { say("There is no answer to save."); return; }
-    const shown = chosen();
-    const ring = latest.shape ? latest.shape.ring : Shapes.box(...(shown[0].bounds84 || shown[0].bounds)).ring;
-    const features = latest.answers.map((found, number) => ({ type: "Feature", geometry: polygonOf(ring), properties: {
-      ...found, release: shown[number].name, epsilon: shown[number].epsilon, unit: shown[number].unit, private: shown[number].private, where: whereOf(shown[number]) } }));
-    const text = JSON.stringify({ type: "FeatureCollection", features, statement: byId("statement").textContent }, null, 1);
+    const { shown } = latest;
+    const placeOf = (release) => (isPlace(release) ? polygonOf(latest.shape ? latest.shape.ring : Shapes.box(...release.bounds84).ring) : null);
+    const features = latest.answers.map((found, number) => ({ type: "Feature", geometry: placeOf(shown[number]), properties: {
+      ...found, release: shown[number].name, epsilon: shown[number].epsilon, unit: shown[number].unit, private: shown[number].private, where: whereOf(shown[number]), statement: statements[shown[number].id] } }));
+    const text = JSON.stringify({ type: "FeatureCollection", features }, null, 1);
     save(new Blob([text], { type: "application/geo+json" }), "answer.geojson");
     say("Saved answer.geojson.");
   });
   byId("save-release").addEventListener("click", async (event) => {
     if (!keptToken()) return; // a link is enough
     event.preventDefault();
-    try { save(await (await request(event.target.href)).blob(), `${releaseOf(state.first).name}.parquet`); } catch (error) { complain(error); }
+    const release = releaseOf(state.first);
+    try { save(await (await request(event.target.href)).blob(), `${release.private ? "" : "NOT-PRIVATE-"}${release.name}.parquet`); } catch (error) { say(sentence(error.message)); }
   });
   function fold(isFolded) {
     byId("side").classList.toggle("folded", isFolded);
@@ -561,13 +678,13 @@
     byId("fold").textContent = isFolded ? "More" : "Less";
   }
   byId("fold").addEventListener("click", () => fold(!byId("side").classList.contains("folded")));
-  const themed = () => { byId("theme").textContent = theme.name() === "dark" ? "Light" : "Dark"; showLegend(); };
+  const themed = () => { byId("theme").textContent = theme.name() === "dark" ? "Light mode" : "Dark mode"; showLegend(); };
   byId("theme").addEventListener("click", theme.toggle);
   theme.onChange(themed);
   themed();
-  if (window.matchMedia("(max-width: 760px)").matches) fold(true);
+  if (isNarrow()) fold(true);
   arrange();
-  if (!view) maps[0].fitBounds(boundsOfChosen(), { padding: 24, animate: false });
+  if (!view) showWhole();
   window.htf = { maps, state }; // for tests, and for the curious
   refresh();
 })();

@@ -53,9 +53,9 @@ const Htf = (() => {
     return whole.format(rounded === 0 ? 0 : rounded).replace("-", "−");
   }
   /* No count is below zero, and an estimate from which noise was taken out may lie off the middle. */
-  function intervalText({ count, low, high }) {
+  function intervalText({ count, low, high }, join = " to ") {
     const least = count >= 0 ? Math.min(Math.max(low, 0), count) : low;
-    return `${countText(least)} to ${countText(Math.max(high, count))}`;
+    return `${countText(least)}${join}${countText(Math.max(high, count))}`;
   }
   function signedText(value) {
     return (Math.round(value) > 0 ? "+" : "") + countText(value);
@@ -118,9 +118,12 @@ const Htf = (() => {
   }
 
   const VERTEX = `#version 300 es
-    uniform mat4 u_matrix; uniform bool u_loop;
-    in vec4 a_south; in vec4 a_north; in float a_shade; out float v_shade;
+    uniform mat4 u_matrix; uniform bool u_loop; uniform vec2 u_size;
+    in vec4 a_south; in vec4 a_north; in float a_shade; out float v_shade; out float v_line;
     void main() {
+      vec4 low = u_matrix * vec4(a_south.xy, 0.0, 1.0), high = u_matrix * vec4(a_north.zw, 0.0, 1.0);
+      vec2 sides = abs(high.xy / high.w - low.xy / low.w) * u_size / 2.0; // pixels
+      v_line = clamp((min(sides.x, sides.y) - 2.0) / 10.0, 0.12, 1.0); // many small ones would hide the colours
       vec2 place = gl_VertexID == 0 ? a_south.xy : gl_VertexID == 1 ? a_south.zw
         : (gl_VertexID == 2) != u_loop ? a_north.xy : a_north.zw;
       v_shade = a_shade;
@@ -129,9 +132,9 @@ const Htf = (() => {
   const FRAGMENT = `#version 300 es
     precision highp float;
     uniform vec3 u_stops[17]; uniform vec4 u_blank; uniform vec4 u_line; uniform bool u_loop; uniform float u_opacity;
-    in float v_shade; out vec4 colour;
+    in float v_shade; in float v_line; out vec4 colour;
     void main() {
-      if (u_loop) { colour = vec4(u_line.rgb * u_line.a, u_line.a); return; }
+      if (u_loop) { colour = vec4(u_line.rgb, 1.0) * u_line.a * v_line; return; }
       if (v_shade < 0.0) { colour = vec4(u_blank.rgb * u_blank.a, u_blank.a); return; }
       bool faint = v_shade > 5.0;
       float at = clamp(faint ? v_shade - 10.0 : v_shade, 0.0, 1.0) * 16.0;
@@ -167,7 +170,7 @@ const Htf = (() => {
       }
       gl.linkProgram(this.program);
       this.places = {};
-      for (const name of ["u_matrix", "u_loop", "u_stops", "u_blank", "u_line", "u_opacity"]) {
+      for (const name of ["u_matrix", "u_loop", "u_stops", "u_blank", "u_line", "u_opacity", "u_size"]) {
         this.places[name] = gl.getUniformLocation(this.program, name);
       }
     }
@@ -218,6 +221,8 @@ const Htf = (() => {
       gl.uniform4f(this.places.u_blank, ...parts(colours.blank), this.hasBaseMap ? 0 : 1);
       gl.uniform4f(this.places.u_line, ...parts(colours.line), 0.45);
       gl.uniform1f(this.places.u_opacity, this.hasBaseMap ? 0.78 : 1);
+      const { clientWidth, clientHeight } = this.map.getContainer();
+      gl.uniform2f(this.places.u_size, clientWidth, clientHeight);
       const zoom = this.map.getZoom();
       const shown = this.sheets.filter(({ zoom: [least, most] = [0, 99] }) => zoom >= least && zoom < most);
       this.draw(shown, defaultProjectionData.mainMatrix, false);
@@ -549,7 +554,7 @@ const Htf = (() => {
     if (sides) {
       bar.style.background = `linear-gradient(to right, ${colours.diverging.join(",")})`;
       const power = 10 ** Math.floor(Math.log10(most));
-      for (const value of [power, power / 10].filter((v) => v > least * 1.5)) {
+      for (const value of [power, power / 10].filter((v) => place(v) > 25)) {
         mark(50 + place(value) / 2, `+${shortNumber(value)}`);
         mark(50 - place(value) / 2, `−${shortNumber(value)}`);
       }
@@ -563,7 +568,7 @@ const Htf = (() => {
     noise.firstChild.style.background = sides
       ? `linear-gradient(to right, ${colours.diverging[4]}55, ${colours.blank}, ${colours.diverging[12]}55)` : colours.blank;
     const title = element("div", { className: "legend-title", textContent: unit });
-    const children = [title, bar, marks, noise];
+    const children = [title, element("div", { className: "legend-scale" }, bar, marks), noise];
     if (sides) {
       const side = (name, colour) => {
         const made = element("div", { className: "legend-noise" }, element("i"), `more in ${name}`);

@@ -154,15 +154,16 @@ const Layers = (() => {
   function squares(map, first, second) {
     const both = [0, 1, 2, 3].map((i) => Math[i < 2 ? "max" : "min"](first.bounds84[i], second.bounds84[i]));
     const [west, south, east, north] = both;
-    if (west >= east || south >= north) return null;
     const pixels = degrees84(first) && degrees84(second) ? SQUARE_PIXELS : POLYGON_PIXELS;
     const bounds = map.getBounds();
-    const across = map.project([east, (south + north) / 2]).x - map.project([west, (south + north) / 2]).x;
-    const shares = [0, 1].map((i) => (both[i + 2] - both[i]) / (first.bounds84[i + 2] - first.bounds84[i]));
-    const cells = [0, 1].map((i) => Math.max(1, Math.round(first.axes[i].cells * shares[i])));
-    let halvings = 0;
-    while (across / Math.max(1, cells[0] >> halvings) < pixels && cells[0] >> halvings > 1) halvings++;
-    const [columns, rows] = cells.map((number) => Math.max(1, number >> halvings));
+    const [left, low] = [map.project([west, south]).x, map.project([west, south]).y];
+    const sides = [map.project([east, south]).x - left, low - map.project([west, north]).y];
+    const [columns, rows] = sides.map((side, i) => {
+      const share = (both[i + 2] - both[i]) / (first.bounds84[i + 2] - first.bounds84[i]);
+      let number = Math.max(1, Math.round(first.axes[i].cells * share));
+      while (side / number < pixels && number > 1) number >>= 1;
+      return number;
+    });
     const [dx, dy] = [(east - west) / columns, (north - south) / rows];
     const clip = (value, most) => Math.max(0, Math.min(most, value));
     const [x0, x1] = [clip(Math.floor((bounds.getWest() - west) / dx), columns), clip(Math.ceil((bounds.getEast() - west) / dx), columns)];

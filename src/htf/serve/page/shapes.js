@@ -22,15 +22,19 @@ const Shapes = (() => {
   /* `shared` has get(), set(shape, isDone), drawing(), the kind that is being drawn, or null, stop(), and
      look(place), of what someone points at through the shape. */
   class Editor {
-    constructor(map, shared) {
-      Object.assign(this, { map, shared, points: [] });
-      this.root = svg("svg", { class: "shape" });
-      this.body = svg("polygon", { class: "shape-body", tabindex: "0", role: "button" });
+    constructor(map, shared, isFirst) {
+      Object.assign(this, { map, shared, points: [], tabindex: isFirst ? "0" : "-1" }); // one way through it by keys, on the first map
+      this.root = svg("svg", { class: "shape", role: "application", "aria-label": "Your shape on the map" }); // so that readers of screens leave it the arrow keys
+      this.halo = svg("polygon", { class: "shape-halo" });
+      this.body = svg("polygon", { class: "shape-body", tabindex: this.tabindex, role: "img" });
       this.corners = svg("g");
       this.preview = svg("polyline", { class: "shape-preview" });
-      this.root.append(this.body, this.corners, this.preview);
+      this.root.append(this.halo, this.body, this.corners, this.preview);
       this.surface = Htf.element("div", { className: "draw-surface", hidden: "" });
       map.getContainer().append(this.surface, this.root);
+      for (const above of [this.surface, this.root]) { // which lie over the map, and would keep it from zooming
+        above.addEventListener("wheel", (event) => { event.preventDefault(); map.getCanvas().dispatchEvent(new WheelEvent(event.type, event)); });
+      }
       for (const event of ["move", "resize"]) map.on(event, () => this.draw());
       this.drag(this.body, () => -1);
       this.keys(this.body, () => -1);
@@ -51,9 +55,10 @@ const Shapes = (() => {
       const shape = this.shared.get();
       this.root.classList.toggle("empty", !shape);
       this.surface.hidden = !this.shared.drawing();
-      if (!shape) { this.corners.replaceChildren(); this.body.setAttribute("points", ""); return; }
-      const points = shape.ring.map((place) => this.project(place));
-      this.body.setAttribute("points", points.map((point) => point.join()).join(" "));
+      this.root.setAttribute("aria-hidden", String(!shape || this.tabindex !== "0"));
+      const points = shape ? shape.ring.map((place) => this.project(place)) : [];
+      for (const line of [this.halo, this.body]) line.setAttribute("points", points.map((point) => point.join()).join(" "));
+      if (!shape) { this.corners.replaceChildren(); return; }
       this.body.setAttribute("aria-label", `Your ${shape.kind}. Arrow keys move it, with Shift in large steps; Delete removes it.`);
       while (this.corners.childNodes.length > points.length) this.corners.lastChild.remove();
       while (this.corners.childNodes.length < points.length) this.addCorner(this.corners.childNodes.length);
@@ -61,12 +66,12 @@ const Shapes = (() => {
         const corner = this.corners.childNodes[at];
         corner.setAttribute("transform", `translate(${x},${y})`);
         const name = shape.kind === "box" ? `${NAMES[at]} corner` : `corner ${at + 1} of ${points.length}`;
-        corner.setAttribute("aria-label", `The ${name}. Arrow keys move it.`);
+        corner.setAttribute("aria-label", `The ${name}. Arrow keys move it.${points.length > 3 && shape.kind === "polygon" ? " Delete removes it." : ""}`);
       });
     }
 
     addCorner(at) {
-      const corner = svg("g", { class: "shape-corner", tabindex: "0", role: "button" });
+      const corner = svg("g", { class: "shape-corner", tabindex: this.tabindex, role: "img" });
       corner.append(svg("circle", { r: 14, class: "shape-touch" }), svg("circle", { r: 6.5 }));
       this.corners.append(corner);
       this.drag(corner, () => at);
@@ -118,12 +123,19 @@ const Shapes = (() => {
         const way = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[event.key];
         if (way) this.shared.set(this.finished(this.moved(this.shared.get(), corner(), way)), true);
         else if (event.key === "Delete" || event.key === "Backspace") {
-          this.shared.set(null, true);
-          this.map.getCanvas().focus();
+          this.remove(corner());
         } else return;
         event.preventDefault();
         event.stopPropagation();
       });
+    }
+
+    /* A corner of a polygon that has another three, or all of the shape. */
+    remove(at) {
+      const shape = this.shared.get();
+      if (at >= 0 && (shape.kind === "box" || shape.ring.length < 4)) return;
+      this.shared.set(at < 0 ? null : { ...shape, ring: shape.ring.filter((_, number) => number !== at) }, true);
+      if (at < 0) this.map.getCanvas().focus(); else this.corners.childNodes[Math.min(at, shape.ring.length - 2)].focus();
     }
 
     /* While something is drawn, a surface over the map takes the pointer. */
@@ -134,6 +146,7 @@ const Shapes = (() => {
         surface.setPointerCapture(event.pointerId);
         if (this.shared.drawing() === "box") this.start = this.unproject(this.pointOf(event));
       });
+      surface.addEventListener("touchend", (event) => event.preventDefault()); // else the map below is tapped too
       surface.addEventListener("pointermove", (event) => {
         const place = this.unproject(this.pointOf(event));
         if (this.start) this.shared.set(between(this.start, place), false);
@@ -145,9 +158,10 @@ const Shapes = (() => {
         if (!this.start) return;
         const [x, y] = this.project(this.start);
         const isDrawn = Math.hypot(point[0] - x, point[1] - y) > 4;
-        this.shared.set(isDrawn ? between(this.start, this.unproject(point)) : null, isDrawn);
+        if (isDrawn) this.shared.set(between(this.start, this.unproject(point)), true);
+        else this.place("box", point); // a tap
         this.start = null;
-        if (isDrawn) this.shared.stop();
+        this.shared.stop();
       });
     }
 
@@ -178,13 +192,14 @@ const Shapes = (() => {
       this.preview.setAttribute("points", places.map((place) => this.project(place).join()).join(" "));
     }
 
-    /* In the middle of what is seen, for those who draw by keys. */
-    place(kind) {
+    /* Around a point, or in the middle of what is seen: for those who tap, or draw by keys. */
+    place(kind, middle = null) {
       const { clientWidth: width, clientHeight: height } = this.map.getContainer();
+      const [centre, level] = middle || [width / 2, height / 2];
       const size = Math.min(width, height) / 5;
       const corners = kind === "box" ? [[-1, 1], [1, 1], [1, -1], [-1, -1]]
         : [0, 1, 2, 3, 4, 5].map((k) => [Math.cos((k * Math.PI) / 3), Math.sin((k * Math.PI) / 3)]);
-      const ring = corners.map(([x, y]) => this.unproject([width / 2 + x * size, height / 2 + y * size]));
+      const ring = corners.map(([x, y]) => this.unproject([centre + x * size, level + y * size]));
       this.shared.set(this.finished({ kind, ring }), true);
       this.body.focus();
     }
