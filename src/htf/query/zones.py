@@ -208,8 +208,9 @@ def _edges(low: float, high: float, size: float | None, number: int | None) -> F
 
 def _check_number(number: float) -> None:
     if number > MOST_ZONES:
+        about = f"{number:,.0f}" if number < 1e15 else f"{number:.3g}"
         raise InputError(
-            f"that would be about {number:,.0f} zones, and at most {MOST_ZONES:,} are made: take larger ones"
+            f"that would be about {about} zones, and at most {MOST_ZONES:,} are made: take larger ones"
         )
 
 
