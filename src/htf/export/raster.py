@@ -46,9 +46,8 @@ def write_raster(
     rows = np.ascontiguousarray(counts.T[::-1], dtype=np.float32)  # north first
 
     def write(unfinished: Path) -> None:
-        with (
-            rasterio.MemoryFile() as memory
-        ):  # on a full disk GDAL raises what no public name catches
+        # Not by GDAL, which on a full disk raises what no public name catches.
+        with rasterio.MemoryFile() as memory:
             with memory.open(**_profile(seen)) as file:
                 file.write(rows, 1)
                 file.set_band_description(1, "count")

@@ -243,7 +243,10 @@ def _width_of_map(domain: Domain, source: Any) -> float:
 
 
 def _is_in_degrees(crs: Any) -> bool:
-    return crs == CRS84 or bool(_crs(_need_pyproj(), crs).is_geographic)
+    if crs == CRS84:
+        return True
+    found = _crs(_need_pyproj(), crs)
+    return bool(found.is_geographic and found.axis_info[0].unit_name == "degree")  # and not grads
 
 
 def _cut_at_antimeridian(shapes: Shapes) -> Shapes:

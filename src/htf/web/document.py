@@ -146,9 +146,7 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
     ]
     plane = _plane(maps)
     low, high = shared_bounds(first, second, wish.axes, wish.where)
-    shared = _ring_of(
-        np.array([low, high]), first.domain.crs, plane
-    )  # beyond it nothing is compared
+    shared = _ring_of(np.array([low, high]), first.domain.crs, plane)
     data = _common(maps[:1], [shared], plane)
     data |= {"limits": difference_limits(found[-1]), "sides": [one.name for one in maps]}
     data["unit"] = f"difference in {data['unit']}"
