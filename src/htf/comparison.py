@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
 from htf.query.boxes import Answers
+from htf.query.shapes import same_crs
 from htf.query.where import Where, full_ranges
 from htf.release import Release
 from htf.views import drawn_axes
@@ -78,7 +79,7 @@ def shared_bounds(
     first: Release, second: Release, axes: tuple[str, str], where: Where | None
 ) -> tuple[list[float], list[float]]:
     """The low and the high ends, along both axes, of what two maps cover; refused where that is nothing."""
-    if first.domain.crs != second.domain.crs:
+    if not is_same_system(first.domain, second.domain):
         raise InputError(
             f"the maps have different reference systems, {first.domain.crs} and {second.domain.crs}: "
             "only an HTML map shows them together, side by side"
@@ -95,6 +96,15 @@ def shared_bounds(
         shown = " and ".join(", ".join(f"{end:.6g}" for end in one.T.ravel()) for one in ranges)
         raise InputError(f"the maps do not overlap: their bounds W,S,E,N are {shown}")
     return low.tolist(), high.tolist()
+
+
+def is_same_system(one: Domain, other: Domain) -> bool:
+    """Whether coordinates of two maps mean the same; refused where one of them does not say."""
+    if one.crs == other.crs:
+        return True
+    if one.crs is None or other.crs is None:
+        raise InputError("one of the maps has no reference system: they cannot be compared")
+    return same_crs(one.crs, other.crs)
 
 
 def grids_to_compare(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from htf.areas import square_kilometres
 from htf.domain import CRS84, KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
 from htf.query.where import Where
@@ -101,13 +102,19 @@ def visible_density(seen: View) -> FloatArray:
 
 
 def _pixel_areas(seen: View) -> FloatArray:
-    """In square kilometres for degrees, else in cells; one value per row of pixels."""
+    """In square kilometres, or in cells where the ground is not known; one value per row of pixels."""
     x, y = seen.domain.axes
-    if seen.domain.crs != CRS84:
+    area = _ground(seen)
+    if area is None:
         return np.full(y.cells, seen.cells[0] / x.cells * (seen.cells[1] / y.cells))
-    latitudes = y.low + (np.arange(y.cells) + 0.5) * y.cell_width
-    width = x.cell_width * np.cos(np.radians(latitudes))
-    return np.asarray(KM_PER_DEGREE**2 * width * y.cell_width)
+    return area
+
+
+def _ground(seen: View) -> FloatArray | None:
+    """The area of a pixel of each row in square kilometres, where the map tells."""
+    rows = np.arange(seen.domain.axes[1].cells)
+    low = np.column_stack([np.zeros_like(rows), rows])
+    return square_kilometres(seen.domain, low, low + 1)
 
 
 def map_size(seen: View) -> tuple[float, float]:
@@ -205,7 +212,7 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
         aspect=28,
         pad=pad,
     )
-    bar.set_label("points per km²" if seen.domain.crs == CRS84 else "points per cell")
+    bar.set_label("points per cell" if _ground(seen) is None else "points per km²")
     lowest, decades = image.norm.vmin, math.log10(image.norm.vmax / image.norm.vmin)
     nearest = lowest * 10 ** (decades * 0.05)  # a number below stands in the way of those words
     bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))

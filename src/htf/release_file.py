@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from htf.curator.ledger import LedgerLine
 from htf.domain import CRS84, Domain, IntArray
 from htf.epsilon import Epsilon
-from htf.errors import HtfError, MissingExtraError, ReleaseFileError
+from htf.errors import HtfError, InputError, MissingExtraError, ReleaseFileError
 from htf.files import write_whole
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, Protection, Suggestion
@@ -320,6 +320,12 @@ def _geo_metadata(domain: Domain) -> dict[str, Any]:
     return {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
 
 
+def check_crs(crs: str | None) -> None:
+    """Refuse a reference system that no release could be written in, before any budget is spent."""
+    if crs != CRS84:
+        _projjson(crs)
+
+
 def _projjson(crs: str | None) -> Any:
     if crs is None:
         return None
@@ -327,4 +333,9 @@ def _projjson(crs: str | None) -> Any:
         import pyproj
     except ImportError:
         raise MissingExtraError("pyproj", "geo", f"Writing the CRS {crs}") from None
-    return pyproj.CRS.from_user_input(crs).to_json_dict()
+    try:
+        return pyproj.CRS.from_user_input(crs).to_json_dict()
+    except pyproj.exceptions.CRSError:
+        raise InputError(
+            f"there is no reference system {crs!r:.100}: write it like EPSG:27700"
+        ) from None

@@ -438,6 +438,7 @@ def refusals(
         "over the ledger": (but("-o", file), 2, "part of the budget file"),
         "bad column": (but("--x", "longitude", "--y", "lat"), 2, "no column 'longitude'"),
         "no points": (["release", place / "no.csv", *but()[2:]], 2, "no.csv"),
+        "no such system": (but("--crs", "EPSG:99999"), 2, "no reference system 'EPSG:99999'"),
         "bad bounds": (but("--bounds", "1,0,0,1"), 2, "west must be less than east"),
         "no folder": (but("-o", place / "no" / "out.parquet"), 2, "there is no folder"),
         "mechanism's own": (but("--mechanism", "htf-paper", "--epsilon", "0.001"), 3, "for each of"),

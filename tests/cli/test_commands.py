@@ -16,6 +16,8 @@ import pytest
 
 from htf import Release
 from htf.cli.main import run
+from htf.cli.points import read_domain
+from htf.domain import CRS84
 
 BOUNDS = "-74.3,40.4,-73.6,41.0"
 
@@ -268,3 +270,12 @@ def test_help_names_the_commands() -> None:
     for command in ("forecast", "release", "query", "info", "verify", "mechanisms", "demo"):
         assert command in told
     assert htf("--version").stdout.startswith("htf, version")
+
+
+@pytest.mark.parametrize(
+    ("given", "crs"),
+    [(None, CRS84), ("EPSG:4326", CRS84), ("WGS84", CRS84), ("EPSG:27700", "EPSG:27700")],
+)
+def test_degrees_are_degrees_by_any_name(given: str | None, crs: str) -> None:
+    """Longitude comes first whatever the code says, and pictures know degrees by one name."""
+    assert read_domain("4,52,5,53", None, "8", given).crs == crs

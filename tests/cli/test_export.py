@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,15 @@ def test_missing_packages_are_named(
     assert htf("export", folder / "out.parquet", "-o", folder / "plain.csv") == 0  # needs none
 
 
+@pytest.mark.parametrize("suffix", [".geojson", ".fgb", ".gpkg", ".parquet", ".csv", ".tif"])
+def test_a_folder_that_takes_no_files(suffix: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    """Stands for a full disk: root may write to /proc, and then cannot."""
+    if not os.access("/proc", os.W_OK):
+        pytest.skip("only root is let that far")
+    assert htf("export", folder / "out.parquet", "-o", f"/proc/city{suffix}") == 2
+    assert f"cannot write /proc/city{suffix}" in " ".join(capfd.readouterr().err.split())
+
+
 @pytest.mark.parametrize("zones", [("--h3", 7), ("--grid", "5,3")])
 @pytest.mark.parametrize("suffix", [".csv", ".gpkg"])
 def test_zones_add_up_to_the_release(
@@ -187,6 +197,8 @@ def test_zones_add_up_to_the_release(
     path = tmp_path / f"zones{suffix}"
     assert htf("export", folder / "hours.parquet", *zones, "--where", "hour=7:10", "-o", path) == 0
     found = csv.read_csv(path)["count"] if suffix == ".csv" else geopandas.read_file(path)["count"]
+    carried = path.with_name("zones.csv.statement.txt") if suffix == ".csv" else path
+    assert b"Counted: hour from 7 to 10." in carried.read_bytes()
     total = Release.load(folder / "hours.parquet").count(where={"hour": (7, 10)}).count[0]
     assert float(np.sum(found.to_numpy())) == pytest.approx(total, rel=1e-9)
 
@@ -198,6 +210,10 @@ def test_zones_add_up_to_the_release(
         (("--h3", 7, "-o", "zones.tif"), "zones are a layer"),
         (("--grid", "5", "-o", "zones.gpkg"), "--grid"),
         (("--grid", "0,5", "-o", "zones.gpkg"), "0"),
+        (("--grid", "1.5,5", "-o", "zones.gpkg"), "whole numbers of columns and rows, got '1.5,5'"),
+        (("--grid", "nan,5", "-o", "zones.gpkg"), "got 'nan,5'"),
+        (("--grid", "5,inf", "-o", "zones.gpkg"), "got '5,inf'"),
+        (("--grid", "5,1e300", "-o", "zones.gpkg"), "about 1e+300 zones"),
     ],
 )
 def test_zones_that_cannot_be(

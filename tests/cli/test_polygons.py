@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import geopandas
 import numpy as np
+import pandas
+import pyogrio
 import pytest
 import shapely
 
@@ -108,9 +111,61 @@ def test_labels_are_guessed_only_where_one_column_is_text(
     assert [row["label"] for row in json.loads(capfd.readouterr().out)] == ["a", "", "b", "c"]
 
 
+def test_labels_are_no_markup(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = ["[bold]Old Town[/bold]", "Ward [/3]", ":smile:"]
+    frame = geopandas.GeoDataFrame({"name": names}, geometry=SHAPES[:3], crs=4326)
+    frame.to_file(tmp_path / "[red]x.geojson")
+    assert ask(folder, "--polygons", tmp_path / "[red]x.geojson") == 0
+    told = capfd.readouterr().out
+    assert all(name in told for name in names)
+
+
+def test_tables_without_geometry_are_no_layers(folder: Path, tmp_path: Path) -> None:
+    """QGIS keeps styles in a table of a GeoPackage."""
+    shutil.copy(folder / "zones.gpkg", tmp_path / "zones.gpkg")
+    styles = pandas.DataFrame({"styleName": ["a"]})
+    pyogrio.write_dataframe(styles, tmp_path / "zones.gpkg", layer="layer_styles", append=True)
+    assert len(pyogrio.list_layers(tmp_path / "zones.gpkg")) == 2
+    assert ask(folder, "--polygons", tmp_path / "zones.gpkg", "-o", tmp_path / "out.csv") == 0
+    assert (tmp_path / "out.csv").read_text("utf-8").count("\n") == len(SHAPES) + 1
+
+
+@pytest.mark.parametrize("ending", ["geojson", "gpkg", "parquet", "fgb", "csv"])
+def test_features_without_an_outline_are_told_and_kept(
+    folder: Path, tmp_path: Path, ending: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shapes = [SHAPES[0], None, shapely.Polygon()]
+    frame = geopandas.GeoDataFrame({"name": ["a", "b", "c"]}, geometry=shapes, crs=4326)
+    frame.to_parquet(tmp_path / "some.parquet")
+    out = tmp_path / f"out.{ending}"
+    assert ask(folder, "--polygons", tmp_path / "some.parquet", "-o", out) == 0
+    assert "no outline: 2 of 3 polygons (b, c)" in capfd.readouterr().err
+    read = {"parquet": geopandas.read_parquet, "csv": pandas.read_csv}.get(ending, geopandas.read_file)  # fmt: skip
+    found = read(out)
+    assert found["label"].tolist() == ["a", "b", "c"]
+    assert (found["count"] == 0).tolist() == [False, True, True]
+
+
+def test_a_layer_that_misses_the_map_is_told(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Coordinates in metres whose reference system got lost look like polygons far away."""
+    metres = geopandas.GeoSeries(SHAPES, crs=4326).to_crs(3857).set_crs(None, allow_override=True)
+    for crs, says in ((None, "names no reference system"), (3035, "ETRS89-extended / LAEA Europe")):
+        frame = geopandas.GeoDataFrame({"name": NAMES}, geometry=metres.to_numpy(), crs=crs)
+        frame.translate(5e6).to_frame("geometry").to_parquet(tmp_path / "far.parquet")
+        assert ask(folder, "--polygons", tmp_path / "far.parquet") == 0
+        told = " ".join(capfd.readouterr().err.split())
+        assert "None of the polygons lies on the map (OGC:CRS84); their file" in told
+        assert says in told
+
+
 MISTAKES = {
     "no file": (["no.gpkg"], "there is no file"),
-    "no format": (["no.geojson"], "cannot read polygons from"),
+    "a folder": (["."], "is a folder: name the file in it"),
+    "no format": (["no.geojson"], "not recognized as being in a supported file format. Read are"),
     "no geometry": (["table.csv"], "has no geometry"),
     "no GeoParquet": (["r.parquet", "--by", "no"], "no column 'no'"),
     "points": (["points.geojson"], "geometry 0 (counted from 0) is a Point, not a polygon"),

@@ -57,8 +57,12 @@ def test_only_what_both_cover_is_compared() -> None:
     assert found.domain.axes[0] == Axis("x", 4.5, 5, 2)
     with pytest.raises(InputError, match=r"do not overlap.*4, 52, 5, 53 and 8, 52, 9, 53"):
         shared_bounds(first, release((8, 52, 9, 53)), XY, None)
-    with pytest.raises(InputError, match="different reference systems"):
+    with pytest.raises(InputError, match="has no reference system"):
         shared_bounds(first, release(crs=None), XY, None)
+    with pytest.raises(InputError, match="different reference systems, OGC:CRS84 and EPSG:4258"):
+        shared_bounds(first, release(crs="EPSG:4258"), XY, None)
+    by_code = release((4.5, 52.5, 5.5, 53.5), crs="EPSG:4326")  # longitude first here too
+    assert shared_bounds(first, by_code, XY, None) == ([4.5, 52.5], [5, 53])
 
 
 def test_grids_halve_down_to_a_few_squares() -> None:

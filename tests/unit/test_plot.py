@@ -158,9 +158,31 @@ def test_fifty_thousand_leaves_on_a_fine_grid_keep_their_mass() -> None:
     assert whole[0, 0] == pytest.approx(masses.sum(), rel=1e-9)
 
 
+def on_the_ground(west: float, south: float, east: float, north: float) -> float:
+    """Square kilometres of a box in degrees, by geodesics; corners along the parallels bend them."""
+    pyproj = pytest.importorskip("pyproj")
+    along = np.linspace(west, east, 50)
+    longitudes = [*along, *along[::-1]]
+    latitudes = [*np.full(50, south), *np.full(50, north)]
+    return float(pyproj.Geod(ellps="WGS84").polygon_area_perimeter(longitudes, latitudes)[0]) / 1e6
+
+
 def test_density_is_per_square_kilometre() -> None:
-    density = visible_density(view(leaf_release([100.0, 2500.0], [1.0, 1.0]), cells=700))
-    np.testing.assert_allclose(density, [[1.0, 25.0]], rtol=1e-5)
+    release = leaf_release([100.0, 2500.0], [1.0, 1.0])
+    density = visible_density(view(release, cells=700))
+    x, y = release.domain.axes
+    area = on_the_ground(x.low, y.low, x.low + x.cell_width, y.high)
+    np.testing.assert_allclose(density, [[100 / area, 2500 / area]], rtol=1e-5)
+
+
+def test_density_of_a_map_in_metres() -> None:
+    """Also per square kilometre, so that maps of other grids can be compared."""
+    for cells in (4, 8):
+        domain = Domain.from_bounds(0, 0, 8000, 4000, (cells, 2), crs="EPSG:27700")
+        low, high = np.array([[0, 0]]), np.array([[cells, 2]])
+        release = FakeRelease(domain, low, high, np.array([64.0]), np.ones(1))
+        np.testing.assert_allclose(visible_density(view(release, cells=700)), 2.0)
+        assert "points per km²" in words(plot_release(release))
 
 
 def test_density_follows_the_narrowing_of_degrees() -> None:
@@ -170,8 +192,8 @@ def test_density_follows_the_narrowing_of_degrees() -> None:
     low = np.stack([np.zeros_like(rows), rows], axis=1)
     release = FakeRelease(domain, low, low + 1, np.full(62, 1000.0), np.ones(62))
     density = visible_density(view(release, cells=700))[:, 0]
-    ratio = math.cos(math.radians(-0.5)) / math.cos(math.radians(60.5))
-    assert density[-1] / density[0] == pytest.approx(ratio)
+    ratio = on_the_ground(0, -1, 1, 0) / on_the_ground(0, 60, 1, 61)
+    assert density[-1] / density[0] == pytest.approx(ratio, rel=1e-5)
 
 
 def test_density_is_per_cell_without_degrees() -> None:
@@ -245,7 +267,7 @@ def test_a_range_of_a_further_axis_is_drawn_and_said() -> None:
     assert "hour 7 to 10" in words(morning)
     image = morning.axes[0].images[0].get_array()
     assert image is not None
-    per_pixel = (111.32 / 6) * (111.32 * 0.1) * math.cos(math.radians(0.05))
+    per_pixel = on_the_ground(0, 0, 1 / 6, 0.1)
     assert float(image[3, 2]) == pytest.approx(3 * 3000 / per_pixel, rel=1e-3)
 
 

@@ -8,6 +8,7 @@ import re
 import sys
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.cli.main import run
 from htf.comparison import Named
 from htf.domain import CRS84, Axis
+from htf.protection import PERSON, Protection
 from htf.web.assets import own
 from htf.web.document import Wish, html_map
 from htf.web.mercator import Plane, corners_in_square
@@ -93,6 +95,33 @@ def test_many_boxes_become_squares_and_the_caption_says_so() -> None:
     assert "10 by 10" in words
     assert made.count.sum() == pytest.approx(release().count().count[0])
     assert made.area.sum() == pytest.approx(rectangles(release(), ("x", "y"), None)[0].area.sum())
+
+
+def test_each_of_two_releases_has_its_own_claim() -> None:
+    """One that protects records must not be said to protect people, because the other does."""
+    people, records = release(noise="opendp"), release(hours=True, noise="opendp")
+    people = replace(people, protection=Protection(PERSON, 3, None))
+    pair = [Named(people, "people"), Named(records, "all")]
+    for text in (html_map(pair, Wish()), html_map(pair, Wish(), as_difference=True)):
+        assert "people with ε = 1 for each person, all with ε = 1 for each record." in text
+        assert "all of hour" in text
+    assert "people: The rectangles are the boxes" in html_map(pair, Wish())
+    assert "all: The rectangles are the cells, 16 by 16" in html_map(pair, Wish())
+    same = html_map([Named(records, "a"), Named(records, "b")], Wish())
+    assert "Differentially private: ε = 1 for each record. What" in same
+
+
+def test_a_difference_is_framed_by_what_both_cover() -> None:
+    domain = Domain((Axis("x", 4.5, 8, 16), Axis("y", 52.25, 52.5, 16)), CRS84)
+    other = publish(FrequencyMatrix.from_dense(domain, np.ones((16, 16), dtype=np.int64)), "1", noise="seeded:1")  # fmt: skip
+    pair = [Named(release(), "a"), Named(other, "b")]
+    data = data_of(html_map(pair, Wish(), as_difference=True))
+    assert np.array(data["bounds"]) == pytest.approx(np.array([[4.5, 52.25], [5, 52.5]]))
+    ring = np.array(data["panels"][0]["frames"][0])
+    assert (ring[:, 0] - 0.5) * 360 == pytest.approx([4.5, 5, 5, 4.5])
+    assert np.array(data_of(html_map(pair, Wish()))["bounds"])[:, 0].tolist() == pytest.approx(
+        [4, 8]
+    )
 
 
 def test_further_axes_are_summed_within_where() -> None:

@@ -283,7 +283,8 @@ def mechanisms(as_json: bool) -> None:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
     for mechanism in found:
-        console().print(f"[bold]{mechanism['name']}[/bold]  {mechanism['summary']}")
+        console().print(mechanism["name"], style="bold", end="  ")
+        console().print(mechanism["summary"])
         console().print(f"  {mechanism['citation']}")
         rows = [(p["name"], p["default"], p["help"]) for p in mechanism["parameters"]]
         show_table(("parameter", ">default", "meaning"), rows)

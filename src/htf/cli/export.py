@@ -137,18 +137,25 @@ def _write_zones(
     where: dict[str, tuple[float, float]],
 ) -> str:
     from htf.export.layers import ZONES, ZONES_RULE
-    from htf.export.provenance import provenance
+    from htf.export.provenance import provenance, told_where
     from htf.export.vector import write_layer
     from htf.query.zones import grid_zones, h3_zones, zone_layer
 
     if resolution is not None:
         zones = h3_zones(release.domain, resolution)
     else:
-        columns, rows = read_numbers(str(grid), "--grid", 2, "NX,NY")
-        zones = grid_zones(release.domain, columns=int(columns), rows=int(rows))
+        columns, rows = _read_grid(str(grid))
+        zones = grid_zones(release.domain, columns=columns, rows=rows)
     layer = zone_layer(release, zones, where=where or None)
-    write_layer(layer, output, provenance(release, ZONES_RULE), ZONES)
+    write_layer(layer, output, provenance(release, ZONES_RULE + told_where(where)), ZONES)
     return f"{len(layer):,} zones"
+
+
+def _read_grid(text: str) -> tuple[int, int]:
+    columns, rows = read_numbers(text, "--grid", 2, "NX,NY")
+    if not (columns.is_integer() and rows.is_integer()):  # nor are NaN and infinity
+        raise InputError(f"--grid takes NX,NY, whole numbers of columns and rows, got {text!r}")
+    return int(columns), int(rows)
 
 
 @click.command()

@@ -127,13 +127,18 @@ def read_domain(
     bounds: str | None, around: str | None, cells: str, crs: str | None = None
 ) -> Domain:
     from htf.domain import CRS84, Domain
+    from htf.query.shapes import same_crs
+    from htf.release_file import check_crs
 
     grid = read_cells(cells)
     if (bounds is None) == (around is None):
         raise InputError("give the map's place: either --bounds W,S,E,N or --around LAT,LON,KM")
     if bounds is not None:
+        check_crs(crs or CRS84)
+        if crs is None or same_crs(crs, CRS84):  # longitude always comes first, also of EPSG:4326
+            crs = CRS84
         west, south, east, north = read_numbers(bounds, "--bounds", 4, "W,S,E,N")
-        return Domain.from_bounds(west, south, east, north, grid, crs=crs or CRS84)
+        return Domain.from_bounds(west, south, east, north, grid, crs=crs)
     if crs is not None:
         raise InputError("--around is in degrees: with --crs give --bounds in its units")
     latitude, longitude, side = read_numbers(str(around), "--around", 3, "LAT,LON,KM")

@@ -33,7 +33,8 @@ where_option = click.option(
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    found = Console(stderr=stderr, highlight=False)
+    # What is shown may have square brackets, such as the names of districts, which are not markup.
+    found = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not found.is_terminal:  # a file or a pipe has no width of its own
         found.width = WIDTH_WITHOUT_TERMINAL
     return found
@@ -45,7 +46,8 @@ def progress_bar() -> Iterator[Progress]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     screen = console(stderr=True)
-    look = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    told = TextColumn("{task.description}", markup=False)
+    look = SpinnerColumn(), told, BarColumn(), TimeElapsedColumn()
     with Progress(*look, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         yield bar
 

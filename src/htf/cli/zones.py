@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PARQUET = (".parquet", ".geoparquet")
 CSV = ".csv"
+FORMATS = "GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and shapefiles (also zipped)"
 MOST_NAMED = 5
 RULE = (
     "One row for each polygon of the file {file}. count, std_error, low and high (95 %) are what the "
@@ -39,7 +40,7 @@ polygons_option = click.option(
     "--polygons",
     "polygons_file",
     type=click.Path(path_type=Path),
-    help="A file of polygons: GeoJSON, GeoParquet, GeoPackage, FlatGeobuf or shapefile.",
+    help=f"A file of polygons: {FORMATS}.",
 )
 by_option = click.option(
     "--by",
@@ -57,6 +58,7 @@ def query_polygons(
     output: Path | None,
 ) -> None:
     """Count the polygons of a file, and show, print or write the answers: one for each feature."""
+    from htf.export.provenance import provenance, told_where
     from htf.release import Release
 
     if output is not None:
@@ -69,7 +71,7 @@ def query_polygons(
         labels = _labels(frame, by, polygons_file)
         bar.update(task, description=f"counting {len(frame):,} polygons")
         answers = release.count_polygons(frame.geometry, where=ranges)
-    _tell_repaired(frame, labels)
+    _tell_odd(release, frame, labels, answers)
     if as_json:
         rows = [
             {"label": label, **row} for label, row in zip(labels, answers.to_dicts(), strict=True)
@@ -78,7 +80,8 @@ def query_polygons(
     elif output is None:
         _show(labels, answers)
     if output is not None:
-        _write(release, frame, labels, answers, polygons_file, output)
+        rule = RULE.format(file=polygons_file.name) + told_where(ranges)
+        _write(provenance(release, rule), frame, labels, answers, output)
         click.echo(f"Wrote {output}: {len(frame):,} answers.", err=True)
     warn_if_not_private(release)
 
@@ -103,23 +106,36 @@ def _read(path: Path) -> geopandas.GeoDataFrame:
     import pyarrow as pa
 
     unreadable = pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a folder: name the file in it, such as the .shp of a shapefile"
+        )
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     try:
         if path.suffix.lower() in PARQUET:
             return geopandas.read_parquet(path)
-        layers = [str(name) for name, _ in pyogrio.list_layers(path)]
-        frame = geopandas.read_file(path, layer=layers[0])
+        return geopandas.read_file(path, layer=_only_layer(path))
     except (*unreadable, ValueError, pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"cannot read polygons from {path}: {reason}") from None
+        # GDAL goes on with advice that is for its own tools.
+        reason = str(error).partition("\n")[0].partition("; It might help")[0]
+        raise InputError(
+            f"cannot read polygons from {path}: {reason.rstrip('.')}. Read are {FORMATS}"
+        ) from None
+
+
+def _only_layer(path: Path) -> str:
+    """The layer of a file that has geometry; a GeoPackage of QGIS, say, has tables of styles beside it."""
+    import pyogrio
+
+    layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
+    if not layers:
+        raise InputError(f"{path} has no geometry: polygons are needed")
     if len(layers) > 1:
         raise InputError(
             f"{path} has the layers {', '.join(layers)}: write the one to be counted to a file of its own"
         )
-    if not isinstance(frame, geopandas.GeoDataFrame):
-        raise InputError(f"{path} has no geometry: polygons are needed")
-    return frame
+    return layers[0]
 
 
 def _labels(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> list[str]:
@@ -142,34 +158,48 @@ def _is_text(column: Any) -> bool:
     return len(there) > 0 and all(isinstance(value, str) for value in there)
 
 
-def _tell_repaired(frame: geopandas.GeoDataFrame, labels: list[str]) -> None:
+def _tell_odd(
+    release: Release, frame: geopandas.GeoDataFrame, labels: list[str], answers: PolygonAnswers
+) -> None:
+    """What may not be as its maker meant it: an answer of 0 looks like any other."""
     import numpy as np
 
     shapes = frame.geometry
-    crossed = np.flatnonzero(~(shapes.is_valid | shapes.isna()).to_numpy())
-    if len(crossed):
-        names = ", ".join(labels[number] for number in crossed[:MOST_NAMED])
-        more = ", …" if len(crossed) > MOST_NAMED else ""
+    missing = (shapes.isna() | shapes.is_empty).to_numpy()
+    crossed = ~(shapes.is_valid.to_numpy() | missing)
+    for what, rows in (
+        ("Repaired, because their outlines cross themselves", crossed),
+        ("Counted as 0, because they have no outline", missing),
+    ):
+        if rows.any():
+            found = np.flatnonzero(rows)
+            names = ", ".join(labels[number] for number in found[:MOST_NAMED])
+            more = ", …" if len(found) > MOST_NAMED else ""
+            click.echo(
+                f"{what}: {len(found):,} of {len(frame):,} polygons ({names}{more}).", err=True
+            )
+    if not missing.all() and not answers.inside.any():
+        told = (
+            "their file names no reference system, so they were taken in that of the map"
+            if shapes.crs is None
+            else f"their file says that they are in {shapes.crs.name}"
+        )
         click.echo(
-            f"Repaired, because their outlines cross themselves: {len(crossed):,} of {len(frame):,} "
-            f"polygons ({names}{more}).",
-            err=True,
+            f"None of the polygons lies on the map ({release.domain.crs}); {told}.", err=True
         )
 
 
 def _write(
-    release: Release,
+    about: dict[str, Any],
     frame: geopandas.GeoDataFrame,
     labels: list[str],
     answers: PolygonAnswers,
-    polygons_file: Path,
     output: Path,
 ) -> None:
     import geopandas
     import pyarrow as pa
     from pyarrow import csv
 
-    from htf.export.provenance import provenance
     from htf.export.vector import write_layer
 
     columns: dict[str, Any] = {"label": labels, **answers.to_columns()}
@@ -179,7 +209,6 @@ def _write(
         return
     shapes = frame.geometry
     layer = geopandas.GeoDataFrame(columns, geometry=shapes.to_numpy(), crs=shapes.crs)
-    about = provenance(release, RULE.format(file=polygons_file.name))
     write_layer(layer, output, about, "polygons")
 
 

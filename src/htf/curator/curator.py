@@ -22,6 +22,7 @@ from htf.errors import BudgetError, InputError
 from htf.frequency import FrequencyMatrix
 from htf.protection import RECORD, Protection, Suggestion, epsilon_per_record, price_of_records
 from htf.release import MeasurementTable, Release
+from htf.release_file import check_crs
 from htf.tree import RegionTree
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Curator:
         label: str = "",
         suggestion: Suggestion | None = None,
     ) -> None:
+        check_crs(matrix.domain.crs)
         if prior is not None:
             prior.check_map(matrix.domain)
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection

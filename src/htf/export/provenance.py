@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.files import write_whole
+from htf.query.where import Where, show
 from htf.release_file import digests
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ def provenance(release: Release, rule: str) -> dict[str, Any]:
         "software": f"htf-dp {version('htf-dp')}",
         "rule": rule,
     }
+
+
+def told_where(where: Where) -> str:
+    """A sentence for a rule that counts were asked of ranges of further axes; nothing where all of them."""
+    ranges = (f"{name} from {show(low)} to {show(high)}" for name, (low, high) in where.items())
+    return f" Counted: {', '.join(ranges)}." if where else ""
 
 
 def as_metadata(key: str, about: dict[str, Any]) -> dict[bytes, bytes]:

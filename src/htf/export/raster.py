@@ -46,15 +46,18 @@ def write_raster(
     rows = np.ascontiguousarray(counts.T[::-1], dtype=np.float32)  # north first
 
     def write(unfinished: Path) -> None:
-        with rasterio.open(unfinished, "w", **_profile(seen)) as file:
-            file.write(rows, 1)
-            file.set_band_description(1, "count")
-            file.update_tags(1, units="records per pixel")
-            file.update_tags(
-                TIFFTAG_IMAGEDESCRIPTION=about["statement"],
-                TIFFTAG_SOFTWARE=about["software"],
-                **{EXPORT: json.dumps(about)},
-            )
+        # Not by GDAL, which on a full disk raises what no public name catches.
+        with rasterio.MemoryFile() as memory:
+            with memory.open(**_profile(seen)) as file:
+                file.write(rows, 1)
+                file.set_band_description(1, "count")
+                file.update_tags(1, units="records per pixel")
+                file.update_tags(
+                    TIFFTAG_IMAGEDESCRIPTION=about["statement"],
+                    TIFFTAG_SOFTWARE=about["software"],
+                    **{EXPORT: json.dumps(about)},
+                )
+            unfinished.write_bytes(memory.read())
 
     write_whole(path, write)
     return seen

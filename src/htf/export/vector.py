@@ -102,7 +102,10 @@ def _write_geopackage(layer: geopandas.GeoDataFrame, path: Path, about: About, n
 
 
 def _write_flatgeobuf(layer: geopandas.GeoDataFrame, path: Path, about: About, name: str) -> None:
-    options = {"layer_metadata": _metadata(about)}
+    is_without = (layer.geometry.isna() | layer.geometry.is_empty).any()
+    # Which features without a geometry have no place in.
+    index = "NO" if is_without else "YES"
+    options = {"layer_metadata": _metadata(about), "SPATIAL_INDEX": index}
     _write_by_gdal(_with_known_code(layer), path, "FlatGeobuf", name, options)
 
 
@@ -134,7 +137,7 @@ def _write_by_gdal(
     try:
         write_whole(path, write)
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
-        raise InputError(f"cannot write {path}: {error}") from None
+        raise InputError(f"cannot write {path}: {error} (is the disk full?)") from None
 
 
 WRITERS: dict[str, Callable[[Any, Path, About, str], None]] = {

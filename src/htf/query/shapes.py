@@ -7,24 +7,27 @@ structure: each ring encloses what it winds around, parts that overlap are unite
 
 An edge is straight in the reference system in which it was given. It seldom is in another, so before
 corners are transformed, long edges get more of them: no piece is longer than 1/256 of the map, or
-1/4096 of a polygon that is far larger than the map.
+1/4096 of a polygon that is far larger than the map. Where a polygon of another system lies across the
+antimeridian or around a pole, its longitudes jump; it is cut there, as maps in degrees are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import CRS84, Domain
+from htf.domain import CRS84, Domain, FloatArray
 from htf.errors import InputError, MissingExtraError
 
 Shapes = NDArray[np.object_]  # of shapely geometries
 
 POLYGON, MULTIPOLYGON = 3, 6  # as shapely numbers types of geometry; -1 is missing
 MISSING = -1
+HALF_TURN, TURN = 180.0, 360.0  # degrees
 PIECES_OF_MAP = 256
 PIECES_OF_POLYGON = 4096
 
@@ -68,7 +71,7 @@ def to_crs(shapes: Shapes, source: Any, target: Any, domain: Domain) -> Shapes:
         moved,
         f"cannot be transformed from {_named(source)} to {_named(target)}: cut off what is far from the map",
     )
-    return np.asarray(moved)
+    return _cut_at_antimeridian(np.asarray(moved)) if _is_in_degrees(target) else np.asarray(moved)
 
 
 def same_crs(one: Any, other: Any) -> bool:
@@ -237,6 +240,63 @@ def _width_of_map(domain: Domain, source: Any) -> float:
             "polygons"
         )
     return float(max(width, height))
+
+
+def _is_in_degrees(crs: Any) -> bool:
+    if crs == CRS84:
+        return True
+    found = _crs(_need_pyproj(), crs)
+    return bool(found.is_geographic and found.axis_info[0].unit_name == "degree")  # and not grads
+
+
+def _cut_at_antimeridian(shapes: Shapes) -> Shapes:
+    """Polygons whose corners were brought to degrees one by one. Pieces of edges are short, so one that
+    goes half around the earth is one that goes across the antimeridian."""
+    shapely = need_shapely()
+    corners, owner = shapely.get_coordinates(shapes, return_index=True)
+    jumps = (np.abs(np.diff(corners[:, 0])) > HALF_TURN) & (owner[1:] == owner[:-1])
+    jumping = np.unique(owner[1:][jumps])
+    if len(jumping):
+        shapes = shapes.copy()
+        for number in jumping:
+            shapes[number] = _cut_polygon(shapes[number])
+    return shapes
+
+
+def _cut_polygon(shape: Any) -> Any:
+    """Made whole with longitudes beyond half a turn, then laid on the map from either side."""
+    shapely = need_shapely()
+    parts = []
+    for part in shapely.get_parts(shape):
+        outer, *holes = (unrolled(shapely.get_coordinates(r)[:-1]) for r in shapely.get_rings(part))
+        west = outer[:, 0].min()
+        for hole in holes:
+            hole[:, 0] += TURN * math.ceil((west - hole[:, 0].min()) / TURN)
+        parts.append(shapely.Polygon(outer, holes))
+    whole = shapely.union_all(_repair(np.array(parts, dtype=object)))
+    globe = shapely.box(-HALF_TURN, -90, HALF_TURN, 90)
+    turned = [shapely.intersection(shifted(whole, turn), globe) for turn in (-TURN, 0.0, TURN)]
+    pieces = shapely.get_parts(shapely.union_all(turned))
+    return shapely.multipolygons(pieces[shapely.get_type_id(pieces) == POLYGON])
+
+
+def unrolled(ring: FloatArray) -> FloatArray:
+    """A ring on the globe as one in the plane: longitudes go on beyond half a turn rather than jump.
+
+    A ring around a pole goes on for a whole turn; it is closed along the pole.
+    """
+    steps = np.diff(np.append(ring[:, 0], ring[0, 0]))
+    steps -= TURN * np.rint(steps / TURN)
+    longitudes = ring[0, 0] + np.append(0.0, np.cumsum(steps))
+    if abs(longitudes[-1] - longitudes[0]) < HALF_TURN:
+        return np.column_stack([longitudes[:-1], ring[:, 1]])
+    pole = math.copysign(90.0, ring[:, 1].mean())
+    latitudes = [*ring[:, 1], ring[0, 1], pole, pole]
+    return np.column_stack([[*longitudes, longitudes[-1], longitudes[0]], latitudes])
+
+
+def shifted(shape: Any, turn: float) -> Any:
+    return need_shapely().transform(shape, lambda corners: corners + np.array([turn, 0.0]))
 
 
 def _longest_pieces(shapes: Shapes, width: float) -> NDArray[np.float64]:

@@ -13,7 +13,16 @@ import numpy as np
 
 from htf.domain import CRS84, Axis, Domain, FloatArray
 from htf.errors import InputError, MissingExtraError
-from htf.query.shapes import Shapes, need_shapely, same_crs, to_crs
+from htf.query.shapes import (
+    HALF_TURN,
+    TURN,
+    Shapes,
+    need_shapely,
+    same_crs,
+    shifted,
+    to_crs,
+    unrolled,
+)
 
 if TYPE_CHECKING:
     import geopandas
@@ -23,7 +32,6 @@ if TYPE_CHECKING:
 
 MOST_ZONES = 1_000_000
 FINEST_RESOLUTION = 15  # of H3
-HALF_TURN, TURN = 180.0, 360.0  # degrees
 EARTH_RADIUS_KM = 6371.0
 COLLECTION = 7  # as shapely numbers types of geometry
 LEAST_SHARE = 1e-12  # of a map: a zone that would have less of it is rounding
@@ -115,7 +123,7 @@ def h3_zones(domain: Domain, resolution: int) -> Zones:
 def _cell_shapes(h3: Any, cells: Sequence[str], domain: Domain) -> Shapes:
     """Cells as polygons in the coordinates of the map."""
     shapely = need_shapely()
-    rings = [_unrolled(np.array(h3.cell_to_boundary(cell))[:, ::-1]) for cell in cells]
+    rings = [unrolled(np.array(h3.cell_to_boundary(cell))[:, ::-1]) for cell in cells]
     corners, owner = np.vstack(rings), np.repeat(np.arange(len(rings)), [len(r) for r in rings])
     shapes = shapely.polygons(shapely.linearrings(corners, indices=owner))
     if not same_crs(domain.crs, CRS84):
@@ -124,28 +132,9 @@ def _cell_shapes(h3: Any, cells: Sequence[str], domain: Domain) -> Shapes:
     bounds = shapely.bounds(shapes)
     for number in np.flatnonzero((bounds[:, 0] < -HALF_TURN) | (bounds[:, 2] > HALF_TURN)):
         # On a map both sides of the antimeridian are there, far from each other.
-        turned = [_shifted(shapes[number], turn) for turn in (-TURN, 0.0, TURN)]
+        turned = [shifted(shapes[number], turn) for turn in (-TURN, 0.0, TURN)]
         shapes[number] = shapely.union_all(turned)
     return np.asarray(shapes)
-
-
-def _unrolled(ring: FloatArray) -> FloatArray:
-    """A ring on the globe as one in the plane: longitudes go on beyond half a turn rather than jump.
-
-    A ring around a pole goes on for a whole turn; it is closed along the pole.
-    """
-    steps = np.diff(np.append(ring[:, 0], ring[0, 0]))
-    steps -= TURN * np.rint(steps / TURN)
-    longitudes = ring[0, 0] + np.append(0.0, np.cumsum(steps))
-    if abs(longitudes[-1] - longitudes[0]) < HALF_TURN:
-        return np.column_stack([longitudes[:-1], ring[:, 1]])
-    pole = math.copysign(90.0, ring[:, 1].mean())
-    latitudes = [*ring[:, 1], ring[0, 1], pole, pole]
-    return np.column_stack([[*longitudes, longitudes[-1], longitudes[0]], latitudes])
-
-
-def _shifted(shape: Any, turn: float) -> Any:
-    return need_shapely().transform(shape, lambda corners: corners + np.array([turn, 0.0]))
 
 
 def _cut_off(shapes: Shapes, outline: Any) -> Shapes:
@@ -208,8 +197,9 @@ def _edges(low: float, high: float, size: float | None, number: int | None) -> F
 
 def _check_number(number: float) -> None:
     if number > MOST_ZONES:
+        about = f"{number:,.0f}" if number < 1e15 else f"{number:.3g}"
         raise InputError(
-            f"that would be about {number:,.0f} zones, and at most {MOST_ZONES:,} are made: take larger ones"
+            f"that would be about {about} zones, and at most {MOST_ZONES:,} are made: take larger ones"
         )
 
 

@@ -16,7 +16,14 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from htf.comparison import CHANCE, Named, difference, grids_to_compare, shared_bounds
+from htf.comparison import (
+    CHANCE,
+    Named,
+    difference,
+    grids_to_compare,
+    is_same_system,
+    shared_bounds,
+)
 from htf.domain import FloatArray
 from htf.errors import InputError
 from htf.plot import NOT_PRIVATE
@@ -59,15 +66,15 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
     summary, statement = _statement(maps)
     words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
     title = (" less " if as_difference else " and ").join(one.name for one in maps)
-    domain = maps[0].release.domain
-    summed = describe_summed(domain, drawn_axes(domain, wish.axes), wish.where)
+    domains = [one.release.domain for one in maps]
+    summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]
     is_private = all(one.release.private for one in maps)
     return _fill(
         own("map.html"),
         policy=_policy(wish.style),
         description=escape(" ".join(one.release.statement for one in maps), quote=True),
         title=escape(title, quote=True),
-        subtitle=escape("; ".join([*dict.fromkeys(words), *([summed] if summed else [])])),
+        subtitle=escape("; ".join(text for text in dict.fromkeys([*words, *summed]) if text)),
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles=maplibre("maplibre-gl.css") + own("style.css"),
         panels="".join(_panel(panel) for panel in data["panels"]),
@@ -97,8 +104,6 @@ def _check_places(maps: Sequence[Named], wish: Wish) -> None:
             raise InputError(
                 f"an HTML map shows places, and {', '.join(names)} are none: draw them as .png or .svg"
             )
-    if len({one.release.domain.crs is None for one in maps}) > 1:
-        raise InputError("one of the maps has no reference system: they cannot be compared")
 
 
 def _side_by_side(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list[str]]:
@@ -107,11 +112,15 @@ def _side_by_side(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], li
     most = MOST_RECTANGLES // len(maps)
     made = [rectangles(one.release, wish.axes, wish.where, most) for one in maps]
     found = [one for one, _ in made]
-    data = _common(maps, wish)
+    plane = _plane(maps)
+    data = _common(maps, [_ring(one.release, wish, plane) for one in maps], plane)
     data |= {"limits": weighted_limits(found), "sides": None}
     for panel, one, cells in zip(data["panels"], maps, found, strict=True):
         panel["sheets"] = [_sheet(cells, one.release, data)]
-    said = [_how_to_read(), *dict.fromkeys(words for _, words in made)]
+    words = [said for _, said in made]
+    if len(set(words)) > 1:
+        words = [f"{one.name}: {said}" for one, said in zip(maps, words, strict=True)]
+    said = [_how_to_read(), *dict.fromkeys(words)]
     if len(maps) > 1:
         said.append("Both maps have the same colours, and move together.")
     return _with_outlines(data, maps, wish), said
@@ -120,7 +129,7 @@ def _side_by_side(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], li
 def _check_overlap(maps: Sequence[Named], wish: Wish) -> None:
     """Of different reference systems, in the square that both are drawn in."""
     first, second = (one.release for one in maps)
-    if first.domain.crs == second.domain.crs:
+    if is_same_system(first.domain, second.domain):
         shared_bounds(first, second, wish.axes, wish.where)
         return
     one, other = (_ring(release, wish, None) for release in (first, second))
@@ -135,13 +144,16 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
         difference_rectangles(difference(first, second, size, wish.axes, wish.where))
         for size in sizes
     ]
-    data = _common(maps, wish)
+    plane = _plane(maps)
+    low, high = shared_bounds(first, second, wish.axes, wish.where)
+    shared = _ring_of(np.array([low, high]), first.domain.crs, plane)
+    data = _common(maps[:1], [shared], plane)
     data |= {"limits": difference_limits(found[-1]), "sides": [one.name for one in maps]}
     data["unit"] = f"difference in {data['unit']}"
     panel = data["panels"][0] | {"name": " less ".join(data["sides"]), "is_headed": False}
     data["panels"] = [panel]
-    west, east = data["frame"][0], data["frame"][0] + data["frame"][2]
-    starts = [_zoom_of_squares((east - west) / columns) for columns, _ in sizes]
+    width = float(np.ptp(shared[:, 0]))
+    starts = [_zoom_of_squares(width / columns) for columns, _ in sizes]
     starts[0] = 0.0
     panel["sheets"] = [
         _sheet(one, first, data) | {"zoom": [start, end]}
@@ -165,11 +177,15 @@ def _how_to_read() -> str:
     return "Point at the map, tap it, or move it with the arrow keys, for a count and its 95 % interval."
 
 
-def _common(maps: Sequence[Named], wish: Wish) -> dict[str, Any]:
-    """Where the maps lie in the square, and what each is called."""
+def _plane(maps: Sequence[Named]) -> Plane | None:
     domain = maps[0].release.domain
-    plane = Plane.of(domain) if domain.crs is None else None
-    rings = [_ring(one.release, wish, plane) for one in maps]
+    return Plane.of(domain) if domain.crs is None else None
+
+
+def _common(
+    maps: Sequence[Named], rings: Sequence[FloatArray], plane: Plane | None
+) -> dict[str, Any]:
+    """Where the maps lie in the square, by their frames, and what each is called."""
     corners = np.concatenate(rings)
     (west, north), (east, south) = corners.min(axis=0), corners.max(axis=0)
     degrees = [[_longitude(west), _latitude(south)], [_longitude(east), _latitude(north)]]
@@ -194,7 +210,12 @@ def _common(maps: Sequence[Named], wish: Wish) -> dict[str, Any]:
 def _ring(release: Release, wish: Wish, plane: Plane | None) -> FloatArray:
     """The frame of the map, around it."""
     ranges = full_ranges(release.domain, wish.where)[list(drawn_axes(release.domain, wish.axes))]
-    corners = corners_in_square(ranges.T.reshape(1, 4), release.domain.crs, plane).reshape(4, 2)
+    return _ring_of(ranges.T, release.domain.crs, plane)
+
+
+def _ring_of(bounds: FloatArray, crs: str | None, plane: Plane | None) -> FloatArray:
+    """Of the low and the high ends along both axes."""
+    corners = corners_in_square(bounds.reshape(1, 4), crs, plane).reshape(4, 2)
     return np.asarray(corners[[0, 1, 3, 2]])
 
 
@@ -248,10 +269,11 @@ def _panel(panel: dict[str, Any]) -> str:
 
 
 def _statement(maps: Sequence[Named]) -> tuple[str, str]:
-    """A line, and the privacy statements in full below it."""
-    budgets = dict.fromkeys(f"ε = {one.release.epsilon}" for one in maps)
-    unit = maps[0].release.protection.unit
-    line = f"Differentially private: {', '.join(budgets)} for each {unit}. What this means"
+    """A line, and the privacy statements in full below it. Each claim is of its own release only."""
+    claims = [f"ε = {one.release.epsilon} for each {one.release.protection.unit}" for one in maps]
+    if len(set(claims)) > 1:
+        claims = [f"{one.name} with {claim}" for one, claim in zip(maps, claims, strict=True)]
+    line = f"Differentially private: {', '.join(dict.fromkeys(claims))}. What this means"
     if not all(one.release.private for one in maps):
         line = f"{NOT_PRIVATE}. What this means"
     full = []
