@@ -22,7 +22,7 @@ from htf.epsilon import Epsilon
 from htf.inference import TreeCounts
 from htf.query.boxes import count_boxes
 from htf.query.index import BoxIndex
-from htf.query.tree_noise import TreeNoise
+from htf.query.tree_index import TreeIndex
 from htf.tree import RegionTree
 
 SIDE = 1024
@@ -153,11 +153,11 @@ def time_tree(random: np.random.Generator) -> dict[str, tuple[float, int]]:
         leaves = tree.halve(leaves, [level % 2])
     counts.add(np.arange(len(tree)), random.integers(0, 1000, len(tree)), Epsilon.of("0.1"))
     boxes = make_boxes(random, TREE_BOXES)
-    noise = TreeNoise(tree, counts, leaves)
+    noise = TreeIndex(tree, counts, leaves)
     noise.measure(boxes[:1, :2], boxes[:1, 2:])  # loads or compiles
     return {
         f"error bars on a tree of {len(tree):,} regions: build": (
-            seconds(lambda: TreeNoise(tree, counts, leaves)),
+            seconds(lambda: TreeIndex(tree, counts, leaves)),
             1,
         ),
         "error bars on that tree, random boxes": (

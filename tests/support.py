@@ -22,7 +22,11 @@ from htf import Domain, FrequencyMatrix
 from htf.domain import Axis, FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON
 from htf.inference import UNKNOWN, TreeCounts, count_variances, least_squares
+from htf.query.half_widths import continuous_half_width, half_width
 from htf.tree import RegionTree
+
+half_widths = np.vectorize(half_width, otypes=[np.float64])
+continuous_half_widths = np.vectorize(continuous_half_width, otypes=[np.float64])
 
 
 def require(program: str, package: str) -> str:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
-from htf.query.intervals import noise_variances
+from htf.query.leaf_noise import noise_variances
 from htf.tree import RegionTree
 
 UNKNOWN = np.inf  # the variance of what the counts do not determine

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.domain import FloatArray
-from htf.query.index import places_on_curve
+from htf.query.curve import places_on_curve
 
 if TYPE_CHECKING:
     from htf.release import Parts

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from htf.query.boxes import Answers
     from htf.query.index import BoxIndex
     from htf.query.polygons import PolygonAnswers
-    from htf.query.tree_noise import TreeNoise
+    from htf.query.tree_index import NestedParts, TreeIndex
     from htf.query.where import Where
 
 
@@ -87,6 +87,7 @@ class Parts:
     scales: FloatArray
     # Below so many deviations an estimate says nothing: pure noise passes two once in 34 boxes.
     clear_deviations: float = 2.0
+    nested: NestedParts | None = None  # as they lie in the leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +210,8 @@ class Release:
         even. They follow from the leaves, the measurements and the prior, and are not in the file."""
         if self.estimator != HOMOGENEOUS:
             return Parts(self.low, self.high, self.estimates, self.scales)
+        from htf.query.tree_index import NestedParts
+
         measured = sum_upwards(self.tree, self.tree_counts)
         known = estimate_regions(self.tree, *measured, self.prior)
         known[self.leaves] = self.estimates
@@ -217,34 +220,39 @@ class Release:
         low, high, owner = tree.low[parts], tree.high[parts], leaf[parts]
         whole = measures(self.tree, self.leaves, self.prior)
         share = measures(tree, parts, self.prior) / whole[owner]
-        # Noise was taken out of these estimates already, as far as it can be told.
-        return Parts(low, high, estimates[parts], share * self.scales[owner], clear_deviations=0.5)
+        return Parts(
+            low,
+            high,
+            estimates[parts],
+            share * self.scales[owner],
+            # Noise was taken out of these estimates already, as far as it can be told.
+            clear_deviations=0.5,
+            nested=NestedParts.of(self.tree, tree, estimates),
+        )
 
     @cached_property
     def index(self) -> BoxIndex:
-        """The structure that answers counts; built at the first question."""
+        """The parts, each with noise of its own: for sums of estimates. Built at the first question."""
         from htf.query.index import BoxIndex
 
         parts = self.parts
         return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales)
 
     @cached_property
-    def tree_noise(self) -> TreeNoise | None:
-        """What gives the error bars of estimates made from all counts of a tree; None for others."""
-        from htf.query.tree_noise import ESTIMATORS, TreeNoise
+    def tree_index(self) -> TreeIndex | None:
+        """The same where estimates are made from all counts of a tree, with the errors that they have
+        in common; None for others."""
+        from htf.query.tree_index import ESTIMATORS, TreeIndex
 
         if self.estimator not in ESTIMATORS:
             return None
-        return TreeNoise(self.tree, self.tree_counts, self.leaves)
+        nested = self.parts.nested
+        return TreeIndex(self.tree, self.tree_counts, self.leaves, self.estimates, nested)
 
-    @cached_property
-    def _leaf_index(self) -> BoxIndex | None:
-        """The leaves themselves, where answers are made of finer parts."""
-        from htf.query.index import BoxIndex
-
-        if self.estimator != HOMOGENEOUS:
-            return None
-        return BoxIndex(self.low, self.high, self.estimates, self.scales)
+    @property
+    def answering_index(self) -> BoxIndex | TreeIndex:
+        """The structure that gives counts their error bars."""
+        return self.tree_index or self.index
 
     def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
         """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many;
@@ -255,7 +263,7 @@ class Release:
         """
         from htf.query.boxes import count_boxes
 
-        return count_boxes(self.domain, self.index, boxes, self.tree_noise, self._leaf_index, where)
+        return count_boxes(self.domain, self.answering_index, boxes, where)
 
     def count_polygons(
         self,
@@ -271,8 +279,8 @@ class Release:
         """
         from htf.query.polygons import count_polygons
 
-        helpers = self.tree_noise, self._leaf_index
-        return count_polygons(self.domain, self.index, geometries, *helpers, crs=crs, where=where)
+        index = self.answering_index
+        return count_polygons(self.domain, index, geometries, crs=crs, where=where)
 
     def plot(self, **options: Any) -> Figure:
         """A map of the density on a log scale; `where`, `axes` and `by` say what to do with further

@@ -23,7 +23,7 @@ from htf.errors import HtfError, InputError, MissingExtraError, ReleaseFileError
 from htf.files import write_whole
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, Protection, Suggestion
-from htf.query.intervals import noise_variances
+from htf.query.leaf_noise import noise_variances
 from htf.release import MeasurementTable, Release
 from htf.tree import RegionTree
 

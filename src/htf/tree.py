@@ -89,10 +89,7 @@ class RegionTree:
 
     def preorder(self) -> IntArray:
         """The rank of each region when parents come first and siblings' subtrees stay together."""
-        sizes = np.ones(self._size, dtype=np.int64)
-        layers = self.layers()
-        for layer in reversed(layers[1:]):
-            np.add.at(sizes, self._parent[layer], sizes[layer])
+        sizes, layers = self.subtree_sizes(), self.layers()
         ranks = np.zeros(self._size, dtype=np.int64)
         for layer in layers[1:]:
             parents = self._parent[layer]
@@ -100,6 +97,13 @@ class RegionTree:
             of_first = before[np.searchsorted(layer, self._first_child[parents])]
             ranks[layer] = ranks[parents] + 1 + before - of_first
         return ranks
+
+    def subtree_sizes(self) -> IntArray:
+        """How many regions there are in each, itself included."""
+        sizes = np.ones(self._size, dtype=np.int64)
+        for layer in reversed(self.layers(1)):
+            np.add.at(sizes, self._parent[layer], sizes[layer])
+        return sizes
 
     def is_covered_once_by(self, regions: IntArray) -> bool:
         """Whether `regions` tile the domain: every region that is not cut lies in exactly one."""

@@ -18,7 +18,7 @@ from htf.mechanisms.hb import (
     best_branching,
     height_of,
 )
-from htf.query.intervals import noise_variances
+from htf.query.leaf_noise import noise_variances
 from support import city_matrix, dense, grid
 
 

@@ -28,7 +28,7 @@ from htf.mechanisms.hdmm import (
     sensitivity_of,
     whole_strategy,
 )
-from htf.query.intervals import noise_variances
+from htf.query.leaf_noise import noise_variances
 from support import grid
 
 # Two-sided, in standard errors of the estimate: with seeds fixed these pass for good, with fresh

@@ -20,7 +20,7 @@ from htf.mechanisms.privlet import (
     reconstruct_privlet,
     sensitivity_of,
 )
-from htf.query.intervals import noise_variances
+from htf.query.leaf_noise import noise_variances
 from support import grid
 
 # Each check of a variance is two-sided at this many standard errors of its estimate; with seeds

@@ -8,7 +8,7 @@ import pytest
 from htf import FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.mechanisms.singular import Singular
-from htf.query.intervals import noise_variances
+from htf.query.leaf_noise import noise_variances
 from support import city_matrix, dense, grid
 
 

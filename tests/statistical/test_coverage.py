@@ -5,7 +5,7 @@ Each size is seen thousands of times, or, for 1,000 leaves, some hundreds: then 
 coverage is about 1 %, and the limits of 93 and 97 % are two of them away. With fresh seeds one test in
 twenty could fail by chance.
 
-`ag`, `quadtree` and `htf` have estimates from all counts of their trees, and intervals of `htf.query.tree_noise`.
+`ag`, `quadtree` and `htf` have estimates from all counts of their trees, and intervals of `htf.query.tree_index`.
 For them 1,000 leaves are seen 700, 1,900 and 1,800 times: with fresh seeds one run in fifty could fail by chance. Boxes
 anywhere cut through leaves; how uneven a leaf is was estimated for them, so their limits are wider.
 """

@@ -24,7 +24,7 @@ from htf.inference import (
     nonnegative_least_squares,
     scales_of_variances,
 )
-from htf.query.intervals import noise_variances
+from htf.query.leaf_noise import noise_variances
 from htf.tree import RegionTree
 from support import city_matrix
 

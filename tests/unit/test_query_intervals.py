@@ -9,13 +9,9 @@ import pytest
 from scipy import integrate, special
 
 from htf.domain import FloatArray
-from htf.query.intervals import (
-    KURTOSES,
-    QUANTILES,
-    half_widths,
-    noise_fourth_cumulants,
-    noise_variances,
-)
+from htf.query.half_widths import KURTOSES, QUANTILES, continuous_half_width
+from htf.query.half_widths import half_width as half_width_of_cumulants
+from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
 
 SCALES = [0.1, 0.2, 0.25, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, 1e4, 1e6]
 STEP = 0.05  # every weight below is a multiple of it
@@ -47,15 +43,16 @@ def test_each_constant_leaves_five_percent_outside(kurtosis: float, quantile: fl
 def test_the_ends_of_the_table_are_the_normal_and_the_laplace_quantile() -> None:
     assert QUANTILES[0] == pytest.approx(special.ndtri(0.975), abs=1e-6)
     assert QUANTILES[-1] == pytest.approx(math.log(20) / math.sqrt(2), abs=1e-6)
-    assert np.all(np.diff(KURTOSES) > 0)  # np.interp needs it
+    assert np.all(np.diff(KURTOSES) > 0)
 
 
 def test_interpolation_between_constants_is_fine() -> None:
     for kurtosis in (0.125, 0.375, 0.75, 1.25, 1.75, 2.5):
-        deviations = np.interp(kurtosis, KURTOSES, QUANTILES)
-        assert sum_of_laplaces_outside(3 / kurtosis, float(deviations)) == pytest.approx(
-            0.05, abs=3e-4
-        )
+        deviations = continuous_half_width(1.0, kurtosis)
+        assert deviations == pytest.approx(np.interp(kurtosis, KURTOSES, QUANTILES), rel=1e-12)
+        assert sum_of_laplaces_outside(3 / kurtosis, deviations) == pytest.approx(0.05, abs=3e-4)
+    for kurtosis, nearest in ((-1.0, QUANTILES[0]), (0.0, QUANTILES[0]), (7.0, QUANTILES[-1])):
+        assert continuous_half_width(1.0, kurtosis) == nearest
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.5, 1.0, 4.0, 30.0])
@@ -79,14 +76,14 @@ def test_variance_of_no_noise_and_of_large_noise() -> None:
 
 def half_width(weights: FloatArray, scales: FloatArray) -> float:
     variances = noise_variances(scales)
-    half = half_widths(
-        np.array([weights**2 @ variances]),
-        np.array([weights**4 @ noise_fourth_cumulants(variances)]),
-        np.array([float(np.count_nonzero(scales))]),
-        np.array([weights.min()]),
-        np.array([weights.max()]),
+    half: float = half_width_of_cumulants(
+        weights**2 @ variances,
+        weights**4 @ noise_fourth_cumulants(variances),
+        float(np.count_nonzero(scales)),
+        weights.min(),
+        weights.max(),
     )
-    return float(half[0])
+    return half
 
 
 def coverage(weights: FloatArray, scales: FloatArray, half: float, step: float) -> float:
@@ -194,8 +191,7 @@ def test_a_single_leaf_has_the_least_sufficient_width(scale: float, weight: floa
 
 
 def test_no_noise_has_no_width() -> None:
-    zero, one = np.zeros(1), np.ones(1)
-    assert half_widths(zero, zero, zero, one, zero).tolist() == [0]
+    assert half_width_of_cumulants(0.0, 0.0, 0.0, 1.0, 0.0) == 0
 
 
 def test_whole_leaves_have_whole_widths() -> None:

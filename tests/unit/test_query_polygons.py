@@ -18,18 +18,19 @@ from htf import Answers, Axis, Domain, FrequencyMatrix, InputError, Release, pub
 from htf.curator.noise import ScriptedNoise
 from htf.domain import FloatArray, IntArray
 from htf.inference import TreeCounts
-from htf.query.index import BoxIndex
-from htf.query.intervals import (
-    continuous_half_widths,
-    half_widths,
-    noise_fourth_cumulants,
-    noise_variances,
-)
+from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
 from htf.query.polygons import count_polygons
 from htf.query.shapes import read_shapes
-from htf.query.tree_noise import TreeNoise
+from htf.query.tree_index import TreeIndex
 from htf.tree import RegionTree
-from support import city_matrix, counted_trees, dense_coefficients, grid
+from support import (
+    city_matrix,
+    continuous_half_widths,
+    counted_trees,
+    dense_coefficients,
+    grid,
+    half_widths,
+)
 
 MECHANISMS = ["htf", "htf-paper", "ag", "hb", "ug", "kdtree", "quadtree"]
 
@@ -157,15 +158,13 @@ def test_bars_after_least_squares_are_those_of_dense_matrices(
 ) -> None:
     tree, counts, leaves = made
     domain, polygons = grid(*tree.high[0]), shapes(seed, float(tree.high[0].max()))
-    noise = TreeNoise(tree, counts, leaves)
-    index = BoxIndex(
-        tree.low[leaves], tree.high[leaves], np.zeros(len(leaves)), np.zeros(len(leaves))
-    )
-    found = count_polygons(domain, index, polygons, noise)
+    noise = TreeIndex(tree, counts, leaves)
+    found = count_polygons(domain, noise, polygons)
     coefficients, variances = dense_coefficients(tree, counts, leaves)
     shares = shares_of(tree.low[leaves], tree.high[leaves], polygons)
     of_counts = shares @ coefficients
     expected = of_counts @ np.concatenate(counts.noisy_counts)
+    np.testing.assert_allclose(found.count, expected, rtol=1e-6, atol=1e-5)
     np.testing.assert_allclose((found.low + found.high) / 2, expected, rtol=1e-6, atol=1e-5)
     n = np.maximum(coefficients @ np.concatenate(counts.noisy_counts), 0)
     spread = (shares * (1 - shares)) @ (n * (1 - noise.unevenness) + n**2 * noise.unevenness)

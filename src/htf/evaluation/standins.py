@@ -50,7 +50,7 @@ class PastRelease(DataSet):
 
     def load(self) -> FrequencyMatrix:
         generator = np.random.default_rng(SEED)
-        parts, noise = self.release.parts, self.release.tree_noise
+        parts, noise = self.release.parts, self.release.tree_index
         records = _round_at_random(self._expected(), generator)
         unevenness = 0.0 if noise is None else noise.unevenness
         cells, counts = scatter(parts.low, parts.high, records, unevenness, generator)
@@ -97,7 +97,7 @@ def scatter(
 
     Boxes are halved along their longest side down to the cells. The share of a half of w of the cells
     is drawn from a beta distribution of mean w and variance w (1 - w) times the unevenness: the model
-    of the intervals (htf.query.tree_noise).
+    of the intervals (htf.query.tree_index).
     """
     cells, counts = [], []
     while True:

@@ -12,13 +12,14 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
-from htf.query.intervals import noise_fourth_cumulants, noise_variances
+from htf.query.curve import places_on_curve
+from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 FAN_OUT = 8  # of little effect on speed between 2 and 16
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # that a thread takes
-CODE_BITS = 62  # of a place on the curve, within a signed 64-bit integer
+ANSWER_COLUMNS = 5  # of `boxes.Answers`
+LINE = 8  # numbers in a line of fast memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,54 +54,89 @@ class Measures:
 class BoxIndex:
     """Leaves `[low, high)` in cells that tile a grid, with estimates and their noise scales."""
 
-    __slots__ = ("_node_high", "_node_low", "_skip", "_sums")
+    __slots__ = ("_nodes", "dimensions")
 
     def __init__(
         self, low: IntArray, high: IntArray, estimates: FloatArray, scales: FloatArray
     ) -> None:
         _check_leaves(low, high, estimates, scales)
         order = np.argsort(places_on_curve(low, high), kind="stable")
-        self._node_low, self._node_high, self._sums, self._skip = _pack(
+        self.dimensions = low.shape[1]
+        self._nodes = _pack(
             low[order].astype(np.float64),
             high[order].astype(np.float64),
             _leaf_sums(estimates[order], scales[order]),
         )
 
-    @property
-    def dimensions(self) -> int:
-        return int(self._node_low.shape[1])
+    def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
+        """What `boxes.Answers` has, one row for each box, which is given by its edges in the coordinates
+        of the map. `axes` is `boxes.axis_table`."""
+        from htf.query.kernels import answer_leaves
+
+        return in_chunks(answer_leaves, rows, CHUNK, axes, self._nodes)
+
+    def answer_polygons(self, outlines: Outlines) -> FloatArray:
+        """The same for polygons, each leaf weighted by the share of it that they cover."""
+        from htf.query import polygon_kernels
+        from htf.query.kernels import MEASURES, NODE_BOX, finish_leaves
+
+        measures = np.empty((len(outlines), MEASURES))
+
+        def run(start: int) -> None:
+            chunk = start, min(start + POLYGONS_AT_A_TIME, len(measures))
+            polygon_kernels.measure_leaves(
+                *outlines.arrays, *chunk, self._nodes, NODE_BOX, measures
+            )
+
+        run_all(run, range(0, len(measures), POLYGONS_AT_A_TIME))
+        answers = np.empty((len(outlines), ANSWER_COLUMNS))
+        finish_leaves(measures, answers)
+        return answers
 
     def measure(self, query_low: FloatArray, query_high: FloatArray) -> Measures:
         """The sums for each box `[query_low, query_high)`, in cell coordinates."""
-        from htf.query.kernels import measure_boxes
+        from htf.query.kernels import MEASURES, measure_leaves
 
-        table = np.empty((len(query_low), 8))
+        queries = join_edges(query_low, query_high)
+        measures = np.empty((len(queries), MEASURES))
 
         def run(start: int) -> None:
             rows = slice(start, start + CHUNK)
-            # Copies, because a kernel is compiled anew for arrays of another layout.
-            low = np.array(query_low[rows], dtype=np.float64, order="C")
-            high = np.array(query_high[rows], dtype=np.float64, order="C")
-            measure_boxes(
-                low, high, self._node_low, self._node_high, self._skip, self._sums, table[rows]
-            )
+            measure_leaves(queries[rows], self._nodes, measures[rows])
 
-        run_all(run, range(0, len(table), CHUNK))
-        return Measures(*table.T)
+        run_all(run, range(0, len(queries), CHUNK))
+        return Measures(*measures.T)
 
-    def measure_polygons(self, outlines: Outlines) -> Measures:
-        """The same sums for polygons, each leaf weighted by the share of it that they cover."""
-        from htf.query.polygon_kernels import measure_polygons
 
-        table = np.empty((len(outlines), 8))
+def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Boxes as the kernels want them. (They are compiled anew for arrays of another layout.)"""
+    return np.ascontiguousarray(np.hstack([low, high]), dtype=np.float64)
 
-        def run(start: int) -> None:
-            chunk = start, min(start + POLYGONS_AT_A_TIME, len(table))
-            nodes = self._node_low, self._node_high, self._skip, self._sums
-            measure_polygons(*outlines.arrays, *chunk, *nodes, table)
 
-        run_all(run, range(0, len(table), POLYGONS_AT_A_TIME))
-        return Measures(*table.T)
+def make_table(columns: list[FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+    """Named columns and then a box, as the kernels want them. Rows begin where lines of fast memory
+    do, so that most are in as few of them as can be."""
+    size = len(columns) + low.shape[1] + high.shape[1]
+    room = np.empty(len(low) * size + LINE)
+    start = -(room.ctypes.data // room.itemsize) % LINE
+    table = room[start : start + len(low) * size].reshape(len(low), size)
+    np.concatenate([np.column_stack(columns), low, high], axis=1, out=table)
+    return table
+
+
+def in_chunks(kernel: Callable[..., None], rows: FloatArray, size: int, *tables: Any) -> FloatArray:
+    """What a kernel answers of rows, in threads if they are many."""
+    answers = np.empty((len(rows), ANSWER_COLUMNS))
+    if len(rows) <= size:
+        kernel(rows, *tables, answers)
+        return answers
+
+    def run(start: int) -> None:
+        chunk = slice(start, start + size)
+        kernel(rows[chunk], *tables, answers[chunk])
+
+    run_all(run, range(0, len(rows), size))
+    return answers
 
 
 def run_all(run: Callable[[int], None], starts: range) -> None:
@@ -139,25 +176,7 @@ def _leaf_sums(estimates: FloatArray, scales: FloatArray) -> FloatArray:
     return np.column_stack([estimates, np.abs(estimates), variances, fourth_cumulants, noisy])
 
 
-def places_on_curve(low: IntArray, high: IntArray) -> IntArray:
-    """The place of each leaf's centre on the Morton curve, with every axis stretched to the same
-    length, because queries are as likely to cut an axis of few cells as one of many."""
-    dimensions = low.shape[1]
-    bits = min(max(1, CODE_BITS // dimensions), 31)
-    centres = (low + high).astype(np.float64)
-    centres -= centres.min(axis=0)
-    steps = centres * ((2**bits - 1) / np.maximum(centres.max(axis=0), 1))
-    cells = steps.astype(np.int64)
-    places = np.zeros(len(low), dtype=np.int64)
-    for bit in reversed(range(bits)):
-        for axis in range(dimensions):
-            places = (places << 1) | ((cells[:, axis] >> bit) & 1)
-    return places
-
-
-def _pack(
-    low: FloatArray, high: FloatArray, sums: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+def _pack(low: FloatArray, high: FloatArray, sums: FloatArray) -> FloatArray:
     """Nodes in depth-first order, and for each the node that follows when its own are skipped."""
     first = np.arange(len(low), dtype=np.int64)
     levels = [(low, high, sums, first, first + 1)]
@@ -166,8 +185,8 @@ def _pack(
     low, high, sums, first, end = (np.concatenate(parts) for parts in zip(*levels, strict=True))
     # Stable, so of the nodes that begin at the same leaf the outermost stays first.
     order = np.argsort(first, kind="stable")
-    skip = np.searchsorted(first[order], end[order]).astype(np.int64)
-    return low[order], high[order], sums[order], skip
+    skip = np.searchsorted(first[order], end[order]).astype(np.float64)
+    return make_table([*sums[order].T, skip], low[order], high[order])
 
 
 def _group(

@@ -1,334 +1,176 @@
-"""The inner loop of box counts, compiled. Import it where it is used: numba is slow to load."""
+"""The inner loops of box counts, compiled. Import them where they are used: numba is slow to load.
+
+Tables have named columns, and after them the low edges of a box and its high edges: what is looked at
+together lies together, since fetching it takes longer than the arithmetic. `htf.query.index` makes them.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from htf.domain import FloatArray
+from htf.query.half_widths import half_width
 
-# The columns of `sums`, one row for each node of the hierarchy ...
-ESTIMATE, ABSOLUTE, VARIANCE, FOURTH_CUMULANT, NOISY_LEAVES = range(5)
-# ... and what `measures` adds to them, one row for each query.
-PARTIAL_ABSOLUTE, SMALLEST_WEIGHT, LARGEST_WEIGHT = range(5, 8)
+# Of an axis: what is needed to find the cell of a coordinate.
+LOW_END, HIGH_END, CELLS, PER_UNIT, TOLERANCE = range(5)
+# Of an answer, in the order of `boxes.Answers`.
+COUNT, STD_ERROR, LOW, HIGH, PARTIAL = range(5)
+# Of `nodes`: sums over leaves, the node that follows when its own are skipped, and its box.
+ESTIMATE, ABSOLUTE, VARIANCE, FOURTH_CUMULANT, NOISY_LEAVES, SKIP, NODE_BOX = range(7)
+SUMS = 5
+# Of `measures`: the same sums, and three more.
+PARTIAL_ABSOLUTE, SMALLEST_WEIGHT, LARGEST_WEIGHT = range(SUMS, SUMS + 3)
+MEASURES = SUMS + 3
 
 
 @njit(cache=True, nogil=True)
-def measure_boxes(
-    query_low: FloatArray,
-    query_high: FloatArray,
-    node_low: FloatArray,
-    node_high: FloatArray,
-    skip: NDArray[np.int64],
-    sums: FloatArray,
-    measures: FloatArray,
+def snap_rows(rows: FloatArray, axes: FloatArray) -> FloatArray:
+    """Boxes from map coordinates to cells: clipped to the map, with edges of cells made exact."""
+    cells = np.empty(rows.shape)
+    for row in range(len(rows)):
+        for column in range(rows.shape[1]):
+            axis = column % len(axes)
+            # Clipped first, so that nothing can overflow.
+            value = min(max(rows[row, column], axes[axis, LOW_END]), axes[axis, HIGH_END])
+            cells[row, column] = min(max(_snap(value, axes, axis), 0.0), axes[axis, CELLS])
+    return cells
+
+
+@njit(cache=True, nogil=True)
+def snap_column(values: FloatArray, axes: FloatArray) -> FloatArray:
+    """Coordinates along the one axis, wherever they are."""
+    cells = np.empty(len(values))
+    for place in range(len(values)):
+        cells[place] = _snap(values[place], axes, 0)
+    return cells
+
+
+@njit(inline="always")
+def _snap(value: float, axes: FloatArray, axis: int) -> float:
+    cells = (value - axes[axis, LOW_END]) * axes[axis, PER_UNIT]
+    edge = np.rint(cells)
+    return float(edge if abs(cells - edge) <= axes[axis, TOLERANCE] else cells)
+
+
+@njit(cache=True, nogil=True)
+def answer_leaves(
+    rows: FloatArray, axes: FloatArray, nodes: FloatArray, answers: FloatArray
 ) -> None:
+    """Counts of boxes in map coordinates, over leaves with noise of their own."""
+    measures = np.empty((len(rows), MEASURES))
+    measure_leaves(snap_rows(rows, axes), nodes, measures)
+    finish_leaves(measures, answers)
+
+
+@njit(cache=True, nogil=True)
+def measure_leaves(queries: FloatArray, nodes: FloatArray, measures: FloatArray) -> None:
     """Walk the nodes in depth-first order for each query, passing over those that are settled."""
-    nodes, dimensions = node_low.shape
-    for query in range(len(query_low)):
+    dimensions = queries.shape[1] // 2
+    for query in range(len(queries)):
         row = measures[query]
         row[:] = 0.0
         row[SMALLEST_WEIGHT] = 1.0
         node = 0
         for axis in range(dimensions):
-            if query_low[query, axis] >= query_high[query, axis]:
-                node = nodes  # an empty box touches nothing
-        while node < nodes:
-            outside = False
-            inside = True
-            for axis in range(dimensions):
-                low, high = query_low[query, axis], query_high[query, axis]
-                if low >= node_high[node, axis] or high <= node_low[node, axis]:
-                    outside = True
-                    break
-                if low > node_low[node, axis] or high < node_high[node, axis]:
-                    inside = False
-            if outside:
-                node = skip[node]
+            if queries[query, axis] >= queries[query, dimensions + axis]:
+                node = len(nodes)  # an empty box touches nothing
+        while node < len(nodes):
+            touched, inside = compare(queries, query, nodes, NODE_BOX, node)
+            following = int(nodes[node, SKIP])
+            if not touched:
+                node = following
             elif inside:
-                add_node(sums, node, row)
-                node = skip[node]
-            elif skip[node] > node + 1:
+                add_node(nodes, node, row)
+                node = following
+            elif following > node + 1:
                 node += 1  # into its first child
             else:
-                weight = 1.0
-                for axis in range(dimensions):
-                    low = max(query_low[query, axis], node_low[node, axis])
-                    high = min(query_high[query, axis], node_high[node, axis])
-                    weight *= (high - low) / (node_high[node, axis] - node_low[node, axis])
-                add_part(weight, sums, node, row)
+                weight = covered_share(queries, query, nodes, NODE_BOX, node)
+                add_part(weight, nodes, node, row)
                 node += 1
 
 
 @njit(inline="always")
-def add_node(sums: FloatArray, node: int, row: FloatArray) -> None:
+def compare(
+    queries: FloatArray, query: int, table: FloatArray, at: int, row: int
+) -> tuple[bool, bool]:
+    """Whether a query touches the box that begins in column `at` of a row, and has all of it inside."""
+    dimensions = queries.shape[1] // 2
+    inside = True
+    for axis in range(dimensions):
+        low, high = queries[query, axis], queries[query, dimensions + axis]
+        start, stop = table[row, at + axis], table[row, at + dimensions + axis]
+        if low >= stop or high <= start:
+            return False, False
+        if low > start or high < stop:
+            inside = False
+    return True, inside
+
+
+@njit(inline="always")
+def covered_share(queries: FloatArray, query: int, table: FloatArray, at: int, row: int) -> float:
+    """The share that a query covers of the box that begins in column `at` of a row."""
+    dimensions = queries.shape[1] // 2
+    share = 1.0
+    for axis in range(dimensions):
+        share *= covered_length(
+            queries[query, axis],
+            queries[query, dimensions + axis],
+            table[row, at + axis],
+            table[row, at + dimensions + axis],
+        )
+    return share
+
+
+@njit(cache=True, nogil=True)
+def covered_length(low: float, high: float, start: float, stop: float) -> float:
+    """The share of a range that another covers: exactly 1 if it is all of it."""
+    return max(min(high, stop) - max(low, start), 0.0) / (stop - start)
+
+
+@njit(inline="always")
+def add_node(nodes: FloatArray, node: int, row: FloatArray) -> None:
     """A node that lies wholly inside."""
-    for column in range(5):
-        row[column] += sums[node, column]
-    if sums[node, NOISY_LEAVES] > 0:
+    for column in range(SUMS):
+        row[column] += nodes[node, column]
+    if nodes[node, NOISY_LEAVES] > 0:
         row[LARGEST_WEIGHT] = 1.0
 
 
 @njit(inline="always")
-def add_part(weight: float, sums: FloatArray, node: int, row: FloatArray) -> None:
+def add_part(weight: float, nodes: FloatArray, node: int, row: FloatArray) -> None:
     """A leaf of which a share is counted."""
-    row[ESTIMATE] += weight * sums[node, ESTIMATE]
-    row[ABSOLUTE] += weight * sums[node, ABSOLUTE]
-    row[PARTIAL_ABSOLUTE] += weight * sums[node, ABSOLUTE]
-    if sums[node, NOISY_LEAVES] > 0:
-        row[VARIANCE] += weight**2 * sums[node, VARIANCE]
-        row[FOURTH_CUMULANT] += weight**4 * sums[node, FOURTH_CUMULANT]
+    row[ESTIMATE] += weight * nodes[node, ESTIMATE]
+    row[ABSOLUTE] += weight * nodes[node, ABSOLUTE]
+    row[PARTIAL_ABSOLUTE] += weight * nodes[node, ABSOLUTE]
+    if nodes[node, NOISY_LEAVES] > 0:
+        row[VARIANCE] += weight**2 * nodes[node, VARIANCE]
+        row[FOURTH_CUMULANT] += weight**4 * nodes[node, FOURTH_CUMULANT]
         row[NOISY_LEAVES] += 1
         row[SMALLEST_WEIGHT] = min(row[SMALLEST_WEIGHT], weight)
         row[LARGEST_WEIGHT] = max(row[LARGEST_WEIGHT], weight)
 
 
-# Of a tree of counts: the columns of `links` ...
-FIRST_CHILD, SLABS, AXIS, PIVOT = range(4)
-# ... of `values`, one row for each region: its estimate, s and fourth cumulant; the variance of
-# spread, for w (1 - w) = 1; the sums of s and cumulant over its children, and the weight that they
-# have in it; and running sums of the first three over the siblings up to it ...
-X, S, K, UNEVEN, GROUP_S, GROUP_K, BELOW, RUNNING_X, RUNNING_S, RUNNING_K = range(10)
-# ... and of what is measured, one row for each query.
-RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF = range(6)
-# A region that is being walked through: which child is next, the last, the children wholly inside
-# from and to; and sums over its children so far: of alpha s and alpha^2 s, the alpha of the child
-# nothing is known of, and the four lower coefficients of a polynomial for the fourth cumulant.
-NEXT, LAST, HOLE_FROM, HOLE_TO = range(4)
-ALPHA_S, ALPHA2_S, PIVOT_ALPHA, QUARTIC = range(4)
-SEVERAL = -1.0  # leaves
-NONE_YET = -2.0
-
-
 @njit(cache=True, nogil=True)
-def running_sums(parent: NDArray[np.int64], values: FloatArray) -> FloatArray:
-    """For each region the sum over the siblings up to it. (Differences of one long cumulative sum
-    would lose the digits of small groups.)"""
-    sums = values.copy()
-    for region in range(1, len(parent)):
-        if parent[region] == parent[region - 1]:
-            sums[region] = sums[region - 1] + values[region]
-    return sums
-
-
-@njit(cache=True, nogil=True)
-def measure_tree(
-    query_low: FloatArray,
-    query_high: FloatArray,
-    box: FloatArray,
-    links: NDArray[np.int64],
-    values: FloatArray,
-    root_variance: float,
-    depth: int,
-    measures: FloatArray,
-) -> None:
-    """Walk the regions cut by each query's edges, children first; see `htf.query.tree_noise`."""
-    path = np.empty(depth, dtype=np.int64)
-    places = np.empty((depth, 4), dtype=np.int64)
-    sums = np.empty((depth + 1, QUARTIC + 4))  # the last one for the region just left
-    for query in range(len(query_low)):
-        low, high, row = query_low[query], query_high[query], measures[query]
-        row[:] = 0.0
-        row[ONLY_LEAF] = NONE_YET
-        empty = False
-        for axis in range(len(low)):
-            empty = empty or low[axis] >= high[axis]
-        alpha = 0.0
-        if not empty:  # an empty box touches nothing
-            alpha = _measure_one(low, high, box, links, values, path, places, sums, row)
-            shift(alpha, values[0, K], sums, depth)
-            row[FOURTH] = sums[depth, QUARTIC]
-        row[NOISE] += alpha**2 * root_variance
-        if row[ONLY_LEAF] == NONE_YET:
-            row[ONLY_LEAF] = SEVERAL
-
-
-@njit(cache=True, nogil=True)
-def _measure_one(
-    low: FloatArray,
-    high: FloatArray,
-    box: FloatArray,
-    links: NDArray[np.int64],
-    values: FloatArray,
-    path: NDArray[np.int64],
-    places: NDArray[np.int64],
-    sums: FloatArray,
-    row: FloatArray,
-) -> float:
-    """The root's alpha; all else goes to `row`. `path` is where the walk is, region by region.
-
-    Helpers get whole arrays and row numbers: a view of a row costs more than they do.
-    """
-    level, region, left = -1, 0, len(sums) - 1
-    while True:
-        alpha: float = _covered_share(low, high, box, region)
-        if 0.0 < alpha < 1.0 and links[region, FIRST_CHILD] >= 0:
-            level += 1
-            path[level] = region
-            _open(low, high, box, region, links, values, places, sums, level, row)
-        else:
-            if alpha > 0.0:
-                take(alpha, region, links, values, row)
-            for column in range(QUARTIC, QUARTIC + 4):
-                sums[left, column] = 0.0
-            if level < 0:
-                return alpha
-            add(alpha, region, links[path[level], PIVOT], values, sums, level)
-        while True:  # up, until there is a child to go to
-            if places[level, NEXT] == places[level, HOLE_FROM]:
-                places[level, NEXT] = places[level, HOLE_TO] + 1
-            if places[level, NEXT] <= places[level, LAST]:
-                region = places[level, NEXT]
-                places[level, NEXT] += 1
-                break
-            region = path[level]
-            alpha = close(region, links, values, sums, level, row)
-            level -= 1
-            if level < 0:
-                return alpha
-            add(alpha, region, links[path[level], PIVOT], values, sums, level)
+def finish_leaves(measures: FloatArray, answers: FloatArray) -> None:
+    """Answers with error bars, from what was measured of boxes or polygons."""
+    for query in range(len(measures)):
+        row = measures[query]
+        half = half_width(
+            row[VARIANCE],
+            row[FOURTH_CUMULANT],
+            row[NOISY_LEAVES],
+            row[SMALLEST_WEIGHT],
+            row[LARGEST_WEIGHT],
+        )
+        answers[query, COUNT] = row[ESTIMATE]
+        answers[query, STD_ERROR] = np.sqrt(row[VARIANCE])
+        answers[query, LOW] = row[ESTIMATE] - half
+        answers[query, HIGH] = row[ESTIMATE] + half
+        answers[query, PARTIAL] = share_of(row[PARTIAL_ABSOLUTE], row[ABSOLUTE])
 
 
 @njit(inline="always")
-def _covered_share(low: FloatArray, high: FloatArray, box: FloatArray, region: int) -> float:
-    share: float = 1.0
-    dimensions = len(low)
-    for axis in range(dimensions):
-        start, stop = box[region, axis], box[region, dimensions + axis]
-        if low[axis] > start or high[axis] < stop:
-            share *= max(min(high[axis], stop) - max(low[axis], start), 0.0) / (stop - start)
-    return share
-
-
-@njit(inline="always")
-def take(
-    weight: float, region: int, links: NDArray[np.int64], values: FloatArray, row: FloatArray
-) -> None:
-    """A leaf, or a region that lies wholly inside."""
-    row[RAW] += weight * values[region, X]
-    row[LARGEST] = max(row[LARGEST], weight)
-    if weight < 1.0:
-        row[SPREAD] += weight * (1 - weight) * values[region, UNEVEN]
-    is_leaf = links[region, FIRST_CHILD] < 0
-    only = is_leaf and row[ONLY_LEAF] == NONE_YET
-    row[ONLY_LEAF] = region if only else SEVERAL
-
-
-@njit(inline="always")
-def add(
-    alpha: float, region: int, pivot: int, values: FloatArray, sums: FloatArray, level: int
-) -> None:
-    """A child's alpha to the sums of its parent."""
-    if region == pivot:
-        sums[level, PIVOT_ALPHA] = alpha
-    sums[level, ALPHA_S] += alpha * values[region, S]
-    sums[level, ALPHA2_S] += alpha * alpha * values[region, S]
-    left = len(sums) - 1
-    shift(alpha, values[region, K], sums, left)
-    for column in range(QUARTIC, QUARTIC + 4):
-        sums[level, column] += sums[left, column]
-
-
-@njit(inline="always")
-def shift(by: float, leading: float, sums: FloatArray, level: int) -> None:
-    """The polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
-    third = sums[level, QUARTIC + 3]
-    second = sums[level, QUARTIC + 2]
-    first = sums[level, QUARTIC + 1]
-    sums[level, QUARTIC + 3] += 4 * by * leading
-    sums[level, QUARTIC + 2] += by * (6 * by * leading + 3 * third)
-    sums[level, QUARTIC + 1] += by * (by * (4 * by * leading + 3 * third) + 2 * second)
-    sums[level, QUARTIC] += by * (by * (by * (by * leading + third) + second) + first)
-
-
-@njit(inline="always")
-def _open(
-    low: FloatArray,
-    high: FloatArray,
-    box: FloatArray,
-    region: int,
-    links: NDArray[np.int64],
-    values: FloatArray,
-    places: NDArray[np.int64],
-    sums: FloatArray,
-    level: int,
-    row: FloatArray,
-) -> None:
-    """Find the children that the box touches; those wholly inside are taken together.
-
-    Children are slabs along one axis, in order. If the box covers all of the others, it covers all
-    slabs but perhaps the first and the last that it touches.
-    """
-    axis, first, dimensions = links[region, AXIS], links[region, FIRST_CHILD], len(low)
-    start, stop = first, first + links[region, SLABS]
-    while start < stop:  # the first that ends beyond the box's low edge
-        middle = (start + stop) // 2
-        if box[middle, dimensions + axis] > low[axis]:
-            stop = middle
-        else:
-            start = middle + 1
-    begin, stop = start, first + links[region, SLABS]
-    while start < stop:  # the first that starts at the box's high edge or beyond
-        middle = (start + stop) // 2
-        if box[middle, axis] >= high[axis]:
-            stop = middle
-        else:
-            start = middle + 1
-    last = start - 1
-    places[level, NEXT], places[level, LAST] = begin, last
-    places[level, HOLE_FROM], places[level, HOLE_TO] = -1, -1
-    for column in range(QUARTIC + 4):
-        sums[level, column] = 0.0
-    for other in range(dimensions):
-        inside = low[other] <= box[region, other] and high[other] >= box[region, dimensions + other]
-        if other != axis and not inside:
-            return
-    hole_from = begin + 1 if low[axis] > box[begin, axis] else begin
-    hole_to = last - 1 if high[axis] < box[last, dimensions + axis] else last
-    if hole_from >= hole_to:
-        return  # one is as well visited
-    places[level, HOLE_FROM], places[level, HOLE_TO] = hole_from, hole_to
-    x, s, cumulant = (
-        values[hole_to, RUNNING_X],
-        values[hole_to, RUNNING_S],
-        values[hole_to, RUNNING_K],
-    )
-    if hole_from > first:
-        x -= values[hole_from - 1, RUNNING_X]
-        s -= values[hole_from - 1, RUNNING_S]
-        cumulant -= values[hole_from - 1, RUNNING_K]
-    row[RAW] += x
-    row[LARGEST], row[ONLY_LEAF] = 1.0, SEVERAL
-    sums[level, ALPHA_S], sums[level, ALPHA2_S] = s, s
-    sums[level, QUARTIC], sums[level, QUARTIC + 1] = cumulant, 4 * cumulant
-    sums[level, QUARTIC + 2], sums[level, QUARTIC + 3] = 6 * cumulant, 4 * cumulant
-    if hole_from <= links[region, PIVOT] <= hole_to:
-        sums[level, PIVOT_ALPHA] = 1.0
-
-
-@njit(inline="always")
-def close(
-    region: int,
-    links: NDArray[np.int64],
-    values: FloatArray,
-    sums: FloatArray,
-    level: int,
-    row: FloatArray,
-) -> float:
-    """A region's alpha, when all its children have theirs.
-
-    The fourth cumulant of a sum that has c z in it, z being the region's estimate from below, is a
-    polynomial in c: docs/proofs/tree-noise.md. That of the children becomes the region's.
-    """
-    of_s, known_s = sums[level, ALPHA_S], values[region, GROUP_S]
-    alpha = sums[level, PIVOT_ALPHA] if links[region, PIVOT] >= 0 else of_s / known_s
-    # The sum of (alpha_i - alpha)^2 s_i.
-    noise = sums[level, ALPHA2_S] - 2 * alpha * of_s + alpha**2 * known_s
-    row[NOISE] += max(noise, 0.0)
-    shift(-alpha, values[region, GROUP_K], sums, level)
-    power, left = 1.0, len(sums) - 1
-    for column in range(QUARTIC, QUARTIC + 4):
-        sums[left, column] = power * sums[level, column]
-        power *= values[region, BELOW]
-    return float(alpha)
+def share_of(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0

@@ -21,31 +21,53 @@ from numpy.typing import NDArray
 
 from htf.domain import FloatArray
 
-# What is shared is inlined. Numba notices changes of this file, not of that one: after one there,
-# this one's cache has to be deleted.
-from htf.query.kernels import (
+# As in htf.query.tree_kernels: after a change there, this one's cache has to be deleted.
+from htf.query import kernels
+from htf.query.kernels import add_node, add_part
+from htf.query.tree_kernels import (
+    ABSOLUTE,
+    ALPHA2_S,
+    ALPHA_S,
+    ANSWER,
+    BELOW,
+    C0,
+    C1,
+    C2,
+    C3,
+    CUT_SIZE,
+    ESTIMATE,
+    FIRST,
     FIRST_CHILD,
+    FIRST_PART,
     FOURTH,
-    LAST,
-    NEXT,
+    GROUP_K,
+    GROUP_S,
+    HELD,
+    LARGEST,
+    MOVED,
     NOISE,
     NONE_YET,
+    NUMBER,
     ONLY_LEAF,
-    PIVOT,
-    QUARTIC,
+    PART_BOX,
+    PARTS,
+    RAW,
+    REGION_BOX,
     SEVERAL,
-    SLABS,
-    SMALLEST_WEIGHT,
+    SIZE,
+    SPREAD,
+    SUMS,
+    UNKNOWN_ALPHA,
     K,
-    add,
-    add_node,
-    add_part,
+    S,
+    X,
     close,
-    shift,
-    take,
+    moved_up,
+    uneven,
 )
 
 DEEPEST_INDEX = 64  # levels, of groups of at least two
+NEXT, STOP = range(2)  # the children of a region that are still to be visited
 GROWTH = 6  # one side of a box leaves at most 1.5 times the corners, and 1.5**4 is less
 LEAST_SHARE = 1e-300  # of a box that an edge runs through, whatever rounding makes of its area
 LARGEST_SHARE = 1 - 2.0**-53
@@ -63,125 +85,210 @@ class Pile(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def measure_polygons(
+def measure_leaves(
     corners: FloatArray,
     ring_ends: NDArray[np.int64],
     polygon_ends: NDArray[np.int64],
     ranges: FloatArray,
     first: int,
     last: int,
-    node_low: FloatArray,
-    node_high: FloatArray,
-    skip: NDArray[np.int64],
-    sums: FloatArray,
+    nodes: FloatArray,
+    at: int,
     measures: FloatArray,
 ) -> None:
-    """As `kernels.measure_boxes`, for polygons in the first two axes and ranges of the others;
-    of all that there are from `first` to before `last`."""
-    nodes = len(node_low)
-    until = np.full(DEEPEST_INDEX, nodes)  # where the node of each level ends
+    """As `kernels.measure_leaves`, for polygons in the first two axes and ranges of the others;
+    of all that there are from `first` to before `last`. Boxes begin in column `at` of the nodes."""
+    until = np.full(DEEPEST_INDEX, len(nodes))  # where the node of each level ends
     pile = _new_pile(DEEPEST_INDEX)
     for query in range(first, last):
         row = measures[query]
         row[:] = 0.0
-        row[SMALLEST_WEIGHT] = 1.0
+        row[kernels.SMALLEST_WEIGHT] = 1.0
         pile = _lay(corners, ring_ends, polygon_ends, query, pile)
         node, level = 0, 0
-        while node < nodes:
+        while node < len(nodes):
             while node >= until[level]:
                 level -= 1
-            weight, pile = _covered_share(node_low, node_high, node, ranges, level, pile)
+            weight, pile = _covered_share(nodes, at, node, ranges, level, pile)
+            following = int(nodes[node, kernels.SKIP])
             if weight == 0.0:
-                node = skip[node]
+                node = following
             elif weight == 1.0:
-                add_node(sums, node, row)
-                node = skip[node]
-            elif skip[node] > node + 1:
+                add_node(nodes, node, row)
+                node = following
+            elif following > node + 1:
                 level += 1
-                until[level] = skip[node]
+                until[level] = following
                 node += 1
             else:
-                add_part(weight, sums, node, row)
+                add_part(weight, nodes, node, row)
                 node += 1
 
 
 @njit(cache=True, nogil=True)
-def measure_tree_polygons(
+def measure_tree(
     corners: FloatArray,
     ring_ends: NDArray[np.int64],
     polygon_ends: NDArray[np.int64],
     ranges: FloatArray,
     first: int,
     last: int,
-    low: FloatArray,
-    high: FloatArray,
-    links: NDArray[np.int64],
-    values: FloatArray,
-    root_variance: float,
+    regions: FloatArray,
+    parts: FloatArray,
     depth: int,
+    kappa: float,
+    root_variance: float,
     measures: FloatArray,
 ) -> None:
-    """As `kernels.measure_tree`, for polygons in the first two axes and ranges of the others;
+    """As `tree_kernels.measure_tree`, for polygons in the first two axes and ranges of the others;
     of all that there are from `first` to before `last`."""
-    path = np.empty(depth, dtype=np.int64)
-    places = np.empty((depth, 4), dtype=np.int64)
-    sums = np.empty((depth + 1, QUARTIC + 4))  # the last one for the region just left
+    path = np.empty(depth + 1, dtype=np.int64)
+    places = np.empty((depth + 1, 2), dtype=np.int64)
+    sums = np.empty((depth + 1, SUMS))
     pile = _new_pile(depth + 1)
     for query in range(first, last):
         row = measures[query]
         row[:] = 0.0
         row[ONLY_LEAF] = NONE_YET
         pile = _lay(corners, ring_ends, polygon_ends, query, pile)
-        alpha, pile = _measure_one(low, high, ranges, links, values, path, places, sums, pile, row)
-        shift(alpha, values[0, K], sums, depth)
-        row[FOURTH] = sums[depth, QUARTIC]
-        row[NOISE] += alpha**2 * root_variance
-        if row[ONLY_LEAF] == NONE_YET:
-            row[ONLY_LEAF] = SEVERAL
+        pile = _walk(ranges, regions, parts, kappa, path, places, sums, pile, row)
+        row[NOISE] += sums[0, UNKNOWN_ALPHA] ** 2 * root_variance
+        row[FOURTH] = sums[0, C0]
 
 
 @njit(cache=True, nogil=True)
-def _measure_one(
-    low: FloatArray,
-    high: FloatArray,
+def _walk(
     ranges: FloatArray,
-    links: NDArray[np.int64],
-    values: FloatArray,
+    regions: FloatArray,
+    parts: FloatArray,
+    kappa: float,
     path: NDArray[np.int64],
     places: NDArray[np.int64],
     sums: FloatArray,
     pile: Pile,
     row: FloatArray,
-) -> tuple[float, Pile]:
-    """The root's alpha; all else goes to `row`. Regions that the polygon does not touch add nothing."""
-    level, region, left = -1, 0, len(sums) - 1
+) -> Pile:
+    """Depth first, since the pile has room for one way down at a time. Level 0 is above the root: a
+    group of one. Regions that the polygon does not touch add nothing."""
+    level = 0
+    sums[0, :] = 0.0
+    places[0, NEXT], places[0, STOP] = 0, 1
     while True:
-        alpha, pile = _covered_share(low, high, region, ranges, level + 1, pile)
-        if 0.0 < alpha < 1.0 and links[region, FIRST_CHILD] >= 0:
-            level += 1
-            path[level] = region
-            for column in range(QUARTIC + 4):
-                sums[level, column] = 0.0
-            places[level, NEXT] = links[region, FIRST_CHILD]
-            places[level, LAST] = links[region, FIRST_CHILD] + links[region, SLABS] - 1
-        else:
-            if alpha > 0.0:
-                take(alpha, region, links, values, row)
-            for column in range(QUARTIC, QUARTIC + 4):
-                sums[left, column] = 0.0
-            if level < 0:
-                return alpha, pile
-            if alpha > 0.0:
-                add(alpha, region, links[path[level], PIVOT], values, sums, level)
-        while places[level, NEXT] > places[level, LAST]:  # up, until there is a child to go to
-            region = path[level]
-            alpha = close(region, links, values, sums, level, row)
+        while places[level, NEXT] == places[level, STOP]:  # up, until there is a child to go to
+            if level == 0:
+                return pile
             level -= 1
-            if level < 0:
-                return alpha, pile
-            add(alpha, region, links[path[level], PIVOT], values, sums, level)
+            _close(path[level + 1], regions, sums, level, row)
         region = places[level, NEXT]
         places[level, NEXT] += 1
+        alpha, pile = _covered_share(regions, REGION_BOX, region, ranges, level, pile)
+        if 0.0 < alpha < 1.0 and regions[region, FIRST_CHILD] >= 0:
+            level += 1
+            path[level] = region
+            sums[level, :] = 0.0
+            places[level, NEXT] = int(regions[region, FIRST_CHILD])
+            places[level, STOP] = places[level, NEXT] + int(regions[region, NUMBER])
+        elif alpha > 0.0:
+            _take(alpha, region, regions, kappa, row)
+            _add(alpha, 0.0, 0.0, 0.0, 0.0, region, regions, sums, level)
+            if alpha < 1.0 and regions[region, FIRST_PART] >= 0:
+                row[MOVED] -= alpha * regions[region, ESTIMATE]
+                places[level + 1, NEXT] = int(regions[region, FIRST_PART])
+                places[level + 1, STOP] = places[level + 1, NEXT] + int(regions[region, NUMBER])
+                pile = _take_parts(ranges, parts, places, level + 1, pile, row)
+
+
+@njit(cache=True, nogil=True)
+def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: FloatArray) -> None:
+    """A leaf, or a region that lies wholly inside; but not what is answered of divided leaves."""
+    row[RAW] += weight * regions[region, X]
+    row[LARGEST] = max(row[LARGEST], weight)
+    is_first = regions[region, FIRST_CHILD] < 0 and row[ONLY_LEAF] == NONE_YET
+    row[ONLY_LEAF] = region if is_first else SEVERAL
+    if weight < 1.0:
+        row[SPREAD] += weight * (1 - weight) * uneven(regions[region, X], kappa)
+        if regions[region, FIRST_PART] >= 0:
+            return
+        row[CUT_SIZE] += weight * regions[region, ABSOLUTE]
+    row[ANSWER] += weight * regions[region, ESTIMATE]
+    row[SIZE] += weight * regions[region, ABSOLUTE]
+
+
+@njit(cache=True, nogil=True)
+def _take_parts(
+    ranges: FloatArray,
+    parts: FloatArray,
+    places: NDArray[np.int64],
+    bottom: int,
+    pile: Pile,
+    row: FloatArray,
+) -> Pile:
+    """What is answered of a divided leaf: its parts are those of the level, and so is what the pile
+    has left of the polygon in it."""
+    level, answer = bottom, 0.0
+    while level >= bottom:
+        if places[level, NEXT] == places[level, STOP]:
+            level -= 1
+            continue
+        part = places[level, NEXT]
+        places[level, NEXT] += 1
+        share, pile = _covered_share(parts, PART_BOX, part, ranges, level, pile)
+        if parts[part, PARTS] > 0.0 and 0.0 < share < 1.0:
+            level += 1
+            places[level, NEXT] = int(parts[part, FIRST])
+            places[level, STOP] = places[level, NEXT] + int(parts[part, PARTS])
+        else:
+            answer += share * parts[part, HELD]
+            if share < 1.0:
+                row[CUT_SIZE] += share * parts[part, HELD]
+    row[ANSWER] += answer
+    row[SIZE] += answer
+    row[MOVED] += answer
+    return pile
+
+
+@njit(cache=True, nogil=True)
+def _close(region: int, regions: FloatArray, sums: FloatArray, level: int, row: FloatArray) -> None:
+    """A region all of whose children were visited, to the sums of its parent on that level."""
+    alpha, noise, c0, c1, c2, c3 = close(
+        sums[level + 1, ALPHA_S],
+        sums[level + 1, ALPHA2_S],
+        sums[level + 1, UNKNOWN_ALPHA],
+        sums[level + 1, C0],
+        sums[level + 1, C1],
+        sums[level + 1, C2],
+        sums[level + 1, C3],
+        regions[region, GROUP_S],
+        regions[region, GROUP_K],
+        regions[region, BELOW],
+    )
+    row[NOISE] += noise
+    _add(alpha, c0, c1, c2, c3, region, regions, sums, level)
+
+
+@njit(cache=True, nogil=True)
+def _add(
+    alpha: float,
+    c0: float,
+    c1: float,
+    c2: float,
+    c3: float,
+    region: int,
+    regions: FloatArray,
+    sums: FloatArray,
+    level: int,
+) -> None:
+    """A child's alpha and polynomial, to the sums of its parent."""
+    s = regions[region, S]
+    if s == 0.0 or level == 0:
+        sums[level, UNKNOWN_ALPHA] = alpha
+    sums[level, ALPHA_S] += alpha * s
+    sums[level, ALPHA2_S] += alpha * alpha * s
+    c0, c1, c2, c3 = moved_up(alpha, regions[region, K], c0, c1, c2, c3)
+    sums[level, C0] += c0
+    sums[level, C1] += c1
+    sums[level, C2] += c2
+    sums[level, C3] += c3
 
 
 @njit(cache=True, nogil=True)
@@ -253,18 +360,20 @@ def _frame(level: int, pile: Pile) -> None:
 
 @njit(cache=True, nogil=True)
 def _covered_share(
-    low: FloatArray, high: FloatArray, box: int, ranges: FloatArray, level: int, pile: Pile
+    boxes: FloatArray, at: int, box: int, ranges: FloatArray, level: int, pile: Pile
 ) -> tuple[float, Pile]:
     """The share of a box that is counted, and the pile with what is left of the polygon in it, as
-    level + 1. It is 0 and 1 only where the box lies wholly outside or inside."""
+    level + 1. It is 0 and 1 only where the box lies wholly outside or inside. Its low edges begin in
+    column `at` of a table."""
+    to = at + 2 + len(ranges)  # where its high edges begin
     for axis in range(2):
-        if pile.frames[level, axis] >= high[box, axis]:
+        if pile.frames[level, axis] >= boxes[box, to + axis]:
             return 0.0, pile
-        if pile.frames[level, 2 + axis] <= low[box, axis]:
+        if pile.frames[level, 2 + axis] <= boxes[box, at + axis]:
             return 0.0, pile
     along = 1.0
     for axis in range(len(ranges)):
-        start, stop = low[box, 2 + axis], high[box, 2 + axis]
+        start, stop = boxes[box, at + 2 + axis], boxes[box, to + 2 + axis]
         if ranges[axis, 0] > start or ranges[axis, 1] < stop:
             both = min(ranges[axis, 1], stop) - max(ranges[axis, 0], start)
             along *= max(both, 0.0) / (stop - start)
@@ -275,16 +384,17 @@ def _covered_share(
     rings = 2 * pile.tops[level + 1] - pile.tops[level]
     if used + more > len(pile.corners) or more > len(pile.one) or rings > len(pile.ends):
         pile = _with_room(used, more, rings, pile)
-    _clip(low, high, box, level, pile)
-    area, through = _area(low, high, box, level + 1, pile)
-    share = area / ((high[box, 0] - low[box, 0]) * (high[box, 1] - low[box, 1]))
+    _clip(boxes, at, to, box, level, pile)
+    area, through = _area(boxes, at, to, box, level + 1, pile)
+    width, height = boxes[box, to] - boxes[box, at], boxes[box, to + 1] - boxes[box, at + 1]
+    share = area / (width * height)
     if through:
         return along * min(max(share, LEAST_SHARE), LARGEST_SHARE), pile
     return along * min(max(np.rint(share), 0.0), 1.0), pile
 
 
 @njit(cache=True, nogil=True)
-def _clip(low: FloatArray, high: FloatArray, box: int, level: int, pile: Pile) -> None:
+def _clip(boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile) -> None:
     """Put what is left of a level in a box on top of it. There is room for it."""
     top, used = pile.tops[level + 1], _first_corner(level + 1, pile)
     one, other = pile.one, pile.other
@@ -297,7 +407,7 @@ def _clip(low: FloatArray, high: FloatArray, box: int, level: int, pile: Pile) -
         start = pile.ends[ring]
         for side in range(4):
             axis, above = side % 2, side < 2
-            bound = low[box, axis] if above else high[box, axis]
+            bound = boxes[box, at + axis] if above else boxes[box, to + axis]
             kept = _clip_side(one, count, other, axis, bound, above)
             if kept >= 0:
                 one, other, count = other, one, kept
@@ -349,12 +459,18 @@ def _clip_side(
 
 @njit(cache=True, nogil=True)
 def _area(
-    low: FloatArray, high: FloatArray, box: int, level: int, pile: Pile
+    boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile
 ) -> tuple[float, bool]:
     """The signed area of a level, and whether an edge of it runs through the inside of the box.
 
     Each ring is measured from a corner of its own: from afar the digits of a small one would be lost.
     """
+    west, south, east, north = (
+        boxes[box, at],
+        boxes[box, at + 1],
+        boxes[box, to],
+        boxes[box, to + 1],
+    )
     area, through = 0.0, False
     start = _first_corner(level, pile)
     for ring in range(pile.tops[level], pile.tops[level + 1]):
@@ -365,9 +481,9 @@ def _area(
             to_x, to_y = pile.corners[corner, 0], pile.corners[corner, 1]
             area += ((from_x - x) * (to_y - y) - (to_x - x) * (from_y - y)) / 2
             if from_x == to_x:
-                through = through or (low[box, 0] < to_x < high[box, 0] and from_y != to_y)
+                through = through or (west < to_x < east and from_y != to_y)
             elif from_y == to_y:
-                through = through or low[box, 1] < to_y < high[box, 1]
+                through = through or south < to_y < north
             else:
                 through = True
             from_x, from_y = to_x, to_y

@@ -14,13 +14,13 @@ import numpy as np
 
 from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
-from htf.query.boxes import Answers, snap_to_cells, to_snapped_cells, with_bars
+from htf.query.boxes import Answers, snap_to_cells, to_snapped_cells
 from htf.query.shapes import Shapes, need_shapely, read_shapes
 from htf.query.where import Where, full_ranges
 
 if TYPE_CHECKING:
     from htf.query.index import BoxIndex
-    from htf.query.tree_noise import TreeNoise
+    from htf.query.tree_index import TreeIndex
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,10 +51,8 @@ class Outlines:
 
 def count_polygons(
     domain: Domain,
-    index: BoxIndex,
+    index: BoxIndex | TreeIndex,
     geometries: Any,
-    tree_noise: TreeNoise | None = None,
-    leaf_index: BoxIndex | None = None,
     *,
     crs: Any = None,
     where: Where | None = None,
@@ -69,10 +67,7 @@ def count_polygons(
     ranges = _read_ranges(domain, where)
     cells = _in_cells(shapes, domain)
     outlines = _outlines(cells, ranges)
-    raw = None if tree_noise is None else tree_noise.measure_polygons(outlines)
-    of_leaves = None if leaf_index is None else leaf_index.measure_polygons(outlines)
-    columns = with_bars(index.measure_polygons(outlines), raw, of_leaves)
-    table = np.array([*columns, _share_inside(cells, domain)])
+    table = np.array([*index.answer_polygons(outlines).T, _share_inside(cells, domain)])
     assert len(table) == len(fields(PolygonAnswers))
     table.flags.writeable = False
     return PolygonAnswers(*table)

@@ -86,17 +86,17 @@ class Gone(Exception):
 class Watched:
     """What is sent: the status and how many bytes."""
 
-    __slots__ = ("_send", "size", "status")
+    __slots__ = ("send", "size", "status")
 
     def __init__(self, send: Any) -> None:
-        self._send, self.status, self.size = send, 0, 0
+        self.send, self.status, self.size = send, 0, 0
 
     def __call__(self, message: Any) -> Any:
         if message["type"] == "http.response.start":
             self.status = message["status"]
         else:
             self.size += len(message.get("body", b""))
-        return self._send(message)
+        return self.send(message)
 
 
 class Service:
@@ -172,7 +172,7 @@ class Service:
             self.metrics.add(route, status, seconds)
             self.log.add(scope, route, status, seconds, sending.size)
 
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _answer(self, scope: Any, receive: Any, sending: Watched) -> None:
         path = scope["path"]
         if self.settings.token is not None:
             self._check_token(scope, path)
@@ -181,10 +181,11 @@ class Service:
             if holding is not None and path.startswith("/api/releases/"):
                 scope["endpoint"] = self.count
                 reply = await self._count(scope, holding)
-                await reply(scope, receive, send)
+                sending.status, sending.size = reply.status, len(reply.body)  # faster than to watch
+                await reply(scope, receive, sending.send)
                 return
         scope["app"] = self  # so that the router raises where nothing matches
-        await self.router(scope, receive, send)
+        await self.router(scope, receive, sending)
 
     def _route(self, scope: Any) -> str:
         return self.names.get(scope.get("endpoint"), UNMATCHED)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf import InputError, publish
+from htf import Domain, FrequencyMatrix, InputError, Release, publish, read_prior
 from htf.curator.cells import ExactCells
 from htf.curator.noise import ScriptedNoise
-from htf.domain import FloatArray, IntArray
+from htf.domain import Axis, FloatArray, IntArray
 from htf.epsilon import Epsilon
 from htf.inference import (
     NONNEGATIVE,
@@ -20,25 +22,33 @@ from htf.inference import (
     count_variances,
     estimate_leaves,
 )
+from htf.mechanisms.quadtree import Quadtree
+from htf.query.boxes import axis_table
+from htf.query.half_widths import single_half_width
 from htf.query.index import BoxIndex
-from htf.query.intervals import (
-    continuous_half_widths,
-    half_widths,
-    noise_fourth_cumulants,
-    single_half_widths,
-)
-from htf.query.tree_noise import CHUNK, NOTHING_LEARNED, TreeNoise
+from htf.query.kernels import COUNT, HIGH, LOW, PARTIAL
+from htf.query.leaf_noise import noise_fourth_cumulants
+from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex
+from htf.query.tree_kernels import FIRST_ROOM
 from htf.tree import RegionTree
-from support import city_matrix, counted_trees, dense_coefficients
+from support import (
+    city_matrix,
+    continuous_half_widths,
+    counted_trees,
+    dense_coefficients,
+    grid,
+    half_widths,
+)
 
 
 def shares(tree: RegionTree, leaves: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    return shares_of(tree.low[leaves], tree.high[leaves], low, high)
+
+
+def shares_of(start: IntArray, stop: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """The share of each leaf that each box covers, one row for each box."""
-    overlap = np.minimum(high[:, None], tree.high[leaves]) - np.maximum(
-        low[:, None], tree.low[leaves]
-    )
-    part = np.maximum(overlap, 0.0) / (tree.high[leaves] - tree.low[leaves])
-    return np.asarray(np.prod(part, axis=2))
+    overlap = np.minimum(high[:, None], stop) - np.maximum(low[:, None], start)
+    return np.asarray(np.prod(np.maximum(overlap, 0.0) / (stop - start), axis=2))
 
 
 def random_boxes(tree: RegionTree, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -56,7 +66,7 @@ def test_answers_and_variances_are_those_of_dense_matrices(
 ) -> None:
     tree, counts, leaves = made
     low, high = random_boxes(tree, seed)
-    found = TreeNoise(tree, counts, leaves).measure(low, high)
+    found = TreeIndex(tree, counts, leaves).measure(low, high)
     coefficients, variances = dense_coefficients(tree, counts, leaves)
     weights = shares(tree, leaves, low, high)
     of_counts = weights @ coefficients
@@ -73,14 +83,26 @@ def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
     """A count with coefficient g adds g^4 times its fourth cumulant."""
     tree, counts, leaves = made
     low, high = random_boxes(tree, seed)
-    found = TreeNoise(tree, counts, leaves).measure(low, high)
+    index = TreeIndex(tree, counts, leaves)
+    found = index.measure(low, high)
     coefficients, variances = dense_coefficients(tree, counts, leaves)
     weights = shares(tree, leaves, low, high)
     fourth = (weights @ coefficients) ** 4 @ noise_fourth_cumulants(variances)
     expected = continuous_half_widths(found.noise_variance + found.spread_variance, fourth)
     expected += weights.max(axis=1) / 2
     several = np.count_nonzero(weights, axis=1) > 1
-    np.testing.assert_allclose(found.half_width[several], expected[several], rtol=1e-6)
+    np.testing.assert_allclose(half_of(index, low, high)[several], expected[several], rtol=1e-6)
+
+
+def answers_in_cells(index: TreeIndex, low: FloatArray, high: FloatArray) -> FloatArray:
+    axes = [Axis("x", 0, 4096, 4096)] * index.dimensions  # at least as large as all maps here
+    return index.answer(np.hstack([low, high]), axis_table(axes))
+
+
+def half_of(index: TreeIndex, low: FloatArray, high: FloatArray) -> FloatArray:
+    """How far the ends of the interval are from its middle."""
+    answers = answers_in_cells(index, low, high)
+    return np.asarray((answers[:, HIGH] - answers[:, LOW]) / 2)
 
 
 def strips(epsilon: str, sizes: list[int], noisy: list[int]) -> tuple[RegionTree, TreeCounts]:
@@ -97,7 +119,8 @@ def test_where_only_leaves_were_counted_noise_is_independent() -> None:
     tree, counts = strips("0.3", [2, 1, 3, 2], [40, -3, 7, 900])
     leaves = np.arange(1, 5)
     low, high = np.array([[0.0], [2.0], [3.0], [2.0]]), np.array([[8.0], [8.0], [6.0], [3.0]])
-    found = TreeNoise(tree, counts, leaves).measure(low, high)
+    index = TreeIndex(tree, counts, leaves)
+    found, half = index.measure(low, high), half_of(index, low, high)
     scales = np.full(4, 1 / 0.3)
     noisy = counts.noisy_counts[0].astype(np.float64)
     plain = BoxIndex(tree.low[leaves], tree.high[leaves], noisy, scales).measure(low, high)
@@ -109,26 +132,25 @@ def test_where_only_leaves_were_counted_noise_is_independent() -> None:
         plain.smallest_weight,
         plain.largest_weight,
     )
-    assert np.floor(found.half_width).tolist() == expected.tolist()
-    assert found.half_width[2:].tolist() == expected[2:].tolist()  # one leaf: exact, not rounded
+    assert np.floor(half).tolist() == expected.tolist()
+    assert half[2:].tolist() == expected[2:].tolist()  # one leaf: exact, not rounded
     assert found.estimate.tolist() == [944, 904, 7, -3]
 
 
 def test_a_leaf_that_other_counts_speak_of_is_not_taken_for_a_single_count() -> None:
     tree, counts = strips("0.3", [2, 2], [40, 10])
     counts.add(np.array([0]), np.array([55]), Epsilon.of("0.3"))
-    found = TreeNoise(tree, counts, np.array([1, 2])).measure(
-        np.zeros((1, 1)), np.full((1, 1), 2.0)
-    )
+    index, box = TreeIndex(tree, counts, np.array([1, 2])), (np.zeros((1, 1)), np.full((1, 1), 2.0))
+    found = index.measure(*box)
     # Three counts of equal variance v: the leaf's has 2 v / 3.
     assert found.noise_variance[0] == pytest.approx(count_variances(counts.epsilons[0])[0] * 2 / 3)
-    assert found.half_width[0] != single_half_widths(found.noise_variance, np.ones(1))[0]
+    assert half_of(index, *box)[0] != single_half_width(found.noise_variance[0], 1.0)
 
 
 def test_what_a_cut_leaf_adds() -> None:
     """w (1 - w) (n (1 - kappa) + n^2 kappa), and nothing where the estimate is negative."""
     tree, counts = strips("0.3", [4, 4], [200, -30])
-    noise = TreeNoise(tree, counts, np.array([1, 2]))
+    noise = TreeIndex(tree, counts, np.array([1, 2]))
     found = noise.measure(np.array([[1.0], [4.0]]), np.array([[4.0], [5.0]]))
     kappa = noise.unevenness
     expected = 3 / 16 * (200 * (1 - kappa) + 200**2 * kappa)
@@ -154,23 +176,23 @@ def polya_tree(kappa: float, records: int, seed: int) -> tuple[RegionTree, TreeC
 def test_unevenness_is_learned(kappa: float) -> None:
     """A thousand pairs, of which some hundreds stand clear; within a fifth, or 0.03."""
     tree, counts = polya_tree(kappa, 10**7, seed=4)
-    noise = TreeNoise(tree, counts, np.flatnonzero(tree.slabs == 0))
+    noise = TreeIndex(tree, counts, np.flatnonzero(tree.slabs == 0))
     assert noise.unevenness == pytest.approx(kappa, rel=0.2, abs=0.03)
 
 
 def test_unevenness_of_noise_is_not_learned() -> None:
     random = np.random.default_rng(1)
     tree, counts = strips("0.01", [1] * 50, random.integers(-100, 100, 50).tolist())
-    assert TreeNoise(tree, counts, np.arange(1, 51)).unevenness == NOTHING_LEARNED
+    assert TreeIndex(tree, counts, np.arange(1, 51)).unevenness == NOTHING_LEARNED
     whole, total = RegionTree((8,)), TreeCounts()
     total.add(np.array([0]), np.array([10**6]), Epsilon.of(1))
-    assert TreeNoise(whole, total, np.array([0])).unevenness == NOTHING_LEARNED
+    assert TreeIndex(whole, total, np.array([0])).unevenness == NOTHING_LEARNED
 
 
 def test_even_records_give_no_unevenness() -> None:
     random = np.random.default_rng(2)
     tree, counts = strips("1", [1] * 500, random.poisson(400, 500).tolist())
-    assert TreeNoise(tree, counts, np.arange(1, 501)).unevenness < 0.001
+    assert TreeIndex(tree, counts, np.arange(1, 501)).unevenness < 0.001
 
 
 def test_undetermined_leaves_are_refused() -> None:
@@ -178,9 +200,9 @@ def test_undetermined_leaves_are_refused() -> None:
     thin = TreeCounts()
     thin.add(np.array([1]), np.array([5]), Epsilon.of(1))
     with pytest.raises(InputError, match="do not determine 2 of 3 leaves"):
-        TreeNoise(tree, thin, np.arange(1, 4))
+        TreeIndex(tree, thin, np.arange(1, 4))
     with pytest.raises(InputError, match="do not determine 3 of 3 leaves"):
-        TreeNoise(tree, TreeCounts(), np.arange(1, 4))
+        TreeIndex(tree, TreeCounts(), np.arange(1, 4))
 
 
 @pytest.mark.parametrize("name", ["ag", "ug", "hb", "quadtree", "kdtree", "htf"])
@@ -188,14 +210,14 @@ def test_without_noise_answers_are_exact(name: str) -> None:
     """Whole numbers that agree stay whole numbers, whatever regions are added up."""
     matrix = city_matrix()
     release = publish(matrix, "1", name, noise=ScriptedNoise())
-    assert release.tree_noise is not None
+    assert release.tree_index is not None
     inside = np.zeros(len(release.tree), dtype=bool)  # regions below a leaf are cut leaves
     inside[release.leaves] = True
     for layer in reversed(release.tree.layers(1)):
         inside[release.tree.parent[layer]] |= inside[layer]
     regions = np.flatnonzero(inside)
     low, high = release.tree.low[regions], release.tree.high[regions]
-    found = release.tree_noise.measure(low.astype(np.float64), high.astype(np.float64))
+    found = release.tree_index.measure(low.astype(np.float64), high.astype(np.float64))
     exact = ExactCells(matrix, release.tree).count(regions)
     assert found.estimate.tolist() == exact.tolist()
     assert not found.spread_variance.any()
@@ -206,14 +228,13 @@ def test_one_at_a_time_or_all_together() -> None:
     random = np.random.default_rng(8)
     corners = random.uniform(0, 64, (2, 3 * CHUNK + 5, 2))
     low, high = corners.min(axis=0), corners.max(axis=0)
-    noise = release.tree_noise
+    noise = release.tree_index
     assert noise is not None
-    together = noise.measure(low, high)
+    together = answers_in_cells(noise, low, high)
     for row in (0, CHUNK - 1, CHUNK, len(low) - 1):
-        alone = noise.measure(low[row : row + 1], high[row : row + 1])
-        for name in ("estimate", "noise_variance", "spread_variance", "half_width"):
-            assert getattr(alone, name)[0] == getattr(together, name)[row]
-    assert len(noise.measure(low[:0], high[:0]).estimate) == 0
+        alone = answers_in_cells(noise, low[row : row + 1], high[row : row + 1])
+        assert alone[0].tolist() == together[row].tolist()
+    assert len(answers_in_cells(noise, low[:0], high[:0])) == 0
 
 
 def test_intervals_of_a_release_are_about_least_squares() -> None:
@@ -235,4 +256,67 @@ def test_intervals_of_a_release_are_about_least_squares() -> None:
 
 
 def test_other_releases_have_independent_noise() -> None:
-    assert publish(city_matrix(), "1", "htf-paper", noise="seeded:1").tree_noise is None
+    assert publish(city_matrix(), "1", "htf-paper", noise="seeded:1").tree_index is None
+
+
+def uneven_city(prior: bool) -> Release:
+    """A few large leaves and many small ones; with a prior, which divides their parts once more."""
+    random, domain = np.random.default_rng(9), grid(256, 256)
+    crowd, rest = random.normal((60, 190), 9, (4000, 2)), random.uniform(0, 256, (900, 2))
+    cells = np.concatenate([crowd, rest]).astype(np.int64)
+    cells = cells[np.all((cells >= 0) & (cells < 256), axis=1)]
+    known = read_prior(random.gamma(0.3, 1, (128, 128)), domain) if prior else None
+    matrix = FrequencyMatrix.from_cells(domain, cells.T)
+    return publish(matrix, "0.2", "htf", noise="seeded:4", prior=known)
+
+
+def hourly_city() -> Release:
+    axes = Axis("x", 0, 16, 16), Axis("y", 0, 16, 16), Axis("hour", 0, 24, 24)
+    cells = np.random.default_rng(4).normal([5, 9, 8], [3, 2, 4], (20_000, 3)).astype(np.int64)
+    inside = np.all((cells >= 0) & (cells < (16, 16, 24)), axis=1)
+    return publish(FrequencyMatrix.from_cells(Domain(axes), cells[inside].T), "1", noise="seeded:1")
+
+
+RELEASES: dict[str, Callable[[], Release]] = {
+    "divided": lambda: uneven_city(prior=False),
+    "divided twice": lambda: uneven_city(prior=True),
+    "three axes": hourly_city,
+    **{
+        name: partial(publish, city_matrix(), "0.3", name, noise="seeded:5")
+        for name in ("ag", "hb", "ug", "kdtree", "quadtree")
+    },
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_counts_are_those_of_the_parts(name: str) -> None:
+    """Every part that a box covers, looked at one by one; so too how far they move the interval."""
+    release = RELEASES[name]()
+    index, parts = release.tree_index, release.parts
+    assert index is not None
+    if name.startswith("divided"):
+        assert parts.nested is not None
+        assert parts.nested.depth == (2 if name == "divided twice" else 1)
+    low, high = random_boxes(release.tree, 11)
+    found = answers_in_cells(index, low, high).T
+    covered = shares_of(parts.low, parts.high, low, high)
+    of_leaves = shares_of(release.low, release.high, low, high)
+    expected = covered @ parts.estimates
+    np.testing.assert_allclose(found[COUNT], expected, rtol=1e-9, atol=1e-7)
+    touched = covered * np.abs(parts.estimates)
+    cut = (touched * (covered < 1)).sum(axis=1)
+    share = np.divide(cut, touched.sum(axis=1), out=np.zeros(len(cut)), where=cut > 0)
+    np.testing.assert_allclose(found[PARTIAL], share, rtol=1e-7, atol=1e-9)
+    moved = (found[LOW] + found[HIGH]) / 2 - index.measure(low, high).estimate
+    np.testing.assert_allclose(moved, expected - of_leaves @ release.estimates, atol=1e-5)
+
+
+def test_more_cut_regions_than_there_is_room_for_at_first() -> None:
+    """A thin box all along a map whose leaves are single cells, so that it cuts thousands of regions."""
+    matrix = FrequencyMatrix.from_dense(grid(4096, 2), np.ones((4096, 2), dtype=np.int64))
+    release = publish(matrix, "1", Quadtree(height=12, prune_below=0), noise="seeded:1")
+    answers = release.count([[0.5, 0.25, 4095.5, 1.75], [0, 0, 4096, 2]])
+    parts = release.parts
+    covered = shares_of(parts.low, parts.high, np.array([[0.5, 0.25]]), np.array([[4095.5, 1.75]]))
+    assert np.count_nonzero(covered) > 8 * FIRST_ROOM
+    assert answers.count[0] == pytest.approx(float(covered[0] @ parts.estimates), rel=1e-9)

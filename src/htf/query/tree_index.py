@@ -1,4 +1,4 @@
-"""The noise of counts of boxes and polygons that come of least squares on a tree of counts.
+"""Counts of boxes and polygons where estimates come of all counts of a tree, with error bars.
 
 After constrained inference (`htf.inference`) the errors of leaves are correlated: what one leaf has
 too much its siblings have too little. So the variance of a sum is not the sum of variances. Here it is
@@ -42,8 +42,25 @@ from htf.inference import (
     least_squares,
     sum_upwards,
 )
-from htf.query.index import POLYGONS_AT_A_TIME, run_all
-from htf.query.intervals import continuous_half_widths, noise_fourth_cumulants, single_half_widths
+from htf.query.index import (
+    ANSWER_COLUMNS,
+    POLYGONS_AT_A_TIME,
+    in_chunks,
+    join_edges,
+    make_table,
+    run_all,
+)
+from htf.query.leaf_noise import noise_fourth_cumulants
+from htf.query.tree_kernels import (
+    MEASURES,
+    NOISE,
+    RAW,
+    SPREAD,
+    answer_tree,
+    finish_tree,
+    measure_tree,
+    running_sums,
+)
 from htf.tree import NO_REGION, RegionTree
 
 if TYPE_CHECKING:
@@ -53,88 +70,129 @@ if TYPE_CHECKING:
 ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, HOMOGENEOUS)
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
+HALVINGS = 4  # whose boxes are looked at one by one: less work than to tell which are touched
 CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecond
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeMeasures:
-    """For each box or polygon: what least squares answer, the variances of its two errors, and how far the
-    true count may be from the answer, in 95 of 100 cases."""
+    """For each box: what least squares answer, and the variances of its two errors."""
 
     estimate: FloatArray
     noise_variance: FloatArray
     spread_variance: FloatArray
-    half_width: FloatArray
 
 
-class TreeNoise:
-    """Answers of least squares and their errors, for shapes over the leaves of a tree of counts."""
+@dataclass(frozen=True, slots=True, eq=False)
+class NestedParts:
+    """The finer boxes that some leaves are divided into, as `tree_kernels` walks over them.
 
-    __slots__ = ("_alone", "_box", "_depth", "_links", "_root_variance", "_values", "unevenness")
+    Boxes that were halved out of the same one stand together. Some may be divided again. `first` and
+    `number` tell where those of each region stand, and `depth` how deep they are nested, at most.
+    """
 
-    def __init__(self, tree: RegionTree, counts: TreeCounts, leaves: IntArray) -> None:
-        estimates, variances = least_squares(tree, counts)
+    table: FloatArray
+    first: IntArray
+    number: IntArray
+    depth: int
+
+    @classmethod
+    def of(cls, tree: RegionTree, finer: RegionTree, held: FloatArray) -> NestedParts:
+        """Of the regions that `finer` has beyond those of `tree`, and how many records each holds."""
+        above, level = np.full(len(finer), NO_REGION), np.zeros(len(finer), dtype=np.int64)
+        for layer in finer.layers(len(tree)):
+            parent = finer.parent[layer]
+            level[layer] = level[parent] + 1
+            above[layer] = np.where(level[parent] % HALVINGS == 0, parent, above[parent])
+        parts = np.arange(len(tree), len(finer))
+        parts = parts[(level[parts] % HALVINGS == 0) | (finer.slabs[parts] == 0)]
+        parts = parts[np.argsort(finer.preorder()[above[parts]], kind="stable")]
+        number = np.bincount(above[parts], minlength=len(finer))
+        first = np.full(len(finer), NO_REGION, dtype=np.int64)
+        first[above[parts[::-1]]] = np.arange(len(parts))[::-1]  # the first one is written last
+        columns = [column[parts].astype(np.float64) for column in (held, first, number)]
+        edges = (side[parts].astype(np.float64) for side in (finer.low, finer.high))
+        depth = -(-int(level.max()) // HALVINGS)
+        return cls(make_table(columns, *edges), first[: len(tree)], number[: len(tree)], depth)
+
+
+class TreeIndex:
+    """Answers for shapes over the leaves of a tree of counts, and those of least squares.
+
+    `estimates` are what is answered of the leaves, by default what least squares say; `parts` where in
+    them the records are thought to be.
+    """
+
+    __slots__ = (
+        "_alone",
+        "_depth",
+        "_parts",
+        "_regions",
+        "_root_variance",
+        "_running",
+        "dimensions",
+        "unevenness",
+    )
+
+    def __init__(
+        self,
+        tree: RegionTree,
+        counts: TreeCounts,
+        leaves: IntArray,
+        estimates: FloatArray | None = None,
+        parts: NestedParts | None = None,
+    ) -> None:
+        squares, variances = least_squares(tree, counts)
         unknown = int(np.sum(variances[leaves] == UNKNOWN))
         if unknown:
             raise InputError(f"the counts do not determine {unknown} of {len(leaves)} leaves")
         _, below = sum_upwards(tree, counts)
         groups = _Groups(tree, leaves, below)
-        cumulants = _fourth_cumulants(tree, counts, groups)
-        self.unevenness = learn_unevenness(tree, groups, estimates, variances)
+        self.dimensions = tree.dimensions
+        self.unevenness = learn_unevenness(tree, groups, squares, variances)
+        self._root_variance = float(variances[0])
+        answered = squares[leaves] if estimates is None else estimates
         # Where subtrees lie together, a walk through one stays within fast memory.
         order = np.argsort(np.append(-1, tree.preorder()[tree.parent[1:]]), kind="stable")
         self._alone = _counted_once(tree, counts, variances, groups)[order]
-        self._root_variance = float(variances[0])
-        self._depth = int(tree.depth.max()) + 1
-        self._box, self._links, self._values = _tables(
-            tree, groups, estimates, cumulants, self.unevenness, order
-        )
+        cumulants = _fourth_cumulants(tree, counts, groups)
+        values = [squares, groups.known, cumulants, *_sums_of_leaves(tree, leaves, answered)]
+        self._regions = _region_table(tree, groups, values, parts, order)
+        self._running = _running_table(tree, groups, values)[order]
+        self._parts = np.empty((0, 3 + 2 * tree.dimensions)) if parts is None else parts.table
+        self._depth = int(tree.depth.max()) + 1 + (0 if parts is None else parts.depth)
+
+    def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
+        """What `boxes.Answers` has, one row for each box, which is given by its edges in the coordinates
+        of the map. `axes` is `boxes.axis_table`."""
+        tables = self._regions, self._running, self._parts, self._alone
+        numbers = self.unevenness, self._root_variance
+        return in_chunks(answer_tree, rows, CHUNK, axes, *tables, *numbers)
+
+    def answer_polygons(self, outlines: Outlines) -> FloatArray:
+        """The same for polygons, with the share of each leaf that they cover."""
+        from htf.query import polygon_kernels  # which take a while to load
+
+        measures = np.empty((len(outlines), MEASURES))
+        tables = self._regions, self._parts, self._depth
+        numbers = self.unevenness, self._root_variance
+
+        def run(start: int) -> None:
+            chunk = start, min(start + POLYGONS_AT_A_TIME, len(measures))
+            polygon_kernels.measure_tree(*outlines.arrays, *chunk, *tables, *numbers, measures)
+
+        run_all(run, range(0, len(measures), POLYGONS_AT_A_TIME))
+        answers = np.empty((len(outlines), ANSWER_COLUMNS))
+        finish_tree(measures, self._alone, answers)
+        return answers
 
     def measure(self, query_low: FloatArray, query_high: FloatArray) -> TreeMeasures:
-        """For each box `[query_low, query_high)`, in cell coordinates."""
-        from htf.query.kernels import measure_tree
-
-        table = np.empty((len(query_low), 6))
-
-        def run(start: int) -> None:
-            rows = slice(start, start + CHUNK)
-            # Copies, because a kernel is compiled anew for arrays of another layout.
-            low = np.array(query_low[rows], dtype=np.float64, order="C")
-            high = np.array(query_high[rows], dtype=np.float64, order="C")
-            measure_tree(low, high, *self._walked(), table[rows])
-
-        run_all(run, range(0, len(table), CHUNK))
-        return self._measures(table)
-
-    def measure_polygons(self, outlines: Outlines) -> TreeMeasures:
-        """The same for polygons, with the share of each leaf that they cover."""
-        from htf.query.polygon_kernels import measure_tree_polygons
-
-        table = np.empty((len(outlines), 6))
-        boxes = [np.ascontiguousarray(edges) for edges in np.hsplit(self._box, 2)]
-        rest = self._walked()[1:]
-
-        def run(start: int) -> None:
-            chunk = start, min(start + POLYGONS_AT_A_TIME, len(table))
-            measure_tree_polygons(*outlines.arrays, *chunk, *boxes, *rest, table)
-
-        run_all(run, range(0, len(table), POLYGONS_AT_A_TIME))
-        return self._measures(table)
-
-    def _walked(self) -> tuple[FloatArray, IntArray, FloatArray, float, int]:
-        """What the kernels walk over."""
-        return self._box, self._links, self._values, self._root_variance, self._depth
-
-    def _measures(self, table: FloatArray) -> TreeMeasures:
-        """From what the kernels found, to how far the true count may be off."""
-        from htf.query.kernels import FOURTH, LARGEST, NOISE, ONLY_LEAF, RAW, SPREAD
-
-        noise, spread, largest = table[:, NOISE], table[:, SPREAD], table[:, LARGEST]
-        half = continuous_half_widths(noise + spread, table[:, FOURTH]) + largest / 2
-        only = table[:, ONLY_LEAF].astype(np.int64)
-        exact = (only != NO_REGION) & (spread == 0) & self._alone[only]
-        half[exact] = single_half_widths(noise[exact], largest[exact])
-        return TreeMeasures(table[:, RAW], noise, spread, half)
+        """What the error bars are made of, for each box `[query_low, query_high)` in cells."""
+        queries = join_edges(query_low, query_high)
+        table = np.empty((len(queries), MEASURES))
+        tables = self._regions, self._running, self._parts
+        measure_tree(queries, *tables, self.unevenness, self._root_variance, table)
+        return TreeMeasures(table[:, RAW], table[:, NOISE], table[:, SPREAD])
 
 
 class _Groups:
@@ -219,35 +277,49 @@ def _counted_once(
     return np.asarray(groups.is_leaf & once & (variances >= own * (1 - 1e-9)))
 
 
-def _tables(
+def _sums_of_leaves(
+    tree: RegionTree, leaves: IntArray, answered: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What is answered of each region, and its absolute parts; of those below leaves, nothing."""
+    sums = np.zeros((2, len(tree)))
+    sums[:, leaves] = answered, np.abs(answered)
+    for layer in reversed(tree.layers(1)):
+        for column in sums:
+            np.add.at(column, tree.parent[layer], column[layer])
+    return sums[0], sums[1]
+
+
+def _region_table(
     tree: RegionTree,
     groups: _Groups,
-    estimates: FloatArray,
-    cumulants: FloatArray,
-    unevenness: float,
+    values: list[FloatArray],
+    parts: NestedParts | None,
     order: IntArray,
-) -> tuple[FloatArray, IntArray, FloatArray]:
-    """What the kernel walks over, in the order of columns that it names."""
-    from htf.query.kernels import running_sums
-
-    n = np.maximum(estimates, 0.0)
-    own = [estimates, groups.known, cumulants]
-    values = [
-        *own,
-        n * (1 - unevenness) + n**2 * unevenness,
+) -> FloatArray:
+    """What the kernels walk over, in the order of columns that they name."""
+    squares, known, cumulants, answered, absolute = values
+    place = np.empty(len(tree), dtype=np.int64)
+    place[order] = np.arange(len(tree))
+    ends = groups.is_leaf | (tree.slabs == 0)
+    columns = [
+        squares,
+        known,
+        cumulants,
         groups.sums,
         np.bincount(tree.parent[1:], cumulants[1:], minlength=len(tree)),
         groups.weight,
-        *(running_sums(tree.parent, column) for column in own),
-    ]
-    ends = groups.is_leaf | (tree.slabs == 0)
-    place = np.empty(len(tree), dtype=np.int64)
-    place[order] = np.arange(len(tree))
-    links = [
+        answered,
+        absolute,
         np.where(ends, NO_REGION, place[tree.first_child]),
-        tree.slabs,
+        np.full(len(tree), NO_REGION) if parts is None else parts.first,
+        tree.slabs if parts is None else np.where(ends, parts.number, tree.slabs),
         tree.axis,
-        np.where(groups.pivot == NO_REGION, NO_REGION, place[groups.pivot]),
     ]
-    box = np.hstack([tree.low, tree.high]).astype(np.float64)
-    return box[order], np.column_stack(links)[order], np.column_stack(values)[order]
+    floats = [column[order].astype(np.float64) for column in columns]
+    return make_table(floats, *(side[order].astype(np.float64) for side in (tree.low, tree.high)))
+
+
+def _running_table(tree: RegionTree, groups: _Groups, values: list[FloatArray]) -> FloatArray:
+    """Sums over siblings, in the order of columns that the kernel names."""
+    is_unknown = (groups.known == 0).astype(np.float64)
+    return np.column_stack([running_sums(tree.parent, v) for v in (*values, is_unknown)])

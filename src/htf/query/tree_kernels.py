@@ -1,0 +1,424 @@
+"""The inner loops of counts over a tree of counts, compiled: htf.query.tree_index has the reasons.
+
+Each query walks down through the regions that its edges cut, and then up again: a region's alpha
+follows from those of its children. Going down breadth first, what comes next is known long before it
+is needed, so that the processor fetches many regions at a time; depth first takes twice as long,
+and where it is told what comes next (htf.query.prefetch), a third less again.
+
+Helpers within loops take numbers, not arrays: each array that is handed on costs two atomic operations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from htf.domain import FloatArray
+from htf.query.half_widths import continuous_half_width, single_half_width
+
+# Shared code is compiled into each function that uses it. Numba notices changes of a function's own
+# file, not of others: after one there, the caches of those who use it have to be deleted.
+from htf.query.kernels import (
+    COUNT,
+    HIGH,
+    LOW,
+    PARTIAL,
+    STD_ERROR,
+    covered_length,
+    share_of,
+    snap_rows,
+)
+from htf.query.prefetch import LINES, prefetch
+
+# The columns of `regions`. First, the answer of least squares; the variance s and the fourth cumulant
+# of what the counts in a region and below it say (s is 0 for a region that they say nothing of).
+X, S, K = range(3)
+# The sums of s and of the cumulant over its children, and the weight that they have in it (0 where
+# they do not say all of it).
+GROUP_S, GROUP_K, BELOW = range(3, 6)
+# What is answered, and the sum of its absolute values over the leaves.
+ESTIMATE, ABSOLUTE = range(6, 8)
+# The children, which are slabs along an axis; -1 for a leaf. Of a leaf that is divided its parts; -1
+# for others. How many of either there are.
+FIRST_CHILD, FIRST_PART, NUMBER, AXIS, REGION_BOX = range(8, 13)
+# The columns of `running`: sums over the siblings up to a region, of columns above, and of how many
+# of them the counts say nothing of.
+RUNNING_X, RUNNING_S, RUNNING_K, RUNNING_ESTIMATE, RUNNING_ABSOLUTE, RUNNING_UNKNOWN = range(6)
+# The columns of `parts`, the finer boxes of leaves: the records there, and the parts of a part.
+HELD, FIRST, PARTS, PART_BOX = range(4)
+# The columns of `measures`: the answer of least squares, its two variances, the fourth cumulant of
+# its noise, the largest share of a leaf, the leaf if it is only one; what is answered, its absolute
+# sum, that of parts covered in part, and by how much parts move what whole leaves would answer.
+RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED = range(10)
+MEASURES = 10
+NO_REGION = -1
+SEVERAL = -1.0  # leaves
+NONE_YET = -2.0
+# Of a region that is cut, sums over its children so far: of alpha s and alpha^2 s, the alpha of the
+# child nothing is known of, and the lower coefficients of a polynomial for the fourth cumulant.
+ALPHA_S, ALPHA2_S, UNKNOWN_ALPHA, C0, C1, C2, C3 = range(7)
+SUMS = 7
+# The columns of `cut`: a region that the query's edges cut, and its parent's place there; and of
+# `blocks`: parts that stand together.
+REGION, PARENT = range(2)
+START, STOP = range(2)
+FIRST_ROOM = 512  # regions or blocks
+NO_ROOM = -1
+FEW = 8  # children that are looked at one by one
+
+
+@njit(cache=True, nogil=True)
+def running_sums(parent: NDArray[np.int64], values: FloatArray) -> FloatArray:
+    """For each region the sum over the siblings up to it. (Differences of one long cumulative sum
+    would lose the digits of small groups.)"""
+    sums = values.copy()
+    for region in range(1, len(parent)):
+        if parent[region] == parent[region - 1]:
+            sums[region] = sums[region - 1] + values[region]
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def answer_tree(
+    rows: FloatArray,
+    axes: FloatArray,
+    regions: FloatArray,
+    running: FloatArray,
+    parts: FloatArray,
+    alone: NDArray[np.bool_],
+    kappa: float,
+    root_variance: float,
+    answers: FloatArray,
+) -> None:
+    """Counts of boxes in map coordinates, with their error bars."""
+    measures = np.empty((len(rows), MEASURES))
+    queries = snap_rows(rows, axes)
+    measure_tree(queries, regions, running, parts, kappa, root_variance, measures)
+    finish_tree(measures, alone, answers)
+
+
+@njit(cache=True, nogil=True)
+def measure_tree(
+    queries: FloatArray,
+    regions: FloatArray,
+    running: FloatArray,
+    parts: FloatArray,
+    kappa: float,
+    root_variance: float,
+    measures: FloatArray,
+) -> None:
+    cut = np.empty((FIRST_ROOM, 2), dtype=np.int64)
+    blocks = np.empty((FIRST_ROOM, 2), dtype=np.int64)
+    sums = np.empty((FIRST_ROOM, SUMS))
+    for query in range(len(queries)):
+        box, row = queries[query], measures[query]
+        number, number_of_blocks = NO_ROOM, NO_ROOM
+        while number == NO_ROOM:
+            number, number_of_blocks = _walk_down(
+                box, regions, running, parts, kappa, cut, blocks, sums, row
+            )
+            if number == NO_ROOM:
+                cut = np.empty((2 * len(cut), 2), dtype=np.int64)
+                blocks = np.empty((2 * len(blocks), 2), dtype=np.int64)
+                sums = np.empty((2 * len(sums), SUMS))
+        while number_of_blocks > 0 and not _take_parts(box, number_of_blocks, blocks, parts, row):
+            more = np.empty((2 * len(blocks), 2), dtype=np.int64)
+            more[: len(blocks)] = blocks
+            blocks = more
+        _walk_up(number, cut, regions, sums, root_variance, row)
+
+
+@njit(cache=True, nogil=True)
+def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in registers
+    box: FloatArray,
+    regions: FloatArray,
+    running: FloatArray,
+    parts: FloatArray,
+    kappa: float,
+    cut: NDArray[np.int64],
+    blocks: NDArray[np.int64],
+    sums: FloatArray,
+    row: FloatArray,
+) -> tuple[int, int]:
+    """List the regions with children that the box cuts and the parts of leaves that it cuts, and take
+    what it has of others. Returns the number of both, or that there is no room for them.
+
+    The first of the list is above the root: a group of one.
+    """
+    dimensions = len(box) // 2
+    raw, spread, largest, only = 0.0, 0.0, 0.0, NONE_YET
+    answer, size, cut_size, moved = 0.0, 0.0, 0.0, 0.0
+    number, number_of_blocks, place = 1, 0, 0
+    while place < number:
+        whole_from, whole_to = NO_REGION, NO_REGION
+        of_s, of_s2, unknown, c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        child, stop = 0, 1
+        if place > 0:
+            region = cut[place, REGION]
+            child = int(regions[region, FIRST_CHILD])
+            stop = child + int(regions[region, NUMBER])
+            if stop - child > FEW:
+                child, stop, whole_from, whole_to = _find_children(box, regions, region)
+        if whole_from < whole_to:
+            x, of_s, k, estimate, absolute, unknown = _sum_slabs(
+                whole_from, whole_to, cut[place, REGION], regions, running
+            )
+            raw, answer, size = raw + x, answer + estimate, size + absolute
+            largest, only = 1.0, SEVERAL
+            of_s2, c0, c1, c2, c3 = of_s, k, 4 * k, 6 * k, 4 * k
+        if max(number, number_of_blocks) + stop - child > len(cut):
+            return NO_ROOM, NO_ROOM
+        while child < stop:
+            if child == whole_from:
+                child = whole_to
+                continue
+            share = 1.0
+            for axis in range(dimensions):
+                share *= covered_length(
+                    box[axis],
+                    box[dimensions + axis],
+                    regions[child, REGION_BOX + axis],
+                    regions[child, REGION_BOX + dimensions + axis],
+                )
+            is_leaf = regions[child, FIRST_CHILD] < 0
+            if 0.0 < share < 1.0 and not is_leaf:
+                prefetch(regions, int(regions[child, FIRST_CHILD]))
+                cut[number, REGION], cut[number, PARENT] = child, place
+                number += 1
+            elif share > 0.0:
+                x, s, k = regions[child, X], regions[child, S], regions[child, K]
+                estimate, absolute = regions[child, ESTIMATE], regions[child, ABSOLUTE]
+                raw += share * x
+                largest = max(largest, share)
+                only = child if is_leaf and only == NONE_YET else SEVERAL
+                if share == 1.0:
+                    answer += estimate
+                    size += absolute
+                else:
+                    spread += share * (1 - share) * uneven(x, kappa)
+                    if regions[child, FIRST_PART] < 0:
+                        answer += share * estimate
+                        size += share * absolute
+                        cut_size += share * absolute
+                    else:
+                        moved -= share * estimate
+                        first = int(regions[child, FIRST_PART])
+                        end = first + int(regions[child, NUMBER])
+                        for part in range(first, end, LINES):
+                            prefetch(parts, part)
+                        blocks[number_of_blocks, START], blocks[number_of_blocks, STOP] = first, end
+                        number_of_blocks += 1
+                if s == 0.0 or place == 0:
+                    unknown = share
+                of_s += share * s
+                of_s2 += share * share * s
+                d0, d1, d2, d3 = moved_up(share, k, 0.0, 0.0, 0.0, 0.0)
+                c0, c1, c2, c3 = c0 + d0, c1 + d1, c2 + d2, c3 + d3
+            child += 1
+        sums[place, ALPHA_S], sums[place, ALPHA2_S] = of_s, of_s2
+        sums[place, UNKNOWN_ALPHA] = unknown
+        sums[place, C0], sums[place, C1], sums[place, C2], sums[place, C3] = c0, c1, c2, c3
+        place += 1
+    row[RAW], row[SPREAD], row[LARGEST], row[ONLY_LEAF] = raw, spread, largest, only
+    row[ANSWER], row[SIZE], row[CUT_SIZE], row[MOVED] = answer, size, cut_size, moved
+    return number, number_of_blocks
+
+
+@njit(cache=True, nogil=True)
+def _walk_up(
+    number: int,
+    cut: NDArray[np.int64],
+    regions: FloatArray,
+    sums: FloatArray,
+    root_variance: float,
+    row: FloatArray,
+) -> None:
+    """From the alphas of children to those of their parents, the last of the list first."""
+    noise = 0.0
+    for place in range(number - 1, 0, -1):
+        region, parent = cut[place, REGION], cut[place, PARENT]
+        alpha, added, c0, c1, c2, c3 = close(
+            sums[place, ALPHA_S],
+            sums[place, ALPHA2_S],
+            sums[place, UNKNOWN_ALPHA],
+            sums[place, C0],
+            sums[place, C1],
+            sums[place, C2],
+            sums[place, C3],
+            regions[region, GROUP_S],
+            regions[region, GROUP_K],
+            regions[region, BELOW],
+        )
+        noise += added
+        s = regions[region, S]
+        if s == 0.0 or parent == 0:
+            sums[parent, UNKNOWN_ALPHA] = alpha
+        sums[parent, ALPHA_S] += alpha * s
+        sums[parent, ALPHA2_S] += alpha * alpha * s
+        c0, c1, c2, c3 = moved_up(alpha, regions[region, K], c0, c1, c2, c3)
+        sums[parent, C0] += c0
+        sums[parent, C1] += c1
+        sums[parent, C2] += c2
+        sums[parent, C3] += c3
+    row[NOISE] = noise + sums[0, UNKNOWN_ALPHA] ** 2 * root_variance
+    row[FOURTH] = sums[0, C0]
+
+
+@njit(cache=True, nogil=True)
+def _take_parts(
+    box: FloatArray,
+    number: int,
+    blocks: NDArray[np.int64],
+    parts: FloatArray,
+    row: FloatArray,
+) -> bool:
+    """What is answered of divided leaves; whether there was room. No part holds less than nothing."""
+    dimensions = len(box) // 2
+    answer, cut_size = 0.0, 0.0
+    block = 0
+    while block < number:
+        start, stop = blocks[block, START], blocks[block, STOP]
+        if number + stop - start > len(blocks):
+            return False
+        for part in range(start, stop):
+            share = 1.0
+            for axis in range(dimensions):
+                share *= covered_length(
+                    box[axis],
+                    box[dimensions + axis],
+                    parts[part, PART_BOX + axis],
+                    parts[part, PART_BOX + dimensions + axis],
+                )
+            if parts[part, PARTS] > 0.0 and 0.0 < share < 1.0:
+                blocks[number, START] = int(parts[part, FIRST])
+                blocks[number, STOP] = int(parts[part, FIRST] + parts[part, PARTS])
+                number += 1
+            else:
+                held = share * parts[part, HELD]
+                answer += held
+                cut_size += held if share < 1.0 else 0.0
+        block += 1
+    row[ANSWER] += answer
+    row[SIZE] += answer
+    row[CUT_SIZE] += cut_size
+    row[MOVED] += answer
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _find_children(box: FloatArray, regions: FloatArray, region: int) -> tuple[int, int, int, int]:
+    """The first child that the box touches and the one after the last, and the same of those that
+    are wholly inside and may be taken together.
+
+    Children are slabs along one axis, in order. If the box covers all of the other axes, it covers
+    all slabs but perhaps the first and the last that it touches.
+    """
+    axis, dimensions = int(regions[region, AXIS]), len(box) // 2
+    low, high = box[axis], box[dimensions + axis]
+    first = int(regions[region, FIRST_CHILD])
+    end = first + int(regions[region, NUMBER])
+    starts, stops = REGION_BOX + axis, REGION_BOX + dimensions + axis
+    start = first + np.searchsorted(regions[first:end, stops], low, side="right")
+    stop = first + np.searchsorted(regions[first:end, starts], high, side="left")
+    for other in range(dimensions):
+        is_covered = (
+            box[other] <= regions[region, REGION_BOX + other]
+            and box[dimensions + other] >= regions[region, REGION_BOX + dimensions + other]
+        )
+        if other != axis and not is_covered:
+            return start, stop, NO_REGION, NO_REGION
+    whole_from = start + 1 if low > regions[start, starts] else start
+    whole_to = stop - 1 if high < regions[stop - 1, stops] else stop
+    if whole_to - whole_from < 2:
+        return start, stop, NO_REGION, NO_REGION  # one is as well visited
+    return start, stop, whole_from, whole_to
+
+
+@njit(cache=True, nogil=True)
+def _sum_slabs(
+    start: int, stop: int, region: int, regions: FloatArray, running: FloatArray
+) -> tuple[float, float, float, float, float, float]:
+    """Over some children of a region, and whether nothing is known of one of them."""
+    x, s, k = (
+        running[stop - 1, RUNNING_X],
+        running[stop - 1, RUNNING_S],
+        running[stop - 1, RUNNING_K],
+    )
+    estimate, absolute = running[stop - 1, RUNNING_ESTIMATE], running[stop - 1, RUNNING_ABSOLUTE]
+    unknown = running[stop - 1, RUNNING_UNKNOWN]
+    if start > regions[region, FIRST_CHILD]:
+        x -= running[start - 1, RUNNING_X]
+        s -= running[start - 1, RUNNING_S]
+        k -= running[start - 1, RUNNING_K]
+        estimate -= running[start - 1, RUNNING_ESTIMATE]
+        absolute -= running[start - 1, RUNNING_ABSOLUTE]
+        unknown -= running[start - 1, RUNNING_UNKNOWN]
+    return x, s, k, estimate, absolute, unknown
+
+
+@njit(cache=True, nogil=True)
+def uneven(estimate: float, kappa: float) -> float:
+    """The variance of records in a leaf of which w (1 - w) is 1; see htf.query.tree_index."""
+    records = max(estimate, 0.0)
+    return records * (1 - kappa) + records**2 * kappa
+
+
+@njit(cache=True, nogil=True)
+def close(
+    of_s: float,
+    of_s2: float,
+    unknown: float,
+    c0: float,
+    c1: float,
+    c2: float,
+    c3: float,
+    group_s: float,
+    group_k: float,
+    below: float,
+) -> tuple[float, float, float, float, float, float]:
+    """A region's alpha, the variance that its children add, and its polynomial.
+
+    The fourth cumulant of a sum that has c z in it, z being the region's estimate from below, is a
+    polynomial in c: docs/proofs/tree-noise.md. That of the children becomes the region's.
+    """
+    alpha = of_s / group_s if below > 0.0 else unknown
+    # The sum of (alpha_i - alpha)^2 s_i.
+    noise = max(of_s2 - 2 * alpha * of_s + alpha**2 * group_s, 0.0)
+    c0, c1, c2, c3 = moved_up(-alpha, group_k, c0, c1, c2, c3)
+    return alpha, noise, c0, below * c1, below**2 * c2, below**3 * c3
+
+
+@njit(cache=True, nogil=True)
+def moved_up(
+    by: float, leading: float, c0: float, c1: float, c2: float, c3: float
+) -> tuple[float, float, float, float]:
+    """A polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
+    return (
+        c0 + by * (by * (by * (by * leading + c3) + c2) + c1),
+        c1 + by * (by * (4 * by * leading + 3 * c3) + 2 * c2),
+        c2 + by * (6 * by * leading + 3 * c3),
+        c3 + 4 * by * leading,
+    )
+
+
+@njit(cache=True, nogil=True)
+def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatArray) -> None:
+    """Answers with error bars, from what was measured of boxes or polygons.
+
+    How far the true count may be from the answer of least squares is exact for a single leaf that
+    was counted once, if nothing else says anything of it.
+    """
+    for query in range(len(measures)):
+        row = measures[query]
+        only, variance = int(row[ONLY_LEAF]), row[NOISE] + row[SPREAD]
+        if only >= 0 and row[SPREAD] == 0.0 and alone[only]:
+            half = single_half_width(row[NOISE], row[LARGEST])
+        else:
+            half = continuous_half_width(variance, row[FOURTH]) + row[LARGEST] / 2
+        middle = row[RAW] + row[MOVED]
+        answers[query, COUNT] = row[ANSWER]
+        answers[query, STD_ERROR] = np.sqrt(variance)
+        answers[query, LOW] = middle - half
+        answers[query, HIGH] = middle + half
+        answers[query, PARTIAL] = share_of(row[CUT_SIZE], row[SIZE])
