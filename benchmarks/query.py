@@ -20,7 +20,7 @@ from rich.table import Table
 from htf.domain import Domain, FloatArray, IntArray, tiles
 from htf.epsilon import Epsilon
 from htf.inference import TreeCounts
-from htf.query.boxes import count_boxes
+from htf.query.boxes import axis_table, count_boxes
 from htf.query.index import BoxIndex
 from htf.query.tree_index import TreeIndex
 from htf.tree import RegionTree
@@ -146,22 +146,23 @@ def main() -> None:
 
 
 def time_tree(random: np.random.Generator) -> dict[str, tuple[float, int]]:
-    """Building what gives the error bars after least squares, and asking it."""
+    """Estimates from all counts of a tree: building what answers with their error bars, and asking it."""
     tree, counts = RegionTree((SIDE, SIDE)), TreeCounts()
     leaves = np.zeros(1, dtype=np.int64)
     for level in range(TREE_HEIGHT):
         leaves = tree.halve(leaves, [level % 2])
     counts.add(np.arange(len(tree)), random.integers(0, 1000, len(tree)), Epsilon.of("0.1"))
     boxes = make_boxes(random, TREE_BOXES)
-    noise = TreeIndex(tree, counts, leaves)
-    noise.measure(boxes[:1, :2], boxes[:1, 2:])  # loads or compiles
+    index = TreeIndex(tree, counts, leaves)
+    axes = axis_table(Domain.from_bounds(0, 0, SIDE, SIDE, SIDE, crs=None).axes)
+    index.answer(boxes[:1], axes)  # loads or compiles
     return {
-        f"error bars on a tree of {len(tree):,} regions: build": (
+        f"a tree of {len(tree):,} regions: build": (
             seconds(lambda: TreeIndex(tree, counts, leaves)),
             1,
         ),
-        "error bars on that tree, random boxes": (
-            seconds(lambda: noise.measure(boxes[:, :2], boxes[:, 2:])),
+        "a tree, random boxes": (
+            seconds(lambda: index.answer(boxes, axes)),
             TREE_BOXES,
         ),
     }

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from htf.domain import FloatArray, IntArray, tiles
 from htf.errors import InputError
 from htf.query.index import CHUNK, FAN_OUT, BoxIndex
-from htf.query.kernels import ESTIMATE, NODE_BOX, SKIP
 from htf.query.leaf_noise import noise_variances
 
 
@@ -125,7 +124,8 @@ def test_the_whole_grid_is_the_sum_of_the_leaves() -> None:
 def test_a_wholly_covered_node_is_not_entered() -> None:
     leaves = make_leaves(3, [64, 64], 1000)
     index = leaves.index
-    index._nodes[1:, ESTIMATE] = np.nan  # so entering would spoil the sum
+    _, _, sums = index._nodes
+    sums[1:] = np.nan  # so entering would spoil the sum
     found = index.measure(np.zeros((1, 2)), np.full((1, 2), 64.0))
     assert found.estimate[0] == leaves.estimates.sum()
 
@@ -134,10 +134,9 @@ def test_neighbours_share_nodes() -> None:
     """The nodes of a level together cover the grid a few times; in random order each node would
     cover most of it."""
     index = make_leaves(4, [200, 200], 5000).index
-    nodes = index._nodes
-    inner = nodes[:, SKIP] > np.arange(len(nodes)) + 1
-    low, high = nodes[:, NODE_BOX : NODE_BOX + 2], nodes[:, NODE_BOX + 2 :]
-    covered = np.prod(high - low, axis=1)[inner].sum() / 200**2
+    boxes, skip, _ = index._nodes
+    inner = skip > np.arange(len(skip)) + 1
+    covered = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)[inner].sum() / 200**2
     levels = 4  # 295, 37, 5 and 1 nodes above 2,359 leaves
     assert covered < 3 * levels
 

@@ -28,7 +28,6 @@ FAN_OUT = 8  # of little effect on speed between 2 and 16
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # that a thread takes
 ANSWER_COLUMNS = 5  # of `boxes.Answers`
-LINE = 8  # numbers in a line of fast memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,20 +72,18 @@ class BoxIndex:
         of the map. `axes` is `boxes.axis_table`."""
         from htf.query.kernels import answer_leaves
 
-        return in_chunks(answer_leaves, rows, CHUNK, axes, self._nodes)
+        return in_chunks(answer_leaves, rows, CHUNK, axes, *self._nodes)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, each leaf weighted by the share of it that they cover."""
         from htf.query import polygon_kernels
-        from htf.query.kernels import MEASURES, NODE_BOX, finish_leaves
+        from htf.query.kernels import MEASURES, finish_leaves
 
         measures = np.empty((len(outlines), MEASURES))
 
         def run(start: int) -> None:
             chunk = start, min(start + POLYGONS_AT_A_TIME, len(measures))
-            polygon_kernels.measure_leaves(
-                *outlines.arrays, *chunk, self._nodes, NODE_BOX, measures
-            )
+            polygon_kernels.measure_leaves(*outlines.arrays, *chunk, *self._nodes, measures)
 
         run_all(run, range(0, len(measures), POLYGONS_AT_A_TIME))
         answers = np.empty((len(outlines), ANSWER_COLUMNS))
@@ -102,7 +99,7 @@ class BoxIndex:
 
         def run(start: int) -> None:
             rows = slice(start, start + CHUNK)
-            measure_leaves(queries[rows], self._nodes, measures[rows])
+            measure_leaves(queries[rows], *self._nodes, measures[rows])
 
         run_all(run, range(0, len(queries), CHUNK))
         return Measures(*measures.T)
@@ -111,17 +108,6 @@ class BoxIndex:
 def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:
     """Boxes as the kernels want them. (They are compiled anew for arrays of another layout.)"""
     return np.ascontiguousarray(np.hstack([low, high]), dtype=np.float64)
-
-
-def make_table(columns: list[FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Named columns and then a box, as the kernels want them. Rows begin where lines of fast memory
-    do, so that most are in as few of them as can be."""
-    size = len(columns) + low.shape[1] + high.shape[1]
-    room = np.empty(len(low) * size + LINE)
-    start = -(room.ctypes.data // room.itemsize) % LINE
-    table = room[start : start + len(low) * size].reshape(len(low), size)
-    np.concatenate([np.column_stack(columns), low, high], axis=1, out=table)
-    return table
 
 
 def in_chunks(kernel: Callable[..., None], rows: FloatArray, size: int, *tables: Any) -> FloatArray:
@@ -176,8 +162,11 @@ def _leaf_sums(estimates: FloatArray, scales: FloatArray) -> FloatArray:
     return np.column_stack([estimates, np.abs(estimates), variances, fourth_cumulants, noisy])
 
 
-def _pack(low: FloatArray, high: FloatArray, sums: FloatArray) -> FloatArray:
-    """Nodes in depth-first order, and for each the node that follows when its own are skipped."""
+def _pack(
+    low: FloatArray, high: FloatArray, sums: FloatArray
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Nodes in depth-first order: their boxes, for each the node that follows when its own are skipped,
+    and their sums."""
     first = np.arange(len(low), dtype=np.int64)
     levels = [(low, high, sums, first, first + 1)]
     while len(levels[0][0]) > 1:
@@ -185,8 +174,8 @@ def _pack(low: FloatArray, high: FloatArray, sums: FloatArray) -> FloatArray:
     low, high, sums, first, end = (np.concatenate(parts) for parts in zip(*levels, strict=True))
     # Stable, so of the nodes that begin at the same leaf the outermost stays first.
     order = np.argsort(first, kind="stable")
-    skip = np.searchsorted(first[order], end[order]).astype(np.float64)
-    return make_table([*sums[order].T, skip], low[order], high[order])
+    skip = np.searchsorted(first[order], end[order]).astype(np.int64)
+    return join_edges(low[order], high[order]), skip, sums[order]
 
 
 def _group(

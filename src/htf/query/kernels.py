@@ -1,13 +1,14 @@
 """The inner loops of box counts, compiled. Import them where they are used: numba is slow to load.
 
-Tables have named columns, and after them the low edges of a box and its high edges: what is looked at
-together lies together, since fetching it takes longer than the arithmetic. `htf.query.index` makes them.
+Boxes are rows of low edges and then high edges. What is looked at together lies together, since fetching
+it takes longer than the arithmetic: most nodes are passed over by their box alone, so boxes are apart from sums.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from htf.domain import FloatArray
 from htf.query.half_widths import half_width
@@ -16,8 +17,8 @@ from htf.query.half_widths import half_width
 LOW_END, HIGH_END, CELLS, PER_UNIT, TOLERANCE = range(5)
 # Of an answer, in the order of `boxes.Answers`.
 COUNT, STD_ERROR, LOW, HIGH, PARTIAL = range(5)
-# Of `nodes`: sums over leaves, the node that follows when its own are skipped, and its box.
-ESTIMATE, ABSOLUTE, VARIANCE, FOURTH_CUMULANT, NOISY_LEAVES, SKIP, NODE_BOX = range(7)
+# Of `sums`, over the leaves of each node.
+ESTIMATE, ABSOLUTE, VARIANCE, FOURTH_CUMULANT, NOISY_LEAVES = range(5)
 SUMS = 5
 # Of `measures`: the same sums, and three more.
 PARTIAL_ABSOLUTE, SMALLEST_WEIGHT, LARGEST_WEIGHT = range(SUMS, SUMS + 3)
@@ -55,18 +56,30 @@ def _snap(value: float, axes: FloatArray, axis: int) -> float:
 
 @njit(cache=True, nogil=True)
 def answer_leaves(
-    rows: FloatArray, axes: FloatArray, nodes: FloatArray, answers: FloatArray
+    rows: FloatArray,
+    axes: FloatArray,
+    boxes: FloatArray,
+    skip: NDArray[np.int64],
+    sums: FloatArray,
+    answers: FloatArray,
 ) -> None:
     """Counts of boxes in map coordinates, over leaves with noise of their own."""
     measures = np.empty((len(rows), MEASURES))
-    measure_leaves(snap_rows(rows, axes), nodes, measures)
+    measure_leaves(snap_rows(rows, axes), boxes, skip, sums, measures)
     finish_leaves(measures, answers)
 
 
 @njit(cache=True, nogil=True)
-def measure_leaves(queries: FloatArray, nodes: FloatArray, measures: FloatArray) -> None:
-    """Walk the nodes in depth-first order for each query, passing over those that are settled."""
-    dimensions = queries.shape[1] // 2
+def measure_leaves(
+    queries: FloatArray,
+    boxes: FloatArray,
+    skip: NDArray[np.int64],
+    sums: FloatArray,
+    measures: FloatArray,
+) -> None:
+    """Walk the nodes in depth-first order for each query, passing over those that are settled: the
+    node that follows is then `skip`."""
+    nodes, dimensions = len(boxes), queries.shape[1] // 2
     for query in range(len(queries)):
         row = measures[query]
         row[:] = 0.0
@@ -74,53 +87,35 @@ def measure_leaves(queries: FloatArray, nodes: FloatArray, measures: FloatArray)
         node = 0
         for axis in range(dimensions):
             if queries[query, axis] >= queries[query, dimensions + axis]:
-                node = len(nodes)  # an empty box touches nothing
-        while node < len(nodes):
-            touched, inside = compare(queries, query, nodes, NODE_BOX, node)
-            following = int(nodes[node, SKIP])
-            if not touched:
-                node = following
+                node = nodes  # an empty box touches nothing
+        while node < nodes:
+            outside = False
+            inside = True
+            for axis in range(dimensions):
+                low, high = queries[query, axis], queries[query, dimensions + axis]
+                if low >= boxes[node, dimensions + axis] or high <= boxes[node, axis]:
+                    outside = True
+                    break
+                if low > boxes[node, axis] or high < boxes[node, dimensions + axis]:
+                    inside = False
+            if outside:
+                node = skip[node]
             elif inside:
-                add_node(nodes, node, row)
-                node = following
-            elif following > node + 1:
+                add_node(sums, node, row)
+                node = skip[node]
+            elif skip[node] > node + 1:
                 node += 1  # into its first child
             else:
-                weight = covered_share(queries, query, nodes, NODE_BOX, node)
-                add_part(weight, nodes, node, row)
+                weight = 1.0
+                for axis in range(dimensions):
+                    weight *= covered_length(
+                        queries[query, axis],
+                        queries[query, dimensions + axis],
+                        boxes[node, axis],
+                        boxes[node, dimensions + axis],
+                    )
+                add_part(weight, sums, node, row)
                 node += 1
-
-
-@njit(inline="always")
-def compare(
-    queries: FloatArray, query: int, table: FloatArray, at: int, row: int
-) -> tuple[bool, bool]:
-    """Whether a query touches the box that begins in column `at` of a row, and has all of it inside."""
-    dimensions = queries.shape[1] // 2
-    inside = True
-    for axis in range(dimensions):
-        low, high = queries[query, axis], queries[query, dimensions + axis]
-        start, stop = table[row, at + axis], table[row, at + dimensions + axis]
-        if low >= stop or high <= start:
-            return False, False
-        if low > start or high < stop:
-            inside = False
-    return True, inside
-
-
-@njit(inline="always")
-def covered_share(queries: FloatArray, query: int, table: FloatArray, at: int, row: int) -> float:
-    """The share that a query covers of the box that begins in column `at` of a row."""
-    dimensions = queries.shape[1] // 2
-    share = 1.0
-    for axis in range(dimensions):
-        share *= covered_length(
-            queries[query, axis],
-            queries[query, dimensions + axis],
-            table[row, at + axis],
-            table[row, at + dimensions + axis],
-        )
-    return share
 
 
 @njit(cache=True, nogil=True)
@@ -130,23 +125,23 @@ def covered_length(low: float, high: float, start: float, stop: float) -> float:
 
 
 @njit(inline="always")
-def add_node(nodes: FloatArray, node: int, row: FloatArray) -> None:
+def add_node(sums: FloatArray, node: int, row: FloatArray) -> None:
     """A node that lies wholly inside."""
     for column in range(SUMS):
-        row[column] += nodes[node, column]
-    if nodes[node, NOISY_LEAVES] > 0:
+        row[column] += sums[node, column]
+    if sums[node, NOISY_LEAVES] > 0:
         row[LARGEST_WEIGHT] = 1.0
 
 
 @njit(inline="always")
-def add_part(weight: float, nodes: FloatArray, node: int, row: FloatArray) -> None:
+def add_part(weight: float, sums: FloatArray, node: int, row: FloatArray) -> None:
     """A leaf of which a share is counted."""
-    row[ESTIMATE] += weight * nodes[node, ESTIMATE]
-    row[ABSOLUTE] += weight * nodes[node, ABSOLUTE]
-    row[PARTIAL_ABSOLUTE] += weight * nodes[node, ABSOLUTE]
-    if nodes[node, NOISY_LEAVES] > 0:
-        row[VARIANCE] += weight**2 * nodes[node, VARIANCE]
-        row[FOURTH_CUMULANT] += weight**4 * nodes[node, FOURTH_CUMULANT]
+    row[ESTIMATE] += weight * sums[node, ESTIMATE]
+    row[ABSOLUTE] += weight * sums[node, ABSOLUTE]
+    row[PARTIAL_ABSOLUTE] += weight * sums[node, ABSOLUTE]
+    if sums[node, NOISY_LEAVES] > 0:
+        row[VARIANCE] += weight**2 * sums[node, VARIANCE]
+        row[FOURTH_CUMULANT] += weight**4 * sums[node, FOURTH_CUMULANT]
         row[NOISY_LEAVES] += 1
         row[SMALLEST_WEIGHT] = min(row[SMALLEST_WEIGHT], weight)
         row[LARGEST_WEIGHT] = max(row[LARGEST_WEIGHT], weight)

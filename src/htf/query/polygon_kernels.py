@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from htf.domain import FloatArray
 
 # As in htf.query.tree_kernels: after a change there, this one's cache has to be deleted.
-from htf.query import kernels
-from htf.query.kernels import add_node, add_part
+from htf.query.kernels import SMALLEST_WEIGHT, add_node, add_part
 from htf.query.tree_kernels import (
     ABSOLUTE,
     ALPHA2_S,
@@ -92,36 +91,37 @@ def measure_leaves(
     ranges: FloatArray,
     first: int,
     last: int,
-    nodes: FloatArray,
-    at: int,
+    boxes: FloatArray,
+    skip: NDArray[np.int64],
+    sums: FloatArray,
     measures: FloatArray,
 ) -> None:
     """As `kernels.measure_leaves`, for polygons in the first two axes and ranges of the others;
-    of all that there are from `first` to before `last`. Boxes begin in column `at` of the nodes."""
-    until = np.full(DEEPEST_INDEX, len(nodes))  # where the node of each level ends
+    of all that there are from `first` to before `last`."""
+    nodes = len(boxes)
+    until = np.full(DEEPEST_INDEX, nodes)  # where the node of each level ends
     pile = _new_pile(DEEPEST_INDEX)
     for query in range(first, last):
         row = measures[query]
         row[:] = 0.0
-        row[kernels.SMALLEST_WEIGHT] = 1.0
+        row[SMALLEST_WEIGHT] = 1.0
         pile = _lay(corners, ring_ends, polygon_ends, query, pile)
         node, level = 0, 0
-        while node < len(nodes):
+        while node < nodes:
             while node >= until[level]:
                 level -= 1
-            weight, pile = _covered_share(nodes, at, node, ranges, level, pile)
-            following = int(nodes[node, kernels.SKIP])
+            weight, pile = _covered_share(boxes, 0, node, ranges, level, pile)
             if weight == 0.0:
-                node = following
+                node = skip[node]
             elif weight == 1.0:
-                add_node(nodes, node, row)
-                node = following
-            elif following > node + 1:
+                add_node(sums, node, row)
+                node = skip[node]
+            elif skip[node] > node + 1:
                 level += 1
-                until[level] = following
+                until[level] = skip[node]
                 node += 1
             else:
-                add_part(weight, nodes, node, row)
+                add_part(weight, sums, node, row)
                 node += 1
 
 
