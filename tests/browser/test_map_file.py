@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import math
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -88,20 +92,16 @@ def test_colours_are_those_of_the_legend(
     folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any, scheme: str
 ) -> None:
     """Read off the screen: the densest part has the last colour of the scale, an empty one the blank."""
-    from PIL import Image
-
     one = window(color_scheme=scheme)
     page = one.open(draw(folder, tmp_path, "east"))
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     boxes = busiest(releases["east"]), emptiest(releases["east"])
-    middles = [[(box[0] + box[2]) / 2, (box[1] + box[3]) / 2] for box in boxes]
-    places = [page.evaluate(f"htf.maps[0].project({middle})") for middle in middles]
-    canvas = Image.open(io.BytesIO(page.locator("canvas.maplibregl-canvas").screenshot()))
-    image = np.asarray(canvas.convert("RGB"), dtype=float)
+    image = pixels(page)
     last, blank = ("#0b0924", "#e9edf2") if scheme == "light" else ("#fcf9bb", "#1b222b")
-    for place, colour in zip(places, (last, blank), strict=True):
+    for box, colour in zip(boxes, (last, blank), strict=True):
         expected = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-        found = image[int(place["y"]), int(place["x"])]
+        x, y = place_of(page, box)
+        found = image[y, x]
         assert np.abs(found - expected).max() <= 12, (found, expected)
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") != scheme
@@ -181,3 +181,69 @@ def test_two_maps_move_together(folder: Path, tmp_path: Path, window: Any) -> No
     assert (centre["lng"], centre["lat"]) == (pytest.approx(4.3), pytest.approx(52.2))
     assert page.evaluate("htf.maps[1].getZoom()") == pytest.approx(10)
     assert page.locator(".panel h2").all_inner_texts() == ["east", "west"]
+
+
+class StyleHandler(BaseHTTPRequestHandler):
+    """A base map of one colour, for any page."""
+
+    def do_GET(self) -> None:
+        layers = [{"id": "sea", "type": "background", "paint": {"background-color": "#0000ff"}}]
+        body = json.dumps({"version": 8, "name": "blue", "sources": {}, "layers": layers}).encode()
+        is_there = self.path == "/style.json"
+        self.send_response(200 if is_there else 404)
+        self.send_header("Access-Control-Allow-Origin", "*")
+        self.end_headers()
+        self.wfile.write(body if is_there else b"")
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: it would be among the output of tests."""
+
+
+@pytest.fixture
+def styles() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), StyleHandler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def pixels(page: Any) -> Any:
+    """Of the map, as they are on the screen: row, column, colour."""
+    from PIL import Image
+
+    canvas = Image.open(io.BytesIO(page.locator("canvas.maplibregl-canvas").screenshot()))
+    return np.asarray(canvas.convert("RGB"), dtype=float)
+
+
+def place_of(page: Any, box: list[float]) -> tuple[int, int]:
+    """Where the middle of a box is, in pixels of the map."""
+    middle = [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2]
+    place = page.evaluate(f"htf.maps[0].project({middle})")
+    return int(place["x"]), int(place["y"])
+
+
+def test_a_base_map_lies_below(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], styles: str, window: Any
+) -> None:
+    page = window().open(draw(folder, tmp_path, "east", more=("--style", f"{styles}/style.json")))
+    image = pixels(page)
+    assert image[3, 3].tolist() == [0, 0, 255]  # beyond the release
+    x, y = place_of(page, busiest(releases["east"]))
+    assert np.abs(image[y, x] - [0, 0, 255]).max() > 50
+    assert page.is_hidden("#without")
+
+
+def test_without_its_base_map_it_is_drawn_all_the_same(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], styles: str, window: Any
+) -> None:
+    one = window()
+    one.expected += ["404 (Not Found)", "AJAXError"]
+    page = one.open(draw(folder, tmp_path, "east", more=("--style", f"{styles}/gone.json")))
+    assert page.is_visible("#without")
+    x, y = place_of(page, busiest(releases["east"]))
+    assert (
+        np.abs(pixels(page)[y, x] - [0x0B, 0x09, 0x24]).max() <= 12
+    )  # the last colour of the scale

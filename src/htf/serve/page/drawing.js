@@ -20,6 +20,7 @@ const Htf = (() => {
   };
   const FAINT = 10; // added to a shade that is no more than noise
   const DEVIATIONS = 1.96; // of a 95 % interval
+  const STYLE_WAIT = 10000; // milliseconds
 
   // --- light and dark -------------------------------------------------------------------------------
   const theme = (() => {
@@ -351,6 +352,27 @@ const Htf = (() => {
     return map;
   }
 
+  /* When layers can be added; whether with the style that was asked for. One that cannot be loaded, or takes too
+     long, is done without. */
+  function whenStyled(map) {
+    if (map.getStyle()) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      let isOurs = true;
+      const doWithout = () => {
+        if (!isOurs || map.getStyle()) return;
+        isOurs = false;
+        map.setStyle(baseStyle(null), { diff: false });
+      };
+      const timer = setTimeout(doWithout, STYLE_WAIT);
+      map.on("error", doWithout);
+      map.once("style.load", () => {
+        clearTimeout(timer);
+        map.off("error", doWithout);
+        resolve(isOurs);
+      });
+    });
+  }
+
   /* Lines of longitude and latitude with their numbers, the frame of the map, a cross in the middle for
      those who look by keyboard. `plane` is of a map that lies nowhere on earth. */
   class Overlay {
@@ -582,6 +604,6 @@ const Htf = (() => {
 
   return {
     theme, countText, intervalText, signedText, shortNumber, difference, squareX, squareY, longitudeOf, latitudeOf,
-    shadeOf, divergingShade, unpack, readOutlines, RectangleLayer, Finder, ringOf, makeMap, Overlay, synchronise, Tooltip, onPlace, legend, element,
+    shadeOf, divergingShade, unpack, readOutlines, RectangleLayer, Finder, ringOf, makeMap, whenStyled, Overlay, synchronise, Tooltip, onPlace, legend, element,
   };
 })();

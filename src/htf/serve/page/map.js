@@ -34,10 +34,11 @@
     const label = `Map of ${packed.name}. Arrow keys move it, plus and minus zoom; the count in the middle is read out.`;
     const map = Htf.makeMap(container, { bounds: data.bounds, style: data.style, label });
     const overlay = new Htf.Overlay(map, { plane: data.plane, frames: packed.frames });
-    const layer = new Htf.RectangleLayer("rectangles", { diverging: isDifference, hasBaseMap: data.style !== null });
+    const isStyled = await Htf.whenStyled(map);
+    if (!isStyled) document.getElementById("without").hidden = false;
+    const layer = new Htf.RectangleLayer("rectangles", { diverging: isDifference, hasBaseMap: data.style !== null && isStyled });
     const sheets = await Promise.all(packed.sheets.map(readSheet));
     layer.set({ sheets, outlines: packed.outlines ? [await readSheet(packed.outlines)] : [] });
-    await new Promise((resolve) => (map.isStyleLoaded() ? resolve() : map.once("load", resolve)));
     map.addLayer(layer);
     const tooltip = new Htf.Tooltip(map);
     const finders = new Map();
