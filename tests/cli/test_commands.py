@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -279,3 +280,19 @@ def test_help_names_the_commands() -> None:
 def test_degrees_are_degrees_by_any_name(given: str | None, crs: str) -> None:
     """Longitude comes first whatever the code says, and pictures know degrees by one name."""
     assert read_domain("4,52,5,53", None, "8", given).crs == crs
+
+
+@pytest.mark.parametrize("more", [(), ("--box", "-74.1,40.6,-73.9,40.8")])
+def test_a_reader_that_has_seen_enough_is_no_mistake(folder: Path, more: tuple[str, ...]) -> None:
+    """As in `htf info R | head -1`: the other end of the pipe is gone before anything is written."""
+    command = "query" if more else "info"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as pipe:
+        ran = subprocess.run(
+            [sys.executable, "-m", "htf", command, str(folder / "out.parquet"), *more],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (0, b"")

@@ -190,7 +190,15 @@ def test_the_list_comes_in_pages(api: httpx.Client) -> None:
         seen += [one["id"] for one in page["releases"]]
         address = page["next"]
     assert seen == ["city", "hours", "metres", "nowhere", "seeded"]
-    for wrong in ("limit=0", "limit=-1", "offset=x", "limit=", "page=2", "offset=99999999999"):
+    for wrong in (
+        "limit=0",
+        "limit=-1",
+        "offset=x",
+        "limit=",
+        "page=2",
+        "offset=99999999999",
+        "limit=1&limit=2",
+    ):
         assert api.get(f"/api/releases?{wrong}").status_code == 400
 
 

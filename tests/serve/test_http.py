@@ -332,6 +332,9 @@ def test_a_token(files: dict[str, Path]) -> None:
                 found = api.get(path, headers=headers)
                 assert found.status_code == 401
                 assert found.headers["www-authenticate"] == "Bearer"
+                is_given = wrong is not None and " " in wrong
+                told = "this is not the token" if is_given else "this needs a token"
+                assert found.json()["detail"].startswith(told)
         right = {"Authorization": f"bearer {TOKEN}"}
         found = api.get(COUNT, headers=right)
         assert found.status_code == 200

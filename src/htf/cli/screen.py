@@ -33,8 +33,13 @@ where_option = click.option(
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
+    class OurConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Rich would end the program as if something had gone wrong."""
+            raise BrokenPipeError
+
     # What is shown may have square brackets, such as the names of districts, which are not markup.
-    found = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    found = OurConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not found.is_terminal:  # a file or a pipe has no width of its own
         found.width = WIDTH_WITHOUT_TERMINAL
     return found

@@ -197,9 +197,8 @@ class Service:
         kind, _, given = (header(scope, b"authorization") or b"").partition(b" ")
         is_right = hmac.compare_digest(given.strip(), self.settings.token or b"")
         if kind.lower() != b"bearer" or not is_right:
-            raise Refusal(
-                401, "this needs a token: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"}
-            )
+            told = "this is not the token" if given else "this needs a token"
+            raise Refusal(401, f"{told}: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"})
 
     # Routes.
 
@@ -492,7 +491,10 @@ def _with(media: bytes, body: bytes, headers: list[Header]) -> tuple[bytes, byte
 def _read_whole(
     asked: dict[str, list[str]], name: str, default: int, least: int, most: int | None
 ) -> int:
-    text = asked.get(name, [str(default)])[-1]
+    texts = asked.get(name, [str(default)])
+    if len(texts) > 1:
+        raise Refusal(400, f"give {name} once, got {', '.join(texts)}")
+    text = texts[0]
     if not (text.isascii() and text.isdigit() and least <= int(text[:9]) and len(text) < 9):
         raise Refusal(400, f"{name} must be a whole number from {least} on, got {text!r}")
     return int(text) if most is None else min(int(text), most)
