@@ -161,6 +161,12 @@ def test_the_weights_are_made_for_boxes() -> None:
     assert errors[0] < 0.8 * min(errors[1:])
 
 
+def test_a_hierarchy_over_one_bucket_is_that_bucket() -> None:
+    matrix = FrequencyMatrix.from_dense(grid(1, 1), np.array([[7]]))
+    release = publish(matrix, "1", Dawa(strategy="hierarchy"), noise=ScriptedNoise())
+    assert release.estimates.tolist() == [7]
+
+
 @pytest.mark.parametrize("weights", [[1, 0, 0, 0, 0, 0, 0], [4, 1, 0, 2, 3, 0, 1]])
 def test_the_squared_error_is_a_sum_over_levels(weights: list[int]) -> None:
     buckets = random_buckets(64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -13,14 +14,18 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
 from htf.cli.main import run as run_command
+from htf.serve import logs
 from htf.serve import server as serve_server
+from htf.serve.logs import RequestLog
 from htf.serve.server import Tls, read_tls
 from serving import HOST, client, process, run_async, running
 from support import run_program
@@ -111,6 +116,44 @@ def test_queries_are_logged_where_that_is_asked_for(
     assert line["query"] == "box=-30,39.95,-29.9,40"
     assert line["path"] == "/api/releases/city/count"
     assert line["client"] == HOST
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii"])
+def test_lines_are_json_whatever_was_asked_and_wherever_they_go(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text that the encoding lacks would be escaped in ways that JSON does not know."""
+    written = io.BytesIO()
+    stderr = io.TextIOWrapper(written, encoding, errors="backslashreplace")
+    monkeypatch.setattr(sys, "stderr", stderr)
+    paths = ['/"\\', "/\n\r\0\x7f", "/é☃😀", "/\ufffd\u2028\x85"]
+    log = RequestLog(log_queries=True)
+
+    async def add_all() -> None:
+        for path in paths:
+            scope = {"method": "GET", "path": path, "query_string": b'x="\\\n\xe9'}
+            log.add(scope, "", 404, 0.25, 68)
+
+    run_async(add_all())
+    log.write()
+    lines = [json.loads(line) for line in written.getvalue().decode().split("\n")[:-1]]
+    assert [line["path"] for line in lines] == paths
+    assert {(line["query"], line["client"]) for line in lines} == {('x="\\\né', "")}
+    assert all(
+        (line["status"], line["seconds"], line["bytes"]) == (404, 0.25, 68) for line in lines
+    )
+
+
+def test_times_in_the_log_around_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a clock that was set back, and of the first second of a year."""
+    times = [1767225599.9999995, 1767225600.0, 1767225600.0000005, 1767225599.25, 1767225600.5]
+    clock = iter(times)
+    monkeypatch.setattr(logs, "time", SimpleNamespace(**{**vars(time), "time": clock.__next__}))
+    log = RequestLog(log_queries=False)
+    for expected in times:
+        told = log._now().decode()
+        assert len(told) == len("2026-01-01T00:00:00.000000Z")
+        assert abs(datetime.fromisoformat(told).timestamp() - expected) < 2e-6
 
 
 def test_it_holds_nothing_sensitive(files: dict[str, Path]) -> None:

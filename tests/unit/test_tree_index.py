@@ -15,7 +15,7 @@ from htf import Domain, FrequencyMatrix, InputError, Release, publish, read_prio
 from htf.curator.cells import ExactCells
 from htf.curator.noise import ScriptedNoise
 from htf.domain import Axis, FloatArray, IntArray
-from htf.epsilon import Epsilon
+from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.inference import (
     NONNEGATIVE,
     TreeCounts,
@@ -28,8 +28,8 @@ from htf.query.half_widths import single_half_width
 from htf.query.index import BoxIndex
 from htf.query.kernels import COUNT, HIGH, LOW, PARTIAL
 from htf.query.leaf_noise import noise_fourth_cumulants
-from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex
-from htf.query.tree_kernels import FIRST_ROOM
+from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex, TreeMeasures
+from htf.query.tree_kernels import FEW, FIRST_ROOM
 from htf.tree import RegionTree
 from support import (
     city_matrix,
@@ -67,12 +67,49 @@ def test_answers_and_variances_are_those_of_dense_matrices(
     tree, counts, leaves = made
     low, high = random_boxes(tree, seed)
     found = TreeIndex(tree, counts, leaves).measure(low, high)
+    check_against_dense(found, tree, counts, leaves, shares(tree, leaves, low, high))
+
+
+def check_against_dense(
+    found: TreeMeasures,
+    tree: RegionTree,
+    counts: TreeCounts,
+    leaves: IntArray,
+    weights: FloatArray,
+) -> None:
     coefficients, variances = dense_coefficients(tree, counts, leaves)
-    weights = shares(tree, leaves, low, high)
     of_counts = weights @ coefficients
     expected = of_counts @ np.concatenate(counts.noisy_counts)
     np.testing.assert_allclose(found.estimate, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found.noise_variance, of_counts**2 @ variances, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_wide_groups_of_which_nothing_is_known_of_one(seed: int) -> None:
+    """More siblings than are looked at one by one, so that whole slabs are taken together. Boxes cut
+    one axis and cover the others, or cut all; edges of some are edges of slabs."""
+    random = np.random.default_rng(seed)
+    shape = [(40,), (30, 3), (2, 25, 3), (4, 2, 20, 2)][seed % 4]
+    tree, longest = RegionTree(shape), int(np.argmax(shape))
+    for region in (0, *random.choice(np.arange(1, shape[longest]), 2, replace=False)):
+        axis = longest if region == 0 else int(np.argmax(tree.high[region] - tree.low[region]))
+        cuts = np.arange(tree.low[region, axis] + 1, tree.high[region, axis])
+        if len(cuts):
+            tree.cut(np.array([region]), np.array([axis]), cuts, np.array([len(cuts)]))
+    assert tree.slabs[0] > 2 * FEW
+    unknown = 1 + random.integers(tree.slabs[0])
+    regions = np.flatnonzero((np.arange(len(tree)) != unknown) & (tree.parent != unknown))
+    if tree.slabs[unknown]:  # all children but one: they leave the sum open
+        regions = np.append(regions, np.flatnonzero(tree.parent == unknown)[1:])
+    counts = TreeCounts()
+    units = random.choice([1, 5, 17], len(regions)) * (UNITS_PER_EPSILON // 20)
+    counts.add(regions, random.integers(-50, 200, len(regions)), units)
+    leaves = np.flatnonzero(tree.slabs == 0)
+    low, high = random_boxes(tree, seed)
+    low[::2, :longest], low[::2, longest + 1 :] = 0, 0
+    high[::2] = np.where(np.arange(len(shape)) == longest, high[::2], shape)
+    found = TreeIndex(tree, counts, leaves).measure(low, high)
+    check_against_dense(found, tree, counts, leaves, shares(tree, leaves, low, high))
 
 
 @settings(max_examples=200, deadline=None)

@@ -217,6 +217,8 @@ def minimise(objective: Objective, point: FloatArray, iterations: int) -> FloatA
     moves: list[FloatArray] = []
     turns: list[FloatArray] = []
     for _ in range(iterations):
+        if not slope.any():
+            return point  # as where there is nothing to choose
         direction = -_apply_inverse_hessian(slope, moves, turns)
         step = 1.0 if moves else 0.1 * math.sqrt(_dot(point, point) / _dot(slope, slope))
         descent = _dot(direction, slope)

@@ -25,8 +25,14 @@ EVERY = (
 def log(event: str, **values: Any) -> None:
     """An event of the server, written at once."""
     line = orjson.dumps({"time": datetime.now(UTC), "event": event, **values}, option=OPTIONS)
-    sys.stderr.write(line.decode())
-    sys.stderr.flush()
+    _write(line)
+
+
+def _write(lines: bytes) -> None:
+    """As UTF-8, which JSON is, whatever standard error would make of text: its own escapes are not JSON."""
+    sys.stderr.flush()  # what was written as text comes first
+    sys.stderr.buffer.write(lines)
+    sys.stderr.buffer.flush()
 
 
 class RequestLog:
@@ -73,8 +79,7 @@ class RequestLog:
 
     def write(self) -> None:
         lines, self._lines = self._lines, []
-        sys.stderr.write(b"".join(lines).decode())
-        sys.stderr.flush()
+        _write(b"".join(lines))
 
 
 def log_fault(error: BaseException) -> None:
