@@ -2,7 +2,8 @@
 
 From the top down, what a box holds is shared out to its two halves. What is *expected* of a half
 comes from the boxes beside it, by linear interpolation of their densities: records per cell, or, with
-a public prior (htf.prior), per unit of what that expects. What was *measured* of it
+a public prior (htf.prior), per unit of what that expects; and along axes beyond the map's two, such as the
+hour, per unit of what the whole map holds there. What was *measured* of it
 comes from all counts in it and below it, by least squares. How much weight each has is learnt from all
 boxes of the map (htf.shrinkage): where the map is smooth, what is expected weighs more; where
 most boxes are empty, a small count is taken for noise. Sums are kept at every step: what one half
@@ -39,6 +40,7 @@ STEP = 2.0**-10  # records: estimates are multiples of it, so that sums are exac
 HALF = 0.5 - 2.0**-12  # of a step
 LARGEST = 2.0**100  # records: far beyond any sum of counts, and nothing overflows
 MOST_PARTS = 2**21  # what a laptop holds; beyond, the leaves that would gain least stay whole
+EVEN_SHARE = 0.05  # of what is expected along a further axis: no part of it is thought empty
 LEAST_MOVED = 0.5  # records that interpolation must move for a leaf to be divided
 
 # What is made of halves: a mean and a variance for each, given what is expected of them.
@@ -186,6 +188,29 @@ def _rounded(estimates: FloatArray) -> FloatArray:
     return np.asarray(np.floor(estimates / STEP + HALF) * STEP)
 
 
+def _further_densities(tree: RegionTree, measured: FloatArray) -> FloatArray:
+    """How densely each region is filled, by its place along the axes beyond the first two, beside the
+    whole map.
+
+    How records are spread over the hours of a day is known far better of a whole map than of a box. A box
+    that was only compared with those beside it would be drawn towards an even day, and all boxes together to the
+    same side. Which place along the map's own axes is full is what they are there to find out.
+    """
+    densities = np.ones(len(tree))
+    leaves = np.flatnonzero(tree.slabs == 0)
+    for axis in range(2, tree.dimensions):
+        low, high, cells = tree.low[:, axis], tree.high[:, axis], int(tree.high[0, axis])
+        of_cells = measured[leaves] / (high - low)[leaves]
+        steps = np.bincount(low[leaves], of_cells, minlength=cells + 1)
+        steps -= np.bincount(high[leaves], of_cells, minlength=cells + 1)
+        held = np.maximum(np.cumsum(steps[:cells]), 0.0)
+        if held.sum() > 0:
+            share = EVEN_SHARE / cells + (1 - EVEN_SHARE) * held / held.sum()
+            before = np.concatenate([[0.0], np.cumsum(share)])
+            densities *= (before[high] - before[low]) * cells / (high - low)
+    return densities
+
+
 class _Estimation:
     """The passes from the top down, and what they have in common."""
 
@@ -203,7 +228,9 @@ class _Estimation:
         self.tree, self.steps = tree, turns.steps
         self.level = turns.turns // TURNS_OF_A_LEVEL
         cells = tree.cells(np.arange(len(tree))).astype(np.float64)
-        self.measure = measures(tree, np.arange(len(tree)), prior)
+        self.measure = measures(tree, np.arange(len(tree)), prior) * _further_densities(
+            tree, measured
+        )
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations
         self.single: NDArray[np.bool_] = tree.slabs == 0  # the noise is that of a count
