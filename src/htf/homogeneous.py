@@ -188,9 +188,9 @@ def _rounded(estimates: FloatArray) -> FloatArray:
     return np.asarray(np.floor(estimates / STEP + HALF) * STEP)
 
 
-def _further_densities(tree: RegionTree, measured: FloatArray) -> FloatArray:
-    """How densely each region is filled, by its place along the axes beyond the first two, beside the
-    whole map.
+def _further_densities(tree: RegionTree, measured: FloatArray, prior: Prior | None) -> FloatArray:
+    """How densely each region is filled by its place along the axes beyond the first two, as far as the
+    whole map goes, beside what would be expected of it otherwise.
 
     How records are spread over the hours of a day is known far better of a whole map than of a box. A box
     that was only compared with those beside it would be drawn towards an even day, and all boxes together to the
@@ -199,16 +199,29 @@ def _further_densities(tree: RegionTree, measured: FloatArray) -> FloatArray:
     densities = np.ones(len(tree))
     leaves = np.flatnonzero(tree.slabs == 0)
     for axis in range(2, tree.dimensions):
-        low, high, cells = tree.low[:, axis], tree.high[:, axis], int(tree.high[0, axis])
+        low, high = tree.low[:, axis], tree.high[:, axis]
+        edges = np.unique(np.append(low[leaves], high[leaves]))  # those of all other regions too
+        first, last = np.searchsorted(edges, low), np.searchsorted(edges, high)
         of_cells = measured[leaves] / (high - low)[leaves]
-        steps = np.bincount(low[leaves], of_cells, minlength=cells + 1)
-        steps -= np.bincount(high[leaves], of_cells, minlength=cells + 1)
-        held = np.maximum(np.cumsum(steps[:cells]), 0.0)
+        steps = np.bincount(first[leaves], of_cells, minlength=len(edges))
+        steps -= np.bincount(last[leaves], of_cells, minlength=len(edges))
+        held = np.maximum(np.cumsum(steps)[:-1], 0.0) * np.diff(edges)
         if held.sum() > 0:
-            share = EVEN_SHARE / cells + (1 - EVEN_SHARE) * held / held.sum()
-            before = np.concatenate([[0.0], np.cumsum(share)])
-            densities *= (before[high] - before[low]) * cells / (high - low)
+            expected = _slab_measures(tree, axis, edges, prior)
+            found = EVEN_SHARE * expected + (1 - EVEN_SHARE) * held / held.sum()
+            before = np.cumsum(np.pad([expected, found], [(0, 0), (1, 0)]), axis=1)
+            otherwise, here = before[:, last] - before[:, first]
+            densities *= here / otherwise
     return densities
+
+
+def _slab_measures(tree: RegionTree, axis: int, edges: IntArray, prior: Prior | None) -> FloatArray:
+    """The share of the whole map that is expected between each two edges along an axis."""
+    slabs, inner = RegionTree(tree.high[0].tolist()), edges[1:-1]
+    root = np.zeros(1, dtype=np.int64)
+    parts = slabs.cut(root, np.array([axis]), inner, np.array([len(inner)])) if len(inner) else root
+    found = measures(slabs, parts, prior)
+    return np.asarray(found / found.sum())
 
 
 class _Estimation:
@@ -228,9 +241,8 @@ class _Estimation:
         self.tree, self.steps = tree, turns.steps
         self.level = turns.turns // TURNS_OF_A_LEVEL
         cells = tree.cells(np.arange(len(tree))).astype(np.float64)
-        self.measure = measures(tree, np.arange(len(tree)), prior) * _further_densities(
-            tree, measured
-        )
+        self.measure = measures(tree, np.arange(len(tree)), prior)
+        self.measure *= _further_densities(tree, measured, prior)
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations
         self.single: NDArray[np.bool_] = tree.slabs == 0  # the noise is that of a count

@@ -14,7 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf import Axis, Domain, FrequencyMatrix, InputError, Release, homogeneous, publish, verify
+from htf import (
+    Axis,
+    Domain,
+    FrequencyMatrix,
+    InputError,
+    Release,
+    homogeneous,
+    publish,
+    read_prior,
+    verify,
+)
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
@@ -32,6 +42,7 @@ from htf.homogeneous import (
     interpolate,
 )
 from htf.inference import TreeCounts, sum_upwards
+from htf.prior import PRIOR_SHARE
 from htf.release import MeasurementTable
 from htf.tree import RegionTree
 from support import city_matrix, dense, grid
@@ -321,19 +332,43 @@ def test_densities_along_a_further_axis_are_those_of_the_whole_map() -> None:
         share = EVEN_SHARE / len(held) + (1 - EVEN_SHARE) * held / held.sum()
         ranges = zip(tree.low[:, axis], tree.high[:, axis], strict=True)
         expected *= [share[low:high].mean() * len(held) for low, high in ranges]
-    np.testing.assert_allclose(_further_densities(tree, measured), expected, rtol=1e-12)
-    assert _further_densities(tree, measured)[0] == pytest.approx(1.0)
+    np.testing.assert_allclose(_further_densities(tree, measured, None), expected, rtol=1e-12)
+    assert _further_densities(tree, measured, None)[0] == pytest.approx(1.0)
 
 
 def test_without_further_axes_or_records_nothing_is_known_of_them() -> None:
     for shape in ((8,), (8, 8)):
         tree = halved(shape, 4)
-        assert np.all(_further_densities(tree, np.full(len(tree), 9.0)) == 1)
+        assert np.all(_further_densities(tree, np.full(len(tree), 9.0), None) == 1)
     tree = halved((4, 4, 4), 4)
-    assert np.all(_further_densities(tree, np.full(len(tree), -9.0)) == 1)
+    assert np.all(_further_densities(tree, np.full(len(tree), -9.0), None) == 1)
 
 
-def hours_of_a_map(seed: int) -> tuple[FloatArray, FloatArray]:
+def test_what_a_prior_says_of_a_further_axis_is_not_said_twice() -> None:
+    """With a prior that has the day of the data, the map adds only that the prior is a tenth even."""
+    tree, random = halved((8, 8, 8), 9), np.random.default_rng(5)
+    day = np.array([1, 1, 2, 6, 3, 2, 5, 2.0])
+    cells = np.outer(random.gamma(1, 1, 64), day).reshape(8, 8, 8) * 1000
+    axes = Axis("x", 0, 8, 8), Axis("y", 0, 8, 8), Axis("hour", 0, 8, 8)
+    prior = read_prior(np.broadcast_to(day, (8, 8, 8)), Domain(axes))
+    of_prior = PRIOR_SHARE * day / day.sum() + (1 - PRIOR_SHARE) / 8
+    found = EVEN_SHARE * of_prior + (1 - EVEN_SHARE) * day / day.sum()
+    ranges = [slice(low, high) for low, high in zip(tree.low[:, 2], tree.high[:, 2], strict=True)]
+    expected = [found[hours].sum() / of_prior[hours].sum() for hours in ranges]
+    densities = _further_densities(tree, sums_of(tree, cells), prior)
+    np.testing.assert_allclose(densities, expected, rtol=1e-6)
+    assert densities.max() < 1.1
+    assert _further_densities(tree, sums_of(tree, cells), None).max() > 2
+
+
+def test_further_axes_may_have_any_number_of_cells() -> None:
+    tree = halved((4, 4, 2**40), 12)
+    densities = _further_densities(tree, np.arange(len(tree), dtype=np.float64), None)
+    assert densities.min() > 0
+    assert densities[0] == pytest.approx(1)
+
+
+def hours_of_a_map(seed: int) -> tuple[FloatArray, IntArray]:
     """What is released of each hour of a whole map of invented trips, and the truth."""
     trips = synthetic_trips(100_000, seed)
     west, south, east, north = trips.domain_bounds
@@ -345,7 +380,7 @@ def hours_of_a_map(seed: int) -> tuple[FloatArray, FloatArray]:
     matrix = FrequencyMatrix.from_cells(Domain(axes), places[:, inside])
     release = publish(matrix, "1", noise=f"seeded:{seed}")
     boxes = [[west, south, hour, east, north, hour + 1] for hour in range(24)]
-    return release.count(boxes).count, np.bincount(places[2, inside], minlength=24)
+    return release.count(boxes).count, np.bincount(places[2, inside], minlength=24).astype(np.int64)
 
 
 def test_the_hours_of_a_whole_map_are_not_drawn_to_an_even_day(
@@ -354,7 +389,7 @@ def test_the_hours_of_a_whole_map_are_not_drawn_to_an_even_day(
     """Root mean square errors of four releases, beside those where boxes are compared with their
     neighbours only."""
     ours = [np.subtract(*hours_of_a_map(seed)) for seed in range(4)]
-    monkeypatch.setattr(homogeneous, "_further_densities", lambda tree, _: np.ones(len(tree)))
+    monkeypatch.setattr(homogeneous, "_further_densities", lambda tree, *_: np.ones(len(tree)))
     even = [np.subtract(*hours_of_a_map(seed)) for seed in range(4)]
     ratio = np.sqrt(np.mean(np.square(ours)) / np.mean(np.square(even)))
     assert ratio < 0.8
