@@ -3,7 +3,7 @@
 Each query walks down through the regions that its edges cut, and then up again: a region's alpha
 follows from those of its children. Going down breadth first, what comes next is known long before it
 is needed, so that the processor fetches many regions at a time; depth first takes twice as long,
-and where it is told what comes next (htf.query.prefetch), a third less again.
+and so it does where the processor is not told what comes next (htf.query.prefetch).
 
 Helpers within loops take numbers, not arrays: each array that is handed on costs two atomic operations.
 """
@@ -30,6 +30,7 @@ from htf.query.kernels import (
     snap_rows,
 )
 from htf.query.prefetch import LINES, prefetch
+from htf.tree import NO_REGION
 
 # The columns of `regions`. First, the answer of least squares; the variance s and the fourth cumulant
 # of what the counts in a region and below it say (s is 0 for a region that they say nothing of).
@@ -52,7 +53,6 @@ HELD, FIRST, PARTS, PART_BOX = range(4)
 # sum, that of parts covered in part, and by how much parts move what whole leaves would answer.
 RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED = range(10)
 MEASURES = 10
-NO_REGION = -1
 SEVERAL = -1.0  # leaves
 NONE_YET = -2.0
 # Of a region that is cut, sums over its children so far: of alpha s and alpha^2 s, the alpha of the
@@ -108,6 +108,7 @@ def measure_tree(
     root_variance: float,
     measures: FloatArray,
 ) -> None:
+    """What answers are made of, for boxes in cells. Work arrays grow when a box needs more of them."""
     cut = np.empty((FIRST_ROOM, 2), dtype=np.int64)
     blocks = np.empty((FIRST_ROOM, 2), dtype=np.int64)
     sums = np.empty((FIRST_ROOM, SUMS))
