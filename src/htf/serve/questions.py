@@ -75,6 +75,8 @@ def _read_plain_row(domain: Domain, query: bytes) -> Row | None:
     if not (west <= east and south <= north and math.isfinite(east - west + north - south)):
         return None
     further = domain.axes[2:]
+    if not further:
+        return [west, south, east, north]
     return [west, south, *(a.low for a in further), east, north, *(a.high for a in further)]
 
 

@@ -6,6 +6,7 @@ answer, and its fast parser sets none on the size of a head: `Guarded` does.
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import ssl
@@ -192,6 +193,9 @@ def run(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     log("start", releases=len(service.holdings))
+    # What was loaded stays: requests need not wait while Python looks through it for what does not.
+    gc.collect()
+    gc.freeze()
     sock.listen(BACKLOG)  # so that whoever reads what is told next can connect
     tell()
     server.run(sockets=[sock])
