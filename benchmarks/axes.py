@@ -120,18 +120,12 @@ def show(found: dict[tuple[str, str], list[float]], eps: str) -> None:
 def measure_middles(matrix: FrequencyMatrix, eps: str, runs: int) -> None:
     """Of the count, of the middle of its interval, and how often the count lies outside of that."""
     exact, shape = ExactCounter(matrix), np.array(matrix.domain.shape)
+    releases = [publish(matrix, eps, noise=f"seeded:{run}") for run in range(runs)]
     print(f"\nepsilon {eps}: root mean square error of the count, of the middle; count outside")
     for side in (0.05, 0.2, 0.45, 1.0):
         count, middle, outside = [], [], []
-        for run in range(runs):
-            release = publish(matrix, eps, noise=f"seeded:{run}")
-            hours = 1 if side == 1 else 3
-            number = 24 if side == 1 else QUERIES
-            widths = np.array([*(np.rint(side * shape[:2])), hours]).astype(np.int64)
-            starts = np.random.default_rng([run, 3]).random((number, 3)) * (shape - widths + 1)
-            if side == 1:
-                starts[:, 2] = np.arange(24)
-            boxes = Boxes(starts.astype(np.int64), starts.astype(np.int64) + widths)
+        for run, release in enumerate(releases):
+            boxes = draw_squares(shape, side, run)
             edges = [
                 axis.from_cells(ends[:, place])
                 for ends in (boxes.low, boxes.high)
@@ -143,6 +137,17 @@ def measure_middles(matrix: FrequencyMatrix, eps: str, runs: int) -> None:
             outside.append((found.count < found.low) | (found.count > found.high))
         errors = [math.sqrt(float(np.mean(np.square(off)))) for off in (count, middle)]
         print(f"  {side:.0%} of the side: {errors[0]:.1f}, {errors[1]:.1f}; {np.mean(outside):.1%}")
+
+
+def draw_squares(shape: IntArray, side: float, run: int) -> Boxes:
+    """Three hours of squares anywhere; of the whole map, every hour of the day."""
+    widths = np.array([*np.rint(side * shape[:2]), 1 if side == 1 else 3]).astype(np.int64)
+    number = 24 if side == 1 else QUERIES
+    starts = np.random.default_rng([run, 3]).random((number, 3)) * (shape - widths + 1)
+    if side == 1:
+        starts[:, 2] = np.arange(24)
+    low = starts.astype(np.int64)
+    return Boxes(low, low + widths)
 
 
 def short(value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -25,11 +26,11 @@ from htf.inference import (
 from htf.mechanisms.quadtree import Quadtree
 from htf.query.boxes import axis_table
 from htf.query.half_widths import single_half_width
-from htf.query.index import BoxIndex
+from htf.query.index import BoxIndex, join_edges
 from htf.query.kernels import COUNT, HIGH, LOW, PARTIAL
 from htf.query.leaf_noise import noise_fourth_cumulants
-from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex, TreeMeasures
-from htf.query.tree_kernels import FEW, FIRST_ROOM
+from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex
+from htf.query.tree_kernels import FEW, FIRST_ROOM, MEASURES, NOISE, RAW, SPREAD, measure_tree
 from htf.tree import RegionTree
 from support import (
     city_matrix,
@@ -66,12 +67,12 @@ def test_answers_and_variances_are_those_of_dense_matrices(
 ) -> None:
     tree, counts, leaves = made
     low, high = random_boxes(tree, seed)
-    found = TreeIndex(tree, counts, leaves).measure(low, high)
+    found = measured(TreeIndex(tree, counts, leaves), low, high)
     check_against_dense(found, tree, counts, leaves, shares(tree, leaves, low, high))
 
 
 def check_against_dense(
-    found: TreeMeasures,
+    found: Measured,
     tree: RegionTree,
     counts: TreeCounts,
     leaves: IntArray,
@@ -108,7 +109,7 @@ def test_wide_groups_of_which_nothing_is_known_of_one(seed: int) -> None:
     low, high = random_boxes(tree, seed)
     low[::2, :longest], low[::2, longest + 1 :] = 0, 0
     high[::2] = np.where(np.arange(len(shape)) == longest, high[::2], shape)
-    found = TreeIndex(tree, counts, leaves).measure(low, high)
+    found = measured(TreeIndex(tree, counts, leaves), low, high)
     check_against_dense(found, tree, counts, leaves, shares(tree, leaves, low, high))
 
 
@@ -121,7 +122,7 @@ def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
     tree, counts, leaves = made
     low, high = random_boxes(tree, seed)
     index = TreeIndex(tree, counts, leaves)
-    found = index.measure(low, high)
+    found = measured(index, low, high)
     coefficients, variances = dense_coefficients(tree, counts, leaves)
     weights = shares(tree, leaves, low, high)
     fourth = (weights @ coefficients) ** 4 @ noise_fourth_cumulants(variances)
@@ -129,6 +130,22 @@ def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
     expected += weights.max(axis=1) / 2
     several = np.count_nonzero(weights, axis=1) > 1
     np.testing.assert_allclose(half_of(index, low, high)[several], expected[several], rtol=1e-6)
+
+
+class Measured(NamedTuple):
+    """Of each box, what least squares answer, and the variances of its two errors."""
+
+    estimate: FloatArray
+    noise_variance: FloatArray
+    spread_variance: FloatArray
+
+
+def measured(index: TreeIndex, low: FloatArray, high: FloatArray) -> Measured:
+    """What the error bars are made of, for boxes in cells."""
+    table = np.empty((len(low), MEASURES))
+    tables = index._regions, index._running, index._parts
+    measure_tree(join_edges(low, high), *tables, index.unevenness, index._root_variance, table)
+    return Measured(table[:, RAW], table[:, NOISE], table[:, SPREAD])
 
 
 def answers_in_cells(index: TreeIndex, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -157,7 +174,7 @@ def test_where_only_leaves_were_counted_noise_is_independent() -> None:
     leaves = np.arange(1, 5)
     low, high = np.array([[0.0], [2.0], [3.0], [2.0]]), np.array([[8.0], [8.0], [6.0], [3.0]])
     index = TreeIndex(tree, counts, leaves)
-    found, half = index.measure(low, high), half_of(index, low, high)
+    found, half = measured(index, low, high), half_of(index, low, high)
     scales = np.full(4, 1 / 0.3)
     noisy = counts.noisy_counts[0].astype(np.float64)
     plain = BoxIndex(tree.low[leaves], tree.high[leaves], noisy, scales).measure(low, high)
@@ -178,7 +195,7 @@ def test_a_leaf_that_other_counts_speak_of_is_not_taken_for_a_single_count() -> 
     tree, counts = strips("0.3", [2, 2], [40, 10])
     counts.add(np.array([0]), np.array([55]), Epsilon.of("0.3"))
     index, box = TreeIndex(tree, counts, np.array([1, 2])), (np.zeros((1, 1)), np.full((1, 1), 2.0))
-    found = index.measure(*box)
+    found = measured(index, *box)
     # Three counts of equal variance v: the leaf's has 2 v / 3.
     assert found.noise_variance[0] == pytest.approx(count_variances(counts.epsilons[0])[0] * 2 / 3)
     assert half_of(index, *box)[0] != single_half_width(found.noise_variance[0], 1.0)
@@ -188,7 +205,7 @@ def test_what_a_cut_leaf_adds() -> None:
     """w (1 - w) (n (1 - kappa) + n^2 kappa), and nothing where the estimate is negative."""
     tree, counts = strips("0.3", [4, 4], [200, -30])
     noise = TreeIndex(tree, counts, np.array([1, 2]))
-    found = noise.measure(np.array([[1.0], [4.0]]), np.array([[4.0], [5.0]]))
+    found = measured(noise, np.array([[1.0], [4.0]]), np.array([[4.0], [5.0]]))
     kappa = noise.unevenness
     expected = 3 / 16 * (200 * (1 - kappa) + 200**2 * kappa)
     np.testing.assert_allclose(found.spread_variance, [expected, 0.0], rtol=1e-12)
@@ -254,7 +271,7 @@ def test_without_noise_answers_are_exact(name: str) -> None:
         inside[release.tree.parent[layer]] |= inside[layer]
     regions = np.flatnonzero(inside)
     low, high = release.tree.low[regions], release.tree.high[regions]
-    found = release.tree_index.measure(low.astype(np.float64), high.astype(np.float64))
+    found = measured(release.tree_index, low.astype(np.float64), high.astype(np.float64))
     exact = ExactCells(matrix, release.tree).count(regions)
     assert found.estimate.tolist() == exact.tolist()
     assert not found.spread_variance.any()
@@ -344,7 +361,7 @@ def test_counts_are_those_of_the_parts(name: str) -> None:
     cut = (touched * (covered < 1)).sum(axis=1)
     share = np.divide(cut, touched.sum(axis=1), out=np.zeros(len(cut)), where=cut > 0)
     np.testing.assert_allclose(found[PARTIAL], share, rtol=1e-7, atol=1e-9)
-    moved = (found[LOW] + found[HIGH]) / 2 - index.measure(low, high).estimate
+    moved = (found[LOW] + found[HIGH]) / 2 - measured(index, low, high).estimate
     np.testing.assert_allclose(moved, expected - of_leaves @ release.estimates, atol=1e-5)
 
 

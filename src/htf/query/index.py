@@ -72,20 +72,16 @@ class BoxIndex:
         of the map. `axes` is `boxes.axis_table`."""
         from htf.query.kernels import answer_leaves
 
-        return in_chunks(answer_leaves, rows, CHUNK, axes, *self._nodes)
+        return in_chunks(answer_leaves, rows, ANSWER_COLUMNS, CHUNK, axes, *self._nodes)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, each leaf weighted by the share of it that they cover."""
         from htf.query import polygon_kernels
         from htf.query.kernels import MEASURES, finish_leaves
 
-        measures = np.empty((len(outlines), MEASURES))
-
-        def run(start: int) -> None:
-            chunk = start, min(start + POLYGONS_AT_A_TIME, len(measures))
-            polygon_kernels.measure_leaves(*outlines.arrays, *chunk, *self._nodes, measures)
-
-        run_all(run, range(0, len(measures), POLYGONS_AT_A_TIME))
+        measures = measure_outlines(
+            polygon_kernels.measure_leaves, outlines, MEASURES, *self._nodes
+        )
         answers = np.empty((len(outlines), ANSWER_COLUMNS))
         finish_leaves(measures, answers)
         return answers
@@ -95,14 +91,7 @@ class BoxIndex:
         from htf.query.kernels import MEASURES, measure_leaves
 
         queries = join_edges(query_low, query_high)
-        measures = np.empty((len(queries), MEASURES))
-
-        def run(start: int) -> None:
-            rows = slice(start, start + CHUNK)
-            measure_leaves(queries[rows], *self._nodes, measures[rows])
-
-        run_all(run, range(0, len(queries), CHUNK))
-        return Measures(*measures.T)
+        return Measures(*in_chunks(measure_leaves, queries, MEASURES, CHUNK, *self._nodes).T)
 
 
 def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:
@@ -110,19 +99,35 @@ def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:
     return np.ascontiguousarray(np.hstack([low, high]), dtype=np.float64)
 
 
-def in_chunks(kernel: Callable[..., None], rows: FloatArray, size: int, *tables: Any) -> FloatArray:
-    """What a kernel answers of rows, in threads if they are many."""
-    answers = np.empty((len(rows), ANSWER_COLUMNS))
+def in_chunks(
+    kernel: Callable[..., None], rows: FloatArray, columns: int, size: int, *tables: Any
+) -> FloatArray:
+    """What a kernel finds of rows, so many columns of each; in threads if they are many."""
+    found = np.empty((len(rows), columns))
     if len(rows) <= size:
-        kernel(rows, *tables, answers)
-        return answers
+        kernel(rows, *tables, found)
+        return found
 
     def run(start: int) -> None:
         chunk = slice(start, start + size)
-        kernel(rows[chunk], *tables, answers[chunk])
+        kernel(rows[chunk], *tables, found[chunk])
 
     run_all(run, range(0, len(rows), size))
-    return answers
+    return found
+
+
+def measure_outlines(
+    kernel: Callable[..., None], outlines: Outlines, columns: int, *tables: Any
+) -> FloatArray:
+    """The same for polygons, of which kernels find their corners by themselves."""
+    found = np.empty((len(outlines), columns))
+
+    def run(start: int) -> None:
+        end = min(start + POLYGONS_AT_A_TIME, len(found))
+        kernel(*outlines.arrays, start, end, *tables, found)
+
+    run_all(run, range(0, len(found), POLYGONS_AT_A_TIME))
+    return found
 
 
 def run_all(run: Callable[[int], None], starts: range) -> None:

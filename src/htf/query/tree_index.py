@@ -42,24 +42,9 @@ from htf.inference import (
     least_squares,
     sum_upwards,
 )
-from htf.query.index import (
-    ANSWER_COLUMNS,
-    POLYGONS_AT_A_TIME,
-    in_chunks,
-    join_edges,
-    run_all,
-)
+from htf.query.index import ANSWER_COLUMNS, in_chunks, measure_outlines
 from htf.query.leaf_noise import noise_fourth_cumulants
-from htf.query.tree_kernels import (
-    MEASURES,
-    NOISE,
-    RAW,
-    SPREAD,
-    answer_tree,
-    finish_tree,
-    measure_tree,
-    running_sums,
-)
+from htf.query.tree_kernels import MEASURES, answer_tree, finish_tree, running_sums
 from htf.tree import NO_REGION, RegionTree
 
 if TYPE_CHECKING:
@@ -72,15 +57,6 @@ CLEAR = 5.0  # standard deviations
 LINE = 8  # numbers in a line of the processor's fast memory
 HALVINGS = 4  # whose boxes are looked at one by one: less work than to tell which are touched
 CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecond
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TreeMeasures:
-    """For each box: what least squares answer, and the variances of its two errors."""
-
-    estimate: FloatArray
-    noise_variance: FloatArray
-    spread_variance: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,32 +143,20 @@ class TreeIndex:
         of the map. `axes` is `boxes.axis_table`."""
         tables = self._regions, self._running, self._parts, self._alone
         numbers = self.unevenness, self._root_variance
-        return in_chunks(answer_tree, rows, CHUNK, axes, *tables, *numbers)
+        return in_chunks(answer_tree, rows, ANSWER_COLUMNS, CHUNK, axes, *tables, *numbers)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, with the share of each leaf that they cover."""
         from htf.query import polygon_kernels  # which take a while to load
 
-        measures = np.empty((len(outlines), MEASURES))
         tables = self._regions, self._parts, self._depth
         numbers = self.unevenness, self._root_variance
-
-        def run(start: int) -> None:
-            chunk = start, min(start + POLYGONS_AT_A_TIME, len(measures))
-            polygon_kernels.measure_tree(*outlines.arrays, *chunk, *tables, *numbers, measures)
-
-        run_all(run, range(0, len(measures), POLYGONS_AT_A_TIME))
+        measures = measure_outlines(
+            polygon_kernels.measure_tree, outlines, MEASURES, *tables, *numbers
+        )
         answers = np.empty((len(outlines), ANSWER_COLUMNS))
         finish_tree(measures, self._alone, answers)
         return answers
-
-    def measure(self, query_low: FloatArray, query_high: FloatArray) -> TreeMeasures:
-        """What the error bars are made of, for each box `[query_low, query_high)` in cells."""
-        queries = join_edges(query_low, query_high)
-        table = np.empty((len(queries), MEASURES))
-        tables = self._regions, self._running, self._parts
-        measure_tree(queries, *tables, self.unevenness, self._root_variance, table)
-        return TreeMeasures(table[:, RAW], table[:, NOISE], table[:, SPREAD])
 
 
 class _Groups:
