@@ -1,15 +1,18 @@
 """Time of box counts against shapely's STRtree, on the same leaves and boxes, in one run.
 
     python benchmarks/query.py
+    python benchmarks/query.py RELEASE
 
 The leaves are a random kd tiling of a 1024 x 1024 grid, small where synthetic points are dense. Then the error
-bars of least squares, on a binary tree of which every region was counted.
+bars of least squares, on a binary tree of which every region was counted. With a release, boxes of 2 and 10 % of
+its map's side instead, on one core: the best of five times.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -17,6 +20,7 @@ import shapely
 from rich.console import Console
 from rich.table import Table
 
+from htf import Release
 from htf.domain import Domain, FloatArray, IntArray, tiles
 from htf.epsilon import Epsilon
 from htf.inference import TreeCounts
@@ -32,6 +36,7 @@ BOXES = 1_000_000
 SAMPLE = 200
 TREE_HEIGHT = 17  # gives 262,143 regions, of 2 x 4 cells at the bottom
 TREE_BOXES = 10_000
+SMALL_CALL = 500  # boxes
 
 
 def make_points(random: np.random.Generator) -> FloatArray:
@@ -168,6 +173,27 @@ def time_tree(random: np.random.Generator) -> dict[str, tuple[float, int]]:
     }
 
 
+def time_release(path: str) -> None:
+    """Boxes anywhere on the map, in calls that are too small for threads."""
+    release, random = Release.load(path), np.random.default_rng(0)
+    index, axes = release.answering_index, axis_table(release.domain.axes[:2])
+    low, high = axes[:, 0], axes[:, 1]
+    print(f"{len(release):,} leaves, {len(release.parts.low):,} parts")
+    for share in (0.02, 0.1):
+        sides = share * (high - low)
+        starts = low + random.random((TREE_BOXES, 2)) * (high - low - sides)
+        boxes = np.hstack([starts, starts + sides])
+        calls = np.split(boxes, TREE_BOXES // SMALL_CALL)
+        ask = partial(_ask_all, index, calls, axes)
+        best = min(seconds(ask) for _ in range(5))
+        print(f"boxes of {share:.0%} of the side: {best / TREE_BOXES * 1e6:.2f} microseconds each")
+
+
+def _ask_all(index: BoxIndex | TreeIndex, calls: Sequence[FloatArray], axes: FloatArray) -> None:
+    for call in calls:
+        index.answer(call, axes)
+
+
 def report(leaves: int, timings: dict[str, tuple[float, int]]) -> None:
     table = Table("what", "number", "seconds", "microseconds each", title=f"{leaves:,} leaves")
     for name, (took, number) in timings.items():
@@ -180,4 +206,7 @@ def report(leaves: int, timings: dict[str, tuple[float, int]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 1:
+        time_release(sys.argv[1])
+    else:
+        main()
