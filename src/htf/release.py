@@ -111,7 +111,7 @@ class Release:
     prior: Prior | None = None  # public, given by the curator; estimates follow from it too
     protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
     suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
-    budget_entry: str | None = None  # what it was charged to, until it is saved; not in the file
+    budget_entry: str | None = None  # of the budget file that it was charged to; random, public
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
 

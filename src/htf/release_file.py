@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +31,9 @@ from htf.tree import RegionTree
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
-FORMAT = 3  # the newest that is read; files are written in the oldest that can hold them
-WITH_PRIOR, PLAIN = 2, 1
+FORMAT = 4  # the newest that is read, and the one that is written
 KEY = b"htf"
 
 
@@ -63,33 +65,59 @@ def load(path: Path) -> Release:
 
 def is_release(path: Path) -> bool:
     """Whether the file says of itself that it is a release; `load` finds out whether it is a sound one."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        return KEY in (pq.read_schema(path).metadata or {})
-    except (pa.ArrowException, OSError):
+        return KEY in _read_metadata(path)
+    except ReleaseFileError:
         return False
+
+
+def charged_entry(path: Path) -> str | None:
+    """The entry of a budget file that the release in this file was charged to; None where there is no
+    such release.
+
+    It looks at the header only. A damaged file is no error: this is asked of any file that is about to
+    be written over.
+    """
+    try:
+        found = _read_header(_read_metadata(path), path).get("budget_entry")
+    except ReleaseFileError:
+        return None
+    return found if isinstance(found, str) else None
 
 
 def stored_statement(path: Path) -> tuple[str, bool]:
     """The privacy statement as the file has it, and whether this version worded it."""
-    header = _read_header(_read_table(path, columns=[]).schema.metadata or {}, path)
+    header = _read_header(_read_metadata(path), path)
     return str(header.get("statement")), header.get("software") == _software()
 
 
-def _read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    import pyarrow as pa
+def _read_metadata(path: Path) -> dict[bytes, bytes]:
+    """What the file says beside its columns, without reading those."""
+    with _opened(path) as file:
+        return file.schema_arrow.metadata or {}
+
+
+def _read_table(path: Path) -> pa.Table:
+    with _opened(path) as file:
+        return file.read()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """A Parquet file. Whatever goes wrong while it is read is about the file: a single bit may make
+    pyarrow raise nearly anything, such as a UnicodeDecodeError for the name of a column."""
     import pyarrow.parquet as pq
 
     if not path.is_file():
         raise ReleaseFileError(f"there is no file {path}")
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return file.read(columns=columns)
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, PermissionError):
-            raise ReleaseFileError(f"{path} may not be read: permission denied") from None
+            yield file
+    except HtfError:
+        raise
+    except PermissionError:
+        raise ReleaseFileError(f"{path} may not be read: permission denied") from None
+    except Exception:
         raise ReleaseFileError(f"{path} is not a sound Parquet file: damaged or foreign") from None
 
 
@@ -99,7 +127,7 @@ def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
     try:
         header: dict[str, Any] = json.loads(metadata[KEY])
         number = int(header["format"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         raise ReleaseFileError(f"{path} is damaged: its header cannot be read") from None
     if number > FORMAT:
         raise ReleaseFileError(
@@ -168,6 +196,7 @@ def _from_table(table: pa.Table, header: dict[str, Any]) -> Release:
         measurements=MeasurementTable(**{name: v[order] for name, v in measured.items()}),
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
         prior=prior,
+        budget_entry=header.get("budget_entry"),
         **_guarantee_from(header),
     )
 
@@ -190,9 +219,9 @@ def _guarantee(release: Release) -> dict[str, Any]:
 
 def _header(release: Release) -> dict[str, Any]:
     prior = {} if release.prior is None else {"prior": release.prior.to_dict()}
-    guarantee = _guarantee(release)
+    entry = {} if release.budget_entry is None else {"budget_entry": release.budget_entry}
     return {
-        "format": FORMAT if guarantee else WITH_PRIOR if prior else PLAIN,
+        "format": FORMAT,
         "software": _software(),
         "domain": release.domain.to_dict(),
         "epsilon": str(release.epsilon),
@@ -204,7 +233,8 @@ def _header(release: Release) -> dict[str, Any]:
         "private": release.private,
         "ledger": [line.to_dict() for line in release.ledger],
         **prior,
-        **guarantee,
+        **_guarantee(release),
+        **entry,
     }
 
 
