@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,13 +19,27 @@ from htf.curator.ledger import LedgerLine, sum_along_paths
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.domain import FloatArray, IntArray, tiles
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.errors import InputError
+from htf.errors import InputError, MissingExtraError
 from htf.inference import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.mechanisms import registry
 from htf.protection import RECORD, suggested_at
 from htf.release import MeasurementTable, Release
-from htf.release_file import stored_statement
+from htf.release_file import (
+    GEO,
+    KEY,
+    Contents,
+    geo_metadata,
+    is_same_crs,
+    is_worded_here,
+    read,
+    table_of_columns,
+)
+from htf.release_header import read_json
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STD_ERROR = "std_error"
 PAID_TOGETHER = ("linear", "buckets", "runs")
 
 
@@ -42,12 +57,57 @@ def verify(release: Release | str | Path) -> list[Check]:
     checks: list[Check] = []
     statement = None
     if not isinstance(release, Release):
-        path = Path(release)
-        release, statement = Release.load(path), stored_statement(path)
+        file = read(Path(release), every_column=True)
+        release, statement = file.release, (file.header["statement"], is_worded_here(file.header))
         checks.append(Check("file", True, "sound, its digest matches"))
+        checks.append(_check_columns(file))
     checks += [check(release) for check in CHECKS]
     checks.append(_check_statement(release, statement))
     return checks
+
+
+def _check_columns(file: Contents) -> Check:
+    """Every column is what `save` would write, and so is what GIS tools are told of them."""
+    wanted = table_of_columns(file.release)
+    wrong = [name for name in wanted.column_names if not _same_column(name, file.columns, wanted)]
+    wrong += [f"{key!r:.100}" for key in file.metadata if key not in (KEY, GEO)]
+    if not _same_map(file.metadata.get(GEO), file.release):
+        wrong.append("reference system or bounds")
+    found = f"{len(wanted.column_names)} columns follow from the release"
+    return Check("columns", not wrong, f"not as written: {', '.join(wrong)}" if wrong else found)
+
+
+def _same_column(name: str, stored: pa.Table, wanted: pa.Table) -> bool:
+    """Equal; but processors may differ in the last bit of an exponential, and so in standard errors."""
+    if name != STD_ERROR:
+        return bool(stored[name].combine_chunks().equals(wanted[name].combine_chunks()))
+    found, computed = stored[name].to_numpy(), wanted[name].to_numpy()
+    return bool(np.allclose(found, computed, rtol=1e-12, atol=0.0))
+
+
+def _same_map(stored: bytes | None, release: Release) -> bool:
+    """What the file says of its polygons. How a reference system is described in full depends on the
+    version of PROJ, so two descriptions of the same one are as good."""
+    if stored is None or release.domain.dimensions < 2:
+        return stored is None and release.domain.dimensions < 2
+    try:
+        found, wanted = read_json(stored), geo_metadata(release.domain)
+    except MissingExtraError:
+        raise
+    except InputError:
+        return False
+    if found == wanted:
+        return True
+    systems = [_take_crs(found), _take_crs(wanted)]
+    return bool(found == wanted) and None not in systems and is_same_crs(*systems)
+
+
+def _take_crs(geo: Any) -> Any:
+    """The description of the reference system, which is taken out; None where there is none."""
+    try:
+        return geo["columns"]["geometry"].pop("crs")
+    except (LookupError, TypeError, AttributeError):
+        return None
 
 
 def _check_tiling(release: Release) -> Check:

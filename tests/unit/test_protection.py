@@ -217,7 +217,7 @@ def test_a_plain_file_says_nothing_of_people(tmp_path: Path) -> None:
     assert told["format"] == 4
     assert set(told) == {
         "format", "software", "domain", "epsilon", "mechanism", "parameters", "facts", "estimator",
-        "noise", "private", "ledger", "statement", "digest",
+        "noise", "private", "ledger", "statement", "digest", "columns_digest",
     }  # fmt: skip
 
 
