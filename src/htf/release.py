@@ -164,9 +164,8 @@ class Release(ReadOnlyArrays):
     def __repr__(self) -> str:
         warning = "" if self.private else ", NOT PRIVATE"
         unit = "" if self.protection.unit == RECORD else f" for {self.protection.name}"
-        return (
-            f"Release({self.mechanism}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
-        )
+        name = self.mechanism if self.mechanism.isprintable() else repr(self.mechanism)
+        return f"Release({name}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -201,7 +201,13 @@ def test_releases_carry_their_strategies_and_can_be_recomputed() -> None:
         for text, cells in zip(release.facts["strategies"], (1024, 40), strict=True)
     ]
     assert release.ledger[0].sensitivity == sensitivity_of(strategies) == 2**20
-    for wrong in (["nonsense"] * 2, ["1024:1:", "40:1:!"], [1, 2], None, release.facts["strategies"][:1]):
+    for wrong in (
+        ["nonsense"] * 2,
+        ["1024:1:", "40:1:!"],
+        [1, 2],
+        None,
+        release.facts["strategies"][:1],
+    ):
         release.facts["strategies"] = wrong
         assert len(reconstruct_hdmm(release)[0]) == 0
 
