@@ -25,6 +25,9 @@ CRS84 = "OGC:CRS84"  # longitude and latitude on WGS 84, in that order
 KM_PER_DEGREE = 111.32  # of latitude, and of longitude at the equator
 MOST_CELLS_PER_AXIS = 2**31 - 1  # cell indices are 32-bit
 MOST_CELLS = 2**62  # a number of cells fits a 64-bit integer
+MOST_AXES = 8  # a box has 2**axes corners, and some of the work is for each
+LONGEST_NAME = 100  # characters
+LONGEST_CRS = 10_000  # characters: well-known text may be long
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -48,7 +51,11 @@ class Axis:
         object.__setattr__(self, "high", float(self.high))
         object.__setattr__(self, "cells", int(self.cells))
         if not self.name.isidentifier():
-            raise InputError(f"an axis name must be a plain word, got {self.name!r}")
+            raise InputError(f"an axis name must be a plain word, got {self.name!r:.100}")
+        if len(self.name) > LONGEST_NAME:
+            raise InputError(
+                f"an axis name has at most {LONGEST_NAME} characters, got {len(self.name)}"
+            )
         if not math.isfinite(self.high - self.low):
             raise InputError(
                 f"the bounds of axis {self.name!r} must be finite, got {self.low} and {self.high}"
@@ -99,6 +106,12 @@ class Domain:
         names = self.names
         if not names:
             raise InputError("a domain needs at least one axis")
+        if len(names) > MOST_AXES:
+            raise InputError(f"a domain has at most {MOST_AXES} axes, got {len(names)}")
+        if self.crs is not None and len(self.crs) > LONGEST_CRS:
+            raise InputError(
+                f"a reference system is a text of at most {LONGEST_CRS:,} characters, got {len(self.crs):,}"
+            )
         if len(set(names)) < len(names):
             raise InputError(f"axis names must differ, got {', '.join(names)}")
         if self.size > MOST_CELLS:

@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from htf.domain import Domain, IntArray
 from htf.errors import InputError
 from htf.protection import OF_RECORDS, Protection
+from htf.read_only import ReadOnlyArrays
 
 MOST_RECORDS = 2**40  # so that sums, and combinations with small coefficients, fit 64 bits
 
 
-class FrequencyMatrix:
+class FrequencyMatrix(ReadOnlyArrays):
     """Sparse integer counts over a Domain. Sensitive: its repr shows no data."""
 
     __slots__ = ("_coordinates", "_counts", "_domain", "_protection")

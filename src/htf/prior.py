@@ -18,9 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
+from htf.read_only import ReadOnlyArrays
 from htf.tree import RegionTree
 
 MOST_CELLS = 2**20  # of a prior: what a file can carry beside its boxes
+MOST_AXES = 4  # a box is made of up to 6**axes sums
 # Of the measure. The rest is even over all cells: a prior may be wrong, and where it is zero there
 # must be room for records still.
 PRIOR_SHARE = 0.9
@@ -28,7 +30,7 @@ LARGEST_WEIGHT = 2**31  # whole numbers up to this, for at most MOST_CELLS of th
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class Prior(ReadOnlyArrays):
     """Weights over the map, in cells of their own. Make one with `read_prior`."""
 
     domain: Domain  # the map in the prior's cells
@@ -39,6 +41,11 @@ class Prior:
     def __post_init__(self) -> None:
         if self.weights.shape != self.domain.shape or self.weights.size > MOST_CELLS:
             raise InputError(f"the prior {self.name} does not fit its cells")
+        if self.domain.dimensions > MOST_AXES:
+            raise InputError(
+                f"a prior is for maps of at most {MOST_AXES} axes, and this one has "
+                f"{self.domain.dimensions}: leave it out"
+            )
         if not self.weights.any():
             raise InputError(
                 f"the prior {self.name} is zero everywhere on this map: do its bounds agree with the map's?"
@@ -80,6 +87,8 @@ class Prior:
     @classmethod
     def from_dict(cls, data: dict[str, Any], domain: Domain, weights: Any) -> Prior:
         own = _with_cells(domain, data["cells"])
+        if weights.size != own.size:
+            raise InputError(f"the prior {data['name']} does not fit its cells")
         return cls(own, weights.astype(np.uint32).reshape(own.shape), data["name"], data["sha256"])
 
     def check_map(self, domain: Domain) -> None:

@@ -24,6 +24,7 @@ from htf.homogeneous import HOMOGENEOUS, estimate_regions, interpolate, measures
 from htf.inference import TreeCounts, sum_upwards
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, RECORD, Protection, Suggestion, epsilon_per_record
+from htf.read_only import ReadOnlyArrays
 from htf.statement import privacy_statement
 from htf.tree import RegionTree
 
@@ -38,9 +39,13 @@ if TYPE_CHECKING:
     from htf.query.tree_index import NestedParts, TreeIndex
     from htf.query.where import Where
 
+LARGEST = (
+    2.0**62
+)  # records, and noise: measurements are 64-bit integers, and squares of it do not overflow
+
 
 @dataclass(frozen=True, eq=False)
-class MeasurementTable:
+class MeasurementTable(ReadOnlyArrays):
     """The raw noisy measurements, one row each."""
 
     line: IntArray  # of the ledger
@@ -78,7 +83,7 @@ class MeasurementTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class Parts(ReadOnlyArrays):
     """Boxes of even density that tile the map: the leaves, or what they are divided into."""
 
     low: IntArray
@@ -91,7 +96,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(ReadOnlyArrays):
     """A differentially private histogram of the map. Make one with `publish`, read one with `load`."""
 
     domain: Domain
@@ -111,11 +116,12 @@ class Release:
     prior: Prior | None = None  # public, given by the curator; estimates follow from it too
     protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
     suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
-    budget_entry: str | None = None  # what it was charged to, until it is saved; not in the file
+    budget_entry: str | None = None  # of the budget file that it was charged to; random, public
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
+        self.tree.check_regions(self.leaves)
         object.__setattr__(self, "low", self.tree.low[self.leaves])
         object.__setattr__(self, "high", self.tree.high[self.leaves])
         for array in (self.leaves, self.estimates, self.scales, self.low, self.high):
@@ -128,8 +134,10 @@ class Release:
         self.tree.check_regions(self.measurements.region)
         if not len(self.leaves) == len(self.estimates) == len(self.scales):
             raise InputError("a release needs one estimate and one scale for each box")
-        if not (np.all(np.isfinite(self.estimates)) and np.all(self.scales >= 0)):
+        if not (np.all(np.abs(self.estimates) <= LARGEST) and np.all(self.scales >= 0)):
             raise InputError("the estimates of a release must be finite, their scales positive")
+        if not np.all(self.scales <= LARGEST):
+            raise InputError("the noise of a release is of a scale that no epsilon gives")
         if self.prior is not None:
             self.prior.check_map(self.domain)
             if self.estimator != HOMOGENEOUS:
@@ -156,9 +164,8 @@ class Release:
     def __repr__(self) -> str:
         warning = "" if self.private else ", NOT PRIVATE"
         unit = "" if self.protection.unit == RECORD else f" for {self.protection.name}"
-        return (
-            f"Release({self.mechanism}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
-        )
+        name = self.mechanism if self.mechanism.isprintable() else repr(self.mechanism)
+        return f"Release({name}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,23 +19,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.curator.catalogue import KINDS
 from htf.curator.ledger import LedgerLine
-from htf.domain import CRS84, Domain, IntArray
-from htf.epsilon import Epsilon
+from htf.domain import CRS84, MOST_CELLS_PER_AXIS, Domain, IntArray
+from htf.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.errors import HtfError, InputError, MissingExtraError, ReleaseFileError
 from htf.files import write_whole
+from htf.parquet_pages import PageError, column_size
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, Protection, Suggestion
 from htf.query.leaf_noise import noise_variances
 from htf.release import MeasurementTable, Release
+from htf.release_header import (
+    FORMAT,
+    LONGEST_HEADER,
+    MOST_LINES,
+    WITH_COLUMNS,
+    NewerFileError,
+    read_header,
+)
 from htf.tree import RegionTree
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
-FORMAT = 3  # the newest that is read; files are written in the oldest that can hold them
-WITH_PRIOR, PLAIN = 2, 1
-KEY = b"htf"
+KEY, GEO = b"htf", b"geo"
+LONGEST_FOOTER = 4 * LONGEST_HEADER  # bytes; pyarrow writes the header twice
+# What the columns may come to in memory: a release of any size is below 30 times its file.
+SMALL, MOST_TIMES = 2**26, 128  # bytes; times the size of the file
+BYTES_OF_A_VALUE = 12  # with its place in a list
+OUTLINE = 93  # bytes of a rectangle
 
 
 def save(release: Release, path: Path) -> None:
@@ -40,76 +57,292 @@ def save(release: Release, path: Path) -> None:
     import pyarrow.parquet as pq
 
     table = _to_table(release)
-    options = {"compression": "zstd", "write_page_checksum": True}
+    # Outlines are all different: a list of different ones would only be in the way of reading them.
+    short = [name for name in _leaf_columns(table.schema) if name != "geometry"]
+    options = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": short}
     write_whole(path, lambda unfinished: pq.write_table(table, unfinished, **options))
 
 
 def load(path: Path) -> Release:
     """Read a release, and refuse a file that is damaged, foreign, changed or from the future."""
-    table = _read_table(path)
-    header = _read_header(table.schema.metadata or {}, path)
-    try:
-        release = _from_table(table, header)
-        found = digests(release)
-    except (HtfError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        reason = f": {error}" if isinstance(error, HtfError) else ""
-        raise ReleaseFileError(f"{path} is damaged{reason}") from None
-    if header.get("digest") != found:
+    return read(path).release
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A release, and the file as it is: what `htf verify` compares."""
+
+    release: Release
+    header: dict[str, Any]
+    columns: pa.Table
+    metadata: dict[bytes, bytes]
+
+
+def read(path: Path, *, every_column: bool = False) -> Contents:
+    """A release with its file. Before format 4 columns that nothing is read from had no digest; those of
+    such a file are read only if every one is asked for."""
+    with _opened(path) as file:
+        metadata = _metadata(file)
+        header = _read_header(metadata, path)
+        covered = header["format"] >= WITH_COLUMNS
+        with _said_of(path):
+            domain = Domain.from_dict(header["domain"])
+            names = _check_columns(file, header, domain)
+            if not (covered or every_column):
+                names = [name for name in names if name not in _drawn_columns(domain)]
+            packed = _check_sizes(file, names)
+        table = file.read(names, packed)
+    with _said_of(path):
+        table = _plain_outlines(table)
+        release = _from_table(table, header, domain)
+        found, geo = digests(release), metadata.get(GEO)
+        drawn = _digest_of_columns(table, geo, domain) if covered else None
+    if header["digest"] != found or header.get("columns_digest") != drawn:
         raise ReleaseFileError(
             f"{path} was changed after it was written: its digest does not match"
         )
-    return release
+    return Contents(release, header, table, metadata)
+
+
+@contextmanager
+def _said_of(path: Path) -> Iterator[None]:
+    """What is wrong with the content of a file, with its name. The types of the header and of the columns
+    are checked before anything is made of them; the longer list is a net for what that forgets."""
+    try:
+        yield
+    except NewerFileError:
+        raise
+    except HtfError as error:
+        raise ReleaseFileError(f"{path} is damaged: {error}") from None
+    except PageError as error:
+        raise ReleaseFileError(f"{path} is damaged: it has {error}") from None
+    except MemoryError:
+        raise ReleaseFileError(f"{path} does not fit into memory") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+        raise ReleaseFileError(f"{path} is damaged") from None
 
 
 def is_release(path: Path) -> bool:
     """Whether the file says of itself that it is a release; `load` finds out whether it is a sound one."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        return KEY in (pq.read_schema(path).metadata or {})
-    except (pa.ArrowException, OSError):
+        return KEY in _read_metadata(path)
+    except ReleaseFileError:
         return False
 
 
-def stored_statement(path: Path) -> tuple[str, bool]:
-    """The privacy statement as the file has it, and whether this version worded it."""
-    header = _read_header(_read_table(path, columns=[]).schema.metadata or {}, path)
-    return str(header.get("statement")), header.get("software") == _software()
+def charged_entry(path: Path) -> str | None:
+    """The entry of a budget file that the release in this file was charged to; None where there is no
+    such release.
+
+    It looks at the header only. A damaged file is no error: this is asked of any file that is about to
+    be written over.
+    """
+    try:
+        found = _read_header(_read_metadata(path), path).get("budget_entry")
+    except ReleaseFileError:
+        return None
+    return found if isinstance(found, str) else None
 
 
-def _read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+def is_worded_here(header: dict[str, Any]) -> bool:
+    """Whether this version worded the privacy statement."""
+    return bool(header["software"] == _software())
+
+
+@dataclass(frozen=True)
+class _File:
+    """An open Parquet file: the bytes, and what pyarrow makes of them."""
+
+    source: pa.NativeFile
+    reader: pq.ParquetFile
+
+    def read(self, names: list[str], packed: list[str]) -> pa.Table:
+        """These columns, whose size was checked. Those that are packed stay so for now."""
+        import pyarrow.parquet as pq
+
+        if not packed:
+            return self.reader.read(columns=names)
+        options = {"page_checksum_verification": True, "read_dictionary": packed}
+        return pq.ParquetFile(self.source, **options).read(columns=names)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[_File]:
+    """A Parquet file. Whatever goes wrong while it is read is about the file: a single bit may make
+    pyarrow raise nearly anything, such as a UnicodeDecodeError for the name of a column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.is_file():
         raise ReleaseFileError(f"there is no file {path}")
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return file.read(columns=columns)
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, PermissionError):
-            raise ReleaseFileError(f"{path} may not be read: permission denied") from None
+        with pa.OSFile(str(path)) as source:
+            _check_footer(source)
+            yield _File(source, pq.ParquetFile(source, page_checksum_verification=True))
+    except HtfError:
+        raise
+    except PermissionError:
+        raise ReleaseFileError(f"{path} may not be read: permission denied") from None
+    except MemoryError:
+        raise ReleaseFileError(f"{path} does not fit into memory") from None
+    except Exception:
         raise ReleaseFileError(f"{path} is not a sound Parquet file: damaged or foreign") from None
+
+
+def _check_footer(source: pa.NativeFile) -> None:
+    """Refuse a footer that no release has, before pyarrow makes objects of all that it lists."""
+    size = source.size()
+    if size < 12 or int.from_bytes(source.read_at(4, size - 8), "little") > LONGEST_FOOTER:
+        raise ValueError("no footer of a release")
+
+
+def _metadata(file: _File) -> dict[bytes, bytes]:
+    """What the file says beside its columns."""
+    found: dict[bytes, bytes] = file.reader.schema_arrow.metadata or {}
+    return found
+
+
+def _read_metadata(path: Path) -> dict[bytes, bytes]:
+    with _opened(path) as file:
+        return _metadata(file)
 
 
 def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
     if KEY not in metadata:
         raise ReleaseFileError(f"{path} is a Parquet file, but not a release of htf")
-    try:
-        header: dict[str, Any] = json.loads(metadata[KEY])
-        number = int(header["format"])
-    except (ValueError, KeyError, TypeError):
-        raise ReleaseFileError(f"{path} is damaged: its header cannot be read") from None
-    if number > FORMAT:
-        raise ReleaseFileError(
-            f"{path} has format {number}, made by a newer version ({header.get('software')}); "
-            f"this one reads up to format {FORMAT}: upgrade htf-dp"
-        )
-    return header
+    with _said_of(path):
+        return read_header(metadata[KEY], path)
+
+
+def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[str]:
+    """The names of the columns, which must be those of a release, with their types, and no others."""
+    found, wanted = file.reader.schema_arrow, _schema(domain, "prior" in header)
+    for name in found.names:
+        if name not in wanted.names:
+            raise ReleaseFileError(f"it has a column {name!r:.100}, which no release has")
+    if found.names != wanted.names:
+        raise ReleaseFileError("its columns are not those of a release")
+    for name, had, needed in zip(wanted.names, found.types, wanted.types, strict=True):
+        if not _same_type(had, needed):
+            raise ReleaseFileError(f"its column {name!r} is of the type {had!s:.100}, not {needed}")
+    return list(wanted.names)
+
+
+def _schema(domain: Domain, with_prior: bool) -> pa.Schema:
+    """The columns of a release: the same in every format."""
+    import pyarrow as pa
+
+    edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
+    numbers = [*(f.name for f in fields(MeasurementTable))]
+    columns = [("geometry", pa.binary())] if domain.dimensions > 1 else []
+    columns += [(name, pa.float64()) for name in ("count", "std_error", "noise_scale", *edges)]
+    columns += [("region", pa.int64())]
+    for name, inner in (("regions", ["id", "parent", *edges]), ("measurements", ["row", *numbers])):
+        columns.append((name, pa.list_(pa.struct([(one, pa.int64()) for one in inner]))))
+    if with_prior:
+        columns.append(("prior", pa.list_(pa.uint32())))
+    return pa.schema(columns)
+
+
+def _drawn_columns(domain: Domain) -> list[str]:
+    """Columns that nothing is read from: they are for other tools, and follow from the others."""
+    edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
+    return [*(["geometry"] if domain.dimensions > 1 else []), "std_error", *edges]
+
+
+def _leaf_columns(schema: pa.Schema) -> list[str]:
+    """Columns as Parquet has them, where those in lists have longer names."""
+    import pyarrow as pa
+
+    names = []
+    for field in schema:
+        if not pa.types.is_list(field.type):
+            names.append(field.name)
+            continue
+        inner = field.type.value_type
+        ends = [f".{one.name}" for one in inner] if pa.types.is_struct(inner) else [""]
+        names += [f"{field.name}.list.element{end}" for end in ends]
+    return names
+
+
+def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """What the entries of a list are called depends on the version of pyarrow."""
+    import pyarrow as pa
+
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        found, wanted = found.value_type, wanted.value_type
+    return bool(found.equals(wanted))
+
+
+def _check_sizes(file: _File, names: list[str]) -> list[str]:
+    """Refuse columns that would come to far more in memory than a release of that size does.
+
+    Returns those of bytes that are stored as places in a list of different ones: how long these are is
+    not known yet, and a long one may be meant by every row.
+    """
+    footer, total, packed = file.reader.metadata, 0, set()
+    most = SMALL + MOST_TIMES * file.source.size()
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            name = chunk.path_in_schema.split(".")[0]
+            if name not in names:
+                continue
+            if chunk.num_values > most // BYTES_OF_A_VALUE or (
+                "." not in chunk.path_in_schema and chunk.num_values != group.num_rows
+            ):
+                raise ReleaseFileError(f"its column {name!r} has a number of values that cannot be")
+            size = column_size(file.source, chunk)
+            if size.has_dictionary and chunk.physical_type == "BYTE_ARRAY":
+                packed.add(name)
+            total += size.page_bytes + size.values * BYTES_OF_A_VALUE
+            if total > most:
+                raise ReleaseFileError(
+                    f"its columns would come to more than {most:,} bytes, {MOST_TIMES} times its size"
+                )
+    return sorted(packed)
+
+
+def _plain_outlines(table: pa.Table) -> pa.Table:
+    """The table with every outline in its row, each of which must have the 93 bytes of a rectangle's."""
+    import pyarrow as pa
+
+    if "geometry" not in table.column_names:
+        return table
+    chunks = []
+    for chunk in table["geometry"].chunks:
+        packed = pa.types.is_dictionary(chunk.type)
+        outlines = chunk.dictionary if packed else chunk
+        if chunk.null_count or outlines.null_count:
+            raise ReleaseFileError("values are missing")
+        if np.any(np.diff(_ends_of(outlines)) != OUTLINE):
+            raise ReleaseFileError("its outlines are not those of boxes")
+        chunks.append(chunk.dictionary_decode() if packed else chunk)
+    place = table.column_names.index("geometry")
+    return table.set_column(place, "geometry", pa.chunked_array(chunks, pa.binary()))
+
+
+def _ends_of(outlines: pa.Array) -> NDArray[np.int32]:
+    """Where each begins among the bytes, and where the last one ends."""
+    ends = np.frombuffer(outlines.buffers()[1], dtype=np.int32)
+    return ends[outlines.offset : outlines.offset + len(outlines) + 1]
 
 
 def _to_table(release: Release) -> pa.Table:
+    columns = table_of_columns(release)
+    header = {**_header(release), "statement": release.statement}
+    header["digest"] = digests(release)
+    metadata = {}
+    if release.domain.dimensions > 1:
+        metadata[GEO] = json.dumps(geo_metadata(release.domain)).encode()
+    header["columns_digest"] = _digest_of_columns(columns, metadata.get(GEO), release.domain)
+    metadata[KEY] = json.dumps(header).encode()
+    return columns.replace_schema_metadata(metadata)
+
+
+def table_of_columns(release: Release) -> pa.Table:
+    """Every column of the file."""
     import pyarrow as pa
 
     domain = release.domain
@@ -127,31 +360,20 @@ def _to_table(release: Release) -> pa.Table:
     columns["measurements"] = _measurement_lists(release)
     if release.prior is not None:
         columns["prior"] = _prior_lists(release, release.prior.weights)
-    header = {**_header(release), "statement": release.statement}
-    header["digest"] = digests(release)
-    metadata = {KEY: json.dumps(header).encode()}
-    if domain.dimensions > 1:
-        metadata[b"geo"] = json.dumps(_geo_metadata(domain)).encode()
-    return pa.table(columns).replace_schema_metadata(metadata)
+    return pa.table(columns)
 
 
-def _from_table(table: pa.Table, header: dict[str, Any]) -> Release:
-    domain = Domain.from_dict(header["domain"])
+def _from_table(table: pa.Table, header: dict[str, Any], domain: Domain) -> Release:
     regions = _flat_rows(table["regions"])
-    order = np.argsort(regions["id"])
-    if not np.array_equal(regions["id"][order], np.arange(len(order))):
-        raise ReleaseFileError("regions are missing")
+    order = _order(regions.pop("id"))
     box = {
         side: np.stack([regions[f"{name}_{side}"][order] for name in domain.names], axis=1)
         for side in ("low", "high")
     }
     tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
-    measured = _flat_rows(table["measurements"])
-    order = np.argsort(measured.pop("row"))
     prior = None
     if "prior" in header:
-        weights = _numbers(_flat(table["prior"]), np.int64)
-        prior = Prior.from_dict(header["prior"], domain, weights)
+        prior = Prior.from_dict(header["prior"], domain, _numbers(_flat(table["prior"])))
     return Release(
         domain=domain,
         epsilon=Epsilon.of(header["epsilon"]),
@@ -162,14 +384,41 @@ def _from_table(table: pa.Table, header: dict[str, Any]) -> Release:
         noise=header["noise"],
         private=header["private"],
         tree=tree,
-        leaves=_numbers(table["region"].combine_chunks(), np.int64),
-        estimates=_numbers(table["count"].combine_chunks(), np.float64),
-        scales=_numbers(table["noise_scale"].combine_chunks(), np.float64),
-        measurements=MeasurementTable(**{name: v[order] for name, v in measured.items()}),
+        leaves=_numbers(table["region"].combine_chunks()),
+        estimates=_numbers(table["count"].combine_chunks()),
+        scales=_numbers(table["noise_scale"].combine_chunks()),
+        measurements=_measurements_from(table, domain),
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
         prior=prior,
+        budget_entry=header.get("budget_entry"),
         **_guarantee_from(header),
     )
+
+
+def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
+    """The measurements in order. Places are within what they are places of, and sums fit 64 bits."""
+    found = _flat_rows(table["measurements"])
+    order = _order(found.pop("row"))
+    ranges = {
+        "line": (0, MOST_LINES - 1),
+        "kind": (0, len(KINDS) - 1),
+        "axis": (-1, domain.dimensions - 1),
+        "cut": (-1, MOST_CELLS_PER_AXIS),
+        "epsilon": (0, LARGEST_EPSILON * UNITS_PER_EPSILON),
+        "value": (-(2**62), 2**62),
+    }
+    for name, (least, most) in ranges.items():
+        if len(order) and (found[name].min() < least or found[name].max() > most):
+            raise ReleaseFileError(f"its measurements have a {name} that cannot be")
+    return MeasurementTable(**{name: column[order] for name, column in found.items()})
+
+
+def _order(numbers: IntArray) -> IntArray:
+    """How to bring rows that are numbered from 0 on into their order."""
+    order = np.argsort(numbers)
+    if not np.array_equal(numbers[order], np.arange(len(numbers))):
+        raise ReleaseFileError("regions or measurements are missing")
+    return order
 
 
 def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
@@ -190,9 +439,9 @@ def _guarantee(release: Release) -> dict[str, Any]:
 
 def _header(release: Release) -> dict[str, Any]:
     prior = {} if release.prior is None else {"prior": release.prior.to_dict()}
-    guarantee = _guarantee(release)
+    entry = {} if release.budget_entry is None else {"budget_entry": release.budget_entry}
     return {
-        "format": FORMAT if guarantee else WITH_PRIOR if prior else PLAIN,
+        "format": FORMAT,
         "software": _software(),
         "domain": release.domain.to_dict(),
         "epsilon": str(release.epsilon),
@@ -204,7 +453,8 @@ def _header(release: Release) -> dict[str, Any]:
         "private": release.private,
         "ledger": [line.to_dict() for line in release.ledger],
         **prior,
-        **guarantee,
+        **_guarantee(release),
+        **entry,
     }
 
 
@@ -230,6 +480,32 @@ def _digest_of_rows(release: Release) -> str:
     for array in [*arrays, *release.measurements.columns().values(), *prior]:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> str:
+    """SHA-256 of what `_digest_of_rows` leaves out, as the file has it: the columns that other tools draw
+    and what they are told of them, and which row carries which region and measurement."""
+    digest = hashlib.sha256(geo or b"")
+    for name in _drawn_columns(domain):
+        for chunk in table[name].chunks:
+            digest.update(_stored_bytes(chunk))
+    for name in ("regions", "measurements"):
+        chunks = table[name].chunks
+        for chunk in chunks:
+            digest.update(np.diff(_numbers(chunk.offsets)).tobytes())
+        for chunk in chunks:
+            digest.update(_numbers(chunk.flatten().field(0)).tobytes())
+    return digest.hexdigest()
+
+
+def _stored_bytes(chunk: pa.Array) -> Any:
+    """Numbers, or outlines one after the other."""
+    import pyarrow as pa
+
+    if not pa.types.is_binary(chunk.type):
+        return _numbers(chunk).tobytes()
+    ends = _ends_of(chunk)
+    return memoryview(chunk.buffers()[2])[int(ends[0]) : int(ends[-1])]
 
 
 def _region_lists(release: Release) -> pa.Array:
@@ -273,19 +549,24 @@ def _prior_lists(release: Release, weights: NDArray[np.uint32]) -> pa.Array:
 def _flat(column: pa.ChunkedArray) -> pa.Array:
     import pyarrow as pa
 
-    found = pa.chunked_array([chunk.flatten() for chunk in column.chunks])
+    if column.null_count:
+        raise ReleaseFileError("values are missing")
+    found = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
     return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
 
 
 def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
     flat = _flat(column)
-    return {
-        field.name: _numbers(flat.field(number), np.int64) for number, field in enumerate(flat.type)
-    }
+    if flat.null_count:
+        raise ReleaseFileError("values are missing")
+    return {field.name: _numbers(flat.field(number)) for number, field in enumerate(flat.type)}
 
 
-def _numbers(array: Any, kind: Any) -> Any:
-    return np.array(array.to_numpy(zero_copy_only=False), dtype=kind)
+def _numbers(array: pa.Array) -> Any:
+    """A copy, of the type that the column has."""
+    if array.null_count:
+        raise ReleaseFileError("values are missing")
+    return np.array(array.to_numpy(zero_copy_only=False))
 
 
 def _rectangles(release: Release) -> pa.Array:
@@ -306,7 +587,7 @@ def _rectangles(release: Release) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(release), buffers)
 
 
-def _geo_metadata(domain: Domain) -> dict[str, Any]:
+def geo_metadata(domain: Domain) -> dict[str, Any]:
     x, y = domain.axes[:2]
     column = {
         "encoding": "WKB",
@@ -324,6 +605,17 @@ def check_crs(crs: str | None) -> None:
     """Refuse a reference system that no release could be written in, before any budget is spent."""
     if crs != CRS84:
         _projjson(crs)
+
+
+def is_same_crs(one: Any, other: Any) -> bool:
+    """Whether two descriptions of a reference system, as GeoParquet has them, are of the same one."""
+    import pyproj
+
+    try:
+        same = pyproj.CRS.from_json_dict(one) == pyproj.CRS.from_json_dict(other)
+    except (pyproj.exceptions.CRSError, TypeError, ValueError, AttributeError):
+        return False
+    return bool(same)
 
 
 def _projjson(crs: str | None) -> Any:

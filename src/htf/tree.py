@@ -20,6 +20,10 @@ from htf.domain import IntArray, cell_counts
 from htf.errors import InputError
 
 NO_REGION = -1
+# Much of the work is done layer by layer. The deepest trees are cut along the lines of a grid of up to
+# 1024 x 1024 cells, one line at a time.
+MOST_LAYERS = 4096
+NO_TREE = "the regions do not form a tree"
 
 
 class RegionTree:
@@ -172,30 +176,64 @@ class RegionTree:
     def from_arrays(
         cls, shape: Sequence[int], parent: IntArray, low: IntArray, high: IntArray
     ) -> RegionTree:
-        """The tree with these arrays, rebuilt cut by cut so that it cannot be anything else."""
-        tree = cls(shape)
-        while len(tree) < len(parent):
-            # All following regions whose parents exist already, so one `cut` can make them.
-            ready = parent[len(tree) :] < len(tree)
-            stop = len(parent) if ready.all() else len(tree) + int(np.argmin(ready))
-            new = np.arange(len(tree), stop)
-            if len(new) == 0 or np.any(parent[new] < 0):
-                raise InputError("the regions do not form a tree")
-            starts = np.flatnonzero(np.r_[True, np.diff(parent[new]) != 0])
-            owners, cuts_each = parent[new[starts]], np.diff(np.r_[starts, len(new)]) - 1
-            if np.any(cuts_each < 1):
-                raise InputError("the regions do not form a tree")
-            axes = np.argmax(low[new[starts + 1]] != low[owners], axis=1)
-            cuts = low[np.delete(new, starts), np.repeat(axes, cuts_each)]
-            tree.cut(owners, axes, cuts, cuts_each)
-        same = (
-            np.array_equal(tree.parent, parent)
-            and np.array_equal(tree.low, low)
-            and np.array_equal(tree.high, high)
-        )
-        if not same:
-            raise InputError("the regions do not form a tree")
+        """The tree with these arrays, which must be what cuts of the domain make.
+
+        All groups of siblings are looked at at once: each must be what one cut makes of its parent as
+        the arrays have it. The first region being the domain, so is every other what it says.
+        """
+        if len(parent) == 0 or not np.array_equal(low[0], np.zeros(len(shape), dtype=np.int64)):
+            raise InputError(NO_TREE)
+        tree, new = cls(shape), np.arange(1, len(parent))
+        if parent[0] != NO_REGION or not np.array_equal(high[0], tree._high[0]):
+            raise InputError(NO_TREE)
+        if np.any((parent[1:] < 0) | (parent[1:] >= new)):
+            raise InputError(NO_TREE)
+        first = 1 + np.flatnonzero(np.diff(parent[1:], prepend=NO_REGION))  # of its siblings
+        owners, slabs = parent[first], np.diff(np.append(first, len(parent)))
+        if len(np.unique(owners)) < len(owners) or np.any(slabs < 2):
+            raise InputError(NO_TREE)
+        axes = np.argmax(low[first + 1] != low[owners], axis=1)
+        cls._check_slabs(parent, low, high, first, axes, slabs)
+        tree._take_arrays(parent, low, high, owners, axes, first, slabs)
         return tree
+
+    @staticmethod
+    def _check_slabs(
+        parent: IntArray,
+        low: IntArray,
+        high: IntArray,
+        first: IntArray,
+        axes: IntArray,
+        slabs: IntArray,
+    ) -> None:
+        """Siblings are as wide as their parent, but along its axis each begins where the last one ends."""
+        rows, along = np.arange(1, len(parent)), np.repeat(axes, slabs)
+        wanted_low, wanted_high = low[parent[1:]], high[parent[1:]]
+        follows = np.ones(len(rows), dtype=bool)
+        follows[first - 1] = False
+        cuts = low[rows[follows], along[follows]]
+        wanted_low[follows, along[follows]] = cuts
+        wanted_high[np.flatnonzero(follows) - 1, along[follows]] = cuts
+        same = np.array_equal(low[1:], wanted_low) and np.array_equal(high[1:], wanted_high)
+        if not same or np.any(low >= high):
+            raise InputError(NO_TREE)
+
+    def _take_arrays(
+        self,
+        parent: IntArray,
+        low: IntArray,
+        high: IntArray,
+        owners: IntArray,
+        axes: IntArray,
+        first: IntArray,
+        slabs: IntArray,
+    ) -> None:
+        self._reserve(len(parent))
+        self._size = len(parent)
+        self._parent[:], self._low[:], self._high[:] = parent, low, high
+        self._axis[:], self._first_child[:], self._slabs[:] = -1, NO_REGION, 0
+        self._axis[owners], self._first_child[owners], self._slabs[owners] = axes, first, slabs
+        self._depth[:] = _depths(parent)
 
     def _append(
         self,
@@ -260,3 +298,15 @@ class RegionTree:
             old = getattr(self, name)
             room = np.zeros((extra, *old.shape[1:]), dtype=np.int64)
             setattr(self, name, np.concatenate([old, room]))
+
+
+def _depths(parent: IntArray) -> IntArray:
+    """How many regions each lies in. Steps towards the root are doubled, so that a long chain takes few."""
+    above = np.maximum(parent, 0)
+    depths: IntArray = (parent != NO_REGION).astype(np.int64)
+    while above.any():
+        depths += depths[above]
+        above = above[above]
+        if depths.max() > MOST_LAYERS:
+            raise InputError(f"the regions are nested more than {MOST_LAYERS} deep")
+    return depths

@@ -130,7 +130,7 @@ def test_info(folder: Path) -> None:
 def test_verify(folder: Path, tmp_path: Path) -> None:
     ran = htf("verify", folder / "out.parquet")
     assert ran.returncode == 0
-    assert ran.stdout.count(" ok ") == 7
+    assert ran.stdout.count(" ok ") == 8
     (tmp_path / "cut.parquet").write_bytes((folder / "out.parquet").read_bytes()[:-50])
     ran = htf("verify", tmp_path / "cut.parquet")
     assert ran.returncode == 2

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import tracemalloc
+import zlib
 from typing import Any
 
 import numpy as np
@@ -106,7 +109,7 @@ def test_whole_strategies_have_equal_columns(cells: int, bits: int) -> None:
     assert strategy.min() >= 0
     assert len(set(strategy.sum(axis=0).tolist())) == 1
     assert np.all(np.diag(strategy) > 0), "every cell must be determined"
-    assert np.array_equal(decode_strategy(encode_strategy(strategy)), strategy)
+    assert np.array_equal(decode_strategy(encode_strategy(strategy), strategy.shape[1]), strategy)
 
 
 def test_the_error_and_its_slopes() -> None:
@@ -193,10 +196,32 @@ def test_releases_carry_their_strategies_and_can_be_recomputed() -> None:
     estimates, scales = reconstruct_hdmm(release)
     assert np.array_equal(estimates, release.estimates)
     assert np.array_equal(scales, release.scales)
-    strategies = [decode_strategy(text) for text in release.facts["strategies"]]
+    strategies = [
+        decode_strategy(text, cells)
+        for text, cells in zip(release.facts["strategies"], (1024, 40), strict=True)
+    ]
     assert release.ledger[0].sensitivity == sensitivity_of(strategies) == 2**20
-    release.facts["strategies"] = ["nonsense"]
-    assert len(reconstruct_hdmm(release)[0]) == 0
+    for wrong in (
+        ["nonsense"] * 2,
+        ["1024:1:", "40:1:!"],
+        [1, 2],
+        None,
+        release.facts["strategies"][:1],
+    ):
+        release.facts["strategies"] = wrong
+        assert len(reconstruct_hdmm(release)[0]) == 0
+
+
+def test_a_strategy_is_not_unpacked_beyond_its_size() -> None:
+    """What comes to a gigabyte is refused in the memory of a strategy of 64 cells."""
+    zeros = zlib.compressobj(9)
+    packed = b"".join(zeros.compress(bytes(2**24)) for _ in range(64)) + zeros.flush()
+    assert len(packed) < 2**21
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="not one for 64 cells"):
+        decode_strategy(f"64:1024:{base64.b64encode(packed).decode()}", 64)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
 
 
 def test_what_cannot_be_done_is_refused_before_the_first_draw() -> None:

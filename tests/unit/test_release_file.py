@@ -17,6 +17,7 @@ import pytest
 import shapely
 
 from htf import (
+    BudgetFile,
     Domain,
     Epsilon,
     FrequencyMatrix,
@@ -27,6 +28,7 @@ from htf import (
     verify,
 )
 from htf.domain import Axis
+from htf.release_file import charged_entry
 from support import city_matrix, grid
 
 
@@ -134,7 +136,7 @@ def set_column(table: Any, name: str, values: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda h, _: h.update(format=4, software="htf-dp 9"), "newer version .htf-dp 9.*upgrade"),
+        (lambda h, _: h.update(format=5, software="htf-dp 9"), "newer version .htf-dp 9.*upgrade"),
         (lambda h, _: h.update(format="x"), "header cannot be read"),
         (lambda h, _: h.update(epsilon="0.1"), "was changed"),
         (lambda h, _: h.update(private=True), "was changed"),
@@ -265,3 +267,39 @@ def test_a_release_must_tile_the_map(release: Release) -> None:
         doctored(release, leaves=release.leaves[1:], estimates=release.estimates[1:])
     with pytest.raises(InputError, match="one estimate"):
         doctored(release, estimates=release.estimates[1:].copy())
+
+
+PLAIN = FrequencyMatrix.from_dense(grid(4, 4), np.full((4, 4), 17))
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> BudgetFile:
+    return BudgetFile.create(tmp_path / "budget.sqlite", "pings", "1")
+
+
+def test_a_release_knows_its_charge_after_it_was_saved(budget: BudgetFile, tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    release = publish(PLAIN, "0.4", "ug", ledger=budget)
+    release.save(path)  # as if the program had died before it could enter it
+    again = Release.load(path)
+    assert again == release
+    assert again.budget_entry == release.budget_entry == charged_entry(path)
+    assert budget.publish(str(again.budget_entry), path).state == "published"
+    with pytest.raises(InputError, match="published already"):
+        budget.save(again, tmp_path / "second.parquet")
+
+
+def test_the_charge_of_any_file_can_be_asked_for(budget: BudgetFile, tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    publish(PLAIN, 1, "ug", noise="seeded:1").save(path)
+    assert charged_entry(path) is None
+    publish(PLAIN, "0.4", "ug", ledger=budget).save(path)
+    content = path.read_bytes()
+    assert charged_entry(path)
+    for place in range(len(content) - 2000, len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        charged_entry(path)  # raises for nothing
+    for foreign in (b"", b"PAR1", b"lon,lat\n1,2\n", content[:-100]):
+        path.write_bytes(foreign)
+        assert charged_entry(path) is None
+    assert charged_entry(tmp_path) is charged_entry(tmp_path / "none") is None

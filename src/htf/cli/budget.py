@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.screen import console, show_table
+from htf.cli.screen import console, safe_text, show_table
 from htf.errors import InputError
 from htf.protection import OF_RECORDS, PERSON, RECORD, Protection
 
@@ -131,10 +131,8 @@ def check_charge(
 def tell_charge(budget: BudgetFile | None, release: Release) -> None:
     if budget is not None:
         account = budget.account()
-        click.echo(
-            f"Charged to {account.dataset} in {budget.path} as entry {release.budget_entry}: "
-            f"{account.left} of {account.cap} is left."
-        )
+        told = f"Charged to {account.dataset} in {budget.path} as entry {release.budget_entry}: "
+        click.echo(safe_text(f"{told}{account.left} of {account.cap} is left."))
 
 
 def _show_account(account: Account) -> None:
@@ -159,7 +157,7 @@ def _published(entry: Entry) -> str:
 def _tell_pending(account: Account) -> None:
     for entry in account.pending:
         click.echo(
-            f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {entry.label}) "
+            f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {safe_text(entry.label)}) "
             "is pending: its release is being made, or was broken off. It counts all the same.",
             err=True,
         )

@@ -10,6 +10,7 @@ import click
 from htf.cli.screen import (
     progress_bar,
     release_argument,
+    safe_text,
     warn_if_not_private,
     where_option,
 )
@@ -185,5 +186,5 @@ def sample(release_file: Path, output: Path, points: int | None, seed: int | Non
     click.echo(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
     if drawn.points == 0 and points is None:
         click.echo("The release counts no records.")
-    click.echo(release.statement.split("\n\n")[0])
+    click.echo(safe_text(release.statement.split("\n\n")[0]))
     warn_if_not_private(release)

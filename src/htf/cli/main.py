@@ -20,6 +20,7 @@ from htf.cli.export import export, sample
 from htf.cli.forecast import forecast
 from htf.cli.maps import draw_map
 from htf.cli.researcher import evaluate, paper
+from htf.cli.screen import safe_text
 from htf.cli.serve import serve
 from htf.errors import BudgetError, HtfError
 
@@ -81,9 +82,9 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
 
 
 def _complain(message: str, code: int, error: BaseException) -> int:
-    click.echo(f"Error: {message}", err=True)
+    click.echo(safe_text(f"Error: {message}"), err=True)
     for note in _charges(error):
-        click.echo(note, err=True)
+        click.echo(safe_text(note), err=True)
     return code
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from htf.cli.screen import progress_bar, warn_if_not_private, where_option
+from htf.cli.screen import progress_bar, safe_text, warn_if_not_private, where_option
 from htf.errors import InputError
 from htf.files import check_writable, write_whole
 from htf.query.texts import read_where
@@ -86,7 +86,7 @@ def draw_map(
         bar.update(task, description="drawing the map")
         write(maps, order)
     shown = " and ".join(f"{len(one.release):,} boxes by {one.release.mechanism}" for one in maps)
-    click.echo(f"Wrote {output}: {shown}.")
+    click.echo(safe_text(f"Wrote {output}: {shown}."))
     for one in maps:
         warn_if_not_private(one.release)
 

@@ -1,7 +1,8 @@
-"""What the commands share: progress, and tables on the screen."""
+"""What the commands share: progress, tables on the screen, and text that is safe to show there."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 WIDTH_WITHOUT_TERMINAL = 120
 MOST_ROWS_ON_SCREEN = 60
+JOINERS = "\u200c\u200d"  # which some scripts, and pictures of families, cannot do without
 
 release_argument = click.argument(
     "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
@@ -30,10 +32,31 @@ where_option = click.option(
 )
 
 
+def safe_text(text: object, keep: str = "\n\t") -> str:
+    """Text for the screen, whoever wrote it: a file may hold codes that make a terminal do things, or turn
+    the direction of writing, or hide what follows. Such characters are shown as Python would write them."""
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(one if one in keep or _is_shown(one) else _written(one) for one in shown)
+
+
+def _is_shown(character: str) -> bool:
+    is_space = unicodedata.category(character) == "Zs"
+    return character.isprintable() or is_space or character in JOINERS
+
+
+def _written(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     class OurConsole(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*(_made_safe(one) for one in objects), **options)
+
         def on_broken_pipe(self) -> None:
             """Rich would end the program as if something had gone wrong."""
             raise BrokenPipeError
@@ -43,6 +66,10 @@ def console(*, stderr: bool = False) -> Console:
     if not found.is_terminal:  # a file or a pipe has no width of its own
         found.width = WIDTH_WITHOUT_TERMINAL
     return found
+
+
+def _made_safe(shown: Any) -> Any:
+    return safe_text(shown) if isinstance(shown, str) else shown
 
 
 @contextmanager
@@ -62,15 +89,15 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title=safe_text(title, "") or None, box=box.SIMPLE_HEAD, title_justify="left")
     for number, header in enumerate(headers):
         table.add_column(
-            header.lstrip(">"),
+            safe_text(header.lstrip(">"), ""),
             justify="right" if header.startswith(">") else "left",
             no_wrap=number == 0,
         )
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(safe_text(cell, "\n") for cell in row))
     console().print(table)
 
 

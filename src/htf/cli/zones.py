@@ -12,6 +12,7 @@ from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
     console,
     progress_bar,
+    safe_text,
     show_interval,
     show_table,
     warn_if_not_private,
@@ -175,18 +176,16 @@ def _tell_odd(
             found = np.flatnonzero(rows)
             names = ", ".join(labels[number] for number in found[:MOST_NAMED])
             more = ", …" if len(found) > MOST_NAMED else ""
-            click.echo(
-                f"{what}: {len(found):,} of {len(frame):,} polygons ({names}{more}).", err=True
-            )
+            told = f"{what}: {len(found):,} of {len(frame):,} polygons ({names}{more})."
+            click.echo(safe_text(told), err=True)
     if not missing.all() and not answers.inside.any():
         told = (
             "their file names no reference system, so they were taken in that of the map"
             if shapes.crs is None
             else f"their file says that they are in {shapes.crs.name}"
         )
-        click.echo(
-            f"None of the polygons lies on the map ({release.domain.crs}); {told}.", err=True
-        )
+        said = f"None of the polygons lies on the map ({release.domain.crs}); {told}."
+        click.echo(safe_text(said), err=True)
 
 
 def _write(

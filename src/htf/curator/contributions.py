@@ -22,11 +22,12 @@ from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
 from htf.frequency import MOST_RECORDS
 from htf.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
+from htf.read_only import ReadOnlyArrays
 
 LARGEST_DENOMINATOR = 10**6  # of a quantile; times the most people, ranks still fit 64 bits
 
 
-class RecordsPerPerson:
+class RecordsPerPerson(ReadOnlyArrays):
     """How many people have 1, 2, … records. Sensitive: its repr shows no data."""
 
     __slots__ = ("_persons",)

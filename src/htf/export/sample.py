@@ -33,6 +33,7 @@ RULE = (
     "made non-negative with the same total; then a place in the part, all places alike."
 )
 CHUNK = 2**19  # points in memory at once
+MOST_POINTS = 10**9  # some minutes, and a file of 16 GB; a release may say that it counts far more
 SUFFIXES = (".csv", ".parquet")
 
 Progress = Callable[[int, int], None]  # is told how many points are written, and of how many
@@ -86,7 +87,7 @@ class Sample:
         parts = release.parts
         weights = non_negative(parts)
         total = float(release.estimates.sum())
-        self.points = max(round(total), 0) if n is None else _whole(n, "points")
+        self.points = _check_points(total, n)
         if self.points and not weights.any():
             raise InputError(
                 f"the release counts no records (its total is {total:.6g}), so no point can be drawn from it"
@@ -151,6 +152,19 @@ def _write(sample: Sample, path: Path, progress: Progress) -> None:
             writer.write_batch(batch)
             done += batch.num_rows
             progress(done, sample.points)
+
+
+def _check_points(total: float, n: int | None) -> int:
+    """How many points to draw: `n`, or as many as the release counts."""
+    points = max(round(total), 0) if n is None else _whole(n, "points")
+    if points > MOST_POINTS:
+        asked = (
+            f"the release counts {total:.6g}: say how many with --n"
+            if n is None
+            else "ask for fewer"
+        )
+        raise InputError(f"at most {MOST_POINTS:,} points can be drawn; {asked}")
+    return points
 
 
 def _whole(number: Any, name: str) -> int:

@@ -142,11 +142,17 @@ class Dawa(Mechanism):
 
 def reconstruct_dawa(release: Release) -> tuple[FloatArray, FloatArray]:
     """Estimates and scales of a release's leaves, from its measurements; nothing if they do not fit."""
-    table = release.measurements
-    curve = Curve.over(release.domain.shape, int(release.parameters["most_cells"]))
+    table, shape = release.measurements, release.domain.shape
     begins, noisy = table.value[table.line == 0], table.value[table.line == 1]
+    most_cells = int(release.parameters["most_cells"])
+    if len(begins) != math.prod(coarse_shape(shape, most_cells)) or begins[0] != 1:
+        return np.empty(0), np.empty(0)
+    curve = Curve.over(shape, most_cells)
     weights = [int(weight) for weight in release.facts.get("level_weights", ())]
-    if len(begins) != len(curve.positions) or begins[0] != 1 or not weights or weights[0] < 1:
+    levels = len(begins).bit_length()
+    if not 1 <= len(weights) <= levels or weights[0] < 1 or not set(begins.tolist()) <= {0, 1}:
+        return np.empty(0), np.empty(0)
+    if min(weights) < 0 or max(weights) > SUM_OF_WEIGHTS:
         return np.empty(0), np.empty(0)
     hierarchy = Hierarchy(Buckets(curve, begins), weights)
     if len(noisy) != len(hierarchy.runs()[0]):

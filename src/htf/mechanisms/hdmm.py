@@ -54,6 +54,7 @@ ITERATIONS = 500  # by then the error is within 0.2 % of where it ends
 REMEMBERED_STEPS = 10
 STRIP = 64
 LEAST_GAIN = 0.99
+SUMS_TYPE = np.dtype("<i4")
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 
@@ -91,10 +92,14 @@ class Hdmm(Mechanism):
 
 def reconstruct_hdmm(release: Release) -> tuple[FloatArray, FloatArray]:
     """Estimates and scales of a release's leaves, from its measurements; nothing if they do not fit."""
-    table = release.measurements
+    table, most_cells = release.measurements, int(release.parameters["most_cells"])
+    grid = coarse_shape(release.domain.shape, most_cells, MOST_PER_AXIS)
+    if math.prod(grid) != len(release):
+        return np.empty(0), np.empty(0)
     try:
-        strategies = [decode_strategy(text) for text in release.facts["strategies"]]
-    except (KeyError, TypeError, ValueError, zlib.error):
+        packed = zip(release.facts["strategies"], grid, strict=True)
+        strategies = [decode_strategy(text, cells) for text, cells in packed]
+    except (KeyError, TypeError, ValueError, AttributeError):
         return np.empty(0), np.empty(0)
     if len(table) != math.prod(len(strategy) for strategy in strategies):
         return np.empty(0), np.empty(0)
@@ -148,10 +153,15 @@ def whole_strategy(cells: int, bits: int) -> IntArray:
     return np.concatenate([np.diag(2**bits - sums.sum(axis=0)), sums])
 
 
+def most_sums(cells: int) -> int:
+    """The sums that a strategy has beside its cells, if any are worth having."""
+    return max(cells // CELLS_PER_SUM, 1)
+
+
 @lru_cache(maxsize=64)
 def optimise_sums(cells: int) -> FloatArray:
     """The p rows Theta of A = [I; Theta] D, where D makes every column's sum 1."""
-    start = np.sqrt(nested_blocks(max(cells // CELLS_PER_SUM, 1), cells))
+    start = np.sqrt(nested_blocks(most_sums(cells), cells))
 
     def objective(roots: FloatArray) -> tuple[float, FloatArray]:
         """In terms of square roots, which need no bounds to keep the weights positive."""
@@ -274,14 +284,24 @@ def _dot(left: FloatArray, right: FloatArray) -> float:
 def encode_strategy(strategy: IntArray) -> str:
     """As text: the number of columns, and the rows of sums packed; the cells' weights make up the rest."""
     cells = strategy.shape[1]
-    packed = zlib.compress(strategy[cells:].astype("<i4").tobytes(), 9)
+    packed = zlib.compress(strategy[cells:].astype(SUMS_TYPE).tobytes(), 9)
     return f"{cells}:{int(strategy[:, 0].sum())}:{base64.b64encode(packed).decode()}"
 
 
-def decode_strategy(text: str) -> IntArray:
-    cells, column, packed = text.split(":")
-    rows = np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype="<i4")
-    sums = rows.astype(np.int64).reshape(-1, int(cells))
+def decode_strategy(text: str, cells: int) -> IntArray:
+    """A strategy for so many cells. The text may be anybody's, and a few bytes may be packed that come to
+    gigabytes: no more is unpacked than such a strategy can have."""
+    columns, column, packed = text.split(":")
+    most = most_sums(cells) * cells * SUMS_TYPE.itemsize
+    unpacking = zlib.decompressobj()
+    try:
+        content = unpacking.decompress(base64.b64decode(packed, validate=True), most + 1)
+    except zlib.error:
+        raise ValueError("the strategy is not packed as it should be") from None
+    whole = unpacking.eof and len(content) <= most and 0 < int(column) <= 2**WEIGHT_BITS
+    if int(columns) != cells or not whole:
+        raise ValueError(f"the strategy is not one for {cells} cells")
+    sums = np.frombuffer(content, dtype=SUMS_TYPE).astype(np.int64).reshape(-1, cells)
     return np.concatenate([np.diag(int(column) - sums.sum(axis=0)), sums])
 
 

@@ -309,7 +309,10 @@ def reconstruct_cells_and_counts(release: Any) -> tuple[FloatArray, FloatArray]:
         TreeCounts(),
     )
     parts = release.facts.get("cells_per_axis", [])
-    if math.prod(parts) != len(coarse) or len(parts) != release.domain.dimensions:
+    limits = [min(cells, MOST_CELLS_PER_AXIS) for cells in release.domain.shape]
+    if len(parts) != len(limits) or math.prod(parts) != len(coarse):
+        return np.empty(0), np.empty(0)
+    if not all(type(n) is int and 1 <= n <= most for n, most in zip(parts, limits, strict=True)):
         return np.empty(0), np.empty(0)
     counts.add(fresh.region, fresh.value, fresh.epsilon)
     cells = NoisyCells.of(release.domain.shape, parts, coarse.value, int(coarse.epsilon.sum()))

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
 from htf.query.where import Where, full_rows
+from htf.read_only import ReadOnlyArrays
 
 if TYPE_CHECKING:
     from htf.query.index import BoxIndex
@@ -33,7 +34,7 @@ SNAP_ROUNDINGS = 32 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class Answers(ReadOnlyArrays):
     """One entry for each box, in read-only arrays.
 
     `low` and `high` bound the 95 % interval, and `std_error` is the standard deviation of the errors
