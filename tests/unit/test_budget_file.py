@@ -295,18 +295,6 @@ def test_a_newer_format_is_refused(budget: BudgetFile) -> None:
         BudgetFile.create(budget.path, "trips", 1)
 
 
-def test_a_damaged_file(budget: BudgetFile) -> None:
-    with opened(budget.path) as connection:
-        connection.execute("DROP TRIGGER caps_stand")
-        connection.execute("UPDATE dataset SET cap_units = 2 * cap_units")
-    with pytest.raises(InputError, match="damaged: an epsilon is 2 in one place and 1 in another"):
-        budget.charge("0.1", "ug")
-    whole = budget.path.read_bytes()
-    budget.path.write_bytes(whole[:4096] + b"\0" * (len(whole) - 4096))
-    with pytest.raises(InputError, match="damaged"):
-        budget.charge("0.1", "ug")
-
-
 COPY = "charged, mechanism, label, {}, epsilon, unit, state, file, sha256, withdrawn FROM entry"
 OF_PINGS = (
     "name, unit, relation, 9 * cap_units, '9', created, NULL FROM dataset WHERE name = 'pings'"

@@ -212,7 +212,12 @@ class BudgetFile:
         return account
 
     def check_output(self, path: Path) -> None:
-        """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it."""
+        """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it.
+
+        And under a name whose bytes are no text: the library that writes releases cannot.
+        """
+        if _storable(str(path)) != str(path):
+            raise InputError(f"cannot write {_storable(str(path))}: its name is not UTF-8")
         ours = self.path.resolve()
         journals = {ours.with_name(ours.name + end) for end in JOURNALS}
         if path.resolve() in journals or (path.exists() and path.samefile(ours)):
