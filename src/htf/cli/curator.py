@@ -15,6 +15,7 @@ import click
 from htf.cli.budget import check_charge, open_budget, tell_charge, tells_what_was_charged
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
+from htf.cli.types import WholeNumber
 from htf.errors import InputError
 from htf.files import check_writable
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--records-range",
+    type=WholeNumber(),
     default=1000,
     show_default=True,
     metavar="N",
@@ -210,7 +212,7 @@ def _settle(found: Suggestion) -> int:
         click.prompt(
             "Keep at most how many of each?",
             default=found.max_records,
-            type=click.IntRange(1, MOST_RECORDS_OF_A_PERSON),
+            type=WholeNumber(1, MOST_RECORDS_OF_A_PERSON),
         )
     )
 
