@@ -10,12 +10,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from numbers import Integral, Real
 
+from htf import numerals
 from htf.errors import InputError
 
 UNITS_PER_EPSILON = 10**15
+UNIT_DIGITS = 15
 LARGEST_EPSILON = 1000  # far beyond any use, and sums along a path stay far below 2**63 units
 
 EpsilonLike = "Epsilon | str | int | float | Decimal | Fraction"
@@ -43,7 +46,7 @@ class Epsilon:
         if not 1 <= units <= LARGEST_EPSILON * UNITS_PER_EPSILON:
             raise InputError(
                 f"epsilon must be positive, at least 1e-15 and at most {LARGEST_EPSILON}, "
-                f"got {str(value)!r}"
+                f"got {numerals.shown(value)}"
             )
         return cls(int(units))
 
@@ -85,12 +88,29 @@ def cube_root_of_two_to(power: int) -> Fraction:
     return Fraction(_WIDE.power(Decimal(2), _WIDE.divide(Decimal(power), Decimal(3))))
 
 
-def _to_fraction(value: str | int | float | Decimal | Fraction) -> Fraction:
+def _to_fraction(value: object) -> Fraction:
+    """Exact. Numbers whose exponent alone rules them out are not written out: that could take for ever."""
     try:
-        if isinstance(value, float):  # NumPy's floats too
-            return Fraction(Decimal(repr(float(value))))
-        if isinstance(value, (str, Decimal, Fraction)):
-            return Fraction(value)
-        return Fraction(operator.index(value) if value is not True else 0)  # NumPy's integers too
-    except (ValueError, OverflowError, InvalidOperation, TypeError, ZeroDivisionError):
-        raise InputError(f"epsilon must be a positive number, got {str(value)!r}") from None
+        if isinstance(value, str):
+            return numerals.exact(value)
+        if isinstance(value, Decimal):
+            return _from_decimal(value)
+        if isinstance(value, Fraction):
+            return value
+        if isinstance(value, Integral) and not isinstance(value, bool):  # NumPy's integers too
+            return Fraction(operator.index(value))
+        if isinstance(value, Real) and not isinstance(
+            value, bool
+        ):  # as they print, NumPy's floats too
+            return numerals.exact(str(value))
+    except ValueError:
+        pass
+    raise InputError(f"epsilon must be a positive number, got {numerals.shown(value)}")
+
+
+def _from_decimal(value: Decimal) -> Fraction:
+    if not value.is_finite():
+        raise ValueError("not a number")
+    if value and not -UNIT_DIGITS <= value.adjusted() <= UNIT_DIGITS:
+        return Fraction(0) if value.adjusted() < 0 else Fraction(UNITS_PER_EPSILON)
+    return Fraction(value)

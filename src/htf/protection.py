@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from htf import numerals
 from htf.epsilon import Epsilon
 from htf.errors import InputError
 
@@ -93,7 +94,10 @@ class Suggestion:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Suggestion:
-        exact = {"quantile": Fraction(data["quantile"]), "epsilon": Epsilon.of(data["epsilon"])}
+        exact = {
+            "quantile": numerals.exact(data["quantile"]),
+            "epsilon": Epsilon.of(data["epsilon"]),
+        }
         return cls(**{**data, **exact})
 
 

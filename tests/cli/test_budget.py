@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -268,7 +269,8 @@ def test_a_full_disk_makes_no_release(
     fill(small_disk / "filler")
     assert run(release_command(points, budget, tmp_path / "out.parquet")) == 2
     told = capfd.readouterr().err
-    assert "Nothing is released without a charge" in told
+    assert "cannot be written, the disk is full" in told
+    assert "The charge of 0.6 was not entered: nothing of it is spent." in told
     assert not (tmp_path / "out.parquet").exists()
     (small_disk / "filler").unlink()
     assert budget.account().entries == ()
@@ -459,9 +461,144 @@ def test_what_is_refused_charges_nothing(
         assert run(list(map(str, arguments))) == code, case
         told = capfd.readouterr()
         assert says in " ".join(told.err.split()), case
+        if arguments[0] == "release":
+            assert re.search("Nothing was charged|was not entered", told.err), case
         assert "Traceback" not in told.err + told.out
         assert not (tmp_path / "never.parquet").exists()
     assert budget.path.read_bytes() == before
     budget.close()
     assert run(release_command(points, budget, tmp_path / "never.parquet")) == 3
     assert "'pings' was closed on" in capfd.readouterr().err
+
+
+def released(points: Path, budget: BudgetFile, output: Path, epsilon: str = "0.2") -> str:
+    """The id of the charge of a release by the command line."""
+    assert run(release_command(points, budget, output, "--epsilon", epsilon)) == 0
+    return budget.account().entries[-1].id
+
+
+def test_published_files_are_compared_with_their_digests(
+    budget: BudgetFile, points: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "public").mkdir()
+    outputs = tmp_path / "beside.parquet", tmp_path / "public" / "moved.parquet"
+    for output in outputs:
+        released(points, budget, output)
+    entry = budget.charge("0.01", "ug", "lost")
+    check = ["budget", "check", str(budget.path)]
+
+    def states(*more: str, code: int = 0) -> list[str]:
+        capfd.readouterr()
+        assert run([*check, *more, "--json"]) == code
+        return [found["state"] for found in json.loads(capfd.readouterr().out)]
+
+    everywhere = "--in", str(tmp_path / "public")
+    assert states() == ["found", "missing"]
+    assert states(*everywhere) == ["found", "found"]
+    assert run([*check, *everywhere]) == 0
+    told = capfd.readouterr()
+    assert "is sound: 1 budgets with 3 charges" in told.out
+    assert "moved.parquet" in told.out
+    assert f"entry {entry.id}, lost) is pending" in told.err
+    outputs[1].write_bytes(outputs[1].read_bytes() + b"x")
+    assert states() == ["found", "missing"]
+    assert states(*everywhere, code=2) == ["found", "changed"]
+    assert run([*check, *everywhere]) == 2
+    assert "moved.parquet is not what was published under that name" in capfd.readouterr().err
+    assert run([*check, "--in", str(tmp_path / "nowhere")]) == 2
+    shutil.copy(outputs[0], outputs[1])  # of the other entry: this one is not there, not changed
+    assert states(*everywhere) == ["found", "missing"]
+
+
+def test_a_published_file_is_withdrawn_before_it_is_overwritten(
+    budget: BudgetFile, points: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.parquet"
+    budget.may_overwrite(output)  # there is none
+    id_ = released(points, budget, output)
+    other = BudgetFile.create(budget.path, "trips", 1)
+    withdraw = ["budget", "withdraw", str(budget.path), "--dataset"]
+    for protecting in (budget, other):  # by any account of the file, under any name
+        shutil.copy(output, tmp_path / "copy.parquet")
+        for path in (output, tmp_path / "copy.parquet"):
+            with pytest.raises(
+                InputError, match=rf"cannot overwrite .* as entry {id_}, .*withdraw"
+            ):
+                protecting.may_overwrite(path)
+    budget.may_overwrite(points)
+    assert run([*withdraw, "trips", "--entry", id_]) == 2
+    assert f"no entry {id_} for 'trips'" in capfd.readouterr().err
+    assert run([*withdraw, "pings", "--entry", id_]) == 0
+    assert "out.parquet may be deleted or overwritten. Its epsilon of 0.2" in capfd.readouterr().out
+    for protecting in (budget, other):
+        protecting.may_overwrite(output)
+    (entry,) = budget.account().entries
+    assert (entry.state, entry.file, entry.withdrawn is None) == ("withdrawn", "out.parquet", False)
+    assert budget.account().spent == Epsilon.of("0.2")
+    assert run([*withdraw, "pings", "--entry", id_]) == 2
+    assert "was withdrawn already, on 20" in capfd.readouterr().err
+    pending = budget.charge("0.1", "ug")
+    assert run([*withdraw, "pings", "--entry", pending.id]) == 2
+    assert "is pending: nothing was published" in capfd.readouterr().err
+    output.unlink()
+    assert run(["budget", "check", str(budget.path)]) == 0
+    assert run(["budget", "show", str(budget.path)]) == 0
+    assert "withdrawn" in capfd.readouterr().out
+
+
+def test_a_suggestion_is_withdrawn_with_the_file_that_published_it(tmp_path: Path) -> None:
+    budget = BudgetFile.create(tmp_path / "b.sqlite", "riders", 1, unit="one person")
+    suggestion = suggest_max_records(RecordsPerPerson([3, 1]), "0.1", noise="fast", budget=budget)
+    cells = np.zeros((2, 1), dtype=np.int32), np.array([50])
+    domain = Domain.from_bounds(0, 0, 1, 1, 4)
+    people = FrequencyMatrix(domain, *cells, Protection("person", 4, "day"))
+    made = publish(people, "0.5", "ug", ledger=budget, suggestion=suggestion, noise="fast")
+    entry = budget.save(made, tmp_path / "out.parquet")
+    budget.withdraw(entry.id)
+    assert [entry.state for entry in budget.account().entries] == ["withdrawn", "withdrawn"]
+    budget.may_overwrite(tmp_path / "out.parquet")
+    assert budget.account().spent == Epsilon.of("0.5")
+
+
+def test_saving_overwrites_on_purpose_only(budget: BudgetFile, tmp_path: Path) -> None:
+    matrix = FrequencyMatrix.from_dense(Domain.from_bounds(0, 0, 1, 1, 4), np.full((4, 4), 9))
+    releases = [publish(matrix, "0.2", "ug", noise="fast", ledger=budget) for _ in range(2)]
+    output = tmp_path / "out.parquet"
+    output.write_text("something of mine")
+    with pytest.raises(InputError, match=r"out\.parquet exists already"):
+        budget.save(releases[0], output)
+    assert output.read_text() == "something of mine"
+    first = budget.save(releases[0], output, overwrite=True)
+    content = output.read_bytes()
+    with pytest.raises(InputError, match="and it cannot be made again"):
+        budget.save(releases[1], output, overwrite=True)
+    assert output.read_bytes() == content
+    budget.withdraw(first.id)
+    budget.save(releases[1], output, overwrite=True)
+    assert [entry.state for entry in budget.account().entries] == ["withdrawn", "published"]
+
+
+def test_a_release_that_names_its_charge_is_not_overwritten(
+    budget: BudgetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while its charge is pending, and where its charge is not in this file."""
+    entry = budget.charge("0.2", "ug")
+    output = tmp_path / "out.parquet"
+    output.write_text("a release")
+    for named, says in ((entry.id, f"as entry {entry.id}"), ("another", "which is not in")):
+        monkeypatch.setattr(
+            "htf.release_file.charged_entry", lambda _, named=named: named, raising=False
+        )
+        with pytest.raises(InputError, match=says):
+            budget.may_overwrite(output)
+
+
+def test_names_that_are_no_text(
+    budget: BudgetFile, points: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """File names are bytes, and need not be UTF-8. Such a release could not be written."""
+    name = os.fsdecode(b"caf\xe9.parquet")
+    assert run(release_command(points, budget, tmp_path / name)) == 2
+    assert "caf\\udce9.parquet: its name is not UTF-8" in capfd.readouterr().err
+    assert budget.account().entries == ()
+    assert budget.charge("0.1", "ug", name).label == "caf\\udce9.parquet"

@@ -77,7 +77,7 @@ def test_only_the_curators_side_reaches_data_and_noise(path: Path) -> None:
 )
 def test_mechanisms_see_only_the_public_side(path: Path) -> None:
     allowed = {
-        "htf.curator.window", "htf.domain", "htf.epsilon", "htf.errors", "htf.tree", "htf.mechanisms", "htf.inference", "htf.grids",
+        "htf.curator.window", "htf.domain", "htf.epsilon", "htf.errors", "htf.numerals", "htf.tree", "htf.mechanisms", "htf.inference", "htf.grids",
         "htf.halving", "htf.homogeneous",
     }  # fmt: skip
     ours = {f for f in imports(path) if f == "htf" or f.startswith("htf.")}

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +27,35 @@ def test_one_tenth_is_one_tenth(value: Any) -> None:
 def test_what_is_no_budget_is_named(value: Any) -> None:
     with pytest.raises(InputError, match=r"epsilon must be .*got"):
         Epsilon.of(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("0_5", "1_0", "٠.٥", "０.５", "1e1000000000", "1e-1000000000", "1e1000", "1/0", "0x1", "1 2", "0." + "1" * 200),
+        *(Decimal("1e1000000000"), Decimal("1e-1000000000"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity")),
+        *(10**5000, -(10**5000), Fraction(10**5000, 3), Fraction(1, 10**5000), True, False, np.True_),
+        *(np.float64("nan"), np.float32("inf"), np.int64(-1), np.uint64(2**64 - 1), np.array([0.5]), 1j, [1], b"1", object()),
+    ],
+    ids=lambda value: f"{type(value).__name__}",
+)  # fmt: skip
+def test_numbers_that_are_none_here_are_refused_at_once(value: Any) -> None:
+    """None is written out in full, which of some would take minutes, and none shown at length."""
+    with pytest.raises(InputError, match=r"epsilon must be .*got") as caught:
+        Epsilon.of(value)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.float64(0.1), np.float32(0.1), np.float16(0.1), np.str_("0.1"), Decimal("1e-1"), Decimal("0.1" + "0" * 500)],
+)  # fmt: skip
+def test_one_tenth_of_other_types(value: Any) -> None:
+    assert Epsilon.of(value).units == 10**14
+
+
+def test_whole_numbers_of_numpy() -> None:
+    assert Epsilon.of(np.int8(3)) == Epsilon.of(np.uint64(3)) == Epsilon.of(3)  # type: ignore[arg-type]
 
 
 def test_what_falls_between_units_is_rounded_down() -> None:

@@ -1,10 +1,12 @@
-"""Commands for a budget over several releases: `htf budget init`, `show`, `publish`, `close`."""
+"""Commands for a budget over several releases: `htf budget init`, `show`, `check`, `publish` and more."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,13 +15,15 @@ from htf.errors import InputError
 from htf.protection import OF_RECORDS, PERSON, RECORD, Protection
 
 if TYPE_CHECKING:
-    from htf.curator.budget import Account, BudgetFile, Entry
+    from htf.curator.account import Account, Entry
+    from htf.curator.budget import BudgetFile, Publication
     from htf.curator.noise import NoiseSource
     from htf.epsilon import Epsilon
     from htf.mechanisms.base import Mechanism
     from htf.release import Release
 
 SHOWN_OF_DIGEST = 12
+CHARGE, NOTHING = "The charge of ", "Nothing was charged"  # so start the notes about charges
 
 file_argument = click.argument("file", type=click.Path(path_type=Path))
 dataset_option = click.option("--dataset", required=True, metavar="NAME", help="Name of the data.")
@@ -66,6 +70,60 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
         return
     for account in accounts:
         _show_account(account)
+
+
+@budget.command()
+@file_argument
+@click.option(
+    "--in",
+    "folders",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Look for published files here too; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def check(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
+    """Check FILE for damage, and compare the published files with their digests.
+
+    They are looked for by name beside FILE, in the current folder, and in each --in FOLDER. The exit code is
+    2 if FILE is damaged or a published file was changed. A file that is not found is no error.
+    """
+    from htf.curator.budget import CHANGED, check_publications, read_accounts
+
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"there is no folder {folder}")
+    accounts = read_accounts(file)  # damage is refused here
+    found = check_publications(accounts, [file.parent, Path(), *folders])
+    if as_json:
+        click.echo(json.dumps([publication.to_dict() for publication in found], indent=2))
+    else:
+        _show_publications(file, accounts, found)
+    changed = [str(publication.path) for publication in found if publication.state == CHANGED]
+    if changed:
+        raise InputError(
+            f"{', '.join(changed)} is not what was published under that name: find out what changed it, and "
+            "restore it from a copy. If it was given up on purpose, enter that with `htf budget withdraw`"
+        )
+
+
+@budget.command()
+@file_argument
+@dataset_option
+@click.option("--entry", required=True, metavar="ID", help="The charge that is published.")
+def withdraw(file: Path, dataset: str, entry: str) -> None:
+    """Enter that a published file is withdrawn, before it is deleted or overwritten.
+
+    Its charge stands: whoever has a copy keeps it. Nothing is refunded.
+    """
+    from htf.curator.budget import BudgetFile
+
+    found = BudgetFile(file, dataset).withdraw(entry)
+    click.echo(
+        f"Entry {found.id} is withdrawn: {found.file} may be deleted or overwritten. Its epsilon of "
+        f"{found.epsilon} stays spent."
+    )
 
 
 @budget.command()
@@ -129,10 +187,55 @@ def check_charge(
 
 
 def tell_charge(budget: BudgetFile | None, release: Release) -> None:
-    if budget is not None:
+    """All is done by now: if the file cannot be read again, that is no failure."""
+    if budget is None:
+        return
+    charged = f"Charged to {budget.dataset} in {budget.path} as entry {release.budget_entry}"
+    try:
         account = budget.account()
-        told = f"Charged to {account.dataset} in {budget.path} as entry {release.budget_entry}: "
-        click.echo(safe_text(f"{told}{account.left} of {account.cap} is left."))
+    except InputError as error:
+        click.echo(safe_text(f"{charged}."))
+        click.echo(safe_text(f"Note: how much is left could not be read: {error}."), err=True)
+    else:
+        click.echo(safe_text(f"{charged}: {account.left} of {account.cap} is left."))
+
+
+def tells_what_was_charged(command: Callable[..., None]) -> Callable[..., None]:
+    """Whoever gave a budget file learns from every error what became of the budget.
+
+    Errors after a charge, or amid one, say it themselves; all others come before it.
+    """
+
+    @wraps(command)
+    def wrapped(**options: Any) -> None:
+        try:
+            command(**options)
+        except BaseException as error:
+            if (
+                options["ledger"] is not None
+                and not told_charges(error)
+                and NOTHING not in str(error)
+            ):
+                error.add_note(f"{NOTHING}.")
+            raise
+
+    return wrapped
+
+
+def told_charges(error: BaseException) -> list[str]:
+    """What was charged before it went wrong. Click puts an error of its own before an interruption."""
+    found = [*getattr(error, "__notes__", []), *getattr(error.__cause__, "__notes__", [])]
+    return [note for note in found if note.startswith((CHARGE, NOTHING))]
+
+
+def _show_publications(file: Path, accounts: list[Account], found: list[Publication]) -> None:
+    entries = sum(len(account.entries) for account in accounts)
+    click.echo(f"{file} is sound: {len(accounts)} budgets with {entries} charges.")
+    if found:
+        rows = [(p.entry.id, p.dataset, p.entry.file, p.state, p.path or "") for p in found]
+        show_table(("entry", "data set", "file", "state", "where"), rows)
+    for account in accounts:
+        _tell_pending(account)
 
 
 def _show_account(account: Account) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.budget import check_charge, open_budget, tell_charge
+from htf.cli.budget import check_charge, open_budget, tell_charge, tells_what_was_charged
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
+from htf.cli.types import WholeNumber
 from htf.errors import InputError
 from htf.files import check_writable
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--records-range",
+    type=WholeNumber(),
     default=1000,
     show_default=True,
     metavar="N",
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dataset", metavar="NAME", help="Name of the points' budget in it.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The release.")
+@tells_what_was_charged
 def release(
     epsilon: str,
     suggest: str | None,
@@ -88,9 +91,11 @@ def release(
     SQLite file, or postgresql://USER@HOST/DATABASE, with --table or --sql. Points outside the bounds (the
     upper edges are outside), missing, NaN or infinite are left out and not reported.
     """
+    from htf.curator.budget import still_charged
     from htf.curator.noise import noise_from_text
     from htf.epsilon import Epsilon
     from htf.mechanisms import make_mechanism
+    from htf.protection import price_of_records
     from htf.publication import DEFAULT_MECHANISM
 
     points = read_points_options(**about_points)
@@ -112,12 +117,13 @@ def release(
     if suggest is not None:
         found = _suggest(plan, Epsilon.of(suggest), records_range, quantile)
     made = _finish(plan, known, found)
-    click.echo(
-        f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
-        f"for {made.protection.spoken}."
-    )
-    tell_charge(plan.budget, made)
-    warn_if_not_private(made)
+    with still_charged(lambda: made.budget_entry, price_of_records(made.epsilon, found)):
+        click.echo(
+            f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
+            f"for {made.protection.spoken}."
+        )
+        tell_charge(plan.budget, made)
+        warn_if_not_private(made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +212,7 @@ def _settle(found: Suggestion) -> int:
         click.prompt(
             "Keep at most how many of each?",
             default=found.max_records,
-            type=click.IntRange(1, MOST_RECORDS_OF_A_PERSON),
+            type=WholeNumber(1, MOST_RECORDS_OF_A_PERSON),
         )
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.screen import progress_bar, show_interval, show_table
+from htf.cli.types import WholeNumber
 from htf.errors import InputError, MissingExtraError
 from htf.files import write_whole
 
@@ -39,7 +40,13 @@ SAMPLE_BOXES = {
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the results.",
 )
-@click.option("--points", default=1_000_000, show_default=True, help="Size of the made-up data.")
+@click.option(
+    "--points",
+    type=WholeNumber(),
+    default=1_000_000,
+    show_default=True,
+    help="Size of the made-up data.",
+)
 def demo(out: Path, points: int) -> None:
     """Release a made-up city, ask for counts beside the truth, and draw the map."""
     from htf.domain import Domain

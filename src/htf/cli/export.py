@@ -14,6 +14,7 @@ from htf.cli.screen import (
     warn_if_not_private,
     where_option,
 )
+from htf.cli.types import WholeNumber
 from htf.errors import InputError
 from htf.files import check_writable
 from htf.query.texts import read_numbers, read_where
@@ -34,11 +35,11 @@ output_option = click.option(
 @output_option
 @click.option(
     "--pixels",
-    type=click.IntRange(1, MOST_PIXELS),
+    type=WholeNumber(1, MOST_PIXELS),
     help="Of a .tif: at most so many a side, and no more than cells.  [default: 1024]",
 )
 @click.option(
-    "--h3", "resolution", type=click.IntRange(0, 15), help="Hexagons of H3 instead of boxes."
+    "--h3", "resolution", type=WholeNumber(0, 15), help="Hexagons of H3 instead of boxes."
 )
 @click.option("--grid", metavar="NX,NY", help="A grid of NX x NY rectangles instead of boxes.")
 @where_option
@@ -162,8 +163,8 @@ def _read_grid(text: str) -> tuple[int, int]:
 @click.command()
 @release_argument
 @output_option
-@click.option("--n", "points", type=click.IntRange(0), help="Points.  [default: the noisy total]")
-@click.option("--seed", type=click.IntRange(0), help="Draw the same points again.")
+@click.option("--n", "points", type=WholeNumber(0), help="Points.  [default: the noisy total]")
+@click.option("--seed", type=WholeNumber(0), help="Draw the same points again.")
 def sample(release_file: Path, output: Path, points: int | None, seed: int | None) -> None:
     """Draw synthetic points from a release, as .parquet or .csv.
 

@@ -13,6 +13,7 @@ import click
 from htf.cli.curator import read_settings
 from htf.cli.points import read_cells, read_domain
 from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
+from htf.cli.types import WholeNumber
 from htf.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ STREWN = (
 )
 @click.option(
     "--points-about",
-    type=click.IntRange(1, MOST_POINTS),
+    type=WholeNumber(1, MOST_POINTS),
     metavar="N",
     help=f"Roughly how many points you have.  [default: {POINTS}, or as many as the stand-in has]",
 )
@@ -65,7 +66,7 @@ STREWN = (
     "--runs",
     default=5,
     show_default=True,
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     help="Releases to simulate.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")

@@ -6,6 +6,7 @@ Heavy packages are imported inside the commands, so that `htf --help` is quick.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -13,7 +14,7 @@ import traceback
 import click
 
 from htf.cli.analyst import info, query, verify
-from htf.cli.budget import budget
+from htf.cli.budget import budget, told_charges
 from htf.cli.curator import mechanisms, release
 from htf.cli.demo import demo
 from htf.cli.export import export, sample
@@ -25,6 +26,10 @@ from htf.cli.serve import serve
 from htf.errors import BudgetError, HtfError
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
+# A disk that is full, broken or read-only, or a process that has too much open, is not our fault.
+OF_THE_MACHINE = {
+    errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ESTALE,
+}  # fmt: skip
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -76,6 +81,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in OF_THE_MACHINE:
+            return _complain(_fault(error), EXIT_FAULT, error)
+        return _complain(f"the system refused it: {os.strerror(error.errno)}", EXIT_MISTAKE, error)
     except Exception as error:
         return _complain(_fault(error), EXIT_FAULT, error)
     return 0
@@ -83,15 +92,9 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
 
 def _complain(message: str, code: int, error: BaseException) -> int:
     click.echo(safe_text(f"Error: {message}"), err=True)
-    for note in _charges(error):
+    for note in told_charges(error):
         click.echo(safe_text(note), err=True)
     return code
-
-
-def _charges(error: BaseException) -> list[str]:
-    """What was charged before it went wrong. Click puts an error of its own before an interruption."""
-    found = [*getattr(error, "__notes__", []), *getattr(error.__cause__, "__notes__", [])]
-    return [note for note in found if note.startswith("The charge of ")]
 
 
 def _fault(error: Exception) -> str:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from htf.cli.types import WholeNumber
 from htf.errors import InputError
+from htf.numerals import decimal, whole
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ OPTIONS = (
         help="One more axis; COLUMN may be hour(T), weekday(T) or day(T) of a column T of times.",
     ),
     click.option("--user", metavar="COLUMN", help="Who a record is of: epsilon is then for a person."),
-    click.option("--max-records", type=int, metavar="K", help="Records kept of each person at most."),
+    click.option("--max-records", type=WholeNumber(), metavar="K", help="Records kept of each person at most."),
     click.option(
         "--once-per", metavar="hour|day|all",
         help="First keep one record of each person, cell and hour or day, or ever.",
@@ -147,7 +149,7 @@ def read_domain(
 
 def read_cells(text: str) -> int | tuple[int, int]:
     try:
-        numbers = [int(part) for part in text.split(",")]
+        numbers = [whole(part) for part in text.split(",")]
     except ValueError:
         numbers = []
     if len(numbers) == 1:
@@ -164,7 +166,8 @@ def read_axis(text: str) -> tuple[Axis, str]:
     name, _, rest = text.partition(":")
     parts = rest.rsplit(":", 3)
     try:
-        column, low, high, cells = parts[0], float(parts[1]), float(parts[2]), int(parts[3])
+        column, low, high = parts[0], decimal(parts[1]), decimal(parts[2])
+        cells = whole(parts[3])
     except (ValueError, IndexError):
         raise InputError(
             f"--axis takes NAME:COLUMN:LOW:HIGH:CELLS, as in hour:hour(ts):0:24:24, got {text!r}"

@@ -14,6 +14,7 @@ import click
 
 from htf.cli.points import read_domain
 from htf.cli.screen import console, show_table
+from htf.cli.types import WholeNumber
 from htf.errors import InputError, MissingExtraError
 from htf.query.texts import read_numbers
 
@@ -29,7 +30,7 @@ SECONDS_BETWEEN_LINES = 30.0
 MOST_FAILURES_ON_SCREEN = 8
 
 jobs_option = click.option(
-    "--jobs", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes at once."
+    "--jobs", default=2, show_default=True, type=WholeNumber(1, 64), help="Processes at once."
 )
 output_option = click.option(
     "-o",
@@ -42,7 +43,7 @@ output_option = click.option(
 x_option = click.option("--x", "x_column", default="lon", show_default=True, help="Column of x.")
 y_option = click.option("--y", "y_column", default="lat", show_default=True, help="Column of y.")
 seed_option = click.option(
-    "--seed", default=1, show_default=True, type=click.IntRange(min=0), help="Of queries and noise."
+    "--seed", default=1, show_default=True, type=WholeNumber(min=0), help="Of queries and noise."
 )
 
 
@@ -67,8 +68,8 @@ seed_option = click.option(
     show_default=True,
     help="With commas: random, P%, data-P% (squares at records), file:boxes.csv.",
 )
-@click.option("--queries", default=2000, show_default=True, type=click.IntRange(min=1))
-@click.option("--runs", default=10, show_default=True, type=click.IntRange(min=1))
+@click.option("--queries", default=2000, show_default=True, type=WholeNumber(min=1))
+@click.option("--runs", default=10, show_default=True, type=WholeNumber(min=1))
 @seed_option
 @jobs_option
 @output_option
@@ -119,7 +120,7 @@ def evaluate(
 @click.option(
     "--bounds", multiple=True, metavar="W,S,E,N", help="Of the map of each FILE, in their order."
 )
-@click.option("--runs", type=click.IntRange(min=1), help="Runs of everything.  [default: 10, or 3]")
+@click.option("--runs", type=WholeNumber(min=1), help="Runs of everything.  [default: 10, or 3]")
 @seed_option
 @jobs_option
 @output_option

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from htf.cli.screen import progress_bar, warn_if_not_private
+from htf.cli.types import Number, WholeNumber
 from htf.errors import InputError, MissingExtraError
 
 TOKEN_VARIABLE = "HTF_TOKEN"
@@ -22,7 +23,7 @@ file_type = click.Path(path_type=Path)
 @click.argument("release_files", metavar="RELEASE...", nargs=-1, required=True, type=file_type)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0: any free."
+    "--port", default=8000, show_default=True, type=WholeNumber(0, 65535), help="0: any free."
 )
 @click.option(
     "--token-file", type=file_type, help=f"Ask for the token in this file, or in {TOKEN_VARIABLE}."
@@ -34,14 +35,14 @@ file_type = click.Path(path_type=Path)
     "--max-mb",
     default=16.0,
     show_default=True,
-    type=click.FloatRange(0.001, 1024),
+    type=Number(0.001, 1024),
     help="Largest body.",
 )
 @click.option(
     "--max-seconds",
     default=30.0,
     show_default=True,
-    type=click.FloatRange(0.1, 3600),
+    type=Number(0.1, 3600),
     help="Longest answer.",
 )
 @click.option("--log-queries", is_flag=True, help="Log paths, queries and addresses of clients.")

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from htf import numerals
 from htf.curator.budget import SUGGESTION, BudgetFile, check_adds_up, still_charged
 from htf.curator.medians import Runs, choose_run_exactly, uniform_below, wide_words
 from htf.curator.noise import NoiseSource, noise_from_text
@@ -131,12 +132,12 @@ def utility_sensitivity(share: Fraction) -> int:
 
 def _read_quantile(quantile: Fraction | str | float | Decimal) -> Fraction:
     try:
-        share = Fraction(str(quantile))
-    except (ValueError, ZeroDivisionError):
+        share = numerals.exact(str(quantile))
+    except ValueError:
         share = Fraction(0)
     if not (0 < share < 1 and share.denominator <= LARGEST_DENOMINATOR):
         raise InputError(
             "the quantile is the share of people who are to lose nothing, between 0 and 1 such as 0.9 and "
-            f"with at most six digits, got {str(quantile)!r}"
+            f"with at most six digits, got {numerals.shown(quantile)}"
         )
     return share

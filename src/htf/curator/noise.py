@@ -18,6 +18,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any
@@ -28,6 +29,7 @@ from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
+from htf.numerals import whole
 
 THREADED_FROM = 200  # draws from which OpenDP is worth more than one thread
 
@@ -127,8 +129,9 @@ def noise_from_text(text: str) -> NoiseSource:
     if text == "fast":
         return FastNoise()
     name, _, seed = text.partition(":")
-    if name == "seeded" and seed.isdecimal():
-        return SeededNoise(int(seed))
+    if name == "seeded" and seed[:1].isdigit():  # no sign
+        with suppress(ValueError):
+            return SeededNoise(whole(seed))
     raise InputError(f"noise must be opendp, fast or seeded:NUMBER, got {text!r}")
 
 

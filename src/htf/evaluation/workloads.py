@@ -28,6 +28,7 @@ import numpy as np
 from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
 from htf.frequency import FrequencyMatrix
+from htf.numerals import decimal
 
 FORMS = "random, P% (such as 2%), data-P% (such as data-0.1%) or file:boxes.csv"
 EDGES = ("west", "south", "east", "north")
@@ -104,7 +105,7 @@ def _read_share(text: str) -> float | None:
     if not text.endswith("%"):
         return None
     try:
-        percent = float(text[:-1])
+        percent = decimal(text[:-1])
     except ValueError:
         return None
     return percent / 100 if math.isfinite(percent) and 0 < percent <= 100 else None

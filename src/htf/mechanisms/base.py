@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from htf import numerals
 from htf.curator.window import Steps, Window
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import Epsilon
@@ -92,7 +92,7 @@ def parameter(default: Any, parse: Any, help: str) -> Any:
 
 def read_integer(name: str, text: str) -> int:
     try:
-        return int(text)
+        return numerals.whole(text)
     except ValueError:
         raise InputError(f"{name} must be a whole number, got {text!r}") from None
 
@@ -114,15 +114,15 @@ def read_text(name: str, text: str) -> str:  # noqa: ARG001
 
 def read_number(name: str, text: str) -> float:
     try:
-        return float(text)
+        return numerals.decimal(text)
     except ValueError:
         raise InputError(f"{name} must be a number, got {text!r}") from None
 
 
 def read_share(name: str, text: str) -> float:
     try:
-        return float(Decimal(text))
-    except InvalidOperation:
+        return numerals.decimal(text)
+    except ValueError:
         raise InputError(f"{name} must be a number between 0 and 1, got {text!r}") from None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from htf.errors import InputError
+from htf.numerals import decimal
 
 BOX = "W,S,E,N"
 
@@ -19,7 +20,7 @@ def read_where(texts: Sequence[str], option: str = "--where") -> dict[str, tuple
         name, equals, ends = text.partition("=")
         low, colon, high = ends.partition(":")
         try:
-            asked = float(low), float(high)
+            asked = decimal(low), decimal(high)
         except ValueError:
             equals = ""
         if not (equals and colon):
@@ -35,7 +36,7 @@ def read_where(texts: Sequence[str], option: str = "--where") -> dict[str, tuple
 def read_numbers(text: str, option: str, number: int, form: str) -> list[float]:
     """`number` numbers separated by commas."""
     try:
-        values = [float(part) for part in text.split(",")]
+        values = [decimal(part) for part in text.split(",")]
     except ValueError:
         values = []
     if len(values) != number:

@@ -1,0 +1,273 @@
+"""Injected faults: the n-th read, write, sync, rename or removal of `htf release --ledger` fails.
+
+After each, the exit code, what was said, the budget file and the output must agree. A shim between Python
+and the C library (`faults.c`, compiled with cc) makes calls on files below one folder fail with EIO or
+ENOSPC, once or from then on, or kills the process there. A worker has imported everything and forks for
+each case, so a case takes a fraction of a second.
+
+`python tests/reliability/faults.py [EVERY]` tries every call, or each EVERY-th, in every mode.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import importlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+READS, WRITES = 1, 2
+KILL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What happens at the n-th call of these kinds."""
+
+    error: int
+    kinds: int = READS | WRITES
+    from_then_on: bool = False
+
+
+MODES = {
+    "EIO": Mode(errno.EIO),
+    "EIO from then on": Mode(errno.EIO, from_then_on=True),
+    "ENOSPC": Mode(errno.ENOSPC, WRITES),
+    "ENOSPC from then on": Mode(errno.ENOSPC, WRITES, from_then_on=True),
+    "SIGKILL": Mode(KILL),
+}
+MAP = ("--bounds", "0,0,1,1", "--cells", "16", "--mechanism", "ug", "--noise", "fast")
+# A plain release, and one for people, which is charged twice.
+SCENARIOS = {
+    "records": ("--epsilon", "0.6"),
+    "people": ("--epsilon", "0.6", "--user", "who", "--suggest-max-records", "0.1"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run of the command, and what it left behind."""
+
+    scenario: str
+    mode: str
+    number: int
+    fired: str  # the call that failed first; nothing if there were not so many
+    code: int
+    said: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.scenario}, {self.mode} at call {self.number} ({self.fired})"
+
+
+def build_shim(folder: Path) -> Path:
+    """The compiled shim. Raises FileNotFoundError where there is no compiler."""
+    source, shim = Path(__file__).with_suffix(".c"), folder / "faults.so"
+    command = ["cc", "-O1", "-shared", "-fPIC", "-o", str(shim), str(source), "-ldl"]
+    subprocess.run(command, check=True)
+    return shim
+
+
+class Worker:
+    """Runs cases, each in a process of its own with the fault armed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._made = 0
+        _make_inputs(folder / "inputs")
+        pipe = subprocess.PIPE
+        command = [sys.executable, str(Path(__file__).resolve()), "--worker"]
+        environment = {**os.environ, "LD_PRELOAD": str(build_shim(folder))}
+        self._process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, text=True, env=environment
+        )
+
+    def run(self, scenario: str, mode: str, number: int) -> Case:
+        self._made += 1
+        folder = self.folder / f"case{self._made}"
+        shutil.copytree(self.folder / "inputs" / scenario, folder)
+        output = ["--ledger", "budget.sqlite", "--dataset", "pings", "-o", "out.parquet"]
+        words = ["release", "points.csv", *MAP, *SCENARIOS[scenario], *output]
+        files = ("points.csv", "budget.sqlite", "out.parquet")
+        arguments = [str(folder / word) if word in files else word for word in words]
+        order = {"folder": str(folder), "number": number, "arguments": arguments, "mode": mode}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(order), file=self._process.stdin, flush=True)
+        told = json.loads(self._process.stdout.readline())
+        return Case(scenario, mode, number, told["fired"], told["code"], told["said"], folder)
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@contextmanager
+def started_worker() -> Iterator[Worker]:
+    memory = Path("/dev/shm")  # syncs are quick there
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+        worker = Worker(Path(name))
+        try:
+            yield worker
+        finally:
+            worker.close()
+
+
+def try_faults(
+    worker: Worker, scenario: str, mode: str, numbers: Sequence[int] | None = None, every: int = 1
+) -> tuple[Counter[str], list[str]]:
+    """These calls, or each `every`-th until there are no more. How they ended, and what was wrong."""
+    ends, wrong = Counter[str](), []
+    tried = numbers or range(1, 1_000_000, every)
+    for number in tried:
+        case = worker.run(scenario, mode, number)
+        fired = bool(case.fired) or case.code == -signal.SIGKILL
+        if fired or numbers:
+            ends[f"exit {case.code}"] += 1
+        wrong += [f"{case.name}: {finding}\n{case.said}" for finding in findings(case)]
+        shutil.rmtree(case.folder)
+        if not fired:
+            break
+    return ends, wrong
+
+
+def findings(case: Case) -> list[str]:
+    """Where the exit code, the messages, the budget and the output do not agree."""
+    from htf.curator.budget import BudgetFile
+    from htf.release import Release
+
+    output = case.folder / "out.parquet"
+    account = BudgetFile(case.folder / "budget.sqlite", "pings").account()  # sound, in any case
+    entries = account.entries
+    written = output.exists()
+    wrong = []
+    if written and Release.load(output).epsilon > account.spent:
+        wrong.append("more was released than charged")
+    digest = hashlib.sha256(output.read_bytes()).hexdigest() if written else ""
+    published = [entry for entry in entries if entry.state == "published"]
+    if any(entry.sha256 != digest for entry in published):
+        wrong.append("what is published is not there")
+    if case.code == -signal.SIGKILL:
+        return wrong
+    done = written and bool(entries) and published == list(entries)
+    if case.code not in (0, 2):
+        wrong.append(f"exit {case.code}")
+    if (case.code == 0) != done:
+        wrong.append(f"exit {case.code}, and {'all' if done else 'not all'} is done")
+    if "our fault" in case.said or "Traceback" in case.said:
+        wrong.append("our fault")
+    if written != ("Wrote " in case.said or "was written" in case.said):
+        wrong.append(f"the release is {'' if written else 'not '}there, and the message differs")
+    return wrong + _about_charges(case, [entry.id for entry in entries])
+
+
+def _about_charges(case: Case, ids: list[str]) -> list[str]:
+    """Every charge that stands is told, and every one that does not."""
+    words = case.said.replace(",", " ").replace(":", " ").replace(".", " ").split()
+    told = [words[place + 1] for place, word in enumerate(words[:-1]) if word == "entry"]
+    unsure = "may stand" in case.said
+    wrong = [f"the charge of entry {id_} is not told" for id_ in ids if id_ not in told]
+    if (
+        case.code == 0
+    ):  # a suggestion's charge is part of what was asked for, and not told by itself
+        wrong = wrong[:-1]
+    if not unsure:
+        wrong += [f"entry {id_} is told and not there" for id_ in told if id_ not in ids]
+    nothing = "Nothing was charged" in case.said or "was not entered" in case.said
+    if not ids and not (nothing or unsure):
+        wrong.append("nothing was charged, and that is not told")
+    if ids and "Nothing was charged" in case.said:
+        wrong.append("a charge stands, and the message says that nothing was charged")
+    return wrong
+
+
+def _make_inputs(folder: Path) -> None:
+    import random
+
+    from htf.curator.account import UNITS
+    from htf.curator.budget import BudgetFile
+
+    chance = random.Random(1)
+    rows = [f"{chance.random():.3f},{chance.random():.3f},p{n % 30}" for n in range(300)]
+    for scenario, unit in zip(SCENARIOS, UNITS, strict=True):
+        (folder / scenario).mkdir(parents=True)
+        (folder / scenario / "points.csv").write_text("\n".join(["lon,lat,who", *rows, ""]))
+        BudgetFile.create(folder / scenario / "budget.sqlite", "pings", 1, unit=unit)
+
+
+def serve_orders() -> None:
+    """The worker: forks for each order, and starts no threads itself, which would not outlive a fork.
+
+    What the first run of a scenario imports in its child, the worker imports afterwards.
+    """
+    from htf.cli.main import run
+
+    shim = ctypes.CDLL(None)
+    shim.faults_fired.restype = ctypes.c_char_p
+    for line in sys.stdin:
+        told = _in_a_child(shim, json.loads(line), run)
+        for name in told.pop("imported"):
+            with suppress(Exception):
+                importlib.import_module(name)
+        print(json.dumps(told), flush=True)
+
+
+def _in_a_child(shim: Any, order: dict[str, Any], run: Any) -> dict[str, Any]:
+    mode, folder = MODES[order["mode"]], order["folder"]
+    before = set(sys.modules)
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as fired:
+        child = os.fork()
+        if child == 0:
+            for stream in (1, 2):
+                os.dup2(said.fileno(), stream)
+            faults = order["number"], mode.error, int(mode.from_then_on), mode.kinds
+            shim.faults_arm(os.fsencode(folder) + b"/", ctypes.c_long(faults[0]), *faults[1:])
+            code = run(order["arguments"])
+            shim.faults_disarm()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            imported = [name for name in sys.modules if name not in before]
+            report = {"fired": os.fsdecode(shim.faults_fired()), "imported": imported}
+            os.write(fired.fileno(), json.dumps(report).encode())
+            os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        said.seek(0)
+        fired.seek(0)
+        text = said.read().decode(errors="replace")
+        report = json.loads(
+            fired.read() or b'{"fired": "", "imported": []}'
+        )  # none if it was killed
+        return {"code": code, "said": text, **report}
+
+
+def main() -> None:
+    if "--worker" in sys.argv:
+        serve_orders()
+        return
+    every = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    failed = False
+    with started_worker() as worker:
+        for scenario in SCENARIOS:
+            for mode in MODES:
+                ends, wrong = try_faults(worker, scenario, mode, every=every)
+                print(f"{scenario}, {mode}: {dict(ends)}, {len(wrong)} findings", flush=True)
+                for finding in wrong:
+                    print("  " + finding.replace("\n", "\n    "))
+                failed = failed or bool(wrong)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
