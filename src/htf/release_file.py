@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 from htf.curator.ledger import LedgerLine
 from htf.domain import CRS84, Domain, IntArray
 from htf.epsilon import Epsilon
-from htf.errors import HtfError, InputError, MissingExtraError, ReleaseFileError
-from htf.files import write_whole
+from htf.errors import HtfError, InputError, MissingExtraError, OutputError, ReleaseFileError
+from htf.files import Budget, write_whole
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, Protection, Suggestion
 from htf.query.leaf_noise import noise_variances
@@ -33,15 +34,33 @@ if TYPE_CHECKING:
 FORMAT = 3  # the newest that is read; files are written in the oldest that can hold them
 WITH_PRIOR, PLAIN = 2, 1
 KEY = b"htf"
+SUFFIXES = (".parquet", ".geoparquet", ".pq")
 
 
-def save(release: Release, path: Path) -> None:
-    """Write the file, whole or not at all."""
+def save(
+    release: Release, path: Path, *, overwrite: bool = False, budget: Budget | None = None
+) -> None:
+    """Write the file, whole or not at all. `budget` knows which older release may be written over."""
     import pyarrow.parquet as pq
 
+    check_release_name(path)
     table = _to_table(release)
     options = {"compression": "zstd", "write_page_checksum": True}
-    write_whole(path, lambda unfinished: pq.write_table(table, unfinished, **options))
+    write_whole(
+        path,
+        lambda unfinished: pq.write_table(table, unfinished, **options),
+        overwrite=overwrite,
+        by_release=True,
+        budget=budget,
+    )
+
+
+def check_release_name(path: Path) -> None:
+    """Refuse an ending that promises another format."""
+    if path.suffix.lower() not in SUFFIXES and not os.path.isdir(path):
+        raise OutputError(
+            f"a release is a Parquet file: the name must end in {', '.join(SUFFIXES)}, got {path.name!r}"
+        )
 
 
 def load(path: Path) -> Release:
@@ -70,6 +89,24 @@ def is_release(path: Path) -> bool:
         return KEY in (pq.read_schema(path).metadata or {})
     except (pa.ArrowException, OSError):
         return False
+
+
+def charged_entry(path: Path) -> str | None:
+    """The entry of a budget file that the release in this file was charged to; None where there is no
+    such release.
+
+    It looks at the header only. A damaged file is no error: this is asked of any file that is about to
+    be written over.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        header = _read_header(pq.read_schema(path).metadata or {}, path)
+    except (pa.ArrowException, OSError, ReleaseFileError):
+        return None
+    found = header.get("budget_entry")
+    return found if isinstance(found, str) else None
 
 
 def stored_statement(path: Path) -> tuple[str, bool]:

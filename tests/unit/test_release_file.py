@@ -86,7 +86,7 @@ def test_other_reference_systems(tmp_path: Path) -> None:
     for crs, expected in (("EPSG:27700", "EPSG:27700"), (None, None)):
         matrix = FrequencyMatrix.from_dense(Domain(axes, crs), counts)
         made = publish(matrix, 1, noise="seeded:1")
-        made.save(tmp_path / "r.parquet")
+        made.save(tmp_path / "r.parquet", overwrite=True)
         assert gpd.read_parquet(tmp_path / "r.parquet").crs == expected
         assert Release.load(tmp_path / "r.parquet") == made
 
@@ -196,7 +196,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(pq, "write_table", fail)
     with pytest.raises(InputError, match=r"cannot write .*No space left"):
-        release.save(path)
+        release.save(path, overwrite=True)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,9 +15,14 @@ import click
 
 from htf.cli.budget import check_charge, open_budget, tell_charge
 from htf.cli.points import Points, points_options, read_points_options
-from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
-from htf.errors import InputError
-from htf.files import check_writable
+from htf.cli.screen import (
+    console,
+    progress_bar,
+    show_table,
+    warn_if_not_private,
+)
+from htf.errors import InputError, OutputError
+from htf.files import check_output
 
 if TYPE_CHECKING:
     from htf.curator.budget import BudgetFile
@@ -68,6 +74,11 @@ if TYPE_CHECKING:
 )
 @click.option("--dataset", metavar="NAME", help="Name of the points' budget in it.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The release.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace the output if it exists; never a release that a budget was charged for.",
+)
 def release(
     epsilon: str,
     suggest: str | None,
@@ -80,6 +91,7 @@ def release(
     ledger: Path | None,
     dataset: str | None,
     output: Path,
+    overwrite: bool,
     **about_points: Any,
 ) -> None:
     """Publish points as a differentially private map.
@@ -100,9 +112,10 @@ def release(
         mechanism=make_mechanism(mechanism or DEFAULT_MECHANISM, read_settings(settings)),
         noise=noise_from_text(noise),
         output=output,
+        overwrite=overwrite,
         budget=open_budget(ledger, dataset, output),
     )
-    check_writable(output)
+    _check_output(plan, prior, ledger)
     plan.mechanism.check_prior(prior)
     unit = _check_people(points, plan.epsilon, suggest, records_range)
     if plan.budget is not None:
@@ -111,13 +124,7 @@ def release(
     found = None
     if suggest is not None:
         found = _suggest(plan, Epsilon.of(suggest), records_range, quantile)
-    made = _finish(plan, known, found)
-    click.echo(
-        f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
-        f"for {made.protection.spoken}."
-    )
-    tell_charge(plan.budget, made)
-    warn_if_not_private(made)
+    _report(plan, _finish(plan, known, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,25 @@ class Plan:
     mechanism: Mechanism
     noise: NoiseSource
     output: Path
+    overwrite: bool
     budget: BudgetFile | None
+
+
+def _check_output(plan: Plan, prior: str | None, ledger: Path | None) -> None:
+    """Before the data are read and anything is charged: a release that cannot be written costs as much."""
+    from htf.ingest.prior import split_key
+    from htf.release_file import check_release_name
+
+    check_release_name(plan.output)
+    source = None if "://" in plan.points.source else plan.points.source
+    known = None if prior is None else split_key(prior)[0]
+    check_output(
+        plan.output,
+        overwrite=plan.overwrite,
+        inputs=[source, known, ledger],
+        by_release=True,
+        budget=plan.budget,
+    )
 
 
 def _check_people(
@@ -190,6 +215,15 @@ def _finish(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> R
     with still_charged(lambda: suggestion.budget_entry, suggestion.epsilon):
         points = replace(plan.points, max_records=_settle(suggestion))
         return _make_release(replace(plan, points=points), prior, suggestion)
+
+
+def _report(plan: Plan, made: Release) -> None:
+    click.echo(
+        f"Wrote {plan.output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
+        f"for {made.protection.spoken}."
+    )
+    tell_charge(plan.budget, made)
+    warn_if_not_private(made)
 
 
 def _settle(found: Suggestion) -> int:
@@ -258,11 +292,29 @@ def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None
             progress=lambda label: bar.update(task, description=label),
         )
         bar.update(task, description=f"writing {plan.output.name}")
-        if plan.budget is None:
-            made.save(plan.output)
-        else:
-            plan.budget.save(made, plan.output)
+        _save(plan, made)
     return made
+
+
+def _save(plan: Plan, made: Release) -> None:
+    """Where the output came to be, or cannot be written any more, since it was checked, the release goes
+    beside it: it has been paid for, and cannot be made again."""
+    try:
+        _save_as(plan, made, plan.output)
+    except OutputError as error:
+        spare = plan.output.with_name(f"release-{secrets.token_hex(4)}.parquet")
+        try:
+            _save_as(plan, made, spare)
+        except OutputError:
+            raise error from None
+        raise OutputError(f"{error}. The release is complete, as {spare}") from None
+
+
+def _save_as(plan: Plan, made: Release, output: Path) -> None:
+    if plan.budget is None:
+        made.save(output, overwrite=plan.overwrite)
+    else:
+        plan.budget.save(made, output, overwrite=plan.overwrite)
 
 
 @contextmanager

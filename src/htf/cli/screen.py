@@ -22,6 +22,9 @@ MOST_ROWS_ON_SCREEN = 60
 release_argument = click.argument(
     "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
 )
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace the output if it exists; never a release."
+)
 where_option = click.option(
     "--where",
     multiple=True,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
+from htf.files import check_regular
 from htf.protection import OF_RECORDS, Suggestion, price_of_records, suggested_at
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ class BudgetFile:
     ) -> BudgetFile:
         """A new account, in a new file or beside other accounts. Its cap is final."""
         path, most = Path(path), Epsilon.of(cap)
+        check_regular(path)
         _check_name(dataset)
         with _transaction(path, new=True) as connection:
             taken = [row[0] for row in connection.execute("SELECT name FROM dataset")]
@@ -224,13 +226,15 @@ class BudgetFile:
             )
         return entry
 
-    def save(self, release: Release, path: str | Path) -> Entry:
+    def save(self, release: Release, path: str | Path, *, overwrite: bool = False) -> Entry:
         """Write a release that was charged here, and enter it as published, with its SHA-256."""
+        from htf.release_file import save
+
         path = Path(path)
         self.check_output(path)
         entry = self._waiting(release.budget_entry)
         with still_charged(lambda: entry.id, entry.epsilon):
-            release.save(path)
+            save(release, path, overwrite=overwrite, budget=self)
             try:
                 self._publish([entry, *self._waiting_suggestion(release)], path)
             except InputError as error:
@@ -286,6 +290,13 @@ class BudgetFile:
                 row = (_now(), self.dataset)
                 connection.execute("UPDATE dataset SET closed = ? WHERE name = ?", row)
         return self.account()
+
+    def may_overwrite(self, path: Path) -> bool:
+        """Whether no entry would lose its release: neither here nor in another budget file."""
+        from htf.release_file import charged_entry
+
+        listed = {entry.sha256 for entry in self.account().entries}
+        return charged_entry(path) is None and _digest(path) not in listed
 
     def check_output(self, path: Path) -> None:
         """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it."""
