@@ -24,7 +24,7 @@ from glob import has_magic, iglob
 from pathlib import Path
 from typing import Protocol
 
-from htf.errors import OutputError
+from htf.errors import InputError, OutputError
 
 UNFINISHED = (
     ".htf-"  # how the names of unfinished files start; hidden, so that no folder has them as input
@@ -44,9 +44,9 @@ SQLITE_STARTS, APPLICATION, BUDGET_FILE = b"SQLite format 3\0", slice(68, 72), b
 
 
 class Budget(Protocol):
-    """What is asked of a budget file."""
+    """What is asked of a budget file: to refuse a file that was charged for, unless it was withdrawn."""
 
-    def may_overwrite(self, path: Path) -> bool: ...
+    def may_overwrite(self, path: Path) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,18 +243,16 @@ def _check_content(path: Path, permission: Permission) -> None:
 def _check_release(path: Path, permission: Permission) -> None:
     from htf.release_file import charged_entry, is_release
 
-    if permission.budget is not None and permission.by_release:
-        if not permission.budget.may_overwrite(path):
-            raise OutputError(
-                f"cannot write {path}: the budget file lists it as published, or it was charged to "
-                "another one, and it cannot be made again. Give another name, or withdraw it first: "
-                "`htf budget withdraw`"
-            )
-    elif is_release(path) and not permission.by_release:
+    if is_release(path) and not permission.by_release:
         raise OutputError(
             f"cannot write {path}: it is a release, which has cost budget and cannot be made again. "
             "Give another name, or delete it yourself"
         )
+    if permission.budget is not None:
+        try:
+            permission.budget.may_overwrite(path)
+        except InputError as error:
+            raise OutputError(str(error)) from None
     elif (entry := charged_entry(path)) is not None:
         raise OutputError(
             f"cannot write {path}: it is a release that was charged to a budget, as entry {entry}, and "

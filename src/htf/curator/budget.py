@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.epsilon import Epsilon
-from htf.errors import BudgetError, InputError
-from htf.files import check_regular
+from htf.errors import BudgetError, InputError, OutputError
+from htf.files import check_name, check_regular, is_same
 from htf.protection import OF_RECORDS, Suggestion, price_of_records, suggested_at
 
 if TYPE_CHECKING:
@@ -291,18 +291,20 @@ class BudgetFile:
                 connection.execute("UPDATE dataset SET closed = ? WHERE name = ?", row)
         return self.account()
 
-    def may_overwrite(self, path: Path) -> bool:
-        """Whether no entry would lose its release: neither here nor in another budget file."""
+    def may_overwrite(self, path: Path) -> None:
+        """Refuse to overwrite what was charged to a budget and cannot be made again."""
         from htf.release_file import charged_entry
 
         listed = {entry.sha256 for entry in self.account().entries}
-        return charged_entry(path) is None and _digest(path) not in listed
+        if charged_entry(path) is not None or _digest(path) in listed:
+            raise OutputError(f"cannot overwrite {path}: a budget was charged for it")
 
     def check_output(self, path: Path) -> None:
         """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it."""
+        check_name(path)
         ours = self.path.resolve()
         journals = {ours.with_name(ours.name + end) for end in JOURNALS}
-        if path.resolve() in journals or (path.exists() and path.samefile(ours)):
+        if path.resolve() in journals or is_same(path, ours):
             raise InputError(f"cannot write {path}: it is part of the budget file")
 
     def _publish(self, entries: list[Entry], path: Path) -> None:
