@@ -41,6 +41,7 @@ KINDS = (
 )
 PARQUET_STARTS = b"PAR1"
 SQLITE_STARTS, APPLICATION, BUDGET_FILE = b"SQLite format 3\0", slice(68, 72), b"HTFB"
+GEOPACKAGE, JOURNALS = ".gpkg", ("-journal", "-wal")  # of a program that has it open
 
 
 class Budget(Protocol):
@@ -204,6 +205,7 @@ def _match(names: Sequence[str], patterns: Sequence[str]) -> bool:
 
 def _check_existing(path: Path, permission: Permission) -> os.stat_result | None:
     """Refuse to write over what must stay. Returns what may go, None if nothing is there."""
+    _check_not_open(path)
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -220,6 +222,19 @@ def _check_existing(path: Path, permission: Permission) -> os.stat_result | None
         raise OutputError(f"cannot write {path}: it is read-only")
     _check_content(path, permission)
     return found
+
+
+def _check_not_open(path: Path) -> None:
+    """SQLite would write an old journal into a new file, and break it."""
+    if path.suffix.lower() != GEOPACKAGE:
+        return
+    for end in JOURNALS:
+        journal = path.with_name(path.name + end)
+        if os.path.lexists(journal):
+            raise OutputError(
+                f"cannot write {path}: {journal.name} beside it is of a program that has it open, or that "
+                "was broken off. Close the program, or give another name"
+            )
 
 
 def _check_kind(path: Path, mode: int) -> None:

@@ -351,6 +351,19 @@ def test_a_failed_write_leaves_nothing(place: Path) -> None:
     assert not list(place.iterdir())
 
 
+@pytest.mark.parametrize("end", ["-journal", "-wal"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_geopackage_that_is_open_elsewhere_stays(end: str, exists: bool, place: Path) -> None:
+    path = place / "a.gpkg"
+    if exists:
+        path.write_text("old")
+    (place / f"a.gpkg{end}").write_text("a journal")
+    with pytest.raises(OutputError, match=rf"a\.gpkg{end} beside it is of a program"):
+        check_output(path, overwrite=True)
+    assert path.exists() == exists
+    check_output(place / "a.csv")
+
+
 def test_releases_and_budget_files_stay(place: Path) -> None:
     path, budget = place / "r.parquet", place / "budget.parquet"
     made().save(path)
