@@ -239,6 +239,7 @@ def test_a_release_that_lost_its_name_is_kept(
     told = " ".join(capfd.readouterr().err.split())
     (spare,) = place.glob("release-*.parquet")
     assert f"out.parquet: it exists already. Give another name, or --overwrite to replace it (in Python overwrite=True). The release is complete, as {spare.name}" in told  # fmt: skip
+    assert ("The charge of 0.5 stands" in told) == bool(charged)
     assert (place / "out.parquet").read_text() == "of another process"
     assert Release.load(spare).private
     entries = BudgetFile("budget.sqlite", "pings").account().entries
@@ -297,6 +298,13 @@ def test_a_bench_does_not_replace_files_of_others(
     assert contents(place) == before
     assert htf(*bench, "notes", "--overwrite") == 0
     assert "A bench of mechanisms" in (place / "notes" / "README.md").read_text()
+
+
+@pytest.mark.usefixtures("place")
+def test_a_bench_in_an_impossible_folder(capfd: pytest.CaptureFixture[str]) -> None:
+    for name, says in (("a" * 300, "File name too long"), ("boxes.csv/bench", "Not a directory")):
+        assert htf("evaluate", "points.parquet", *BENCH, "-o", name) == 2
+        assert says in capfd.readouterr().err
 
 
 def test_a_bench_goes_on_in_its_folder(place: Path, capfd: pytest.CaptureFixture[str]) -> None:

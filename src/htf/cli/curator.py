@@ -307,7 +307,10 @@ def _save(plan: Plan, made: Release) -> None:
             _save_as(plan, made, spare)
         except OutputError:
             raise error from None
-        raise OutputError(f"{error}. The release is complete, as {spare}") from None
+        told = OutputError(f"{error}. The release is complete, as {spare}")
+        for note in getattr(error, "__notes__", []):  # what was charged
+            told.add_note(note)
+        raise told from None
 
 
 def _save_as(plan: Plan, made: Release, output: Path) -> None:

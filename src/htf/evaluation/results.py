@@ -52,9 +52,12 @@ def check_folder(folder: Path, inputs: Iterable[Path], *, overwrite: bool = Fals
 
     A folder with results of a bench is gone on with. Those are made anew from its parts.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return
-    there = list(folder.iterdir())
+    try:
+        there = list(folder.iterdir())
+    except OSError as error:
+        raise OutputError(f"cannot write results to {folder}: {error.strerror}") from None
     for given in inputs:
         if lies_in(given, folder) or any(is_same(given, file) for file in there):
             raise OutputError(
