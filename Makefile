@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: demo test lint types benchmark clean
 
 demo: $(VENV)/.installed-demo
-	$(BIN)/htf demo --out htf-demo
+	$(BIN)/htf demo --out htf-demo --overwrite
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2

@@ -3,6 +3,7 @@
     HtfError
     ├── InputError          a mistake in the call or in the input        (exit code 2)
     │   ├── ReleaseFileError    a file that is not a sound release
+    │   ├── OutputError         a file that cannot or must not be written
     │   └── MissingExtraError   an optional part is not installed
     └── BudgetError         the privacy budget does not allow it         (exit code 3)
 
@@ -23,6 +24,10 @@ class InputError(HtfError):
 
 class ReleaseFileError(InputError):
     """A file that is damaged, foreign, from the future, or does not say what it should."""
+
+
+class OutputError(InputError):
+    """A file that cannot be written, or must not be. It was left as it is."""
 
 
 class MissingExtraError(InputError):

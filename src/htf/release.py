@@ -302,11 +302,15 @@ class Release(ReadOnlyArrays):
 
         return draw_points(self, n, seed)
 
-    def save(self, path: str | Path) -> None:
-        """Write a GeoParquet file, whole or not at all."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a GeoParquet file, whole or not at all.
+
+        A file that exists is refused unless `overwrite` is given, and a release that was charged to a
+        budget file even then (docs/outputs.md).
+        """
         from htf.release_file import save
 
-        save(self, Path(path))
+        save(self, Path(path), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -23,8 +24,8 @@ from htf.curator.catalogue import KINDS
 from htf.curator.ledger import LedgerLine
 from htf.domain import CRS84, MOST_CELLS_PER_AXIS, Domain, IntArray
 from htf.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
-from htf.errors import HtfError, InputError, MissingExtraError, ReleaseFileError
-from htf.files import write_whole
+from htf.errors import HtfError, InputError, MissingExtraError, OutputError, ReleaseFileError
+from htf.files import Budget, write_whole
 from htf.parquet_pages import PageError, column_size
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, Protection, Suggestion
@@ -50,17 +51,35 @@ LONGEST_FOOTER = 4 * LONGEST_HEADER  # bytes; pyarrow writes the header twice
 SMALL, MOST_TIMES = 2**26, 128  # bytes; times the size of the file
 BYTES_OF_A_VALUE = 12  # with its place in a list
 OUTLINE = 93  # bytes of a rectangle
+SUFFIXES = (".parquet", ".geoparquet", ".pq")
 
 
-def save(release: Release, path: Path) -> None:
-    """Write the file, whole or not at all."""
+def save(
+    release: Release, path: Path, *, overwrite: bool = False, budget: Budget | None = None
+) -> None:
+    """Write the file, whole or not at all. `budget` knows which older release may be written over."""
     import pyarrow.parquet as pq
 
+    check_release_name(path)
     table = _to_table(release)
     # Outlines are all different: a list of different ones would only be in the way of reading them.
     short = [name for name in _leaf_columns(table.schema) if name != "geometry"]
     options = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": short}
-    write_whole(path, lambda unfinished: pq.write_table(table, unfinished, **options))
+    write_whole(
+        path,
+        lambda unfinished: pq.write_table(table, unfinished, **options),
+        overwrite=overwrite,
+        by_release=True,
+        budget=budget,
+    )
+
+
+def check_release_name(path: Path) -> None:
+    """Refuse an ending that promises another format."""
+    if path.suffix.lower() not in SUFFIXES and not os.path.isdir(path):
+        raise OutputError(
+            f"a release is a Parquet file: the name must end in {', '.join(SUFFIXES)}, got {path.name!r}"
+        )
 
 
 def load(path: Path) -> Release:

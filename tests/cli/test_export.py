@@ -54,7 +54,7 @@ def test_export(
     assert told.err == ""
     assert path.stat().st_size > 1000
     assert (tmp_path / "city.csv.statement.txt").exists() == (suffix == ".csv")
-    assert htf("export", folder / "seeded.parquet", "-o", path) == 0
+    assert htf("export", folder / "seeded.parquet", "-o", path, "--overwrite") == 0
     assert "NOT PRIVATE" in capfd.readouterr().err
     if suffix != ".TIF":
         carried = path.with_name("city.csv.statement.txt") if suffix == ".csv" else path
@@ -69,8 +69,9 @@ def test_export_of_a_range(folder: Path, tmp_path: Path) -> None:
         ([], release.count([BOUNDS])),
         (["--where", "hour=7:10", "--pixels", 4], release.count([BOUNDS], where={"hour": (7, 10)})),
     ):
-        assert htf("export", folder / "hours.parquet", "-o", tmp_path / "h.tif", *options) == 0
-        with rasterio.open(tmp_path / "h.tif") as file:
+        path = tmp_path / f"h{len(options)}.tif"
+        assert htf("export", folder / "hours.parquet", "-o", path, *options) == 0
+        with rasterio.open(path) as file:
             counts = file.read(1)
         assert counts.shape == ((4, 4) if options else (8, 8))
         assert counts.sum(dtype=float) == pytest.approx(expected.count[0], rel=1e-6)
@@ -89,7 +90,7 @@ def test_sample(
     points = csv.read_csv(path) if suffix == ".csv" else pq.read_table(path)
     expected = Release.load(folder / "out.parquet").sample(1234, seed=5)
     assert points.to_pydict() == expected.to_pydict()
-    assert htf("sample", folder / "seeded.parquet", *options) == 0
+    assert htf("sample", folder / "seeded.parquet", *options, "--overwrite") == 0
     told = capfd.readouterr()
     assert "NOT PRIVATE" in told.out
     assert "NOT PRIVATE" in told.err
@@ -131,8 +132,11 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], str]]:
         "no ending": (["export", release, "-o", folder / "never"], ".csv, .tif"),
         "no folder": (["export", release, "-o", folder / "no" / "a.tif"], "there is no folder"),
         "no release": (["export", folder / "no.parquet", "-o", out], "there is no file"),
-        "onto itself": (["export", release, "-o", release], "is the release itself"),
-        "points onto itself": (["sample", release, "-o", release], "is the release itself"),
+        "onto itself": (["export", release, "-o", release, "--overwrite"], "is what is read"),
+        "points onto itself": (
+            ["sample", release, "-o", release, "--overwrite"],
+            "is what is read",
+        ),
         "no output": (["export", release], "'--output'"),
         "no pixels": (["export", release, "-o", out, "--pixels", "0"], "0 is not in the range"),
         "pixels of polygons": (
@@ -175,7 +179,8 @@ def test_missing_packages_are_named(
     told = " ".join(capfd.readouterr().err.split())
     assert f"needs the package '{package}'" in told
     assert 'pip install "htf-dp[geo]"' in told
-    assert htf("export", folder / "out.parquet", "-o", folder / "plain.csv") == 0  # needs none
+    plain = folder / f"plain-{package}.csv"  # needs none
+    assert htf("export", folder / "out.parquet", "-o", plain) == 0
 
 
 @pytest.mark.parametrize("suffix", [".geojson", ".fgb", ".gpkg", ".parquet", ".csv", ".tif"])

@@ -175,8 +175,8 @@ MISTAKES = {
     "no axis": (["zones.geojson", "--where", "hour=7:10"], "no axis 'hour'"),
     "no writer": (["zones.geojson", "-o", "out.shp"], "must end in one of"),
     "no folder": (["zones.geojson", "-o", "none/out.gpkg"], "there is no folder"),
-    "the release": (["zones.geojson", "-o", "r.parquet"], "it would be lost"),
-    "the polygons": (["zones.geojson", "-o", "zones.geojson"], "it would be lost"),
+    "the release": (["zones.geojson", "-o", "r.parquet", "--overwrite"], "would be lost"),
+    "the polygons": (["zones.geojson", "-o", "zones.geojson", "--overwrite"], "would be lost"),
 }
 
 

@@ -54,8 +54,8 @@ def release() -> Release:
     return release_of()
 
 
-def write(release: Release, path: Path) -> Path:
-    write_layer(leaf_layer(release), path, provenance(release, "a test"), "leaves")
+def write(release: Release, path: Path, **options: Any) -> Path:
+    write_layer(leaf_layer(release), path, provenance(release, "a test"), "leaves", **options)
     return path
 
 
@@ -225,7 +225,9 @@ def test_files_are_replaced_whole(release: Release, tmp_path: Path) -> None:
     for suffix in WRITERS:
         path = tmp_path / f"city{suffix}"
         path.write_text("an older file")
-        write(release, path)
+        with pytest.raises(InputError, match="it exists already"):
+            write(release, path)
+        write(release, path, overwrite=True)
     write_raster(release, tmp_path / "city.tif")
     names = {f"city{suffix}" for suffix in [*WRITERS, ".tif"]} | {"city.csv.statement.txt"}
     assert {path.name for path in tmp_path.iterdir()} == names
@@ -254,7 +256,7 @@ def test_pixels_hold_what_the_release_answers(tmp_path: Path, mechanism: str, pi
 def test_rasters_sum_or_cut_further_axes(tmp_path: Path) -> None:
     release = with_hours()
     for where in (None, {"hour": (7, 10.5)}):
-        write_raster(release, tmp_path / "city.tif", where=where)
+        write_raster(release, tmp_path / "city.tif", where=where, overwrite=True)
         with rasterio.open(tmp_path / "city.tif") as file:
             assert file.shape == (8, 16)
             expected = by_asking(release, 8, 16, where=where)

@@ -261,7 +261,7 @@ def test_an_earlier_release_is_a_prior(tmp_path: Path) -> None:
         assert share == pytest.approx(inside, abs=0.02)  # noise below zero was cut off
     with pytest.raises(InputError, match=r"another map .x 0 to 128, .* than the data .x 0 to 64"):
         read(path, grid(64, 64))
-    publish(matrix, 1, noise="seeded:1").save(path)
+    publish(matrix, 1, noise="seeded:1").save(path, overwrite=True)
     with pytest.raises(InputError, match="not private"):
         read(path, matrix.domain)
 

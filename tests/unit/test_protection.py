@@ -469,10 +469,10 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
         (made(epsilon="0.8", mechanism=exact_total), "public_total discloses"),
         (replace(made(epsilon="0.8"), estimator="magic"), "does not hold together: sums"),
     ):
-        other.save(path)
+        other.save(path, overwrite=True)
         with pytest.raises(InputError, match=says):
             budget.publish(id_, path)
-    made().save(path)
+    made().save(path, overwrite=True)
     with pytest.raises(InputError, match="the file has 0 for one person by max-records"):
         budget.publish(suggestion, path)
     with pytest.raises(InputError, match="no entry x for"):

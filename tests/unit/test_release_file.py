@@ -88,7 +88,7 @@ def test_other_reference_systems(tmp_path: Path) -> None:
     for crs, expected in (("EPSG:27700", "EPSG:27700"), (None, None)):
         matrix = FrequencyMatrix.from_dense(Domain(axes, crs), counts)
         made = publish(matrix, 1, noise="seeded:1")
-        made.save(tmp_path / "r.parquet")
+        made.save(tmp_path / "r.parquet", overwrite=True)
         assert gpd.read_parquet(tmp_path / "r.parquet").crs == expected
         assert Release.load(tmp_path / "r.parquet") == made
 
@@ -198,7 +198,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(pq, "write_table", fail)
     with pytest.raises(InputError, match=r"cannot write .*No space left"):
-        release.save(path)
+        release.save(path, overwrite=True)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 
@@ -293,7 +293,7 @@ def test_the_charge_of_any_file_can_be_asked_for(budget: BudgetFile, tmp_path: P
     path = tmp_path / "out.parquet"
     publish(PLAIN, 1, "ug", noise="seeded:1").save(path)
     assert charged_entry(path) is None
-    publish(PLAIN, "0.4", "ug", ledger=budget).save(path)
+    publish(PLAIN, "0.4", "ug", ledger=budget).save(path, overwrite=True)
     content = path.read_bytes()
     assert charged_entry(path)
     for place in range(len(content) - 2000, len(content)):

@@ -11,6 +11,7 @@ import click
 from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
     console,
+    overwrite_option,
     progress_bar,
     release_argument,
     show_interval,
@@ -20,7 +21,7 @@ from htf.cli.screen import (
 )
 from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
-from htf.files import check_writable, write_whole
+from htf.files import check_output, write_whole
 from htf.protection import OF_RECORDS
 from htf.query.texts import read_boxes, read_where
 
@@ -54,6 +55,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
     type=click.Path(path_type=Path),
     help="Write the answers as CSV; those for polygons also as .geojson, .gpkg, .fgb or .parquet.",
 )
+@overwrite_option
 def query(
     release_file: Path,
     boxes: tuple[str, ...],
@@ -63,6 +65,7 @@ def query(
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
+    overwrite: bool,
 ) -> None:
     """Count the records in boxes or polygons, with a standard error and a 95 % interval.
 
@@ -76,12 +79,12 @@ def query(
     from htf.release import Release
 
     if polygons_file is not None and not (boxes or boxes_file):
-        query_polygons(release_file, polygons_file, by, where, as_json, output)
+        query_polygons(release_file, polygons_file, by, where, as_json, output, overwrite)
         return
     if polygons_file is not None or by is not None:
         raise InputError("give either boxes or --polygons FILE; --by is for polygons")
     if output is not None:
-        check_writable(output)
+        check_output(output, overwrite=overwrite, inputs=[release_file, boxes_file])
     ranges = read_where(where)
     release = Release.load(release_file)
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges)
@@ -93,7 +96,7 @@ def query(
     elif output is None:
         _show_answers(release.domain, asked, answers)
     if output is not None:
-        _write_csv(release.domain, asked, answers, output)
+        _write_csv(release.domain, asked, answers, output, overwrite)
         click.echo(f"Wrote {output}: {len(asked):,} answers.", err=True)
     warn_if_not_private(release)
 
@@ -225,12 +228,14 @@ def _as_objects(domain: Domain, asked: FloatArray, answers: Answers) -> list[dic
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _write_csv(domain: Domain, asked: FloatArray, answers: Answers, path: Path) -> None:
+def _write_csv(
+    domain: Domain, asked: FloatArray, answers: Answers, path: Path, overwrite: bool
+) -> None:
     import pyarrow as pa
     from pyarrow import csv
 
     table = pa.table(_as_columns(domain, asked, answers))
-    write_whole(path, lambda unfinished: csv.write_csv(table, unfinished))
+    write_whole(path, lambda unfinished: csv.write_csv(table, unfinished), overwrite=overwrite)
 
 
 def _show_answers(domain: Domain, asked: FloatArray, answers: Answers) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,8 @@ from htf.cli.budget import check_charge, open_budget, tell_charge, tells_what_wa
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
 from htf.cli.types import WholeNumber
-from htf.errors import InputError
-from htf.files import check_writable
+from htf.errors import InputError, OutputError
+from htf.files import check_output
 
 if TYPE_CHECKING:
     from htf.curator.budget import BudgetFile
@@ -70,6 +71,11 @@ if TYPE_CHECKING:
 )
 @click.option("--dataset", metavar="NAME", help="Name of the points' budget in it.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The release.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace the output if it exists; never a release that a budget was charged for.",
+)
 @tells_what_was_charged
 def release(
     epsilon: str,
@@ -83,6 +89,7 @@ def release(
     ledger: Path | None,
     dataset: str | None,
     output: Path,
+    overwrite: bool,
     **about_points: Any,
 ) -> None:
     """Publish points as a differentially private map.
@@ -105,9 +112,10 @@ def release(
         mechanism=make_mechanism(mechanism or DEFAULT_MECHANISM, read_settings(settings)),
         noise=noise_from_text(noise),
         output=output,
+        overwrite=overwrite,
         budget=open_budget(ledger, dataset, output),
     )
-    check_writable(output)
+    _check_output(plan, prior, ledger)
     plan.mechanism.check_prior(prior)
     unit = _check_people(points, plan.epsilon, suggest, records_range)
     if plan.budget is not None:
@@ -118,12 +126,7 @@ def release(
         found = _suggest(plan, Epsilon.of(suggest), records_range, quantile)
     made = _finish(plan, known, found)
     with still_charged(lambda: made.budget_entry, price_of_records(made.epsilon, found)):
-        click.echo(
-            f"Wrote {output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
-            f"for {made.protection.spoken}."
-        )
-        tell_charge(plan.budget, made)
-        warn_if_not_private(made)
+        _report(plan, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,25 @@ class Plan:
     mechanism: Mechanism
     noise: NoiseSource
     output: Path
+    overwrite: bool
     budget: BudgetFile | None
+
+
+def _check_output(plan: Plan, prior: str | None, ledger: Path | None) -> None:
+    """Before the data are read and anything is charged: a release that cannot be written costs as much."""
+    from htf.ingest.prior import split_key
+    from htf.release_file import check_release_name
+
+    check_release_name(plan.output)
+    source = None if "://" in plan.points.source else plan.points.source
+    known = None if prior is None else split_key(prior)[0]
+    check_output(
+        plan.output,
+        overwrite=plan.overwrite,
+        inputs=[source, known, ledger],
+        by_release=True,
+        budget=plan.budget,
+    )
 
 
 def _check_people(
@@ -196,6 +217,15 @@ def _finish(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> R
     with still_charged(lambda: suggestion.budget_entry, suggestion.epsilon):
         points = replace(plan.points, max_records=_settle(suggestion))
         return _make_release(replace(plan, points=points), prior, suggestion)
+
+
+def _report(plan: Plan, made: Release) -> None:
+    click.echo(
+        f"Wrote {plan.output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
+        f"for {made.protection.spoken}."
+    )
+    tell_charge(plan.budget, made)
+    warn_if_not_private(made)
 
 
 def _settle(found: Suggestion) -> int:
@@ -264,11 +294,32 @@ def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None
             progress=lambda label: bar.update(task, description=label),
         )
         bar.update(task, description=f"writing {plan.output.name}")
-        if plan.budget is None:
-            made.save(plan.output)
-        else:
-            plan.budget.save(made, plan.output)
+        _save(plan, made)
     return made
+
+
+def _save(plan: Plan, made: Release) -> None:
+    """Where the output came to be, or cannot be written any more, since it was checked, the release goes
+    beside it: it has been paid for, and cannot be made again."""
+    try:
+        _save_as(plan, made, plan.output)
+    except OutputError as error:
+        spare = plan.output.with_name(f"release-{secrets.token_hex(4)}.parquet")
+        try:
+            _save_as(plan, made, spare)
+        except OutputError:
+            raise error from None
+        told = OutputError(f"{error}. The release is complete, as {spare}")
+        for note in getattr(error, "__notes__", []):  # what was charged
+            told.add_note(note)
+        raise told from None
+
+
+def _save_as(plan: Plan, made: Release, output: Path) -> None:
+    if plan.budget is None:
+        made.save(output, overwrite=plan.overwrite)
+    else:
+        plan.budget.save(made, output, overwrite=plan.overwrite)
 
 
 @contextmanager

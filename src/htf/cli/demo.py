@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -11,8 +12,8 @@ import click
 
 from htf.cli.screen import progress_bar, show_interval, show_table
 from htf.cli.types import WholeNumber
-from htf.errors import InputError, MissingExtraError
-from htf.files import write_whole
+from htf.errors import InputError, MissingExtraError, OutputError
+from htf.files import check_output, make_folder, write_whole
 
 if TYPE_CHECKING:
     from htf.domain import FloatArray
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 EPSILON = "0.5"
 CELLS = 1024
+POINTS, RELEASE, MAP = "points.parquet", "release.parquet", "map.png"
+MADE_UP = b"htf-demo"  # in the metadata of its points, by which a folder of ours is known
 # Shares of the map's width and height: west, south, east, north.
 SAMPLE_BOXES = {
     "the whole map": (0.0, 0.0, 1.0, 1.0),
@@ -47,7 +50,8 @@ SAMPLE_BOXES = {
     show_default=True,
     help="Size of the made-up data.",
 )
-def demo(out: Path, points: int) -> None:
+@click.option("--overwrite", is_flag=True, help="Replace the results of an earlier `htf demo`.")
+def demo(out: Path, points: int, overwrite: bool) -> None:
     """Release a made-up city, ask for counts beside the truth, and draw the map."""
     from htf.domain import Domain
     from htf.evaluation.synthetic import synthetic_city
@@ -56,45 +60,66 @@ def demo(out: Path, points: int) -> None:
 
     if points < 1:
         raise InputError(f"--points must be at least 1, got {points}")
-    _make_folder(out)
+    make_folder(out)
+    _check_folder(out, overwrite)
     with progress_bar() as bar:
         task = bar.add_task("imagining a city", total=None)
         city = synthetic_city(points)
         domain = Domain.from_bounds(*city.domain_bounds, cells=CELLS)
-        write_whole(out / "points.parquet", lambda path: _write_points(city, path))
+        write_whole(out / POINTS, lambda path: _write_points(city, path), overwrite=overwrite)
         bar.update(task, description="counting points per cell")
-        matrix = read_points(out / "points.parquet", domain)
+        matrix = read_points(out / POINTS, domain)
         release = publish(
             matrix, EPSILON, progress=lambda label: bar.update(task, description=label)
         )
-        release.save(out / "release.parquet")
+        release.save(out / RELEASE, overwrite=overwrite)
         bar.update(task, description="drawing the map")
-        picture = _draw(release, out / "map.png")
+        picture = _draw(release, out / MAP, overwrite)
     _show_answers_beside_truth(city, release)
     _show_files(out, release, picture)
 
 
-def _make_folder(out: Path) -> None:
+def _check_folder(out: Path, overwrite: bool) -> None:
+    """Only what an earlier demo left is replaced: these names are such as anyone's files may have."""
+    there = [name for name in (POINTS, RELEASE, MAP) if os.path.lexists(out / name)]
+    if there and overwrite and not _is_made_up(out / POINTS):
+        raise OutputError(
+            f"cannot write {out / there[0]}: it is not of a folder that this version's `htf demo` made. "
+            "Give another --out"
+        )
+    for name in (POINTS, RELEASE, MAP):
+        check_output(out / name, overwrite=overwrite, by_release=name == RELEASE)
+
+
+def _is_made_up(path: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {out}: {error.strerror}") from None
+        return MADE_UP in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def _write_points(city: City, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({"lon": city.x, "lat": city.y}), path, compression="zstd")
+    table = pa.table({"lon": city.x, "lat": city.y}, metadata={MADE_UP: b"made-up points"})
+    pq.write_table(table, path, compression="zstd")
 
 
-def _draw(release: Release, path: Path) -> str:
+def _draw(release: Release, path: Path, overwrite: bool) -> str:
     """Where the picture is, or why there is none."""
     try:
         figure = release.plot()
     except MissingExtraError as error:
         return str(error)
-    write_whole(path, lambda unfinished: figure.savefig(unfinished, format="png", dpi=150))
+    write_whole(
+        path,
+        lambda unfinished: figure.savefig(unfinished, format="png", dpi=150),
+        overwrite=overwrite,
+    )
     return str(path)
 
 
@@ -131,12 +156,12 @@ def _true_count(city: City, box: FloatArray) -> int:
 
 def _show_files(out: Path, release: Release, picture: str) -> None:
     west, south, east, north = _sample_boxes(release)[2]
-    click.echo(f"The release ({len(release):,} boxes):  {out / 'release.parquet'}")
+    click.echo(f"The release ({len(release):,} boxes):  {out / RELEASE}")
     click.echo(f"The map:                 {picture}")
-    click.echo(f"The made-up points:      {out / 'points.parquet'}\n")
+    click.echo(f"The made-up points:      {out / POINTS}\n")
     click.echo("Try next:")
     htf = "htf" if shutil.which("htf") else sys.argv[0]  # as typed, where it is not on the path
-    click.echo(f"  {htf} info {out / 'release.parquet'}")
-    click.echo(f"  {htf} verify {out / 'release.parquet'}")
+    click.echo(f"  {htf} info {out / RELEASE}")
+    click.echo(f"  {htf} verify {out / RELEASE}")
     box = f"{west:.4f},{south:.4f},{east:.4f},{north:.4f}"
-    click.echo(f"  {htf} query {out / 'release.parquet'} --box {box}")
+    click.echo(f"  {htf} query {out / RELEASE} --box {box}")

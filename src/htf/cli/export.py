@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.screen import (
+    overwrite_option,
     progress_bar,
     release_argument,
     safe_text,
@@ -16,7 +17,7 @@ from htf.cli.screen import (
 )
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
-from htf.files import check_writable
+from htf.files import check_output
 from htf.query.texts import read_numbers, read_where
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ output_option = click.option(
 )
 @click.option("--grid", metavar="NX,NY", help="A grid of NX x NY rectangles instead of boxes.")
 @where_option
+@overwrite_option
 def export(
     release_file: Path,
     output: Path,
@@ -50,6 +52,7 @@ def export(
     resolution: int | None,
     grid: str | None,
     where: tuple[str, ...],
+    overwrite: bool,
 ) -> None:
     """Turn a release into a layer or a raster for GIS tools; the ending says which.
 
@@ -63,17 +66,17 @@ def export(
 
     is_zones = resolution is not None or grid is not None
     _check_export(output, pixels, resolution, grid, where)
-    _check_other_file(release_file, output)
+    _check_output(output, release_file, overwrite)
     ranges = read_where(where)
     release = Release.load(release_file)
     with progress_bar() as bar:
         bar.add_task(f"writing {output.name}", total=None)
         if is_zones:
-            told = _write_zones(release, output, resolution, grid, ranges)
+            told = _write_zones(release, output, resolution, grid, ranges, overwrite)
         elif output.suffix.lower() in RASTERS:
-            told = _write_raster(release, output, pixels, ranges)
+            told = _write_raster(release, output, pixels, ranges, overwrite)
         else:
-            told = _write_leaves(release, output)
+            told = _write_leaves(release, output, overwrite)
     click.echo(f"Wrote {output}: {told}, epsilon {release.epsilon}.")
     warn_if_not_private(release)
 
@@ -85,17 +88,13 @@ def _check_export(
     grid: str | None,
     where: tuple[str, ...],
 ) -> None:
-    from htf.export.vector import check_layer_name
-
     if resolution is not None and grid is not None:
         raise InputError("give one kind of zones: --h3 or --grid")
     is_zones = resolution is not None or grid is not None
     if output.suffix.lower() in RASTERS:
         if is_zones:
             raise InputError(f"zones are a layer, and {output.name} is a raster: use .gpkg, say")
-        check_writable(output)
         return
-    check_layer_name(output, RASTERS)
     if pixels is not None or (where and not is_zones):
         raise InputError(
             f"--pixels is for .tif, --where for .tif and zones, and {output.name} is another format: "
@@ -103,31 +102,39 @@ def _check_export(
         )
 
 
-def _check_other_file(release_file: Path, output: Path) -> None:
-    """A release has cost budget and cannot be made again: what is made from it must not replace it."""
-    if output.exists() and release_file.exists() and output.samefile(release_file):
-        raise InputError(f"{output} is the release itself: give another name, or it would be lost")
+def _check_output(output: Path, release_file: Path, overwrite: bool) -> None:
+    from htf.export.vector import check_layer_name
+
+    if output.suffix.lower() in RASTERS:
+        check_output(output, overwrite=overwrite, inputs=[release_file])
+    else:
+        check_layer_name(output, RASTERS, overwrite=overwrite, inputs=[release_file])
 
 
 def _write_raster(
-    release: Release, output: Path, pixels: int | None, where: dict[str, tuple[float, float]]
+    release: Release,
+    output: Path,
+    pixels: int | None,
+    where: dict[str, tuple[float, float]],
+    overwrite: bool,
 ) -> str:
     from htf.export.raster import write_raster
 
-    columns, rows = write_raster(release, output, pixels, where).domain.shape
+    seen = write_raster(release, output, pixels, where, overwrite=overwrite)
+    columns, rows = seen.domain.shape
     return f"{columns:,} x {rows:,} pixels"
 
 
-def _write_leaves(release: Release, output: Path) -> str:
+def _write_leaves(release: Release, output: Path, overwrite: bool) -> str:
     from htf.export.layers import LEAVES, LEAVES_RULE, leaf_columns, leaf_layer
     from htf.export.provenance import provenance
     from htf.export.vector import CSV, write_columns, write_layer
 
     about = provenance(release, LEAVES_RULE)
     if output.suffix.lower() == CSV:  # which needs no GIS package, nor a map
-        write_columns(leaf_columns(release), output, about)
+        write_columns(leaf_columns(release), output, about, overwrite=overwrite)
     else:
-        write_layer(leaf_layer(release), output, about, LEAVES)
+        write_layer(leaf_layer(release), output, about, LEAVES, overwrite=overwrite)
     return f"{len(release):,} boxes"
 
 
@@ -137,6 +144,7 @@ def _write_zones(
     resolution: int | None,
     grid: str | None,
     where: dict[str, tuple[float, float]],
+    overwrite: bool,
 ) -> str:
     from htf.export.layers import ZONES, ZONES_RULE
     from htf.export.provenance import provenance, told_where
@@ -149,7 +157,8 @@ def _write_zones(
         columns, rows = _read_grid(str(grid))
         zones = grid_zones(release.domain, columns=columns, rows=rows)
     layer = zone_layer(release, zones, where=where or None)
-    write_layer(layer, output, provenance(release, ZONES_RULE + told_where(where)), ZONES)
+    about = provenance(release, ZONES_RULE + told_where(where))
+    write_layer(layer, output, about, ZONES, overwrite=overwrite)
     return f"{len(layer):,} zones"
 
 
@@ -165,7 +174,10 @@ def _read_grid(text: str) -> tuple[int, int]:
 @output_option
 @click.option("--n", "points", type=WholeNumber(0), help="Points.  [default: the noisy total]")
 @click.option("--seed", type=WholeNumber(0), help="Draw the same points again.")
-def sample(release_file: Path, output: Path, points: int | None, seed: int | None) -> None:
+@overwrite_option
+def sample(
+    release_file: Path, output: Path, points: int | None, seed: int | None, overwrite: bool
+) -> None:
     """Draw synthetic points from a release, as .parquet or .csv.
 
     None of them is a record. They cost no budget, and the guarantee of the release holds for them: it is
@@ -174,8 +186,7 @@ def sample(release_file: Path, output: Path, points: int | None, seed: int | Non
     from htf.export.sample import check_sample_name, write_points
     from htf.release import Release
 
-    check_sample_name(output)
-    _check_other_file(release_file, output)
+    check_sample_name(output, overwrite=overwrite, inputs=[release_file])
     release = Release.load(release_file)
     with progress_bar() as bar:
         task = bar.add_task(f"writing {output.name}", total=None)
@@ -183,7 +194,7 @@ def sample(release_file: Path, output: Path, points: int | None, seed: int | Non
         def tell(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        drawn = write_points(release, output, points, seed, tell)
+        drawn = write_points(release, output, points, seed, tell, overwrite=overwrite)
     click.echo(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
     if drawn.points == 0 and points is None:
         click.echo("The release counts no records.")

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from htf.cli.screen import progress_bar, safe_text, warn_if_not_private, where_option
+from htf.cli.screen import (
+    overwrite_option,
+    progress_bar,
+    safe_text,
+    warn_if_not_private,
+    where_option,
+)
 from htf.errors import InputError
-from htf.files import check_writable, write_whole
+from htf.files import check_output, write_whole
 from htf.query.texts import read_where
 
 if TYPE_CHECKING:
@@ -31,6 +37,7 @@ class Order:
     boxes: bool
     as_difference: bool
     style: str | None
+    overwrite: bool
 
 
 @click.command(name="map")
@@ -60,6 +67,7 @@ class Order:
     metavar="URL",
     help="For .html: a base map, a MapLibre style or tiles; the file then fetches it.",
 )
+@overwrite_option
 def draw_map(
     release_files: tuple[Path, ...],
     output: Path,
@@ -69,6 +77,7 @@ def draw_map(
     boxes: bool,
     difference: bool,
     style: str | None,
+    overwrite: bool,
 ) -> None:
     """Draw a release as a map, axes that are not drawn being summed; or compare two.
 
@@ -76,10 +85,10 @@ def draw_map(
     zoom, with counts and intervals; it works without a network.
     """
     drawn = tuple(name.strip() for name in axes.split(","))
-    order = Order(output, drawn, read_where(where), by, boxes, difference, style)
+    order = Order(output, drawn, read_where(where), by, boxes, difference, style, overwrite)
     write = _writer(output)
     _check(order, release_files)
-    check_writable(output)
+    check_output(output, overwrite=overwrite, inputs=release_files)
     with progress_bar() as bar:
         task = bar.add_task("reading", total=None)
         maps = _load(release_files)
@@ -147,6 +156,7 @@ def _write_picture(maps: Sequence[Named], order: Order) -> None:
         write_whole(
             order.output,
             lambda unfinished: figure.savefig(unfinished, format=kind, dpi=150, metadata=said),
+            overwrite=order.overwrite,
         )
 
 
@@ -159,7 +169,7 @@ def _write_html(maps: Sequence[Named], order: Order) -> None:
     def write(unfinished: Path) -> None:
         unfinished.write_text(text, encoding="utf-8")
 
-    write_whole(order.output, write)
+    write_whole(order.output, write, overwrite=order.overwrite)
 
 
 # What writes a file, by the end of its name. Another kind of map is one more line.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +41,9 @@ output_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the results; the same command again goes on where it stopped.",
 )
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Take a folder that has other files, and replace files in it."
+)
 x_option = click.option("--x", "x_column", default="lon", show_default=True, help="Column of x.")
 y_option = click.option("--y", "y_column", default="lat", show_default=True, help="Column of y.")
 seed_option = click.option(
@@ -73,6 +77,7 @@ seed_option = click.option(
 @seed_option
 @jobs_option
 @output_option
+@overwrite_option
 def evaluate(
     points: str,
     x_column: str,
@@ -88,6 +93,7 @@ def evaluate(
     seed: int,
     jobs: int,
     folder: Path,
+    overwrite: bool,
 ) -> None:
     """Compare mechanisms on exact data. The results are not for publication.
 
@@ -98,6 +104,7 @@ def evaluate(
     from htf.evaluation.trials import Plan, plan_trials
 
     data_set = _open_data(points, (x_column, y_column), bounds, around, cells)
+    _check_folder(folder, [points, *workloads.split(",")], overwrite)
     specs = read_specs(mechanisms, data_set.domain)
     chosen = _read_epsilons(epsilons)
     bench = _read_bench(workloads, queries, seed)
@@ -124,6 +131,7 @@ def evaluate(
 @seed_option
 @jobs_option
 @output_option
+@overwrite_option
 def paper(
     quick: bool,
     points: tuple[str, ...],
@@ -134,6 +142,7 @@ def paper(
     seed: int,
     jobs: int,
     folder: Path,
+    overwrite: bool,
 ) -> None:
     """Redo the experiments of the HTF paper: its figures, and which of its claims hold.
 
@@ -148,6 +157,7 @@ def paper(
         _open_data(text, (x_column, y_column), place, None, None)
         for text, place in _pair_with_bounds(points, bounds)
     ]
+    _check_folder(folder, points, overwrite)
     design = plan_paper(scale, own, runs=runs or scale.runs, seed=seed)
     for data_set in own:
         design.plan.bench.check(data_set)
@@ -188,6 +198,15 @@ def _open_data(
             f"there is no file {text}; data sets that need none are {', '.join(built_in_sets())}"
         )
     return open_points(text, columns, read_domain(bounds, around, cells or "1024"))
+
+
+def _check_folder(folder: Path, inputs: Iterable[str], overwrite: bool) -> None:
+    """`inputs` as they were typed: names of files, of arrays in them (sets.npz:KEY), and of workloads."""
+    from htf.evaluation.datasets import split_key
+    from htf.evaluation.results import check_folder
+
+    named = (split_key(text.strip().removeprefix("file:"))[0] for text in inputs)
+    check_folder(folder, [path for path in named if os.path.exists(path)], overwrite=overwrite)
 
 
 def _pair_with_bounds(

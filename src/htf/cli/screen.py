@@ -24,6 +24,9 @@ JOINERS = "\u200c\u200d"  # which some scripts, and pictures of families, cannot
 release_argument = click.argument(
     "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
 )
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace the output if it exists; never a release."
+)
 where_option = click.option(
     "--where",
     multiple=True,

@@ -18,7 +18,7 @@ from htf.cli.screen import (
     warn_if_not_private,
 )
 from htf.errors import InputError, MissingExtraError
-from htf.files import check_writable, write_whole
+from htf.files import check_output, write_whole
 from htf.query.texts import read_where
 
 if TYPE_CHECKING:
@@ -57,13 +57,14 @@ def query_polygons(
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
+    overwrite: bool,
 ) -> None:
     """Count the polygons of a file, and show, print or write the answers: one for each feature."""
     from htf.export.provenance import provenance, told_where
     from htf.release import Release
 
     if output is not None:
-        _check_output(output, (release_file, polygons_file))
+        _check_output(output, (release_file, polygons_file), overwrite)
     ranges = read_where(where)
     release = Release.load(release_file)
     with progress_bar() as bar:
@@ -82,20 +83,18 @@ def query_polygons(
         _show(labels, answers)
     if output is not None:
         rule = RULE.format(file=polygons_file.name) + told_where(ranges)
-        _write(provenance(release, rule), frame, labels, answers, output)
+        _write(provenance(release, rule), frame, labels, answers, output, overwrite)
         click.echo(f"Wrote {output}: {len(frame):,} answers.", err=True)
     warn_if_not_private(release)
 
 
-def _check_output(output: Path, inputs: tuple[Path, ...]) -> None:
+def _check_output(output: Path, inputs: tuple[Path, ...], overwrite: bool) -> None:
     from htf.export.vector import check_layer_name
 
-    if any(path.exists() and output.exists() and output.samefile(path) for path in inputs):
-        raise InputError(f"{output} is what is read: give another name, or it would be lost")
     if output.suffix.lower() == CSV:
-        check_writable(output)
+        check_output(output, overwrite=overwrite, inputs=inputs)
     else:
-        check_layer_name(output)
+        check_layer_name(output, overwrite=overwrite, inputs=inputs)
 
 
 def _read(path: Path) -> geopandas.GeoDataFrame:
@@ -194,6 +193,7 @@ def _write(
     labels: list[str],
     answers: PolygonAnswers,
     output: Path,
+    overwrite: bool,
 ) -> None:
     import geopandas
     import pyarrow as pa
@@ -204,11 +204,13 @@ def _write(
     columns: dict[str, Any] = {"label": labels, **answers.to_columns()}
     if output.suffix.lower() == CSV:
         table = pa.table(columns)
-        write_whole(output, lambda unfinished: csv.write_csv(table, unfinished))
+        write_whole(
+            output, lambda unfinished: csv.write_csv(table, unfinished), overwrite=overwrite
+        )
         return
     shapes = frame.geometry
     layer = geopandas.GeoDataFrame(columns, geometry=shapes.to_numpy(), crs=shapes.crs)
-    write_layer(layer, output, about, "polygons")
+    write_layer(layer, output, about, "polygons", overwrite=overwrite)
 
 
 def _show(labels: list[str], answers: PolygonAnswers) -> None:

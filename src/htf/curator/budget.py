@@ -33,6 +33,7 @@ from htf.curator.account import (
 from htf.curator.budget_store import READ, WRITE, open_books
 from htf.epsilon import Epsilon
 from htf.errors import InputError
+from htf.files import check_name, check_regular, is_same
 from htf.protection import Suggestion, price_of_records, suggested_at
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class BudgetFile:
     ) -> BudgetFile:
         """A new account, in a new file or beside other accounts. Its cap is final."""
         path, most = Path(path), Epsilon.of(cap)
+        check_regular(path)
         _check_name(dataset)
         if unit not in UNITS:
             raise InputError(f"the unit must be {' or '.join(map(repr, UNITS))}, got {unit!r}")
@@ -133,13 +135,14 @@ class BudgetFile:
 
     def save(self, release: Release, path: str | Path, *, overwrite: bool = False) -> Entry:
         """Write a release that was charged here, and enter it as published, with its SHA-256."""
+        from htf.release_file import save
+
         path = Path(path)
         price = price_of_records(release.epsilon, release.suggestion)
         with still_charged(lambda: release.budget_entry, price):
             self.check_output(path)
-            self._check_free(path, overwrite)
             entry = self._waiting(release.budget_entry)
-            release.save(path)
+            save(release, path, overwrite=overwrite, budget=self)
             return self._enter_written(entry, release, path)
 
     def publish(self, id_: str, path: str | Path) -> Entry:
@@ -212,15 +215,11 @@ class BudgetFile:
         return account
 
     def check_output(self, path: Path) -> None:
-        """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it.
-
-        And under a name whose bytes are no text: the library that writes releases cannot.
-        """
-        if _storable(str(path)) != str(path):
-            raise InputError(f"cannot write {_storable(str(path))}: its name is not UTF-8")
+        """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it."""
+        check_name(path)
         ours = self.path.resolve()
         journals = {ours.with_name(ours.name + end) for end in JOURNALS}
-        if path.resolve() in journals or (path.exists() and path.samefile(ours)):
+        if path.resolve() in journals or is_same(path, ours):
             raise InputError(f"cannot write {path}: it is part of the budget file")
 
     def may_overwrite(self, path: str | Path) -> None:
@@ -229,10 +228,12 @@ class BudgetFile:
         That is a file which any account of this budget file lists as published, and a release that names
         its charge. It may be overwritten once its entry is withdrawn.
         """
+        from htf.release_file import charged_entry
+
         path = Path(path)
         if not path.is_file():
             return
-        digest, named = digest_of(path), _charged_entry(path)
+        digest, named = digest_of(path), charged_entry(path)
         accounts = read_accounts(self.path)
         listed = [
             (a, e) for a in accounts for e in a.entries if named == e.id or digest == e.sha256
@@ -249,13 +250,6 @@ class BudgetFile:
                 f"cannot overwrite {path}: it was charged to a budget as entry {named}, which is not in "
                 f"{self.path}. Take another name"
             )
-
-    def _check_free(self, path: Path, overwrite: bool) -> None:
-        if not overwrite and path.exists():
-            raise InputError(
-                f"{path} exists already: take another name, or overwrite it on purpose"
-            )
-        self.may_overwrite(path)
 
     def _enter_written(self, entry: Entry, release: Release, path: Path) -> Entry:
         """Enter a release that is on the disk. Whatever fails here says so."""
@@ -419,14 +413,6 @@ def _find(account: Account, id_: str, path: Path) -> Entry:
         if entry.id == id_:
             return entry
     raise InputError(f"{path} has no entry {id_} for {account.dataset!r}")
-
-
-def _charged_entry(path: Path) -> str | None:
-    """The charge that a release names in its header, if there is one."""
-    from htf import release_file
-
-    read: Callable[[Path], str | None] | None = getattr(release_file, "charged_entry", None)
-    return None if read is None else read(path)
 
 
 def _check_name(dataset: str) -> None:

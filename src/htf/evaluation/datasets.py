@@ -137,12 +137,12 @@ def gaussian_sets(
 
 
 def is_matrix(text: str) -> bool:
-    return _split_key(text)[0].suffix.lower() in MATRIX_SUFFIXES
+    return split_key(text)[0].suffix.lower() in MATRIX_SUFFIXES
 
 
 def open_matrix(text: str, bounds: tuple[float, float, float, float] | None = None) -> MatrixFile:
     """`counts.npy`, or `sets.npz:KEY`. Without bounds, map coordinates are cells."""
-    path, key = _split_key(text)
+    path, key = split_key(text)
     found = MatrixFile(f"{path.stem}-{key}" if key else path.stem, path, key, bounds)
     _ = found.domain  # an unreadable file is named now, not in the middle of a long run
     return found
@@ -158,7 +158,8 @@ def open_points(text: str, columns: tuple[str, str], domain: Domain) -> PointsFi
     return PointsFile(path.stem, path.resolve(), columns, domain)
 
 
-def _split_key(text: str) -> tuple[Path, str]:
+def split_key(text: str) -> tuple[Path, str]:
+    """The file, and the name of the array in it that is meant, if there is one."""
     before, colon, key = text.rpartition(":")
     if colon and Path(before).suffix.lower() == ".npz":
         return Path(before), key

@@ -139,7 +139,7 @@ def draw_dots(
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    write_whole(path, lambda unfinished: figure.savefig(unfinished, format="png"))
+    write_whole(path, lambda unfinished: figure.savefig(unfinished, format="png"), overwrite=True)
 
 
 def _new_figure(width: float, height: float) -> Figure:

@@ -19,14 +19,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from htf.domain import FloatArray
-from htf.errors import InputError
+from htf.errors import InputError, OutputError
 from htf.evaluation.marking import MARKING
 from htf.evaluation.metrics import MRE
 from htf.evaluation.specs import Spec, label_of
 from htf.evaluation.trials import Bench, Outcome, Plan, trial_key
-from htf.files import write_whole
+from htf.files import is_same, lies_in, make_folder, write_whole
 
 FAILURE = "failure"
+PARTS, PART_FILES = "parts", "[0-9]*.parquet"
 SECONDS_BETWEEN_PARTS = 1.0
 MOST_PARTS = 50  # more are put together when the bench is next opened
 
@@ -46,15 +47,36 @@ TIDY = pa.schema(
 KEPT = pa.schema([("trial", pa.string()), *TIDY, (FAILURE, pa.string())])
 
 
+def check_folder(folder: Path, inputs: Iterable[Path], *, overwrite: bool = False) -> None:
+    """Refuse a folder in which the results could replace files of others: their names are common ones.
+
+    A folder with results of a bench is gone on with. Those are made anew from its parts.
+    """
+    if not os.path.isdir(folder):
+        return
+    try:
+        there = list(folder.iterdir())
+    except OSError as error:
+        raise OutputError(f"cannot write results to {folder}: {error.strerror}") from None
+    for given in inputs:
+        if lies_in(given, folder) or any(is_same(given, file) for file in there):
+            raise OutputError(
+                f"cannot write results to {folder}: {given}, which is read, is in it. Give another folder"
+            )
+    is_bench = any((folder / PARTS).glob(PART_FILES)) or [f.name for f in there] == [PARTS]
+    if there and not is_bench and not overwrite:
+        raise OutputError(
+            f"cannot write results to {folder}: it has files that are not of a bench. Give a new folder, "
+            "or --overwrite to replace files of the same names"
+        )
+
+
 class Store:
     """What has been finished, in a folder. Killed at any time, it loses a second of work."""
 
     def __init__(self, folder: Path) -> None:
-        self._parts = folder / "parts"
-        try:
-            self._parts.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make the folder {self._parts}: {error.strerror}") from None
+        self._parts = folder / PARTS
+        make_folder(self._parts)
         self._rows: list[dict[str, Any]] = []
         self._written_at = time.monotonic()
         self._number = 0
@@ -84,7 +106,7 @@ class Store:
         return pa.concat_tables(kept) if kept else KEPT.empty_table()
 
     def _files(self) -> list[Path]:
-        return sorted(self._parts.glob("[0-9]*.parquet"))
+        return sorted(self._parts.glob(PART_FILES))
 
     def _write(self, table: pa.Table) -> None:
         # The process number keeps two benches in one folder apart.
@@ -163,8 +185,8 @@ class Results:
 
     def write(self, folder: Path) -> None:
         failed = self.failed.replace_schema_metadata({"warning": MARKING})
-        write_whole(folder / "results.parquet", lambda path: pq.write_table(self.table, path))
-        write_whole(folder / "failures.parquet", lambda path: pq.write_table(failed, path))
+        _write_table(self.table, folder / "results.parquet")
+        _write_table(failed, folder / "failures.parquet")
 
 
 def read_results(plan: Plan, kept: pa.Table, passing: Sequence[Outcome] = ()) -> Results:
@@ -198,6 +220,11 @@ def _rows_of(bench: Bench, outcome: Outcome) -> list[dict[str, Any]]:
         {**common, "workload": workload, "metric": metric, "value": value}
         for workload, metric, value in outcome.values
     ]
+
+
+def _write_table(table: pa.Table, path: Path) -> None:
+    """Anew, when a bench goes on."""
+    write_whole(path, lambda unfinished: pq.write_table(table, unfinished), overwrite=True)
 
 
 def _read_part(path: Path) -> pa.Table:

@@ -173,4 +173,4 @@ def write_text(path: Path, text: str) -> None:
     def write(unfinished: Path) -> None:
         unfinished.write_text(text, encoding="utf-8")
 
-    write_whole(path, write)
+    write_whole(path, write, overwrite=True)

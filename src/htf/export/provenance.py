@@ -50,11 +50,11 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.statement.txt")
 
 
-def write_beside(path: Path, about: dict[str, Any]) -> None:
+def write_beside(path: Path, about: dict[str, Any], *, overwrite: bool = False) -> None:
     """The statement first, then the other values, one a line."""
     lines = [f"{name}: {json.dumps(value)}" for name, value in about.items() if name != "statement"]
     text = f"About {path.name}\n\n{about['statement']}\n\n" + "\n".join(lines) + "\n"
-    write_whole(beside(path), lambda unfinished: _write(unfinished, text))
+    write_whole(beside(path), lambda unfinished: _write(unfinished, text), overwrite=overwrite)
 
 
 def _write(path: Path, text: str) -> None:

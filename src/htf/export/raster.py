@@ -26,7 +26,12 @@ RULE = (
 
 
 def write_raster(
-    release: Release, path: Path, pixels: int | None = None, where: Where | None = None
+    release: Release,
+    path: Path,
+    pixels: int | None = None,
+    where: Where | None = None,
+    *,
+    overwrite: bool = False,
 ) -> View:
     """Write the counts of a view of the release, with a most of `pixels` a side; the view is returned.
 
@@ -59,7 +64,7 @@ def write_raster(
                 )
             unfinished.write_bytes(memory.read())
 
-    write_whole(path, write)
+    write_whole(Path(path), write, overwrite=overwrite)
     return seen
 
 

@@ -11,7 +11,7 @@ back towards the release, which is public. It hides nobody; the noise in the rel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from htf.domain import CRS84, Domain, FloatArray
 from htf.errors import InputError
 from htf.export.provenance import SAMPLE, as_metadata, beside, provenance, write_beside
-from htf.files import check_writable, write_whole
+from htf.files import check_output, write_whole
 from htf.nonnegative import non_negative
 
 if TYPE_CHECKING:
@@ -53,20 +53,23 @@ def write_points(
     n: int | None = None,
     seed: int | None = None,
     progress: Progress = lambda _, __: None,
+    *,
+    overwrite: bool = False,
 ) -> Sample:
     """Write points as CSV or Parquet, a chunk at a time: memory does not grow with their number.
 
     CSV has no place for what they are but a column, so that is told in a text file beside it.
     """
-    suffix = check_sample_name(path)
+    path = Path(path)
+    suffix = check_sample_name(path, overwrite=overwrite)
     sample = Sample(release, n, seed)
-    write_whole(path, lambda unfinished: _write(sample, unfinished, progress))
+    write_whole(path, lambda unfinished: _write(sample, unfinished, progress), overwrite=overwrite)
     if suffix == ".csv":
-        write_beside(path, sample.about)
+        write_beside(path, sample.about, overwrite=overwrite)
     return sample
 
 
-def check_sample_name(path: Path) -> str:
+def check_sample_name(path: Path, *, overwrite: bool = False, inputs: Iterable[Path] = ()) -> str:
     """Refuse what cannot be written, before any work. Returns the ending."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -74,9 +77,8 @@ def check_sample_name(path: Path) -> str:
             f"points are written as CSV or Parquet: the name must end in {' or '.join(SUFFIXES)}, "
             f"got {path.name!r}"
         )
-    check_writable(path)
-    if suffix == ".csv":
-        check_writable(beside(path))
+    for output in (path, beside(path)) if suffix == ".csv" else (path,):
+        check_output(output, overwrite=overwrite, inputs=inputs)
     return suffix
 
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from htf.domain import CRS84
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError, MissingExtraError, OutputError
 from htf.export.provenance import EXPORT, as_metadata, beside, write_beside
-from htf.files import check_writable, write_whole
+from htf.files import check_output, write_whole
 
 if TYPE_CHECKING:
     import geopandas
@@ -32,14 +32,36 @@ GEOJSON_PLACES = 10
 
 
 def write_layer(
-    layer: geopandas.GeoDataFrame, path: Path, about: About, name: str = "layer"
+    layer: geopandas.GeoDataFrame,
+    path: Path,
+    about: About,
+    name: str = "layer",
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Write a layer in the format that the ending says, whole or not at all."""
-    check_layer_name(path)
-    WRITERS[path.suffix.lower()](layer, path, about, name)
+    path = Path(path)
+    check_layer_name(path, overwrite=overwrite)
+    WRITERS[path.suffix.lower()](layer, Target(path, overwrite), about, name)
 
 
-def check_layer_name(path: Path, others: Sequence[str] = ()) -> None:
+class Target(NamedTuple):
+    """Where a layer goes, and whether it may replace a file."""
+
+    path: Path
+    overwrite: bool
+
+    def fill(self, write: Callable[[Path], None]) -> None:
+        write_whole(self.path, write, overwrite=self.overwrite)
+
+
+def check_layer_name(
+    path: Path,
+    others: Sequence[str] = (),
+    *,
+    overwrite: bool = False,
+    inputs: Iterable[Path | None] = (),
+) -> None:
     """Refuse what cannot be written, before any work. `others` are endings that the caller knows."""
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
@@ -47,27 +69,29 @@ def check_layer_name(path: Path, others: Sequence[str] = ()) -> None:
         raise InputError(
             f"cannot tell the format of {path.name!r}: the name must end in one of {known}"
         )
-    check_writable(path)
-    if suffix == CSV:
-        check_writable(beside(path))
+    for output in (path, beside(path)) if suffix == CSV else (path,):
+        check_output(output, overwrite=overwrite, inputs=inputs)
 
 
-def write_columns(columns: dict[str, Any], path: Path, about: About) -> None:
+def write_columns(
+    columns: dict[str, Any], path: Path, about: About, *, overwrite: bool = False
+) -> None:
     """A table without geometry as CSV, and the statement beside it."""
     import pyarrow as pa
     from pyarrow import csv
 
     table = pa.table(columns)
-    write_whole(path, lambda unfinished: csv.write_csv(table, unfinished))
-    write_beside(path, about)
+    write_whole(path, lambda unfinished: csv.write_csv(table, unfinished), overwrite=overwrite)
+    write_beside(path, about, overwrite=overwrite)
 
 
-def _write_csv(layer: geopandas.GeoDataFrame, path: Path, about: About, _: str) -> None:
+def _write_csv(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
     plain = layer.drop(columns=layer.geometry.name)
-    write_columns({column: plain[column].to_numpy() for column in plain}, path, about)
+    columns = {column: plain[column].to_numpy() for column in plain}
+    write_columns(columns, target.path, about, overwrite=target.overwrite)
 
 
-def _write_parquet(layer: geopandas.GeoDataFrame, path: Path, about: About, _: str) -> None:
+def _write_parquet(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
     """By GeoPandas, which knows GeoParquet; what it has no argument for is put in after it."""
     import pyarrow.parquet as pq
 
@@ -76,10 +100,10 @@ def _write_parquet(layer: geopandas.GeoDataFrame, path: Path, about: About, _: s
     table = pq.read_table(buffer)
     metadata = {**table.schema.metadata, **as_metadata(EXPORT, about)}
     table = table.replace_schema_metadata(metadata)
-    write_whole(path, lambda unfinished: pq.write_table(table, unfinished, compression="zstd"))
+    target.fill(lambda unfinished: pq.write_table(table, unfinished, compression="zstd"))
 
 
-def _write_geojson(layer: geopandas.GeoDataFrame, path: Path, about: About, name: str) -> None:
+def _write_geojson(layer: geopandas.GeoDataFrame, target: Target, about: About, name: str) -> None:
     if layer.crs is None:
         raise InputError(
             "GeoJSON is in longitude and latitude by its standard, and this layer has no reference "
@@ -93,20 +117,24 @@ def _write_geojson(layer: geopandas.GeoDataFrame, path: Path, about: About, name
         "NATIVE_DATA": json.dumps(members),
         "NATIVE_MEDIA_TYPE": "application/vnd.geo+json",
     }
-    _write_by_gdal(layer.to_crs(CRS84), path, "GeoJSON", name, options)
+    _write_by_gdal(layer.to_crs(CRS84), target, "GeoJSON", name, options)
 
 
-def _write_geopackage(layer: geopandas.GeoDataFrame, path: Path, about: About, name: str) -> None:
+def _write_geopackage(
+    layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
+) -> None:
     options = {"VERSION": "1.3", "layer_metadata": _metadata(about)}  # 1.4 is unknown to many tools
-    _write_by_gdal(_with_known_code(layer), path, "GPKG", name, options)
+    _write_by_gdal(_with_known_code(layer), target, "GPKG", name, options)
 
 
-def _write_flatgeobuf(layer: geopandas.GeoDataFrame, path: Path, about: About, name: str) -> None:
+def _write_flatgeobuf(
+    layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
+) -> None:
     is_without = (layer.geometry.isna() | layer.geometry.is_empty).any()
     # Which features without a geometry have no place in.
     index = "NO" if is_without else "YES"
     options = {"layer_metadata": _metadata(about), "SPATIAL_INDEX": index}
-    _write_by_gdal(_with_known_code(layer), path, "FlatGeobuf", name, options)
+    _write_by_gdal(_with_known_code(layer), target, "FlatGeobuf", name, options)
 
 
 def _metadata(about: About) -> dict[str, str]:
@@ -121,7 +149,7 @@ def _with_known_code(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
 
 
 def _write_by_gdal(
-    layer: geopandas.GeoDataFrame, path: Path, driver: str, name: str, options: dict[str, Any]
+    layer: geopandas.GeoDataFrame, target: Target, driver: str, name: str, options: dict[str, Any]
 ) -> None:
     try:
         import pyogrio
@@ -135,12 +163,12 @@ def _write_by_gdal(
             pyogrio.write_dataframe(layer, unfinished, layer=name, driver=driver, **options)
 
     try:
-        write_whole(path, write)
+        target.fill(write)
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
-        raise InputError(f"cannot write {path}: {error} (is the disk full?)") from None
+        raise OutputError(f"cannot write {target.path}: {error} (is the disk full?)") from None
 
 
-WRITERS: dict[str, Callable[[Any, Path, About, str], None]] = {
+WRITERS: dict[str, Callable[[Any, Target, About, str], None]] = {
     ".geojson": _write_geojson,
     ".fgb": _write_flatgeobuf,
     ".gpkg": _write_geopackage,
