@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
+from htf.processes import once_per_process
 
 THREADED_FROM = 200  # draws from which OpenDP is worth more than one thread
 
@@ -148,7 +149,7 @@ def _seeded_words(seed: int) -> WordSource:
     return lambda number: generator.integers(0, 2**32, size=number, dtype=np.uint32)
 
 
-@cache
+@once_per_process
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="htf-noise")
 
