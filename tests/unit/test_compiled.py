@@ -140,11 +140,13 @@ def small(tmp_path: Path) -> Callable[..., str]:
     def run(text: str = SMALL, temporary: Path = tmp_path, *, beside: bool = True) -> str:
         place = tmp_path / ("open" if beside else "closed")
         place.mkdir(exist_ok=True)
-        (place / "small.py").write_text(text)
+        script = place / "small.py"
+        if not script.exists() or script.read_text() != text:  # else it would seem to have changed
+            script.write_text(text)
         if not beside:
             (place / "__pycache__").write_text("not a folder")
         ran = subprocess.run(
-            [sys.executable, str(place / "small.py")],
+            [sys.executable, str(script)],
             env=without_a_home(SOURCE, temporary),
             capture_output=True,
             text=True,
