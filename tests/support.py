@@ -243,3 +243,36 @@ def dense_coefficients(
     weighted = design / np.sqrt(variances)[:, None]
     solve = np.linalg.pinv(weighted, rcond=1e-10) / np.sqrt(variances)
     return inside[leaves] @ solve, variances
+
+
+def wrong_opendp_sizes(scale: int) -> FloatArray:
+    """P(u) of u = 0 … scale - 1, as OpenDP below 0.14.2 draws them: exp(-u / scale), divided wrongly.
+
+    It accepts u with probability exp(-x), x = u / scale, as the chance that a run of successes, the k-th of
+    probability x / k, is even in length. The quotient of a / b and k had the denominator (b // g) * k, with
+    g the common divisor of a and k, where b * (k // g) is right.
+    """
+
+    def accept(x: Fraction) -> float:
+        chance, reached, k = 0.0, 1.0, 1
+        while reached > 1e-18:
+            common = math.gcd(x.numerator, k)
+            step = Fraction(x.numerator // common, x.denominator // common * k)
+            chance += reached * float(1 - step) * (k % 2)
+            reached *= float(step)
+            k += 1
+        return chance
+
+    accepted = np.array([1.0, *(accept(Fraction(u, scale)) for u in range(1, scale))])
+    return np.asarray(accepted / accepted.sum())
+
+
+def wrong_opendp_draws(scale: int, size: int, rng: np.random.Generator) -> IntArray:
+    """Noise u + scale * v with a sign, v geometric; zero with a minus is drawn again."""
+    drawn = 2 * size
+    u = rng.choice(scale, drawn, p=wrong_opendp_sizes(scale))
+    v = rng.geometric(1 - math.exp(-1), drawn) - 1
+    negative = rng.integers(0, 2, drawn) == 1
+    sizes = u + scale * v
+    kept = ~(negative & (sizes == 0))
+    return np.asarray(np.where(negative, -sizes, sizes)[kept][:size])

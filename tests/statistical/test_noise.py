@@ -1,7 +1,7 @@
 """The noise has its distribution, and the checker rejects noise that has not.
 
 Fixed seeds where we draw; for operating-system randomness each check rejects sound noise with
-probability ALARM, so that a run of all of them raises a false alarm less than once in 10,000.
+probability ALARM, so that a run of all of them raises a false alarm less than once in 10,000 runs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import pytest
 from scipy import stats
 
 from htf.curator.noise import FastNoise, NoiseSource, OpenDPNoise, SeededNoise
-from htf.domain import IntArray
+from htf.domain import FloatArray, IntArray
+from support import wrong_opendp_draws, wrong_opendp_sizes
 
 ALARM = 1e-6
 RATES = [Fraction(1, 14_000), Fraction(1, 50), Fraction(1, 3), Fraction(3, 2), Fraction(5)]
 SOURCES: list[Callable[[], NoiseSource]] = [OpenDPNoise, FastNoise, lambda: SeededNoise(77)]
+NEIGHBOUR_SCALES, NEIGHBOUR_DRAWS = [3, 10, 20], 300_000
 each_rate = pytest.mark.parametrize("rate", RATES, ids=str)
 
 
@@ -52,6 +54,43 @@ def _quantile(at_most: Callable[[float], float], p: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if at_most(middle) >= p else (middle + 1, high)
     return low
+
+
+def loss_of_neighbours(draws: IntArray, scale: int) -> FloatArray:
+    """By how many standard errors the log-ratio of neighbouring values misses 1 / scale.
+
+    Privacy is this ratio: noise k and k + 1 are what two neighbouring maps need for the same answer. Sizes are
+    taken modulo the scale (|k| - 1, since zero has no sign), so that few values share all draws.
+    """
+    sizes = np.abs(draws[draws != 0]) - 1
+    counts = np.bincount(sizes % scale, minlength=scale)
+    ratios = np.log(counts[:-1] / counts[1:])
+    errors = np.sqrt(1 / counts[:-1] + 1 / counts[1:])
+    return np.asarray((ratios - 1 / scale) / errors)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["opendp", "fast", "seeded"])
+@pytest.mark.parametrize("scale", NEIGHBOUR_SCALES)
+def test_neighbouring_values_lose_no_more_than_epsilon(
+    source: Callable[[], NoiseSource], scale: int
+) -> None:
+    missed = loss_of_neighbours(source().draw_at(Fraction(1, scale), NEIGHBOUR_DRAWS), scale)
+    assert np.abs(missed).max() < stats.norm.isf(ALARM / 2 / len(missed))
+
+
+@pytest.mark.parametrize("scale", NEIGHBOUR_SCALES)
+def test_the_checker_rejects_opendp_below_0_14_2(scale: int) -> None:
+    """Its noise, drawn here by its own wrong division (opendp#2638)."""
+    draws = wrong_opendp_draws(scale, NEIGHBOUR_DRAWS, np.random.default_rng(8))
+    missed = loss_of_neighbours(draws, scale)
+    assert np.abs(missed).max() > 2 * stats.norm.isf(ALARM / 2 / len(missed))
+
+
+def test_the_wrong_division_is_the_one_that_was_measured() -> None:
+    """Of 3 million draws of 0.14.1: 2.6 times the epsilon claimed at scale 10, the wrong sign at scale 20."""
+    losses = [-np.diff(np.log(wrong_opendp_sizes(scale))) * scale for scale in (10, 20)]
+    assert losses[0].max() == pytest.approx(2.6, abs=0.1)
+    assert losses[1].min() < 0
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=["opendp", "fast", "seeded"])

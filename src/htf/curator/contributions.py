@@ -18,6 +18,8 @@ from htf import numerals
 from htf.curator.budget import SUGGESTION, BudgetFile, check_adds_up, still_charged
 from htf.curator.medians import Runs, choose_run_exactly, uniform_below, wide_words
 from htf.curator.noise import NoiseSource, noise_from_text
+from htf.curator.noise_check import check_noise
+from htf.curator.rehearsal import load_loops
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
@@ -91,6 +93,8 @@ def suggest_max_records(
     """
     price, share = Epsilon.of(epsilon), _read_quantile(quantile)
     source = noise_from_text(noise) if isinstance(noise, str) else noise
+    check_noise(source)
+    load_loops()  # for the release that follows: without it this would be spent in vain
     entry: str | None = None
     if budget is not None:
         check_adds_up(source.private, {})

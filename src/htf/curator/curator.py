@@ -15,6 +15,8 @@ from htf.curator.cells import ExactCells
 from htf.curator.ledger import Ledger
 from htf.curator.measurements import Measurement
 from htf.curator.noise import NoiseSource, OpenDPNoise
+from htf.curator.noise_check import check_noise
+from htf.curator.rehearsal import load_loops
 from htf.curator.window import Window
 from htf.domain import IntArray
 from htf.epsilon import Epsilon
@@ -146,7 +148,12 @@ class Curator:
         )
 
     def _pay(self, mechanism: str, parameters: Mapping[str, Any]) -> None:
-        """Charge the budget, once, before any noise. What it refuses is not for mechanisms to handle."""
+        """Charge the budget, once, before any noise. What it refuses is not for mechanisms to handle.
+
+        What can fail for want of sound noise or of compiled loops fails here, before any charge.
+        """
+        check_noise(self._noise)
+        load_loops()
         if self._budget is not None and self._entry is None:
             check_adds_up(self._noise.private, parameters)
             unit = self._protection.name

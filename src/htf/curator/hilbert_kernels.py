@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from htf.compiled import compiled
 from htf.curator.kernels import add_to_trees, sum_of_first
 from htf.domain import IntArray
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def deviations_of_runs(counts: IntArray, ranks: IntArray, distinct: IntArray, length: int) -> Any:
     """The L1 deviation of every run of `length` positions, rounded down.
 
@@ -40,7 +40,7 @@ def deviations_of_runs(counts: IntArray, ranks: IntArray, distinct: IntArray, le
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def least_cost_starts(costs: Any, positions: int) -> Any:
     """Where the buckets of the cheapest partition begin: 1 there, 0 elsewhere.
 

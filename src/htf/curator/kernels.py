@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from htf.compiled import compiled
 from htf.domain import IntArray
 
 Coordinates = NDArray[np.int32]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_regions(starts: IntArray, stops: IntArray, counts: IntArray) -> Any:
     """The sum of `counts[start:stop]` for each region."""
     totals = np.zeros(starts.size, np.int64)
@@ -25,7 +25,7 @@ def sum_regions(starts: IntArray, stops: IntArray, counts: IntArray) -> Any:
     return totals
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sort_into_slabs(
     starts: IntArray,
     stops: IntArray,
@@ -80,7 +80,7 @@ def sort_into_slabs(
     return ends
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_above_mean_of_halves(
     starts: IntArray,
     stops: IntArray,
@@ -125,7 +125,7 @@ def sum_above_mean_of_halves(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_to_trees(
     number_tree: IntArray, sum_tree: IntArray, place: int, number: int, value: int
 ) -> None:
@@ -137,7 +137,7 @@ def add_to_trees(
         node += node & -node
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_of_first(number_tree: IntArray, sum_tree: IntArray, places: int) -> Any:
     """The sums of the first `places` places of two Fenwick trees."""
     number, value = 0, 0
@@ -149,7 +149,7 @@ def sum_of_first(number_tree: IntArray, sum_tree: IntArray, places: int) -> Any:
     return number, value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sweep_above_mean(
     cuts: IntArray,
     sizes: IntArray,
@@ -181,7 +181,7 @@ def sweep_above_mean(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def median_runs(along: Coordinates, counts: IntArray, low: int, high: int) -> Any:
     """Runs of cuts of one region with the same records below: first cut, number, |2 * left - n|."""
     order = np.argsort(along)
@@ -207,7 +207,7 @@ def median_runs(along: Coordinates, counts: IntArray, low: int, high: int) -> An
         cell += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def choose_median_runs(
     starts: IntArray,
     stops: IntArray,

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fractions import Fraction
 from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -29,8 +31,15 @@ from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
+<<<<<<< HEAD
 from htf.numerals import whole
+=======
+from htf.processes import once_per_process
+>>>>>>> noise
 
+# Below it, rational numbers are divided wrongly (opendp#2638), and noise of most scales is wrong.
+FIRST_SOUND_OPENDP = (0, 14, 2)
+OTHER_NOISE = f"Install it with: pip install 'opendp>={'.'.join(map(str, FIRST_SOUND_OPENDP))}'; or choose the noise `fast`"
 THREADED_FROM = 200  # draws from which OpenDP is worth more than one thread
 
 
@@ -64,6 +73,9 @@ class OpenDPNoise(NoiseSource):
 
     private = True
     description = "OpenDP discrete Laplace (exact, secure randomness)"
+
+    def __init__(self) -> None:
+        check_opendp_version()
 
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
         measurement = _opendp_laplace(round_up(1 / rate))
@@ -151,16 +163,49 @@ def _seeded_words(seed: int) -> WordSource:
     return lambda number: generator.integers(0, 2**32, size=number, dtype=np.uint32)
 
 
-@cache
+@once_per_process
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="htf-noise")
 
 
+def check_opendp_version() -> None:
+    """Refuse one that is missing, or so old that its noise is wrong. Quick: it is not loaded yet."""
+    try:
+        found = version("opendp")
+    except PackageNotFoundError:
+        raise InputError(f"OpenDP is not installed. {OTHER_NOISE}") from None
+    if not _is_sound(found):
+        raise InputError(
+            f"OpenDP {found} draws wrong noise, which does not protect anybody as claimed. {OTHER_NOISE}"
+        )
+
+
+def _is_sound(opendp: str) -> bool:
+    """By its version. A pre-release of the first sound one may still be wrong."""
+    parts = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(.*)", opendp)
+    if parts is None:
+        return False
+    numbers, rest = tuple(int(part) for part in parts.groups()[:3]), parts[4]
+    return numbers > FIRST_SOUND_OPENDP or (numbers == FIRST_SOUND_OPENDP and not rest)
+
+
+@cache
+def load_opendp() -> Any:
+    """OpenDP's names. It loads a library of its own, which may fail in ways of its own."""
+    try:
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+    except Exception as error:
+        raise InputError(
+            f"OpenDP cannot be loaded ({type(error).__name__}: {error}). {OTHER_NOISE}"
+        ) from error
+    return dp
+
+
 @lru_cache(maxsize=1024)
 def _opendp_laplace(scale: float) -> Any:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
+    dp = load_opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     return dp.m.make_laplace(*space, scale=scale)
 

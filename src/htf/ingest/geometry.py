@@ -21,6 +21,7 @@ from htf.domain import CRS84, FloatArray
 from htf.errors import InputError, MissingExtraError
 from htf.ingest.columns import OF_GEOMETRY
 from htf.ingest.engines import ARROW
+from htf.processes import once_per_process
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, Value
@@ -149,7 +150,7 @@ def _function(
     return vectorised(made, name=name, signature=((kind,) * number, "float64"))
 
 
-@lru_cache
+@once_per_process
 def _thread() -> ThreadPoolExecutor:
     """Of Python's own: in a thread of DuckDB's, pyproj ends the process."""
     return ThreadPoolExecutor(1)

@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from htf.compiled import compiled
 
 OUTSIDE = 0.05  # the share of intervals that may miss
 
@@ -25,7 +26,7 @@ KURTOSES = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
 QUANTILES = np.array([1.959964, 1.977800, 1.995667, 2.028421, 2.056502, 2.080412, 2.118303])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def half_width(
     variance: float,
     fourth_cumulant: float,
@@ -48,7 +49,7 @@ def half_width(
     return float(np.floor(half)) if smallest_weight == 1 else half
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def continuous_half_width(variance: float, fourth_cumulant: float) -> float:
     """The 95 % half width of a continuous sum with these cumulants, by the table above."""
     squared = variance * variance
@@ -56,7 +57,7 @@ def continuous_half_width(variance: float, fourth_cumulant: float) -> float:
     return float(math.sqrt(variance) * _quantile(kurtosis))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _quantile(kurtosis: float) -> float:
     """Between the two entries of the table that it lies between; at its ends, those."""
     if kurtosis <= KURTOSES[0]:
@@ -69,7 +70,7 @@ def _quantile(kurtosis: float) -> float:
     return float(QUANTILES[-1])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def single_half_width(variance: float, weight: float) -> float:
     """The exact half width for one leaf: the least k with P(|X| > k) = 2 p^(k+1) / (1 + p) <= 5 %.
 

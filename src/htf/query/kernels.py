@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from htf.compiled import compiled
 from htf.domain import FloatArray
 from htf.query.half_widths import half_width
 
@@ -25,7 +26,7 @@ PARTIAL_ABSOLUTE, SMALLEST_WEIGHT, LARGEST_WEIGHT = range(SUMS, SUMS + 3)
 MEASURES = SUMS + 3
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def snap_rows(rows: FloatArray, axes: FloatArray) -> FloatArray:
     """Boxes from map coordinates to cells: clipped to the map, with edges of cells made exact."""
     cells = np.empty(rows.shape)
@@ -38,7 +39,7 @@ def snap_rows(rows: FloatArray, axes: FloatArray) -> FloatArray:
     return cells
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def snap_column(values: FloatArray, axes: FloatArray) -> FloatArray:
     """Coordinates along the one axis, wherever they are."""
     cells = np.empty(len(values))
@@ -54,7 +55,7 @@ def _snap(value: float, axes: FloatArray, axis: int) -> float:
     return float(edge if abs(cells - edge) <= axes[axis, TOLERANCE] else cells)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def answer_leaves(
     rows: FloatArray,
     axes: FloatArray,
@@ -69,7 +70,7 @@ def answer_leaves(
     finish_leaves(measures, answers)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def measure_leaves(
     queries: FloatArray,
     boxes: FloatArray,
@@ -118,7 +119,7 @@ def measure_leaves(
                 node += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def covered_length(low: float, high: float, start: float, stop: float) -> float:
     """The share of a range that another covers: exactly 1 if it is all of it."""
     return max(min(high, stop) - max(low, start), 0.0) / (stop - start)
@@ -147,7 +148,7 @@ def add_part(weight: float, sums: FloatArray, node: int, row: FloatArray) -> Non
         row[LARGEST_WEIGHT] = max(row[LARGEST_WEIGHT], weight)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def finish_leaves(measures: FloatArray, answers: FloatArray) -> None:
     """Answers with error bars, from what was measured of boxes or polygons."""
     for query in range(len(measures)):

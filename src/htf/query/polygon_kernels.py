@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from htf.compiled import compiled
 from htf.domain import FloatArray
 
 # As in htf.query.tree_kernels: after a change there, this one's cache has to be deleted.
@@ -83,7 +83,7 @@ class Pile(NamedTuple):
     other: FloatArray
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def measure_leaves(
     corners: FloatArray,
     ring_ends: NDArray[np.int64],
@@ -125,7 +125,7 @@ def measure_leaves(
                 node += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def measure_tree(
     corners: FloatArray,
     ring_ends: NDArray[np.int64],
@@ -156,7 +156,7 @@ def measure_tree(
         row[FOURTH] = sums[0, C0]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walk(
     ranges: FloatArray,
     regions: FloatArray,
@@ -198,7 +198,7 @@ def _walk(
                 pile = _take_parts(ranges, parts, places, level + 1, pile, row)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: FloatArray) -> None:
     """A leaf, or a region that lies wholly inside; but not what is answered of divided leaves."""
     row[RAW] += weight * regions[region, X]
@@ -214,7 +214,7 @@ def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: Fl
     row[SIZE] += weight * regions[region, ABSOLUTE]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take_parts(
     ranges: FloatArray,
     parts: FloatArray,
@@ -247,7 +247,7 @@ def _take_parts(
     return pile
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _close(region: int, regions: FloatArray, sums: FloatArray, level: int, row: FloatArray) -> None:
     """A region all of whose children were visited, to the sums of its parent on that level."""
     alpha, noise, c0, c1, c2, c3 = close(
@@ -266,7 +266,7 @@ def _close(region: int, regions: FloatArray, sums: FloatArray, level: int, row: 
     _add(alpha, c0, c1, c2, c3, region, regions, sums, level)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add(
     alpha: float,
     c0: float,
@@ -291,7 +291,7 @@ def _add(
     sums[level, C3] += c3
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _new_pile(depth: int) -> Pile:
     tops = np.zeros(depth + 2, dtype=np.int64)
     frames = np.empty((depth + 1, 4))
@@ -299,7 +299,7 @@ def _new_pile(depth: int) -> Pile:
     return Pile(np.empty((1024, 2)), ends, tops, frames, np.empty((256, 2)), np.empty((256, 2)))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _lay(
     corners: FloatArray,
     ring_ends: NDArray[np.int64],
@@ -323,7 +323,7 @@ def _lay(
     return pile
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _with_room(used: int, more: int, rings: int, pile: Pile) -> Pile:
     """The pile with room for as many more corners, on it and to work in, and for rings in all."""
     corners, ends, one, other = pile.corners, pile.ends, pile.one, pile.other
@@ -341,13 +341,13 @@ def _with_room(used: int, more: int, rings: int, pile: Pile) -> Pile:
     return Pile(corners, ends, pile.tops, pile.frames, one, other)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_corner(level: int, pile: Pile) -> int:
     rings = pile.tops[level]
     return int(pile.ends[rings - 1]) if rings > 0 else 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _frame(level: int, pile: Pile) -> None:
     """The bounding box of a level; of an empty one, one that touches nothing."""
     for axis in range(2):
@@ -358,7 +358,7 @@ def _frame(level: int, pile: Pile) -> None:
         pile.frames[level, axis], pile.frames[level, 2 + axis] = least, most
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _covered_share(
     boxes: FloatArray, at: int, box: int, ranges: FloatArray, level: int, pile: Pile
 ) -> tuple[float, Pile]:
@@ -393,7 +393,7 @@ def _covered_share(
     return along * min(max(np.rint(share), 0.0), 1.0), pile
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _clip(boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile) -> None:
     """Put what is left of a level in a box on top of it. There is room for it."""
     top, used = pile.tops[level + 1], _first_corner(level + 1, pile)
@@ -422,7 +422,7 @@ def _clip(boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile)
     _frame(level + 1, pile)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _clip_side(
     ring: FloatArray, count: int, kept: FloatArray, axis: int, bound: float, above: bool
 ) -> int:
@@ -457,7 +457,7 @@ def _clip_side(
     return number
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _area(
     boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile
 ) -> tuple[float, bool]:

@@ -11,9 +11,9 @@ Helpers within loops take numbers, not arrays: each array that is handed on cost
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from htf.compiled import compiled
 from htf.domain import FloatArray
 from htf.query.half_widths import continuous_half_width, single_half_width
 
@@ -68,7 +68,7 @@ NO_ROOM = -1
 FEW = 8  # children that are looked at one by one
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def running_sums(parent: NDArray[np.int64], values: FloatArray) -> FloatArray:
     """For each region the sum over the siblings up to it. (Differences of one long cumulative sum
     would lose the digits of small groups.)"""
@@ -79,7 +79,7 @@ def running_sums(parent: NDArray[np.int64], values: FloatArray) -> FloatArray:
     return sums
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def answer_tree(
     rows: FloatArray,
     axes: FloatArray,
@@ -98,7 +98,7 @@ def answer_tree(
     finish_tree(measures, alone, answers)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def measure_tree(
     queries: FloatArray,
     regions: FloatArray,
@@ -128,7 +128,7 @@ def measure_tree(
         _walk_up(number, cut, regions, sums, root_variance, row)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _with_room(number: int, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
     """The first of the blocks, with room for twice as many. (Assigning a slice takes seconds to compile.)"""
     more = np.empty((2 * len(blocks), 2), dtype=np.int64)
@@ -137,7 +137,7 @@ def _with_room(number: int, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
     return more
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in registers
     box: FloatArray,
     regions: FloatArray,
@@ -233,7 +233,7 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
     return number, number_of_blocks
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walk_up(
     number: int,
     cut: NDArray[np.int64],
@@ -273,7 +273,7 @@ def _walk_up(
     row[FOURTH] = sums[0, C0]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _take_parts(
     box: FloatArray,
     number: int,
@@ -314,7 +314,7 @@ def _take_parts(
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _find_children(box: FloatArray, regions: FloatArray, region: int) -> tuple[int, int, int, int]:
     """The first child that the box touches and the one after the last, and the same of those that
     are wholly inside and may be taken together.
@@ -343,7 +343,7 @@ def _find_children(box: FloatArray, regions: FloatArray, region: int) -> tuple[i
     return start, stop, whole_from, whole_to
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sum_slabs(
     start: int, stop: int, region: int, regions: FloatArray, running: FloatArray
 ) -> tuple[float, float, float, float, float, float]:
@@ -365,14 +365,14 @@ def _sum_slabs(
     return x, s, k, estimate, absolute, unknown
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def uneven(estimate: float, kappa: float) -> float:
     """The variance of records in a leaf of which w (1 - w) is 1; see htf.query.tree_index."""
     records = max(estimate, 0.0)
     return records * (1 - kappa) + records**2 * kappa
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def close(
     of_s: float,
     of_s2: float,
@@ -397,7 +397,7 @@ def close(
     return alpha, noise, c0, below * c1, below**2 * c2, below**3 * c3
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def moved_up(
     by: float, leading: float, c0: float, c1: float, c2: float, c3: float
 ) -> tuple[float, float, float, float]:
@@ -410,7 +410,7 @@ def moved_up(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatArray) -> None:
     """Answers with error bars, from what was measured of boxes or polygons.
 

@@ -1,0 +1,227 @@
+"""Compiled loops work wherever htf is installed, and are there before anything is charged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import htf
+from htf import BudgetError, BudgetFile, Domain, FrequencyMatrix
+from htf.compiled import temporary_folder
+from htf.curator import hilbert_kernels, kernels
+from htf.curator.catalogue import MEASUREMENTS
+from htf.curator.rehearsal import load_loops, rehearsal
+from htf.mechanisms import registry
+
+SOURCE = Path(htf.__file__).parent
+NO_FOLDER = "/dev/null/none"  # nobody can make it, not even root
+RELEASE = (
+    "release points.csv --bounds 0,0,1,1 --cells 4 --epsilon 1 --noise fast --mechanism uniform "
+    "--ledger budget.db --dataset d -o release.parquet"
+)
+
+
+# --- before the charge ----------------------------------------------------------------------------
+
+
+def test_a_question_of_each_kind_is_rehearsed() -> None:
+    assert {type(measurement) for measurement, _ in rehearsal()} == set(MEASUREMENTS)
+
+
+def test_no_mechanism_needs_a_loop_that_was_not_loaded() -> None:
+    """Loops are compiled for each combination of types: after the rehearsal none is new."""
+
+    def known() -> dict[str, int]:
+        modules = {**vars(kernels), **vars(hilbert_kernels)}
+        return {n: len(f.signatures) for n, f in modules.items() if hasattr(f, "signatures")}
+
+    load_loops()
+    before = known()
+    rng = np.random.default_rng(1)
+    matrix = FrequencyMatrix.from_dense(
+        Domain.square(0, 0, 1, cells=32), rng.integers(0, 50, (32, 32))
+    )
+    released = 0
+    for name in registry():
+        for epsilon in ("0.1", "20"):
+            try:
+                htf.publish(matrix, epsilon, name, noise="seeded:1")
+                released += 1
+            except BudgetError:  # too little for this one
+                continue
+    assert released >= len(registry())
+    assert known() == before
+
+
+def test_loops_that_cannot_be_loaded_cost_nothing(tmp_path: Path) -> None:
+    broken = copy_of_htf(tmp_path)
+    text = "raise ImportError('Numba needs NumPy 2.4 or less. Got NumPy 9.')\n"
+    (broken / "curator" / "kernels.py").write_text(text)
+    budget = BudgetFile.create(tmp_path / "budget.db", "d", 3)
+    ran = run_htf(broken, RELEASE)
+    assert ran.returncode == 2
+    assert "compiled loops of the curator cannot be loaded (ImportError: Numba needs" in ran.stderr
+    assert budget.account().entries == ()
+
+
+# --- where they are kept --------------------------------------------------------------------------
+
+
+def copy_of_htf(tmp_path: Path) -> Path:
+    """In which nobody may write a cache, and with points to publish beside it."""
+    own = tmp_path / "installed" / "htf"
+    shutil.copytree(SOURCE, own, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (own, *own.rglob("*")):
+        if folder.is_dir():
+            (folder / "__pycache__").write_text("not a folder")
+    (tmp_path / "points.csv").write_text("lon,lat\n0.5,0.5\n0.25,0.75\n")
+    return own
+
+
+def without_a_home(package: Path, temporary: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "HOME"}
+    kept.pop("NUMBA_CACHE_DIR", None)
+    return {
+        **kept,
+        "PYTHONPATH": str(package.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "XDG_CACHE_HOME": NO_FOLDER,
+        "TMPDIR": str(temporary),
+    }
+
+
+def run_htf(package: Path, command: str) -> subprocess.CompletedProcess[str]:
+    home = package.parents[1]
+    return subprocess.run(
+        [sys.executable, "-m", "htf", *command.split()],
+        cwd=home,
+        env=without_a_home(package, home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_installation_that_is_only_read_publishes(tmp_path: Path) -> None:
+    package = copy_of_htf(tmp_path)
+    BudgetFile.create(tmp_path / "budget.db", "d", 3)
+    ran = run_htf(package, RELEASE)
+    assert ran.returncode == 0, ran.stderr
+    kept = tmp_path / f"htf-compiled-{os.geteuid()}"
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert len(list(kept.rglob("*.nbc"))) >= 8  # that the next process loads
+
+
+SMALL = """
+import sys
+from htf.compiled import compiled
+
+@compiled
+def doubled(number):
+    return 2 * number
+
+assert doubled(21) == 42
+print(type(doubled._cache).__name__, sum(doubled.stats.cache_hits.values()))
+"""
+LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Callable[..., str]:
+    """Runs a file with one compiled loop, beside which a cache may be kept or not."""
+
+    def run(text: str = SMALL, temporary: Path = tmp_path, *, beside: bool = True) -> str:
+        place = tmp_path / ("open" if beside else "closed")
+        place.mkdir(exist_ok=True)
+        script = place / "small.py"
+        if not script.exists() or script.read_text() != text:  # else it would seem to have changed
+            script.write_text(text)
+        if not beside:
+            (place / "__pycache__").write_text("not a folder")
+        ran = subprocess.run(
+            [sys.executable, str(script)],
+            env=without_a_home(SOURCE, temporary),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.strip()
+
+    return run
+
+
+def test_loops_are_kept_beside_the_source_where_they_can_be(
+    small: Callable[..., str], tmp_path: Path
+) -> None:
+    assert [small(), small()] == ["_PatientCache 0", "_PatientCache 1"]
+    assert list((tmp_path / "open" / "__pycache__").glob("*.nbc"))
+    assert not list(tmp_path.glob("htf-compiled-*"))
+
+
+def test_a_temporary_folder_is_found_again(small: Callable[..., str]) -> None:
+    assert [small(beside=False), small(beside=False)] == ["_PatientCache 0", "_PatientCache 1"]
+
+
+def test_without_any_folder_loops_are_compiled(small: Callable[..., str]) -> None:
+    """Python itself finds a temporary folder in most places; a closed one of ours stands for none."""
+    assert small(f"import tempfile; tempfile.tempdir = {NO_FOLDER!r}\n{SMALL}", beside=False) == (
+        "NullCache 0"
+    )
+
+
+def test_damaged_files_and_full_disks_do_no_harm(small: Callable[..., str], tmp_path: Path) -> None:
+    assert small(LIMITED + SMALL) == "_PatientCache 0"  # no file may hold a byte
+    assert small() == "_PatientCache 0"
+    for kept in (tmp_path / "open" / "__pycache__").iterdir():
+        kept.write_bytes(kept.read_bytes()[:-20])
+    assert small() == "_PatientCache 0"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users are those of Unix")
+def test_a_folder_that_others_reach_into_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numba runs what it finds, so that whoever can write there could read the data."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = tmp_path / f"htf-compiled-{os.geteuid()}"
+    assert temporary_folder() == folder
+    assert temporary_folder() == folder
+    for mode in (0o770, 0o707, 0o755):
+        folder.chmod(mode)
+        assert temporary_folder() is None
+    folder.rmdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert temporary_folder() is None
+    folder.unlink()
+    folder.write_text("a file")
+    assert temporary_folder() is None
+    folder.unlink()
+    tmp_path.chmod(0o777)  # without the sticky bit, others could put theirs in its place
+    assert temporary_folder() is None
+    tmp_path.chmod(0o1777)
+    assert temporary_folder() == folder
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
+)
+def test_a_folder_of_somebody_else_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = tmp_path / f"htf-compiled-{os.geteuid()}"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+    assert temporary_folder() is None
+    os.chown(folder, 0, 0)
+    os.chown(tmp_path, 65534, 65534)
+    assert temporary_folder() is None
