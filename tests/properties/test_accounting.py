@@ -105,27 +105,32 @@ def test_charges_cannot_wrap_around() -> None:
 
 @pytest.mark.parametrize("cheap", ["first", "last", "none"])
 @pytest.mark.parametrize("depth", [0, 1, 3])
-def test_no_sum_along_a_path_wraps_around(depth: int, cheap: str) -> None:
-    """What passes 64 bits only in all: by many rows of one region, by one of several rows, by the way down.
+def test_no_sum_wraps_around(depth: int, cheap: str) -> None:
+    """What passes 64 bits only in all, in a region at any depth, with rows at other prices beside it.
 
-    Any number of rows whose charge is 2**64 units or a little more would else cost next to nothing."""
-    tree = RegionTree((64,))
-    path = [0]
+    Rows whose charges are 2**64 units and a little more would else cost that little."""
+    tree, region = RegionTree((64,)), 0
     for _ in range(depth):
-        halves = tree.split(*(np.array([v]) for v in (path[-1], 0, tree.high[path[-1], 0] // 2)))
-        path.append(int(halves[0, 0]))
+        halves = tree.split(*(np.array([v]) for v in (region, 0, tree.high[region, 0] // 2)))
+        region = int(halves[0, 0])
     ledger = Ledger(tree, Epsilon.of(1000))
-    dear = -(-(2**64) // (32 * len(path)))  # 2**64 units, and a few more, over 32 times the path
-    regions = np.repeat(path, 32)
-    charges = np.full(len(regions), dear)
-    ends = {"first": 0, "last": len(regions), "none": None}[cheap]
-    if ends is not None:
-        outside = int(tree.first_child[0]) + 1 if depth else 0
-        regions, charges = np.insert(regions, ends, outside), np.insert(charges, ends, 1)
-    assert int(charges.astype(object).sum()) % 2**64 < 10**6, "little is left in 64 bits"
+    regions, charges = np.full(33, region), np.full(33, 2**59)
+    charges[-1] = 7
+    if cheap != "none":
+        place, beside = {"first": 0, "last": 33}[cheap], len(tree) - 1
+        regions, charges = np.insert(regions, place, beside), np.insert(charges, place, 1)
     with pytest.raises(BudgetError, match="more than the total of 1000"):
         ledger.charge(CountRegions("dear", regions, charges))
     assert (ledger.spent.units, ledger.lines) == (0, ())
+
+
+def test_no_sum_with_what_was_spent_wraps_around() -> None:
+    ledger, whole = Ledger(RegionTree((64,)), Epsilon.of(1000)), Epsilon.of(1000).units
+    ledger.charge(count_of([0], whole))
+    for units in (1, 2**63 - whole - 1, 2**63 - whole, 2**63 - 1):
+        with pytest.raises(BudgetError, match="more than the total of 1000"):
+            ledger.charge(count_of([0], units))
+    assert ledger.spent.units == whole
 
 
 def test_what_nearly_is_the_cap_is_charged_whatever_way_it_is_summed() -> None:
