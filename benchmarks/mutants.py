@@ -97,6 +97,8 @@ def _nodes(tree: ast.AST) -> Iterator[Any]:
                 continue
             if isinstance(child, ast.FunctionDef) and child.name == "__repr__":
                 continue
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
             if isinstance(child, (ast.expr, ast.stmt)):
                 yield child
             yield from _nodes(child)
@@ -253,13 +255,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--tests", nargs="+", default=[], help="what pytest is given")
+    parser.add_argument("--deselect", nargs="+", default=[], help="tests to leave out")
     parser.add_argument("--sample", type=int, help="try so many of the mutants")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--only", type=int, nargs="+", help="the numbers of mutants to try")
-    parser.add_argument("--seconds", type=float, default=180, help="a run may take")
+    parser.add_argument("--seconds", type=float, default=90, help="a run may take")
     parser.add_argument("--show", action="store_true", help="what the tests print")
     parser.add_argument("--list", action="store_true", help="show the mutants and stop")
     given = parser.parse_args()
+    tests = [*given.tests, *(f"--deselect={test}" for test in given.deselect)]
     source = given.file.read_text()
     mutants = find_mutants(source)
     if given.only is not None:
@@ -272,11 +276,11 @@ def main() -> None:
         return
     for package in LARGE_PACKAGES:
         importlib.import_module(package)
-    if run_tests(given.file, source, given.tests, given.seconds, show=given.show) != "survived":
+    if run_tests(given.file, source, tests, given.seconds, show=given.show) != "survived":
         raise SystemExit("the tests fail without any change: choose others, or mend them first")
     results: Counter[str] = Counter()
     for mutant in mutants:
-        result = run_tests(given.file, mutant.source, given.tests, given.seconds, show=given.show)
+        result = run_tests(given.file, mutant.source, tests, given.seconds, show=given.show)
         results[result] += 1
         print(f"{result:8}  {mutant}", flush=True)
     told = ", ".join(f"{number} {result}" for result, number in sorted(results.items()))
