@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from htf import Curator, Epsilon, FrequencyMatrix
-from htf.curator.catalogue import MEASUREMENTS
+from htf.curator.catalogue import KINDS, MEASUREMENTS
 from htf.curator.hilbert import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
@@ -137,6 +137,7 @@ QUESTIONS: list[Measurement] = [
         "r", *joint(Epsilon.of("0.7")), *CURVE, units(0, 3, 3, 20), units(5, 24, 4, 24), units(2, 7, 1, 4)
     ),
 ]  # fmt: skip
+SENSITIVITIES = [1, 2, 1, 1, 1, 35, 4, 11]  # as ledgers state them
 every_question = pytest.mark.parametrize(
     "number", range(len(QUESTIONS)), ids=lambda n: f"{n}-{QUESTIONS[n].kind}"
 )
@@ -164,6 +165,8 @@ def test_noise_is_drawn_at_the_rate_that_is_charged(number: int) -> None:
     assert (noise.asked_for_words > 0) == isinstance(question, MedianCuts)
     on_paths = [question.epsilon[np.isin(question.regions, [0, half])].sum() for half in (1, 2)]
     assert curator.spent.units == max(on_paths)
+    (line,) = curator._ledger.lines
+    assert (line.kind, line.sensitivity) == (question.kind, SENSITIVITIES[number])
 
 
 @every_question
@@ -190,6 +193,12 @@ def test_mechanisms_are_answered_at_the_rates_they_pay_for(name: str) -> None:
     told = [(line.kind, line.answers, line.largest_epsilon.units) for line in release.ledger]
     asked = [(q.kind, q.rows, int(q.epsilon.max())) for q, _ in curator._taken]
     assert told == asked
+    table = release.measurements
+    for line, (question, _) in enumerate(curator._taken):  # and the release says so
+        own = table.line == line
+        assert table.epsilon[own].sum() == question.epsilon.sum()
+        assert set(table.region[own].tolist()) == set(question.regions.tolist())
+        assert {question.kind} == {KINDS[kind] for kind in table.kind[own]}
 
 
 def test_half_of_the_noise_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
