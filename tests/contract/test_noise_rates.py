@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from htf import Curator, Epsilon, FrequencyMatrix
+from htf import Curator, Epsilon, FrequencyMatrix, InputError
 from htf.curator.catalogue import KINDS, MEASUREMENTS
 from htf.curator.hilbert import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
@@ -167,6 +168,26 @@ def test_noise_is_drawn_at_the_rate_that_is_charged(number: int) -> None:
     assert curator.spent.units == max(on_paths)
     (line,) = curator._ledger.lines
     assert (line.kind, line.sensitivity) == (question.kind, SENSITIVITIES[number])
+
+
+@every_question
+def test_senseless_prices_and_regions_are_refused_and_cost_nothing(number: int) -> None:
+    question, noise = QUESTIONS[number], Recorder()
+    curator = curator_with(noise)
+    several = len(question.regions) > 1 or isinstance(question, PrivTreeSplits)
+    for changes, says in (
+        ({"epsilon": 0 * question.epsilon}, "must be positive"),
+        ({"epsilon": -question.epsilon}, "must be positive"),
+        ({"epsilon": np.append(question.epsilon, 1)}, "one epsilon for each region"),
+        ({"regions": question.regions + 3}, "between 0 and 2"),
+        ({"regions": question.regions - 3}, "between 0 and 2"),
+        ({"epsilon": units(), "regions": units()}, "."),
+        *([] if several else [({"regions": units(1)}, "whole map")]),
+    ):
+        changed = replace(question, **changes)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=says):
+            curator.measure(changed)
+    assert (curator.spent.units, noise.drawn, noise.asked_for_words) == (0, [], 0)
 
 
 @every_question
