@@ -121,7 +121,11 @@ def test_rows_of_a_query_are_kept_like_those_of_a_table(
     expected = naive_counts(
         [((x, y), who, at) for x, y, who, at in records], DOMAIN, most, once_per
     )
-    for source in ({"table": "visits"}, {"sql": "SELECT * FROM visits ORDER BY random()"}):
+    sources: list[dict[str, Any]] = [
+        {"table": "visits"},
+        {"sql": "SELECT * FROM visits ORDER BY random()"},
+    ]
+    for source in sources:
         matrix = read_points(path, DOMAIN, ["x", "y"], max_records=most, **source, **options)
         assert counted(matrix) == expected
         assert matrix.protection.of_query == ("sql" in source)
@@ -159,14 +163,15 @@ def test_people_are_counted_by_how_many_records_they_have(most: int, once_per: s
 
 def test_people_are_bounded_only_where_they_are_named() -> None:
     table = as_table(some_records(5))
-    for options, says in (
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"max_records": 2}, "name the users' column"),
         ({"user": "who"}, "say how many records of each"),
         ({"once_per": "day", "max_records": 2}, "name the users' column"),
         ({"user": "who", "once_per": "hour", "max_records": 2}, "name their column"),
-    ):
+    ]
+    for options, says in refused:
         with pytest.raises(InputError, match=says):
-            read_points(table, DOMAIN, ["x", "y"], **options)  # type: ignore[arg-type]
+            read_points(table, DOMAIN, ["x", "y"], **options)
     with pytest.raises(InputError, match="users' column"):
         read_records_per_person(table, DOMAIN, Reading(["x", "y"]), Access(), 3)
     kept = read_points(table, DOMAIN, ["x", "y"], user="who", max_records=2, once_per="all")
