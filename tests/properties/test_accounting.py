@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError
-from htf.curator.ledger import Ledger
+from htf.curator.ledger import Ledger, LedgerLine
 from htf.curator.measurements import CountRegions, Measurement, ScoreSplits
 from htf.curator.noise import NoiseSource, ScriptedNoise
 from htf.curator.window import Steps, Window
@@ -101,6 +101,62 @@ def test_charges_cannot_wrap_around() -> None:
         curator.measure(count_of([*children, *children, 0], dear))
     curator.measure(count_of(children, Epsilon.of(1).units))
     assert curator.spent == Epsilon.of(1000)
+
+
+@pytest.mark.parametrize("cheap", ["first", "last", "none"])
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_no_sum_wraps_around(depth: int, cheap: str) -> None:
+    """What passes 64 bits only in all, in a region at any depth, with rows at other prices beside it.
+
+    Rows whose charges are 2**64 units and a little more would else cost that little."""
+    tree, region = RegionTree((64,)), 0
+    for _ in range(depth):
+        halves = tree.split(*(np.array([v]) for v in (region, 0, tree.high[region, 0] // 2)))
+        region = int(halves[0, 0])
+    ledger = Ledger(tree, Epsilon.of(1000))
+    regions, charges = np.full(33, region), np.full(33, 2**59)
+    charges[-1] = 7
+    if cheap != "none":
+        place, beside = {"first": 0, "last": 33}[cheap], len(tree) - 1
+        regions, charges = np.insert(regions, place, beside), np.insert(charges, place, 1)
+    with pytest.raises(BudgetError, match="more than the total of 1000"):
+        ledger.charge(CountRegions("dear", regions, charges))
+    assert (ledger.spent.units, ledger.lines) == (0, ())
+
+
+def test_no_sum_with_what_was_spent_wraps_around() -> None:
+    ledger, whole = Ledger(RegionTree((64,)), Epsilon.of(1000)), Epsilon.of(1000).units
+    ledger.charge(count_of([0], whole))
+    for units in (1, 2**63 - whole - 1, 2**63 - whole, 2**63 - 1):
+        with pytest.raises(BudgetError, match="more than the total of 1000"):
+            ledger.charge(count_of([0], units))
+    assert ledger.spent.units == whole
+
+
+def test_what_nearly_is_the_cap_is_charged_whatever_way_it_is_summed() -> None:
+    """Floats are only for what could pass 64 bits: within the cap they refuse nothing."""
+    tree = RegionTree((64,))
+    halves = tree.split(*(np.array([v]) for v in (0, 0, 32)))[0]
+    ledger = Ledger(tree, Epsilon.of(1000))
+    apart = np.repeat(
+        halves, [19, 1]
+    )  # as if all 19 rows were at 999: to be sure, floats are asked first
+    charges = np.array([1] * 18 + [Epsilon.of(1000).units - 18, Epsilon.of(999).units])
+    ledger.charge(CountRegions("to the last unit", apart, charges))
+    assert ledger.spent == Epsilon.of(1000)
+    (line,) = ledger.lines
+    assert (line.label, line.kind, line.sensitivity, line.answers) == (
+        "to the last unit",
+        "count",
+        1,
+        20,
+    )
+    assert (line.smallest_epsilon, line.largest_epsilon) == (Epsilon(1), Epsilon(10**18 - 18))
+    assert line.spent_after == Epsilon.of(1000)
+    assert LedgerLine.from_dict(line.to_dict()) == line
+    assert LedgerLine.from_dict(
+        {**line.to_dict(), "smallest_epsilon": "0"}
+    ).smallest_epsilon == Epsilon(0)
 
 
 @pytest.mark.parametrize("units", [0, -1, -(10**15)])

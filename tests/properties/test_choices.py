@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from htf import Curator, Epsilon, FrequencyMatrix, InputError
-from htf.curator import kernels
+from htf.curator import kernels, medians
 from htf.curator.cells import ExactCells
 from htf.curator.measurements import (
     LinearQueries,
@@ -133,6 +134,77 @@ def test_a_number_on_a_bound_is_decided_by_more_words() -> None:
     assert choose_run_exactly(runs, Fraction(1, 10), 2**63, words) == 1
     assert choose_run_exactly(runs, Fraction(1, 10), 2**63 - 1, words) == 0
     assert asked, "the bound itself cannot be told in 64 bits"
+
+
+def cut_bounds(counts: Any, rate: Fraction) -> list[tuple[int, int]]:
+    """First cuts of the runs of equally good ones, and where in 2**64 their share ends, by definition."""
+    context = Context(prec=60)
+    weights: dict[int, tuple[int, Fraction]] = {}
+    for cut in range(1, len(counts)):
+        left = int(counts[:cut].sum())
+        exponent = -rate * abs(2 * left - int(counts.sum()))
+        decimal = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+        first, weight = weights.get(left, (cut, Fraction(0)))
+        weights[left] = first, weight + Fraction(context.exp(decimal))
+    total, reached, bounds = sum(weight for _, weight in weights.values()), Fraction(0), []
+    for first, weight in weights.values():
+        reached += weight
+        bounds.append((first, int(reached / total * 2**64)))
+    return bounds
+
+
+class WrittenWords(SeededNoise):
+    """Uniform words that were written down, and zeros after them."""
+
+    def __init__(self, wide: list[int]) -> None:
+        super().__init__(0)
+        halves = [[number >> 32 for number in wide], [number & 0xFFFFFFFF for number in wide]]
+        self.waiting = halves[0] + halves[1]
+
+    def words(self, number: int) -> Any:
+        taken, self.waiting = self.waiting[:number], self.waiting[number:]
+        return np.array(taken + [0] * (number - len(taken)), dtype=np.uint32)
+
+
+def test_cuts_in_doubt_are_chosen_at_the_rate_that_was_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Uniform numbers beside every bound, where floats leave it to the exact path, in several regions at
+    once: on either side of it the runs are those of the definition, each row at its own epsilon."""
+    counts = np.array(
+        [[3, 0, 1, 0, 2], [0, 4, 0, 0, 1], [5, 0, 0, 2, 0], [0, 1, 0, 6, 0], [2, 0, 0, 0, 1]]
+    )
+    matrix = FrequencyMatrix.from_dense(grid(5, 5), counts)
+    parts = {0: counts, 1: counts[:2], 2: counts[2:]}
+    rows = [
+        (1, 1, 0, 4),
+        (2, 1, 0, 9),
+        (0, 0, 0, 2),
+        (2, 0, 2, 7),
+        (1, 1, 0, 1),
+    ]  # low, and epsilon
+    regions, axes, low, tenths = np.array(rows).T
+    bounds = [
+        cut_bounds(parts[region].sum(axis=1 - axis), Fraction(tenth, 20))
+        for region, axis, _, tenth in rows
+    ]
+    in_doubt = []
+
+    def choose(*given_: Any) -> int:
+        in_doubt.append(given_)
+        return choose_run_exactly(*given_)
+
+    monkeypatch.setattr(medians, "choose_run_exactly", choose)
+    for number in range(max(map(len, bounds)) - 1):
+        for away in (-(10**6), 10**6):
+            runs = [min(number, len(row) - 2) for row in bounds]
+            beside = [row[run][1] + away for row, run in zip(bounds, runs, strict=True)]
+            curator = Curator(matrix, Epsilon.of(3), WrittenWords(beside))
+            curator.window.tree.split(*(np.array([value]) for value in (0, 0, 2)))
+            cuts = curator.measure(MedianCuts("m", regions, tenths * 10**14, axes))
+            first = [row[run + (away > 0)][0] for row, run in zip(bounds, runs, strict=True)]
+            assert (cuts - low).tolist() == first
+    assert len(in_doubt) == 2 * len(rows) * (max(map(len, bounds)) - 1)
 
 
 def test_uniform_numbers_are_uniform_and_in_range() -> None:

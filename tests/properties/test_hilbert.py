@@ -257,6 +257,7 @@ def test_cells_are_joined_into_the_coarse_grid() -> None:
     [
         (LeastCostBuckets, {"penalty": -1}, "penalty of a bucket"),
         (LeastCostBuckets, {"penalty": 1.5}, "whole number"),
+        (LeastCostBuckets, {"penalty": 2**40 + 1}, "must lie between"),
         (LeastCostBuckets, {"positions": [0, 1, 2, 2]}, "each once"),
         (LeastCostBuckets, {"positions": [0, 1, 2]}, "each cell needs one position"),
         (LeastCostBuckets, {"edges": (np.array([0, 2, 3]),)}, "must ascend from 0 to 4"),
@@ -265,6 +266,7 @@ def test_cells_are_joined_into_the_coarse_grid() -> None:
         (WeightedRuns, {"stops": [2, 9]}, "within the curve"),
         (WeightedRuns, {"starts": [0, 4]}, "begin before it ends"),
         (WeightedRuns, {"weights": [1, 0]}, "weight of a run"),
+        (WeightedRuns, {"weights": [2**9 + 1, 1]}, "weight of a run"),
         (WeightedRuns, {"weights": [1]}, "a start, a stop and a weight"),
     ],
 )

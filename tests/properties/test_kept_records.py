@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import duckdb
+import ibis
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf import Axis, Domain, read_points
+from htf import Axis, Domain, InputError, Protection, read_points
+from htf.ingest.people import CELL, PERSON, TIME, count_kept
+from htf.ingest.points import Reading, read_records_per_person
+from htf.ingest.sources import Access
 from support import NaiveRecord, counted, naive_counts
 
 DOMAIN = Domain((Axis("x", 0.0, 3.0, 3), Axis("y", 0.0, 2.0, 2)))
@@ -27,11 +34,15 @@ ONCE = st.sampled_from([None, "hour", "day", "all"])
 Records = list[tuple[float, float, str | None, int | None]]
 
 
-def read(records: Records, most: int, once_per: str | None) -> Counter[tuple[int, ...]]:
+def as_table(records: Records) -> pa.Table:
     columns = list(zip(*records, strict=True)) or [()] * 4
     kinds = (pa.float64(), pa.float64(), pa.string(), pa.int64())
     names = ("x", "y", "who", "at")
-    table = pa.table({n: pa.array(c, k) for n, c, k in zip(names, columns, kinds, strict=True)})
+    return pa.table({n: pa.array(c, k) for n, c, k in zip(names, columns, kinds, strict=True)})
+
+
+def read(records: Records, most: int, once_per: str | None) -> Counter[tuple[int, ...]]:
+    table = as_table(records)
     options: dict[str, Any] = {"user": "who", "time": "at", "once_per": once_per}
     matrix = read_points(
         table, DOMAIN, ["x", "y"], max_records=most, tell=lambda _: None, **options
@@ -84,3 +95,86 @@ def test_no_name_makes_the_bound_break(names: list[str], data: st.DataObject) ->
     found = read(rows, 2, None)
     inside = Counter(name for x, _, name, _ in rows if x < 3 and name)
     assert found.total() == sum(min(2, number) for number in inside.values())
+
+
+def some_records(number: int) -> Records:
+    chosen = random.Random(3)
+    return [
+        (
+            chosen.choice([0.5, 1.5, 2.5, 3.5]),
+            chosen.choice([0.5, 1.5]),
+            chosen.choice(["ann", "ann", "bob", "eve", None, ""]),
+            chosen.choice([0, 1800, 3600, 90_000, None]),
+        )
+        for _ in range(number)
+    ]
+
+
+@pytest.mark.parametrize("once_per", [None, "day"])
+@pytest.mark.parametrize("most", [1, 3])
+def test_rows_of_a_query_are_kept_like_those_of_a_table(
+    most: int, once_per: str | None, tmp_path: Path
+) -> None:
+    records, path = some_records(60), tmp_path / "visits.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("rows", as_table(records))
+        connection.execute("CREATE TABLE visits AS SELECT * FROM rows")
+    options: dict[str, Any] = {"user": "who", "time": "at", "once_per": once_per}
+    expected = naive_counts(
+        [((x, y), who, at) for x, y, who, at in records], DOMAIN, most, once_per
+    )
+    sources: list[dict[str, Any]] = [
+        {"table": "visits"},
+        {"sql": "SELECT * FROM visits ORDER BY random()"},
+    ]
+    for source in sources:
+        matrix = read_points(path, DOMAIN, ["x", "y"], max_records=most, **source, **options)
+        assert counted(matrix) == expected
+        assert matrix.protection.of_query == ("sql" in source)
+
+
+def test_a_query_is_asked_once() -> None:
+    """Where it gives other rows each time, what is taken off would else not be what was counted. Whether an
+    engine keeps the rows of a query that stands twice in ours is its own affair."""
+    kinds = {PERSON: "string", CELL: "int64", TIME: "int64"}
+    located = ibis.table(kinds, name="located")
+    asked = [
+        ibis.to_sql(count_kept(located, 2, of_query=of_query)).count('"located"')
+        for of_query in (True, False)
+    ]
+    assert asked[0] == 1
+    assert asked[1] > 1, "of a table that stays as it is, twice is quicker"
+
+
+@pytest.mark.parametrize("once_per", [None, "day", "all"])
+@pytest.mark.parametrize("most", [1, 2, 50])
+def test_people_are_counted_by_how_many_records_they_have(most: int, once_per: str | None) -> None:
+    """Inside the bounds, and after the records of a slot were taken for one."""
+    records = some_records(40)
+    reading = Reading(["x", "y"], user="who", time="at", once_per=once_per)
+    found = read_records_per_person(as_table(records), DOMAIN, reading, Access(), most)
+    slot = {"day": 86_400, "all": 10**9}.get(once_per or "", 1)
+    own: dict[str, list[Any]] = {}
+    for x, y, who, at in records:
+        if x < 3 and who:
+            own.setdefault(who, []).append((x, y, (at or 0) // slot))
+    sizes = Counter(min(len(set(mine) if once_per else mine), most) for mine in own.values())
+    assert found.tolist() == [sizes[number] for number in range(1, most + 1)]
+
+
+def test_people_are_bounded_only_where_they_are_named() -> None:
+    table = as_table(some_records(5))
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"max_records": 2}, "name the users' column"),
+        ({"user": "who"}, "say how many records of each"),
+        ({"once_per": "day", "max_records": 2}, "name the users' column"),
+        ({"user": "who", "once_per": "hour", "max_records": 2}, "name their column"),
+    ]
+    for options, says in refused:
+        with pytest.raises(InputError, match=says):
+            read_points(table, DOMAIN, ["x", "y"], **options)
+    with pytest.raises(InputError, match="users' column"):
+        read_records_per_person(table, DOMAIN, Reading(["x", "y"]), Access(), 3)
+    kept = read_points(table, DOMAIN, ["x", "y"], user="who", max_records=2, once_per="all")
+    assert kept.protection == Protection("person", 2, "all")
+    assert read_points(table, DOMAIN, ["x", "y"]).protection == Protection()

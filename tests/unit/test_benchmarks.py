@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -41,3 +43,27 @@ def test_few_people_of_the_made_up_points_are_cut(tmp_path: Path) -> None:
     assert 10 <= mean < 10.2
     assert 0.01 < cut < 0.05
     assert most > 60
+
+
+def test_mutants_are_small_changes_that_still_compile() -> None:
+    spec = spec_from_file_location("mutants", INGEST.parent / "mutants.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["mutants"] = module  # where its dataclass looks for its names
+    spec.loader.exec_module(module)
+    source = (INGEST.parents[1] / "src" / "htf" / "curator" / "medians.py").read_text()
+    found = module.find_mutants(source)
+    assert len(found) > 150
+    assert len({mutant.source for mutant in found}) > 0.95 * len(found)
+    for mutant in found:
+        assert mutant.source != source
+        compile(mutant.source, "medians.py", "exec")
+    halved = [
+        m.after for m in found if m.before == "2" and "UTILITY_SENSITIVITY" in _line(source, m)
+    ]
+    assert halved == ["3", "1"] * 2  # the rate of the float path, and that of the exact one
+
+
+def _line(source: str, mutant: Any) -> str:
+    return str(source.splitlines()[mutant.line - 1])

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Epsilon, InputError
+from htf.epsilon import cube_root_of_two_to
 
 
 @pytest.mark.parametrize("value", ["0.1", 0.1, Decimal("0.1"), Fraction(1, 10), "1e-1", "1/10"])
@@ -67,6 +68,26 @@ def test_what_falls_between_units_is_rounded_down() -> None:
 def test_a_budget_cannot_go_below_zero() -> None:
     with pytest.raises(InputError):
         Epsilon.of(1) - Epsilon.of(2)
+
+
+def test_sums_and_multiples_are_exact() -> None:
+    third = Epsilon.of(Fraction(1, 3))
+    assert third + Epsilon(7) == Epsilon(333_333_333_333_340)
+    assert third * 3 == Epsilon(10**15 - 1)
+    assert (third - Epsilon(33), float(Epsilon.of("0.25"))) == (Epsilon(333_333_333_333_300), 0.25)
+    assert third.fraction == Fraction(333_333_333_333_333, 10**15)
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_truth_value_is_no_budget(value: bool) -> None:
+    with pytest.raises(InputError, match="epsilon must be"):
+        Epsilon.of(value)
+
+
+@pytest.mark.parametrize("power", [-3, 0, 1, 2, 3, 30])
+def test_cube_roots_are_right_to_fifty_digits(power: int) -> None:
+    cubed = cube_root_of_two_to(power) ** 3
+    assert abs(cubed / Fraction(2) ** power - 1) < Fraction(1, 10**50)
 
 
 @given(

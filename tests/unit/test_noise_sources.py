@@ -21,7 +21,7 @@ from htf.curator.noise import (
     noise_from_text,
     round_up,
 )
-from htf.curator.sampler import Words, WordSource, plan_for, sample_discrete_laplace
+from htf.curator.sampler import Probability, Words, WordSource, plan_for, sample_discrete_laplace
 from htf.domain import IntArray
 
 
@@ -125,6 +125,13 @@ def test_ties_go_on_to_the_next_word() -> None:
     for following, is_zero in ((second - 1, True), (second + 1, False)):
         drawn = sample_discrete_laplace(rate, 1, words_from([first, *others, following, 0]))[0]
         assert (drawn == 0) == is_zero
+
+
+@pytest.mark.parametrize(("away", "first"), [("1e-70", 2**31), ("-1e-70", 2**31 - 1)])
+def test_an_expansion_is_computed_until_its_words_are_certain(away: str, first: int) -> None:
+    """Beside one half, eighty digits with their margin leave the first word open."""
+    beside_half = Probability(Fraction(1), lambda _, c: c.add(Decimal("0.5"), Decimal(away)))
+    assert beside_half.words(1) == first
 
 
 def test_high_digits_are_reached() -> None:
