@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from htf.mechanisms.base import Histogram
     from htf.query.boxes import Answers
     from htf.query.index import BoxIndex
-    from htf.query.polygons import PolygonAnswers
     from htf.query.tree_index import NestedParts, TreeIndex
     from htf.query.where import Where
 
@@ -267,10 +266,14 @@ class Release(ReadOnlyArrays):
 
         `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; axes that are not named
         are counted whole. A box may also name every axis, all low edges first, then all high ones.
+        A warning says which boxes lie outside of the map: they count 0, whatever is there.
         """
         from htf.query.boxes import count_boxes
+        from htf.query.outside import warn_of_boxes
 
-        return count_boxes(self.domain, self.answering_index, boxes, where)
+        answers = count_boxes(self.domain, self.answering_index, boxes, where)
+        warn_of_boxes(self.domain, boxes, where, answers.inside)
+        return answers
 
     def count_polygons(
         self,
@@ -278,16 +281,20 @@ class Release(ReadOnlyArrays):
         *,
         crs: Any = None,
         where: Where | None = None,
-    ) -> PolygonAnswers:
+    ) -> Answers:
         """Counts with error bars for polygons: shapely, GeoPandas or GeoJSON, one or many.
 
         `crs` is the reference system of bare shapely geometries, by default the map's; `where` gives
-        ranges of further axes, such as `{"hour": (7, 10)}`. Needs shapely.
+        ranges of further axes, such as `{"hour": (7, 10)}`. Needs shapely. A warning says when none of
+        the polygons lies on the map.
         """
+        from htf.query.outside import warn_of_polygons
         from htf.query.polygons import count_polygons
 
         index = self.answering_index
-        return count_polygons(self.domain, index, geometries, crs=crs, where=where)
+        answers = count_polygons(self.domain, index, geometries, crs=crs, where=where)
+        warn_of_polygons(self.domain, answers.inside)
+        return answers
 
     def plot(self, **options: Any) -> Figure:
         """A map of the density on a log scale; `where`, `axes` and `by` say what to do with further

@@ -100,9 +100,8 @@ def test_a_box_is_drawn_and_dragged(start: Any, releases: dict[str, Release]) ->
     first = counts(page)
     expected = east.count(bounds(page)).to_dicts()[0]
     assert first == [round(expected["count"])]
-    low = max(min(max(expected["low"], 0), expected["count"]), 0)
     shown = page.inner_text("#answer .row-interval")
-    assert shown.startswith(f"between {low:,.0f} and ")
+    assert shown.startswith(f"between {expected['low']:,.0f} and {expected['high']:,.0f}")
     assert shown.endswith("in 95 of 100 cases")
     page.mouse.move(680, 320)
     page.mouse.down()
@@ -207,6 +206,40 @@ def test_two_releases(start: Any, releases: dict[str, Release]) -> None:
     assert page.inner_text(".tooltip .big").startswith("+")
 
 
+def type_box(page: Any, box: tuple[float, ...]) -> None:
+    page.evaluate("document.getElementById('typed').closest('details').open = true")
+    for name, value in zip(("west", "south", "east", "north"), box, strict=True):
+        page.fill(f"#typed [name={name}]", repr(value))
+    page.press("#typed [name=north]", "Enter")
+
+
+def test_the_interval_is_that_of_the_server(start: Any, releases: dict[str, Release]) -> None:
+    """Where the count lies outside of it too, and then the page says why."""
+    corners = np.random.default_rng(3).uniform((4, 52), (4.9, 52.5), (2000, 2))
+    boxes = np.round(np.hstack([corners, corners + 0.1]), 6)
+    answers = releases["hours"].count(boxes)
+    place = int(np.argmin(answers.high - answers.count))
+    answer = answers.to_dicts()[place]
+    assert answer["count"] > answer["high"] + 1
+    page = start(f"r=hours&b={','.join(map(repr, boxes[place].tolist()))}")
+    shown = page.inner_text("#answer .row-interval").replace("−", "-")
+    low, high = (round(answer[end]) for end in ("low", "high"))
+    assert shown.startswith(f"between {low:,} and {high:,}")
+    assert "The count lies outside of its interval. That can be" in page.inner_text("#answer")
+
+
+def test_a_box_outside_of_the_map(fresh: Any) -> None:
+    page = fresh("#r=east")
+    assert "lies on the map" not in page.inner_text("#answer")
+    type_box(page, (3.5, 52.0, 4.5, 52.6))
+    page.wait_for_selector("#answer >> text=50 % of it lies on the map; the rest is not counted.")
+    type_box(page, (52.1, 4.2, 52.4, 4.6))
+    page.wait_for_selector("#answer >> text=With x and y swapped it would lie on the map")
+    told = page.inner_text("#answer")
+    assert "lies outside of the map, which goes from 4 to 5 along x" in told
+    assert "about" not in told.split("which goes")[0]
+
+
 def test_hours(start: Any, releases: dict[str, Release]) -> None:
     page = start("r=hours")
     assert counts(page) == [round(float(releases["hours"].count().count[0]))]
@@ -232,8 +265,10 @@ def test_pointing_asks_for_the_interval(start: Any) -> None:
     page.mouse.move(*MIDDLE)
     page.wait_for_selector(".tooltip:not([hidden]) div:nth-child(2):not(.quiet)")
     big, interval = page.locator(".tooltip > div").all_inner_texts()[:2]
-    assert re.match(r"95 %: [\d,]+ to [\d,]+", interval)
-    low, high = (float(text.replace(",", "")) for text in interval[6:].split(" to "))
+    assert re.match(r"95 %: [−\d,]+ to [−\d,]+", interval)
+    low, high = (
+        float(text.replace(",", "").replace("−", "-")) for text in interval[6:].split(" to ")
+    )
     assert low <= float(big.replace(",", "")) <= high
 
 

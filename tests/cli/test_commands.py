@@ -92,13 +92,16 @@ def test_query_files(folder: Path, tmp_path: Path) -> None:
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
-        "west", "south", "east", "north", "count", "std_error", "low", "high", "partial",
+        "west", "south", "east", "north", "name", "count", "std_error", "low", "high", "partial", "inside",
     ]  # fmt: skip
     assert [float(row["west"]) for row in rows] == [-74.1, -74.3, -10]
     release = Release.load(folder / "out.parquet")
     assert float(rows[1]["count"]) == pytest.approx(release.estimates.sum())
     assert float(rows[1]["partial"]) == 0
     assert float(rows[2]["count"]) == 0
+    assert [row["name"] for row in rows] == ["a", "b", "c"]
+    assert [float(row["inside"]) for row in rows] == [1, 1, 0]
+    assert "1 of 3 boxes lies outside of the map, which goes from -74.3 to -73.6" in ran.stderr
 
 
 def test_query_table(folder: Path) -> None:
@@ -223,7 +226,6 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         ),
         "unknown option": (but("--fast"), 2, "No such option"),
         "unknown command": (["publish"], 2, "No such command"),
-        "no boxes": (["query", folder / "out.parquet"], 2, "either --box"),
         "bad box": (["query", folder / "out.parquet", "--box", "1,2,3"], 2, "4 numbers"),
         "text box": (["query", folder / "out.parquet", "--box", "a,b,c,d"], 2, "got 'a,b,c,d'"),
         "swapped box": (["query", folder / "out.parquet", "--box", "-73,40,-74,41"], 2, "swapped"),

@@ -213,6 +213,27 @@ def test_the_polygons_work(
         assert (folder / name).stat().st_size > 0
 
 
+def test_the_answers_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    page = (ROOT / "docs/answers.md").read_text()
+    make, ask = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if c.startswith("htf query")]
+    assert len(ours) == 6
+    if not Path("city.parquet").exists():
+        run(next(command for command in commands() if command.startswith("htf release")), folder)
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+    told = capfd.readouterr()
+    assert "Old Town" in told.out
+    assert "outside of the map" not in told.err
+    exec(ask, {})
+    assert "00123" in capfd.readouterr().out
+    assert "00123" in Path("places-counted.csv").read_text("utf-8")
+
+
 def test_the_maps_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

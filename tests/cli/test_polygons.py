@@ -61,8 +61,10 @@ def test_files_of_every_kind_give_the_answers_of_the_library(
     assert ask(folder, "--polygons", folder / f"zones.{ending}", "--by", "name", "--json") == 0
     told = capfd.readouterr()
     expected = Release.load(folder / "r.parquet").count_polygons(SHAPES).to_dicts()
-    for row, answer, name in zip(json.loads(told.out), expected, NAMES, strict=True):
-        assert row.pop("label") == name
+    codes = [3, 1, 4, 1]
+    for row, answer, name, code in zip(json.loads(told.out), expected, NAMES, codes, strict=True):
+        assert [*row] == ["label", "name", "code", *answer]
+        assert (row.pop("label"), row.pop("name"), row.pop("code")) == (name, name, code)
         assert row == pytest.approx(answer, rel=1e-6)
     assert expected[3]["inside"] == pytest.approx(0.5)
     assert "1 of 4 polygons (Tie)" in told.err
@@ -92,7 +94,10 @@ def test_a_csv_has_a_row_for_each_feature(folder: Path, tmp_path: Path) -> None:
     assert ask(folder, "--polygons", folder / "zones.geojson", "--by", "code", "-o", out) == 0
     with open(out, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["label", "count", "std_error", "low", "high", "partial", "inside"]
+    assert list(rows[0]) == [
+        "label", "name", "code", "count", "std_error", "low", "high", "partial", "inside",
+    ]  # fmt: skip
+    assert [row["name"] for row in rows] == NAMES
     assert [row["label"] for row in rows] == ["3", "1", "4", "1"]
 
 

@@ -19,7 +19,7 @@ from htf.serve.app import Service
 from serving import BOUNDS, client, run_async
 
 ARROW = "application/vnd.apache.arrow.stream"
-NAMES = ("count", "std_error", "low", "high", "partial")
+NAMES = ("count", "std_error", "low", "high", "partial", "inside")
 
 
 def random_boxes(release: Release, number: int, seed: int) -> FloatArray:
@@ -114,7 +114,36 @@ def test_more_boxes_than_are_counted_at_once(
 ) -> None:
     boxes = random_boxes(releases["city"], 10_000, 5)
     found = api.post("/api/releases/city/counts", json={"boxes": boxes.tolist()}).json()
-    assert found["low"] == releases["city"].count(boxes).low.tolist()
+    with pytest.warns(UserWarning, match="outside of the map") as told:
+        expected = releases["city"].count(boxes).to_columns()
+    assert found.pop("warning") == str(told[0].message)
+    assert found == {name: column.tolist() for name, column in expected.items()}
+
+
+def test_boxes_outside_are_warned_of(api: httpx.Client) -> None:
+    west, south, east, north = BOUNDS
+    swapped = [south, west, north, east]
+    bounds = f"from {west} to {east} along x and from {south} to {north} along y"
+    text = ",".join(map(str, swapped))
+    found = api.get(f"/api/releases/city/count?box={text}").json()
+    assert {name: found[name] for name in NAMES} == dict.fromkeys(NAMES, 0.0)
+    assert f"lies outside of the map, which goes {bounds}." in found["warning"]
+    assert "With x and y swapped it would lie on the map" in found["warning"]
+    many = api.post("/api/releases/city/counts", json={"boxes": [BOUNDS, swapped]}).json()
+    assert many["inside"] == [1.0, 0.0]
+    assert many["warning"].startswith("1 of 2 boxes lies outside of the map")
+    stream = as_stream(columns_of(np.array([BOUNDS, swapped])))
+    arrow = api.post(
+        "/api/releases/city/counts", content=stream, headers={"Content-Type": ARROW}
+    ).content
+    assert pa.ipc.open_stream(arrow).schema.metadata[b"warning"] == many["warning"].encode()
+    half = api.get(f"/api/releases/city/count?box={2 * west - east},{south},{east},{north}").json()
+    assert half["inside"] == pytest.approx(0.5)
+    assert "warning" not in half
+    corners = [[south, west], [north, west], [north, east], [south, west]]
+    polygon = {"type": "Polygon", "coordinates": [corners]}
+    answer = api.post("/api/releases/city/polygons", json=polygon).json()
+    assert answer["warning"].startswith("No area of the polygons lies on the map (OGC:CRS84)")
 
 
 def test_many_boxes_and_ranges(api: httpx.Client, releases: dict[str, Release]) -> None:

@@ -50,6 +50,7 @@ POLYGON = {
         ("get", "/api/releases/{id}", "/api/releases/none", None),
         ("get", "/api/releases/{id}/count", "/api/releases/seeded/count", None),
         ("get", "/api/releases/{id}/count", "/api/releases/city/count?box=1", None),
+        ("get", "/api/releases/{id}/count", "/api/releases/city/count?box=1,1,2,2", None),
         ("post", "/api/releases/{id}/counts", "/api/releases/city/counts", BOXES),
         ("post", "/api/releases/{id}/counts", "/api/releases/city/counts", {}),
         ("post", "/api/releases/{id}/polygons", "/api/releases/city/polygons", POLYGON),

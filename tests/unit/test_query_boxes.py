@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from htf.domain import Axis, Domain
 from htf.errors import InputError
-from htf.query.boxes import BLOCK, Answers, count_boxes, to_snapped_cells
+from htf.query.boxes import BLOCK, Answers, RowCounter, count_boxes, share_inside, to_snapped_cells
 from htf.query.index import BoxIndex
+from htf.query.outside import outside_note
 
 # Four leaves of one map: columns 0-1 and 2-3 of rows 0-1 and 2-3.
 DOMAIN = Domain.from_bounds(10, 40, 14, 48, 4)
@@ -63,13 +64,13 @@ def test_what_lies_outside_counts_nothing() -> None:
 @pytest.mark.parametrize("box", [[11, 40, 11, 48], [11, 44, 13, 44], [11, 41, 11, 41]])
 def test_a_box_without_width_counts_nothing(box: list[float]) -> None:
     assert count_boxes(DOMAIN, INDEX, box).to_dicts() == [
-        {"count": 0, "std_error": 0, "low": 0, "high": 0, "partial": 0}
+        {"count": 0, "std_error": 0, "low": 0, "high": 0, "partial": 0, "inside": 0}
     ]
 
 
 def test_leaves_without_noise_have_no_error() -> None:
     row = count_boxes(DOMAIN, INDEX, [10, 44, 12, 46]).to_dicts()[0]
-    assert row == {"count": 20, "std_error": 0, "low": 20, "high": 20, "partial": 1}
+    assert row == {"count": 20, "std_error": 0, "low": 20, "high": 20, "partial": 1, "inside": 1}
 
 
 @pytest.mark.parametrize(
@@ -107,11 +108,11 @@ def test_answers_are_read_only_columns() -> None:
     answers = count_boxes(DOMAIN, INDEX, [[10, 40, 12, 44], [10, 40, 14, 48]])
     assert len(answers) == 2
     columns = answers.to_columns()
-    assert list(columns) == ["count", "std_error", "low", "high", "partial"]
+    assert list(columns) == ["count", "std_error", "low", "high", "partial", "inside"]
     for column in columns.values():
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1
-    assert [type(value) for value in answers.to_dicts()[0].values()] == [float] * 5
+    assert [type(value) for value in answers.to_dicts()[0].values()] == [float] * 6
 
 
 def test_the_callers_boxes_are_left_alone() -> None:
@@ -130,7 +131,7 @@ def test_many_boxes_are_answered_like_each_alone_and_without_much_memory() -> No
     answers = count_boxes(DOMAIN, INDEX, boxes)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak - 5 * 8 * len(boxes) < 16e6  # it takes 9 MB; all at once would take 27
+    assert peak - 6 * 8 * len(boxes) < 16e6  # it takes 9 MB; all at once would take 27
     for row in (0, BLOCK - 1, BLOCK, 199_999):
         assert answers.to_dicts()[row] == count_boxes(DOMAIN, INDEX, boxes[row]).to_dicts()[0]
 
@@ -198,4 +199,84 @@ def test_only_edges_snap() -> None:
 
 def test_answers_compare_by_identity() -> None:
     one = np.zeros(1)
-    assert Answers(one, one, one, one, one) != Answers(one, one, one, one, one)
+    assert Answers(*[one] * 6) != Answers(*[one] * 6)
+
+
+# Widths below a billionth of a cell count as none: see above.
+thousandths = st.integers(-30_000, 90_000).map(lambda number: number / 1000)
+edges = thousandths | st.sampled_from([0.0, 10.0, 14.0, 24.0, 40.0, 48.0])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(edges, min_size=6, max_size=6))
+def test_the_share_inside_is_by_area_over_all_axes(ends: list[float]) -> None:
+    """Compared with exact fractions; the edges of the map are among the edges."""
+    axes = (Axis("x", 10, 14, 4), Axis("y", 40, 48, 4), Axis("hour", 0, 24, 24))
+    low, high = [min(pair) for pair in batched(ends)], [max(pair) for pair in batched(ends)]
+    expected = Fraction(1)
+    for axis, start, stop in zip(axes, low, high, strict=True):
+        on_map = min(Fraction(stop), Fraction(axis.high)) - max(Fraction(start), Fraction(axis.low))
+        width = Fraction(stop) - Fraction(start)
+        expected *= max(on_map, Fraction(0)) / width if width else 0
+    (found,) = share_inside(axes, np.array([[*low, *high]]))
+    assert found == pytest.approx(float(expected), abs=1e-7)
+    assert 0 <= found <= 1
+
+
+def batched(ends: list[float]) -> list[tuple[float, float]]:
+    return list(zip(ends[::2], ends[1::2], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("box", "inside"),
+    [
+        ([10, 40, 14, 48], 1),
+        ([10 - 1e-13, 40, 14 + 1e-13, 48], 1),  # within rounding of the map
+        ([11, 41, 12, 42], 1),
+        ([8, 40, 12, 48], 0.5),
+        ([8, 36, 12, 44], 0.25),
+        ([14, 40, 20, 48], 0),  # beside it
+        ([40, 10, 48, 14], 0),
+        ([12, 40, 12, 48], 0),  # no area
+        ([-1e308, -1e308, 1e308, 1e308], 1e-300),  # all of the map, though a share of nothing
+    ],
+)
+def test_boxes_say_how_much_of_them_lies_on_the_map(box: list[float], inside: float) -> None:
+    assert count_boxes(DOMAIN, INDEX, box).inside.tolist() == [inside]
+    assert RowCounter(DOMAIN, INDEX).count([box])[0][5] == inside
+
+
+MAP = "from 10 to 14 along x and from 40 to 48 along y"
+
+
+@pytest.mark.parametrize(
+    ("boxes", "note"),
+    [
+        ([[11, 41, 12, 42], [8, 36, 12, 44]], None),
+        ([[12, 40, 12, 48]], None),  # no area, on the map
+        ([[0, 0, 1, 1]], f"The box 0, 0, 1, 1 lies outside of the map, which goes {MAP}. The release knows nothing about it."),
+        ([[14, 40, 20, 48]], f"The box 14, 40, 20, 48 lies outside of the map, which goes {MAP}. The release knows nothing about it."),
+        ([[41, 11, 42, 12]], f"The box 41, 11, 42, 12 lies outside of the map, which goes {MAP}. The release knows nothing about it. "
+         "With x and y swapped it would lie on the map: a box is west, south, east, north."),
+        ([[11, 41, 12, 42], [0, 0, 1, 1]], f"1 of 2 boxes lies outside of the map, which goes {MAP}: row 1 (counted from 0). "
+         "The release knows nothing about it."),
+        ([[0, 0, 1, 1]] + [[41, 11, 42, 12]] * 6, f"7 of 7 boxes lie outside of the map, which goes {MAP}: rows 0, 1, 2, 3, 4, … "
+         "(counted from 0). The release knows nothing about them. With x and y swapped 6 of them would lie on the map: a box is "
+         "west, south, east, north."),
+    ],
+    ids=["on the map", "no area", "far", "beside", "swapped", "one of two", "many"],
+)  # fmt: skip
+def test_what_is_said_of_boxes_outside(boxes: list[list[float]], note: str | None) -> None:
+    rows = np.array(boxes, dtype=np.float64)
+    assert outside_note(DOMAIN, rows, count_boxes(DOMAIN, INDEX, rows).inside) == note
+
+
+def test_one_axis_and_three_are_named() -> None:
+    line = Domain((Axis("day", 0, 7, 7),))
+    said = "The box 8, 9 lies outside of the map, which goes from 0 to 7 along day. The release knows nothing about it."
+    assert outside_note(line, np.array([[8.0, 9.0]]), np.zeros(1)) == said
+    hours = Domain((*DOMAIN.axes, Axis("hour", 0, 24, 24)))
+    note = outside_note(hours, np.array([[41.0, 11, 7, 42, 12, 10]]), np.zeros(1))
+    assert note is not None
+    assert "from 10 to 14 along x, from 40 to 48 along y and from 0 to 24 along hour" in note
+    assert "With x and y swapped it would lie on the map" in note

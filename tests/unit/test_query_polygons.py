@@ -90,6 +90,7 @@ def assert_same(ours: Answers, theirs: Answers) -> None:
         np.testing.assert_allclose(getattr(ours, name), column, rtol=1e-9, atol=1e-8, err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore:.* outside of the map")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_rectangle_has_the_answer_of_the_box(mechanism: str) -> None:
     random = np.random.default_rng(1)
@@ -103,7 +104,7 @@ def test_a_rectangle_has_the_answer_of_the_box(mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["htf", "htf-paper", "ug"])
-@pytest.mark.parametrize("hours", [(0, 24), (7, 10), (6.5, 9.25)])
+@pytest.mark.parametrize("hours", [(0, 24), (7, 10), (6.5, 9.25), (20, 28)])
 def test_a_rectangle_with_a_range_has_the_answer_of_the_box(
     mechanism: str, hours: tuple[float, float]
 ) -> None:
@@ -213,6 +214,7 @@ def test_on_a_huge_grid_a_polygon_of_a_cell_is_found() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:No area of the polygons")
 @settings(max_examples=60, deadline=None)
 @given(hnp.arrays(np.float64, (8, 2), elements=st.integers(-2, 10).map(float)))
 def test_any_ring_counts_what_its_repair_covers(ring: FloatArray) -> None:
@@ -244,6 +246,7 @@ def test_crossing_outlines_are_repaired() -> None:
     assert_same(asked.count_polygons(clockwise), asked.count_polygons(clockwise.reverse()))
 
 
+@pytest.mark.filterwarnings("ignore:No area of the polygons")
 def test_nothing_counts_nothing() -> None:
     outside, line = shapely.box(100, 100, 110, 110), shapely.Polygon([(1, 1), (5, 5), (1, 1)])
     for mechanism in ("htf", "htf-paper"):
@@ -252,6 +255,17 @@ def test_nothing_counts_nothing() -> None:
             assert column.tolist() == [0, 0, 0, 0], name
     touching = release().count_polygons(shapely.box(64, 0, 70, 64))
     assert (touching.count[0], touching.high[0], touching.inside[0]) == (0, 0, 0)
+
+
+def test_polygons_that_miss_the_map_are_warned_of() -> None:
+    on_map, far = shapely.box(1, 1, 2, 2), shapely.box(100, 1, 101, 2)
+    with pytest.warns(
+        UserWarning, match="No area of the polygons lies on the map, which goes"
+    ) as told:
+        release().count_polygons(far)
+    assert told[0].filename == __file__
+    release().count_polygons([far, on_map])  # layers go on where a map ends
+    release().count_polygons([])
 
 
 def with_corner(value: float) -> shapely.Polygon:

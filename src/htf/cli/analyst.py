@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,19 +14,24 @@ from htf.cli.screen import (
     overwrite_option,
     progress_bar,
     release_argument,
-    show_interval,
+    safe_text,
+    show_answer_note,
     show_table,
     warn_if_not_private,
     where_option,
 )
 from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
-from htf.files import check_output, write_whole
+from htf.files import check_output
 from htf.protection import OF_RECORDS
+from htf.query.answer_texts import show_count, show_interval
 from htf.query.texts import read_boxes, read_where
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from htf.domain import Domain, FloatArray
+    from htf.query.box_files import BoxFile
     from htf.query.boxes import Answers
     from htf.release import Release
 
@@ -43,7 +48,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
     "boxes_file",
     type=click.Path(path_type=Path),
     help="A CSV file of boxes, with columns west, south, east, north; and, of further axes, such as "
-    "hour_low, hour_high.",
+    "hour_low, hour_high. Its other columns, such as names, are kept in the answers.",
 )
 @polygons_option
 @by_option
@@ -53,7 +58,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write the answers as CSV; those for polygons also as .geojson, .gpkg, .fgb or .parquet.",
+    help="Write the answers, as the ending says: .csv, .json, .parquet, .geojson, .gpkg or .fgb.",
 )
 @overwrite_option
 def query(
@@ -73,9 +78,12 @@ def query(
     axes that are not named are counted whole. Without boxes it is the whole map.
 
     `partial` is the share of the answer that rests on partly covered boxes of the release, where
-    records are assumed to be spread evenly. The interval is for the noise; after constrained
-    inference it has room for uneven records too.
+    records are assumed to be spread evenly. `inside` is the share of the box that lies on the map: the
+    release knows nothing about the rest, and does not count it. The interval is for the noise; after
+    constrained inference it has room for uneven records too.
     """
+    from htf.export.answers import check_ending, join_columns, to_json
+    from htf.query.boxes import count_boxes
     from htf.release import Release
 
     if polygons_file is not None and not (boxes or boxes_file):
@@ -84,20 +92,24 @@ def query(
     if polygons_file is not None or by is not None:
         raise InputError("give either boxes or --polygons FILE; --by is for polygons")
     if output is not None:
+        check_ending(output)
         check_output(output, overwrite=overwrite, inputs=[release_file, boxes_file])
     ranges = read_where(where)
     release = Release.load(release_file)
-    asked = _read_boxes(release.domain, boxes, boxes_file, ranges)
+    asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     with progress_bar() as bar:
-        bar.add_task(f"counting {len(asked):,} boxes", total=None)
-        answers = release.count(asked)
+        bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
+        answers = count_boxes(release.domain, release.answering_index, asked.rows)
+    edges = _edge_columns(release.domain, asked.rows)
+    table = join_columns(edges, asked.given, answers.to_columns())
     if as_json:
-        click.echo(json.dumps(_as_objects(release.domain, asked, answers), indent=2))
+        click.echo(to_json(table))
     elif output is None:
         _show_answers(release.domain, asked, answers)
     if output is not None:
-        _write_csv(release.domain, asked, answers, output, overwrite)
-        click.echo(f"Wrote {output}: {len(asked):,} answers.", err=True)
+        _write(release, asked, table, output, overwrite)
+        click.echo(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
+    _tell_outside(release.domain, asked.rows, answers)
     warn_if_not_private(release)
 
 
@@ -178,94 +190,99 @@ def _read_boxes(
     boxes: tuple[str, ...],
     boxes_file: Path | None,
     where: dict[str, tuple[float, float]],
-) -> FloatArray:
-    """Full rows: all low edges in the order of the axes, then all high ones."""
+    output: Path | None,
+) -> BoxFile:
+    """What is asked, the whole map where nothing is said. Refuses an output that could not be made."""
+    from htf.export.answers import check_layer
+    from htf.query.box_files import BoxFile, read_box_file
     from htf.query.where import full_rows
 
-    if (boxes and boxes_file) or not (boxes or boxes_file or where):
-        raise InputError(
-            "say what to count: either --box W,S,E,N, or --boxes FILE.csv, or --polygons FILE; or, "
-            "of the whole map, "
-            "--where AXIS=LOW:HIGH"
-        )
+    if output is not None:
+        check_layer(output, domain.crs, domain.dimensions)
+    if boxes and boxes_file:
+        raise InputError("give either --box W,S,E,N or --boxes FILE.csv, not both")
     if boxes_file is not None:
-        return _read_boxes_file(boxes_file, domain, where)
-    if not boxes:
-        return full_rows(domain, None, where)
-    return full_rows(domain, read_boxes(boxes), where)
+        return read_box_file(boxes_file, domain, where)
+    return BoxFile(full_rows(domain, read_boxes(boxes) if boxes else None, where), {})
 
 
-def _read_boxes_file(
-    path: Path, domain: Domain, where: dict[str, tuple[float, float]]
-) -> FloatArray:
-    """Further axes that the file has no columns of are those of `where`, or whole."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    from htf.query.tables import edge_places, rows_of_table
-
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    options = csv.ConvertOptions(column_types=dict.fromkeys(edge_places(domain), pa.float64()))
-    try:
-        table = csv.read_csv(path, convert_options=options)
-    except pa.ArrowException as error:
-        raise InputError(f"cannot read boxes from {path}: {error}") from None
-    return rows_of_table(table, domain, where, str(path))
-
-
-def _as_columns(domain: Domain, asked: FloatArray, answers: Answers) -> dict[str, Any]:
-    """What was asked, under the names that a file of boxes has, and the answers."""
+def _edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
+    """What was asked, under the names that a file of boxes has."""
     from htf.query.tables import edge_places
 
-    columns = {name: asked[:, place] for name, place in edge_places(domain).items()}
-    return {**columns, **answers.to_columns()}
+    return {name: rows[:, place] for name, place in edge_places(domain).items()}
 
 
-def _as_objects(domain: Domain, asked: FloatArray, answers: Answers) -> list[dict[str, float]]:
-    columns = _as_columns(domain, asked, answers)
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _write_csv(
-    domain: Domain, asked: FloatArray, answers: Answers, path: Path, overwrite: bool
+def _write(
+    release: Release, asked: BoxFile, table: pa.Table, output: Path, overwrite: bool
 ) -> None:
-    import pyarrow as pa
-    from pyarrow import csv
+    from htf.export.answers import BOXES_RULE, LAYERS, rectangles, write_shapes, write_table
+    from htf.export.provenance import provenance
 
-    table = pa.table(_as_columns(domain, asked, answers))
-    write_whole(path, lambda unfinished: csv.write_csv(table, unfinished), overwrite=overwrite)
+    about = provenance(release, BOXES_RULE)
+    if output.suffix.lower() in LAYERS:
+        shapes = rectangles(release.domain, asked.rows)
+        crs = release.domain.crs
+        write_shapes(table, shapes, crs, output, about, "boxes", overwrite=overwrite)
+    else:
+        write_table(table, output, about, overwrite=overwrite)
 
 
-def _show_answers(domain: Domain, asked: FloatArray, answers: Answers) -> None:
+def _tell_outside(domain: Domain, rows: FloatArray, answers: Answers) -> None:
+    from htf.query.outside import outside_note
+
+    note = outside_note(domain, rows, answers.inside)
+    if note is not None:
+        click.echo(safe_text(note), err=True)
+
+
+def _show_answers(domain: Domain, asked: BoxFile, answers: Answers) -> None:
+    shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
+    questions = _show_questions(domain, asked, len(shown))
+    told = (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
     rows = [
         (
-            *_show_asked(domain, row),
-            f"{answer['count']:,.0f}",
+            *(values[number] for _, values in questions),
+            show_count(answer["count"]),
             f"{answer['std_error']:,.1f}",
             show_interval(answer),
             f"{answer['partial']:.1%}",
+            f"{answer['inside']:.1%}",
         )
-        for row, answer in zip(
-            asked[:MOST_ROWS_ON_SCREEN], answers.to_dicts()[:MOST_ROWS_ON_SCREEN], strict=True
-        )
+        for number, answer in enumerate(shown)
     ]
-    told = (">count", ">std. error", ">95 % interval", ">partial")
-    show_table(("box", *domain.names[2:], *told), rows)
-    if len(asked) > len(rows):
-        console().print(f"… and {len(asked) - len(rows):,} more: use -o FILE.csv or --json")
+    show_table((*(header for header, _ in questions), *told), rows)
+    if len(answers) > len(rows):
+        console().print(f"… and {len(answers) - len(rows):,} more: use -o FILE.csv or --json")
+    show_answer_note(shown)
 
 
-def _show_asked(domain: Domain, row: FloatArray) -> list[str]:
-    """The box on the map, and the range of each further axis."""
+def _show_questions(domain: Domain, asked: BoxFile, number: int) -> list[tuple[str, list[str]]]:
+    """Columns of the first boxes: their names, their edges on the map, the range of each further axis.
+
+    Names that tell the boxes apart stand for the edges, which would not fit a screen beside them."""
+    from htf.export.answers import naming_column
+
+    rows = asked.rows[:number]
+    header, names = naming_column(asked.given) or ("", [])
+    columns = [(header, names)] if names else []
+    if len(set(names[:number])) < number:
+        columns.append(("box", [_show_box(domain, row) for row in rows]))
+    ranges = [_show_ranges(domain, row) for row in rows]
+    further = enumerate(domain.names[2:])
+    return [*columns, *((name, [row[place] for row in ranges]) for place, name in further)]
+
+
+def _show_box(domain: Domain, row: FloatArray) -> str:
     size = domain.dimensions
-    box = [*row[: min(size, 2)], *row[size : size + min(size, 2)]]
+    edges = [*row[: min(size, 2)], *row[size : size + min(size, 2)]]
+    return ", ".join(f"{edge:.10g}" for edge in edges)
+
+
+def _show_ranges(domain: Domain, row: FloatArray) -> list[str]:
+    size = domain.dimensions
     ranges = zip(domain.axes[2:], row[2:size], row[size + 2 :], strict=True)
     return [
-        ", ".join(f"{edge:.10g}" for edge in box),
-        *(
-            "all" if low <= axis.low and axis.high <= high else f"{low:g} to {high:g}"
-            for axis, low, high in ranges
-        ),
+        "all" if low <= axis.low and axis.high <= high else f"{low:g} to {high:g}"
+        for axis, low, high in ranges
     ]

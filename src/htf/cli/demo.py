@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.screen import progress_bar, show_interval, show_table
+from htf.cli.screen import progress_bar, show_answer_note, show_table
 from htf.cli.types import WholeNumber
 from htf.errors import InputError, MissingExtraError, OutputError
 from htf.files import check_output, make_folder, write_whole
+from htf.query.answer_texts import show_count, show_interval
 
 if TYPE_CHECKING:
     from htf.domain import FloatArray
@@ -133,10 +134,11 @@ def _show_answers_beside_truth(city: City, release: Release) -> None:
         interval = show_interval(answer)
         partial = f"{answer['partial']:.1%}"
         rows.append(
-            (name, f"{truth:,}", f"{answer['count']:,.0f}", interval, partial, f"{error:.1%}")
+            (name, f"{truth:,}", show_count(answer["count"]), interval, partial, f"{error:.1%}")
         )
     headers = ("box", ">truth", ">released", ">95 % interval", ">partial", ">error")
     show_table(headers, rows, "Counts beside the truth, which may be shown since nobody lives here")
+    show_answer_note(answers)
 
 
 def _sample_boxes(release: Release) -> FloatArray:

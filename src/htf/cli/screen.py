@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from htf.query.answer_texts import interval_note
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -113,9 +115,8 @@ def warn_if_not_private(release: Release) -> None:
         )
 
 
-def show_interval(answer: Mapping[str, float]) -> str:
-    """The 95 % interval of a count, for people: no count is below zero, and an estimate from which
-    noise was taken out may lie off its middle, or just outside."""
-    low, high, count = answer["low"], answer["high"], answer["count"]
-    low = min(max(low, 0.0), count) if count >= 0 else low
-    return f"{low:,.0f} to {max(high, count):,.0f}"
+def show_answer_note(answers: Sequence[Mapping[str, float]]) -> None:
+    """Under a table of answers, once: why a count may lie outside of its interval."""
+    note = interval_note(answers)
+    if note is not None:
+        console().print(note + "\n")

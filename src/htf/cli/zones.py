@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,28 +12,31 @@ from htf.cli.screen import (
     console,
     progress_bar,
     safe_text,
-    show_interval,
+    show_answer_note,
     show_table,
     warn_if_not_private,
 )
 from htf.errors import InputError, MissingExtraError
-from htf.files import check_output, write_whole
+from htf.files import check_output
+from htf.query.answer_texts import show_count, show_interval
 from htf.query.texts import read_where
 
 if TYPE_CHECKING:
     import geopandas
+    import pyarrow as pa
 
-    from htf.query.polygons import PolygonAnswers
+    from htf.query.boxes import Answers
     from htf.release import Release
 
 PARQUET = (".parquet", ".geoparquet")
-CSV = ".csv"
+LABEL = "label"
+PLAIN = (".csv", ".json")  # without the outlines
 FORMATS = "GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and shapefiles (also zipped)"
 MOST_NAMED = 5
 RULE = (
-    "One row for each polygon of the file {file}. count, std_error, low and high (95 %) are what the "
-    "release answers for it; partial is the share of the count that rests on boxes it covers in part, "
-    "and inside the share of its area that lies on the map."
+    "One row for each polygon of the file {file}, with its own columns. count, std_error, low and high "
+    "(95 %) are what the release answers for it; partial is the share of the count that rests on boxes it "
+    "covers in part, and inside the share of its area that lies on the map."
 )
 
 polygons_option = click.option(
@@ -60,7 +62,9 @@ def query_polygons(
     overwrite: bool,
 ) -> None:
     """Count the polygons of a file, and show, print or write the answers: one for each feature."""
+    from htf.export.answers import check_layer, to_json
     from htf.export.provenance import provenance, told_where
+    from htf.query.polygons import count_polygons
     from htf.release import Release
 
     if output is not None:
@@ -70,28 +74,33 @@ def query_polygons(
     with progress_bar() as bar:
         task = bar.add_task(f"reading {polygons_file.name}", total=None)
         frame = _read(polygons_file)
-        labels = _labels(frame, by, polygons_file)
+        by = _label_column(frame, by, polygons_file)
+        labels = _labels(frame, by)
+        if output is not None:
+            check_layer(output, frame.crs)
         bar.update(task, description=f"counting {len(frame):,} polygons")
-        answers = release.count_polygons(frame.geometry, where=ranges)
+        answers = count_polygons(
+            release.domain, release.answering_index, frame.geometry, where=ranges
+        )
     _tell_odd(release, frame, labels, answers)
+    table = _as_table(frame, by, labels, answers)
     if as_json:
-        rows = [
-            {"label": label, **row} for label, row in zip(labels, answers.to_dicts(), strict=True)
-        ]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        click.echo(to_json(table))
     elif output is None:
         _show(labels, answers)
     if output is not None:
         rule = RULE.format(file=polygons_file.name) + told_where(ranges)
-        _write(provenance(release, rule), frame, labels, answers, output, overwrite)
+        _write(provenance(release, rule), frame, table, output, overwrite)
         click.echo(f"Wrote {output}: {len(frame):,} answers.", err=True)
     warn_if_not_private(release)
 
 
 def _check_output(output: Path, inputs: tuple[Path, ...], overwrite: bool) -> None:
+    from htf.export.answers import check_ending
     from htf.export.vector import check_layer_name
 
-    if output.suffix.lower() == CSV:
+    check_ending(output)
+    if output.suffix.lower() in PLAIN:
         check_output(output, overwrite=overwrite, inputs=inputs)
     else:
         check_layer_name(output, overwrite=overwrite, inputs=inputs)
@@ -114,14 +123,19 @@ def _read(path: Path) -> geopandas.GeoDataFrame:
         raise InputError(f"there is no file {path}")
     try:
         if path.suffix.lower() in PARQUET:
-            return geopandas.read_parquet(path)
-        return geopandas.read_file(path, layer=_only_layer(path))
+            frame = geopandas.read_parquet(path)
+        else:
+            frame = geopandas.read_file(path, layer=_only_layer(path))
     except (*unreadable, ValueError, pa.ArrowException, OSError) as error:
         # GDAL goes on with advice that is for its own tools.
         reason = str(error).partition("\n")[0].partition("; It might help")[0]
         raise InputError(
             f"cannot read polygons from {path}: {reason.rstrip('.')}. Read are {FORMATS}"
         ) from None
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise InputError(f"{path} has two columns {str(twice[0])!r}: rename one of them")
+    return frame
 
 
 def _only_layer(path: Path) -> str:
@@ -138,17 +152,22 @@ def _only_layer(path: Path) -> str:
     return layers[0]
 
 
-def _labels(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> list[str]:
-    """The values of a column; by default of the only one of text, or else row numbers from 0."""
+def _label_column(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> str | None:
+    """The column that names the polygons: by default the only one of text, if there is one."""
     columns = [str(name) for name in frame.columns if name != frame.geometry.name]
     if by is None:
         texts = [name for name in columns if _is_text(frame[name])]
-        if len(texts) != 1:
-            return [str(number) for number in range(len(frame))]
-        by = texts[0]
+        return texts[0] if len(texts) == 1 else None
     if by not in columns:
         there = ", ".join(map(repr, columns)) or "none"
         raise InputError(f"{path} has no column {by!r}; there are {there}")
+    return by
+
+
+def _labels(frame: geopandas.GeoDataFrame, by: str | None) -> list[str]:
+    """The values of the column, or row numbers from 0."""
+    if by is None:
+        return [str(number) for number in range(len(frame))]
     pairs = zip(frame[by].tolist(), frame[by].isna(), strict=True)
     return ["" if missing else str(value) for value, missing in pairs]
 
@@ -159,21 +178,24 @@ def _is_text(column: Any) -> bool:
 
 
 def _tell_odd(
-    release: Release, frame: geopandas.GeoDataFrame, labels: list[str], answers: PolygonAnswers
+    release: Release, frame: geopandas.GeoDataFrame, labels: list[str], answers: Answers
 ) -> None:
     """What may not be as its maker meant it: an answer of 0 looks like any other."""
     import numpy as np
+    import shapely
 
     shapes = frame.geometry
     missing = (shapes.isna() | shapes.is_empty).to_numpy()
     crossed = ~(shapes.is_valid.to_numpy() | missing)
+    outside = (answers.inside == 0) & (shapely.area(shapes.to_numpy()) > 0) & answers.inside.any()
     for what, rows in (
         ("Repaired, because their outlines cross themselves", crossed),
         ("Counted as 0, because they have no outline", missing),
+        ("Counted as 0, because nothing of them lies on the map", outside),
     ):
         if rows.any():
             found = np.flatnonzero(rows)
-            names = ", ".join(labels[number] for number in found[:MOST_NAMED])
+            names = ", ".join(labels[row] or f"row {row}" for row in found[:MOST_NAMED])
             more = ", …" if len(found) > MOST_NAMED else ""
             told = f"{what}: {len(found):,} of {len(frame):,} polygons ({names}{more})."
             click.echo(safe_text(told), err=True)
@@ -187,47 +209,48 @@ def _tell_odd(
         click.echo(safe_text(said), err=True)
 
 
+def _as_table(
+    frame: geopandas.GeoDataFrame, by: str | None, labels: list[str], answers: Answers
+) -> pa.Table:
+    """Labels, all columns of the layer, and the answers. A column `label` that labels come from is not
+    repeated."""
+    from htf.export.answers import attributes, join_columns
+
+    given = {n: column for n, column in attributes(frame).items() if n != by or n != LABEL}
+    return join_columns({LABEL: labels}, given, answers.to_columns())
+
+
 def _write(
     about: dict[str, Any],
     frame: geopandas.GeoDataFrame,
-    labels: list[str],
-    answers: PolygonAnswers,
+    table: pa.Table,
     output: Path,
     overwrite: bool,
 ) -> None:
-    import geopandas
-    import pyarrow as pa
-    from pyarrow import csv
+    from htf.export.answers import write_shapes, write_table
 
-    from htf.export.vector import write_layer
-
-    columns: dict[str, Any] = {"label": labels, **answers.to_columns()}
-    if output.suffix.lower() == CSV:
-        table = pa.table(columns)
-        write_whole(
-            output, lambda unfinished: csv.write_csv(table, unfinished), overwrite=overwrite
-        )
-        return
-    shapes = frame.geometry
-    layer = geopandas.GeoDataFrame(columns, geometry=shapes.to_numpy(), crs=shapes.crs)
-    write_layer(layer, output, about, "polygons", overwrite=overwrite)
+    if output.suffix.lower() in PLAIN:
+        write_table(table, output, about, overwrite=overwrite)
+    else:
+        shapes = frame.geometry.to_numpy()
+        write_shapes(table, shapes, frame.crs, output, about, "polygons", overwrite=overwrite)
 
 
-def _show(labels: list[str], answers: PolygonAnswers) -> None:
+def _show(labels: list[str], answers: Answers) -> None:
+    shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
     rows = [
         (
             label,
-            f"{answer['count']:,.0f}",
+            show_count(answer["count"]),
             f"{answer['std_error']:,.1f}",
             show_interval(answer),
             f"{answer['partial']:.1%}",
             f"{answer['inside']:.1%}",
         )
-        for label, answer in zip(
-            labels[:MOST_ROWS_ON_SCREEN], answers.to_dicts()[:MOST_ROWS_ON_SCREEN], strict=True
-        )
+        for label, answer in zip(labels[: len(shown)], shown, strict=True)
     ]
     told = (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
     show_table(("polygon", *told), rows)
     if len(labels) > len(rows):
         console().print(f"… and {len(labels) - len(rows):,} more: use -o FILE.csv or --json")
+    show_answer_note(shown)

@@ -31,11 +31,8 @@ from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
-<<<<<<< HEAD
 from htf.numerals import whole
-=======
 from htf.processes import once_per_process
->>>>>>> noise
 
 # Below it, rational numbers are divided wrongly (opendp#2638), and noise of most scales is wrong.
 FIRST_SOUND_OPENDP = (0, 14, 2)

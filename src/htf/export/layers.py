@@ -41,7 +41,7 @@ def leaf_columns(release: Release) -> dict[str, FloatArray]:
     }
     boxes = [bounds[f"{name}_{side}"] for side in ("low", "high") for name in domain.names]
     answers = release.count(np.column_stack(boxes)).to_columns()
-    del answers["partial"]  # 0: a leaf is covered whole
+    del answers["partial"], answers["inside"]  # 0 and 1: a leaf is covered whole
     area = square_kilometres(domain, release.low, release.high)
     density = {} if area is None else {"density": answers["count"] / area}
     return {**answers, **density, **bounds}

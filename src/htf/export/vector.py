@@ -123,7 +123,12 @@ def _write_geojson(layer: geopandas.GeoDataFrame, target: Target, about: About, 
 def _write_geopackage(
     layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
 ) -> None:
-    options = {"VERSION": "1.3", "layer_metadata": _metadata(about)}  # 1.4 is unknown to many tools
+    options = {
+        "VERSION": "1.3",  # 1.4 is unknown to many tools
+        "layer_metadata": _metadata(about),
+        "FID": _free_name("fid", layer),
+        "GEOMETRY_NAME": _free_name("geom", layer),
+    }
     _write_by_gdal(_with_known_code(layer), target, "GPKG", name, options)
 
 
@@ -135,6 +140,14 @@ def _write_flatgeobuf(
     index = "NO" if is_without else "YES"
     options = {"layer_metadata": _metadata(about), "SPATIAL_INDEX": index}
     _write_by_gdal(_with_known_code(layer), target, "FlatGeobuf", name, options)
+
+
+def _free_name(name: str, layer: geopandas.GeoDataFrame) -> str:
+    """For a column of the format's own, beside those of the layer; in SQL the case of letters is no matter."""
+    taken = {str(column).casefold() for column in layer.columns}
+    while name in taken:
+        name = f"layer_{name}"
+    return name
 
 
 def _metadata(about: About) -> dict[str, str]:
@@ -160,6 +173,8 @@ def _write_by_gdal(
         with warnings.catch_warnings():
             # A map without a reference system is the curator's choice.
             warnings.filterwarnings("ignore", "'crs' was not provided")
+            # GeoJSON has no infinite numbers: such an attribute of the analyst's is null there.
+            warnings.filterwarnings("ignore", "NaN of Infinity value found")
             pyogrio.write_dataframe(layer, unfinished, layer=name, driver=driver, **options)
 
     try:

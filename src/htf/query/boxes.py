@@ -35,11 +35,13 @@ SNAP_ROUNDINGS = 32 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers(ReadOnlyArrays):
-    """One entry for each box, in read-only arrays.
+    """One entry for each box or polygon, in read-only arrays.
 
     `low` and `high` bound the 95 % interval, and `std_error` is the standard deviation of the errors
     that it speaks of. `partial` is the share of the answer, by absolute parts, that comes from
-    leaves covered in part; 0 where there is nothing.
+    leaves covered in part; 0 where there is nothing. `inside` is the share of the box or polygon that
+    lies on the map, by area, over all axes. The release says nothing about the rest, which is not
+    counted. It is 0 where there is no area.
     """
 
     count: FloatArray
@@ -47,6 +49,7 @@ class Answers(ReadOnlyArrays):
     low: FloatArray
     high: FloatArray
     partial: FloatArray
+    inside: FloatArray
 
     def __len__(self) -> int:
         return len(self.count)
@@ -85,6 +88,15 @@ def count_boxes(
         table[:, block] = index.answer(rows[block], axes).T
     table.flags.writeable = False
     return Answers(*table)
+
+
+def share_inside(axes: Sequence[Axis], rows: FloatArray) -> FloatArray:
+    """`Answers.inside` of full rows: all low edges in the order of the axes, then all high ones."""
+    from htf.query.kernels import INSIDE, fill_inside
+
+    found = np.empty((len(rows), INSIDE + 1))
+    fill_inside(np.ascontiguousarray(rows, dtype=np.float64), axis_table(axes), found)
+    return found[:, INSIDE]
 
 
 class RowCounter:

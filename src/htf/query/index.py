@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FAN_OUT = 8  # of little effect on speed between 2 and 16
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # that a thread takes
-ANSWER_COLUMNS = 5  # of `boxes.Answers`
+ANSWER_COLUMNS = 6  # of `boxes.Answers`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +75,8 @@ class BoxIndex:
         return in_chunks(answer_leaves, rows, ANSWER_COLUMNS, CHUNK, axes, *self._nodes)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
-        """The same for polygons, each leaf weighted by the share of it that they cover."""
+        """The same for polygons, each leaf weighted by the share of it that they cover. How much of them
+        lies on the map is for the caller to fill in."""
         from htf.query import polygon_kernels
         from htf.query.kernels import MEASURES, finish_leaves
 

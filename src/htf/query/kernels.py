@@ -17,7 +17,9 @@ from htf.query.half_widths import half_width
 # Of an axis: what is needed to find the cell of a coordinate.
 LOW_END, HIGH_END, CELLS, PER_UNIT, TOLERANCE = range(5)
 # Of an answer, in the order of `boxes.Answers`.
-COUNT, STD_ERROR, LOW, HIGH, PARTIAL = range(5)
+COUNT, STD_ERROR, LOW, HIGH, PARTIAL, INSIDE = range(6)
+FARTHEST = 1e300  # cells: farther away, the length of a box would overflow
+LEAST_INSIDE = 1e-300  # of a box that touches the map at all: 0 means that none of it does
 # Of `sums`, over the leaves of each node.
 ESTIMATE, ABSOLUTE, VARIANCE, FOURTH_CUMULANT, NOISY_LEAVES = range(5)
 SUMS = 5
@@ -56,6 +58,22 @@ def _snap(value: float, axes: FloatArray, axis: int) -> float:
 
 
 @compiled
+def fill_inside(rows: FloatArray, axes: FloatArray, answers: FloatArray) -> None:
+    """The share of each box that lies on the map, over all axes; 0 where a box has no width."""
+    for row in range(len(rows)):
+        share, touches = 1.0, True
+        for axis in range(len(axes)):
+            low = max(_snap(rows[row, axis], axes, axis), -FARTHEST)
+            high = min(_snap(rows[row, len(axes) + axis], axes, axis), FARTHEST)
+            on_map = min(high, axes[axis, CELLS]) - max(low, 0.0)
+            if on_map > 0.0:
+                share *= on_map / (high - low)
+            else:
+                touches = False
+        answers[row, INSIDE] = max(share, LEAST_INSIDE) if touches else 0.0
+
+
+@compiled
 def answer_leaves(
     rows: FloatArray,
     axes: FloatArray,
@@ -68,6 +86,7 @@ def answer_leaves(
     measures = np.empty((len(rows), MEASURES))
     measure_leaves(snap_rows(rows, axes), boxes, skip, sums, measures)
     finish_leaves(measures, answers)
+    fill_inside(rows, axes, answers)
 
 
 @compiled
@@ -150,7 +169,7 @@ def add_part(weight: float, sums: FloatArray, node: int, row: FloatArray) -> Non
 
 @compiled
 def finish_leaves(measures: FloatArray, answers: FloatArray) -> None:
-    """Answers with error bars, from what was measured of boxes or polygons."""
+    """Answers with error bars, from what was measured of boxes or polygons; all but INSIDE."""
     for query in range(len(measures)):
         row = measures[query]
         half = half_width(

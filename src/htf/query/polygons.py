@@ -7,28 +7,20 @@ area is that in the coordinates of the map, in which the grid is even.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
-from htf.query.boxes import Answers, snap_to_cells, to_snapped_cells
+from htf.query.boxes import Answers, share_inside, snap_to_cells, to_snapped_cells
 from htf.query.shapes import Shapes, need_shapely, read_shapes
 from htf.query.where import Where, full_ranges
 
 if TYPE_CHECKING:
     from htf.query.index import BoxIndex
     from htf.query.tree_index import TreeIndex
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PolygonAnswers(Answers):
-    """One entry for each polygon. `inside` is the share of its area that lies on the map: of the rest a
-    release says nothing, and it is not counted. It is 0 where there is no area."""
-
-    inside: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,21 +48,22 @@ def count_polygons(
     *,
     crs: Any = None,
     where: Where | None = None,
-) -> PolygonAnswers:
+) -> Answers:
     """Count one polygon or many (htf.query.shapes says what they may be), in the first two axes.
 
     `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; those that it does not name
     are counted whole. What lies outside of the map counts nothing. An empty polygon counts 0, with an
     interval of 0 to 0. Corners within a billionth of a cell of an edge of the grid are taken as on it.
     """
+    from htf.query.kernels import INSIDE
+
     shapes = read_shapes(geometries, domain, crs)
     ranges = _read_ranges(domain, where)
     cells = _in_cells(shapes, domain)
-    outlines = _outlines(cells, ranges)
-    table = np.array([*index.answer_polygons(outlines).T, _share_inside(cells, domain)])
-    assert len(table) == len(fields(PolygonAnswers))
+    table = index.answer_polygons(_outlines(cells, ranges)).T.copy()
+    table[INSIDE] = _share_inside(cells, domain) * _share_of_ranges(domain, where)
     table.flags.writeable = False
-    return PolygonAnswers(*table)
+    return Answers(*table)
 
 
 def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
@@ -81,6 +74,12 @@ def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
     ends = full_ranges(domain, where)[2:]
     cells = [to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ends, strict=True)]
     return np.array(cells, dtype=np.float64).reshape(-1, 2)
+
+
+def _share_of_ranges(domain: Domain, where: Where | None) -> float:
+    """The share of the ranges of further axes that lies on the map, as of a box with these ranges."""
+    ends = full_ranges(domain, where)[2:].T.reshape(1, -1)
+    return float(share_inside(domain.axes[2:], ends)[0]) if ends.size else 1.0
 
 
 def _in_cells(shapes: Shapes, domain: Domain) -> Shapes:

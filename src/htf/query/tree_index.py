@@ -146,7 +146,8 @@ class TreeIndex:
         return in_chunks(answer_tree, rows, ANSWER_COLUMNS, CHUNK, axes, *tables, *numbers)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
-        """The same for polygons, with the share of each leaf that they cover."""
+        """The same for polygons, with the share of each leaf that they cover. How much of them lies on the
+        map is for the caller to fill in."""
         from htf.query import polygon_kernels  # which take a while to load
 
         tables = self._regions, self._parts, self._depth

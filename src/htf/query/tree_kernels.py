@@ -26,6 +26,7 @@ from htf.query.kernels import (
     PARTIAL,
     STD_ERROR,
     covered_length,
+    fill_inside,
     share_of,
     snap_rows,
 )
@@ -96,6 +97,7 @@ def answer_tree(
     queries = snap_rows(rows, axes)
     measure_tree(queries, regions, running, parts, kappa, root_variance, measures)
     finish_tree(measures, alone, answers)
+    fill_inside(rows, axes, answers)
 
 
 @compiled
@@ -412,7 +414,7 @@ def moved_up(
 
 @compiled
 def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatArray) -> None:
-    """Answers with error bars, from what was measured of boxes or polygons.
+    """Answers with error bars, from what was measured of boxes or polygons; all but INSIDE.
 
     How far the true count may be from the answer of least squares is exact for a single leaf that
     was counted once, if nothing else says anything of it.

@@ -23,9 +23,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse
 from starlette.routing import Route, Router
 
-from htf.domain import FloatArray
+from htf.domain import Domain, FloatArray
 from htf.errors import InputError, MissingExtraError
-from htf.query.boxes import Answers
+from htf.query.boxes import Answers, count_boxes
+from htf.query.outside import outside_note, polygons_note
+from htf.query.polygons import count_polygons
 from htf.query.where import Where
 from htf.release import Release
 from htf.serve import questions, site
@@ -60,7 +62,8 @@ from htf.serve.replies import (
 from htf.serve.tiles import TileCache, check_tiles, make_outlines, make_tile, tile_bounds
 from htf.serve.workers import Deadline, Together, Workers
 
-ANSWER = ("count", "std_error", "low", "high", "partial")
+ANSWER = ("count", "std_error", "low", "high", "partial", "inside")
+INSIDE = ANSWER.index("inside")
 COUNT_ROUTE = "/api/releases/{id}/count"
 UNMATCHED = ""  # the route of what matches none, in logs and metrics
 SLICE = 8192  # boxes between two looks at the clock
@@ -213,8 +216,10 @@ class Service:
         row = questions.read_row(holding.release.domain, query)
         answer = await self.together[holding.id].count(row)
         self.metrics.boxes += 1
-        body = orjson.dumps({**dict(zip(ANSWER, answer, strict=True)), **holding.mark})
-        return small_reply(etag, body, self.cache)
+        told: dict[str, Any] = {**dict(zip(ANSWER, answer, strict=True)), **holding.mark}
+        if not answer[INSIDE]:
+            told |= warning(holding.release.domain, np.array([row]), np.zeros(1))
+        return small_reply(etag, orjson.dumps(told), self.cache)
 
     async def counts(self, request: Request) -> Reply:
         holding, body = self._holding(request), await self._body(request)
@@ -226,7 +231,8 @@ class Service:
             questions.read_parameters(query, ())
             rows = questions.read_json_boxes(body, domain, limits)
             columns = count_rows(holding.release, rows, deadline)
-            told = {**dict(zip(ANSWER, columns, strict=True)), **holding.mark}
+            notes = {**holding.mark, **warning(domain, rows, columns[INSIDE])}
+            told = {**dict(zip(ANSWER, columns, strict=True)), **notes}
             told_json = orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
             return len(rows), fresh_reply(*_with(JSON, *zip_if_asked(told_json, zipped)))
 
@@ -234,7 +240,8 @@ class Service:
             where = questions.read_where_parameter(query)
             rows = questions.read_arrow_boxes(body, domain, where, limits)
             columns = count_rows(holding.release, rows, deadline)
-            return len(rows), fresh_reply(to_arrow(columns, holding.mark), ARROW, [])
+            notes = {**holding.mark, **warning(domain, rows, columns[INSIDE])}
+            return len(rows), fresh_reply(to_arrow(columns, notes), ARROW, [])
 
         work = {JSON.decode(): from_json, "": from_json, ARROW.decode(): from_arrow}.get(media)
         if work is None:
@@ -251,12 +258,14 @@ class Service:
         def work(deadline: Deadline) -> tuple[int, Reply]:
             release = holding.release
             shapes = questions.read_polygons(body, release.domain, self.limits)
+            domain, index = release.domain, release.answering_index
             answers: list[dict[str, float]] = []
             for start in range(0, max(len(shapes), 1), POLYGON_SLICE):
                 deadline.check()
                 part = shapes[start : start + POLYGON_SLICE]
-                answers += release.count_polygons(part, where=where).to_dicts()
-            told = orjson.dumps({"answers": answers, **holding.mark})
+                answers += count_polygons(domain, index, part, where=where).to_dicts()
+            note = polygons_note(domain, np.array([answer["inside"] for answer in answers]))
+            told = orjson.dumps({"answers": answers, **_as_warning(note), **holding.mark})
             return len(shapes), fresh_reply(*_with(JSON, *zip_if_asked(told, zipped)))
 
         number, reply = await self._work(work, len(body))
@@ -457,17 +466,27 @@ def as_refusal(error: Exception) -> Refusal:
 def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatArray:
     """The columns of the answers. Rows were checked together: an error names the row that was sent."""
     columns = np.empty((len(ANSWER), len(rows)))
+    domain, index = release.domain, release.answering_index
     for start in range(0, len(rows), SLICE):
         deadline.check()
         part = slice(start, start + SLICE)
-        columns[:, part] = _columns(release.count(rows[part]))
+        columns[:, part] = _columns(count_boxes(domain, index, rows[part]))
     return columns
 
 
-def to_arrow(columns: FloatArray, mark: dict[str, str]) -> bytes:
+def warning(domain: Domain, rows: FloatArray, inside: FloatArray) -> dict[str, str]:
+    """A member of an answer: what is to be said of boxes outside of the map; nothing where all touch it."""
+    return {} if inside.all() else _as_warning(outside_note(domain, rows, inside))
+
+
+def _as_warning(note: str | None) -> dict[str, str]:
+    return {} if note is None else {"warning": note}
+
+
+def to_arrow(columns: FloatArray, notes: dict[str, str]) -> bytes:
     import pyarrow as pa
 
-    schema = pa.schema([(name, pa.float64()) for name in ANSWER], metadata=mark)
+    schema = pa.schema([(name, pa.float64()) for name in ANSWER], metadata=notes)
     batch = pa.record_batch([pa.array(column) for column in columns], schema=schema)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:

@@ -27,14 +27,30 @@ MARK: dict[str, Schema] = {
 BARS = {
     "count": {**NUMBER, "description": "The best guess; noise was taken out of it where possible."},
     "std_error": {**NUMBER, "description": "Standard deviation of its error."},
-    "low": {**NUMBER, "description": "Lower end of the 95 % interval."},
+    "low": {
+        **NUMBER,
+        "description": "Lower end of the 95 % interval, which comes from the raw noisy counts: it may be below "
+        "zero, and the count may lie outside of the interval.",
+    },
     "high": {**NUMBER, "description": "Upper end of the 95 % interval."},
 }
 PARTIAL = {
     **NUMBER,
     "description": "Share of the answer that rests on boxes of the release that are covered in part.",
 }
-INSIDE = {**NUMBER, "description": "Share of the polygon's area that lies on the map."}
+INSIDE = {
+    **NUMBER,
+    "description": "Share of the box or polygon that lies on the map, by area, over all axes. Of the rest the "
+    "release knows nothing, and it is not counted. 0 where there is no area.",
+}
+WARNING: dict[str, Schema] = {
+    "warning": {
+        **TEXT,
+        "description": "There only where nothing of a box, or of all polygons, lies on the map: says which boxes, "
+        "where the map lies, and whether they would lie on it with x and y swapped. In an Arrow stream it is "
+        "metadata of the schema.",
+    }
+}
 
 
 def describe(limits: Limits, has_token: bool) -> dict[str, Any]:
@@ -298,13 +314,13 @@ def _question_schemas() -> dict[str, Schema]:
 
 
 def _answer_schemas() -> dict[str, Schema]:
-    bars = {**BARS, "partial": PARTIAL}
-    answers = {"type": "array", "items": _object({**bars, "inside": INSIDE})}
+    bars = {**BARS, "partial": PARTIAL, "inside": INSIDE}
+    answers = {"type": "array", "items": _object(bars)}
     features = {"type": "array", "items": _feature()}
     return {
-        "Answer": _object(bars, MARK),
-        "Answers": _object(dict.fromkeys(bars, NUMBERS), MARK),
-        "PolygonAnswers": _object({"answers": answers}, MARK),
+        "Answer": _object(bars, {**WARNING, **MARK}),
+        "Answers": _object(dict.fromkeys(bars, NUMBERS), {**WARNING, **MARK}),
+        "PolygonAnswers": _object({"answers": answers}, {**WARNING, **MARK}),
         "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
         "Tile": _object(
             {"type": {"const": "FeatureCollection"}, "features": features},

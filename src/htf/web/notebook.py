@@ -7,6 +7,7 @@ import io
 from html import escape
 
 from htf.plot import NOT_PRIVATE
+from htf.query.answer_texts import show_count, show_interval
 from htf.release import Release
 
 PIXELS = 200  # a side; the picture is made whenever a cell shows a release
@@ -21,7 +22,7 @@ def release_html(release: Release) -> str:
     rows = {
         "mechanism": release.mechanism,
         "privacy": f"ε = {release.epsilon} for each {unit}" if release.private else NOT_PRIVATE,
-        "records": f"{total['count']:,.0f} (95 %: {total['low']:,.0f} to {total['high']:,.0f})",
+        "records": f"{show_count(total['count'])} (95 %: {show_interval(total)})",
         "boxes": f"{len(release):,}",
         "axes": axes,
         "reference system": release.domain.crs or "none",

@@ -286,6 +286,7 @@
   function describe(answer, density, isClear) {
     const lines = [[Htf.countText(answer.count), "big"]];
     lines.push(answer.low === undefined ? ["…", "quiet"] : `95 %: ${Htf.intervalText(answer)}`);
+    if (answer.low !== undefined && Htf.isOutsideInterval(answer)) lines.push([Htf.OUTSIDE_IN_SHORT, "quiet"]);
     lines.push(isClear ? `${Htf.shortNumber(density)} ${unit}` : ["no more than noise", "quiet"]);
     return lines;
   }
@@ -345,21 +346,20 @@
       element("div", { className: "row-line" }, "about ", element("span", { className: "row-count", textContent: count }), " points"),
       element("div", { className: "row-interval" }, element("span", { textContent: `between ${interval}` }), " ", element("span", { textContent: "in 95 of 100 cases" })), ...notes);
   }
+  const shareText = (share) => (share < 0.005 ? "Less than 1 %" : `${Math.round(100 * share)} %`);
   function answerRow(release, shape, answer) {
-    const notes = [], edges = edgesOf(release);
+    const notes = [];
+    if (Htf.isOutsideInterval(answer)) notes.push(note(Htf.WHY_OUTSIDE));
     if (answer.partial > 0.005) notes.push(note(`${Math.round(100 * answer.partial)} % of it is shared out by area, at the edge.`));
     if (Math.round(answer.count) < 0) notes.push(note("Below zero by noise: there are few, or none."));
     const name = `${release.name}, ${shape ? `your ${shape.kind}` : "the whole map"}`;
-    if (shape && edges) {
-      const [west, south, east, north] = Shapes.boundsOf(shape);
-      if (!overlap([west, south, east, north], edges)) return element("div", { className: "row" }, element("div", { className: "row-name", textContent: name }), "It lies outside the map, where nothing is known.");
-      if (west < edges[0] || south < edges[1] || east > edges[2] || north > edges[3]) notes.push(note("Part of it lies outside the map."));
-    }
+    if (answer.inside === 0) return element("div", { className: "row" }, element("div", { className: "row-name", textContent: name }), answer.warning || "Nothing of it lies on the map, and nothing is known of what lies outside.");
+    if (answer.inside < 0.995) notes.push(note(`${shareText(answer.inside)} of it lies on the map; the rest is not counted.`));
     return rowOf(name, Htf.countText(answer.count), Htf.intervalText(answer, " and "), ...notes);
   }
   function showAnswers({ shape, shown, answers }) {
     const rows = answers.map((answer, number) => answerRow(shown[number], shape, answer));
-    if (answers.length > 1) {
+    if (answers.length > 1 && answers.every(({ inside }) => inside > 0)) {
       const { count, low, high, isBeyond } = Htf.difference(...answers);
       rows.push(rowOf("Difference", Htf.signedText(count), `${Htf.signedText(low)} and ${Htf.signedText(high)}`,
         element("div", { className: isBeyond ? "beyond" : "quiet", textContent: isBeyond ? "more than noise" : "no more than noise" })));

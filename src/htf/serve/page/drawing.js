@@ -53,11 +53,16 @@ const Htf = (() => {
     const rounded = Math.round(value);
     return whole.format(rounded === 0 ? 0 : rounded).replace("-", "−");
   }
-  /* No count is below zero, and an estimate from which noise was taken out may lie off the middle. */
-  function intervalText({ count, low, high }, join = " to ") {
-    const least = count >= 0 ? Math.min(Math.max(low, 0), count) : low;
-    return `${countText(least)}${join}${countText(Math.max(high, count))}`;
+  /* Its ends as they are, also below zero or off the count: the numbers of files and of the server. */
+  function intervalText({ low, high }, join = " to ") {
+    return `${countText(low)}${join}${countText(high)}`;
   }
+  /* As it looks to a reader, with all numbers rounded. */
+  function isOutsideInterval({ count, low, high }) {
+    return Math.round(count) < Math.round(low) || Math.round(count) > Math.round(high);
+  }
+  const OUTSIDE_IN_SHORT = "outside: noise was taken out of the count";
+  const WHY_OUTSIDE = "The count lies outside of its interval. That can be: the count is the best guess, smoothed by what lies around it and cut at zero; the interval comes from the raw noisy counts alone.";
   function signedText(value) {
     return (Math.round(value) > 0 ? "+" : "") + countText(value);
   }
@@ -603,7 +608,7 @@ const Htf = (() => {
   }
 
   return {
-    theme, countText, intervalText, signedText, shortNumber, difference, squareX, squareY, longitudeOf, latitudeOf,
+    theme, countText, intervalText, isOutsideInterval, OUTSIDE_IN_SHORT, WHY_OUTSIDE, signedText, shortNumber, difference, squareX, squareY, longitudeOf, latitudeOf,
     shadeOf, divergingShade, unpack, readOutlines, RectangleLayer, Finder, ringOf, makeMap, whenStyled, Overlay, synchronise, Tooltip, onPlace, legend, element,
   };
 })();

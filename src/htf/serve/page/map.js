@@ -22,6 +22,7 @@
     const perArea = Htf.shortNumber(Math.abs(answer.count) / sheet.area[i]);
     if (!isDifference) {
       return [[Htf.countText(answer.count), "big"], `95 %: ${Htf.intervalText(answer)}`,
+        ...(Htf.isOutsideInterval(answer) ? [[Htf.OUTSIDE_IN_SHORT, "quiet"]] : []),
         sheet.clear[i] ? `${perArea} ${data.unit}` : ["no more than noise", "quiet"]];
     }
     return [[Htf.signedText(answer.count), "big"], `95 %: ${Htf.signedText(answer.low)} to ${Htf.signedText(answer.high)}`,

@@ -1,0 +1,237 @@
+"""Answers as tables and files: what the analyst gave, what was asked, and what the release says.
+
+| ending | boxes | polygons |
+| --- | --- | --- |
+| .csv, .json | a table | a table |
+| .parquet | a table | GeoParquet |
+| .geojson, .gpkg, .fgb | rectangles | polygons |
+
+What was given beside boxes and polygons is kept under its own name, unless the answers have a column of
+that name. Then it is called `given_` and its name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from htf.errors import InputError, MissingExtraError
+from htf.export.provenance import EXPORT, as_metadata
+from htf.export.vector import write_layer
+from htf.files import write_whole
+
+if TYPE_CHECKING:
+    import geopandas
+    import pyarrow as pa
+
+    from htf.domain import Domain, FloatArray
+
+TABLES = (".csv", ".json", ".parquet")
+LAYERS = (".geojson", ".gpkg", ".fgb")
+TAKEN_BY_LAYERS = ("geometry", "bbox")
+PREFIX = "given_"
+BOXES_RULE = (
+    "One row for each box that was asked. count, std_error, low and high (95 %) are what the release answers "
+    "for it; partial is the share of the count that rests on boxes of the release that it covers in part, and "
+    "inside the share of it that lies on the map."
+)
+NAMES = ("name", "id", "label")  # of a column that tells rows apart on the screen
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a file whose format we cannot tell or do not write, before anything is counted."""
+    if path.suffix.lower() not in (*TABLES, *LAYERS):
+        known = ", ".join((*TABLES, *LAYERS))
+        raise InputError(
+            f"cannot tell the format of {path.name!r}: the name must end in one of {known}"
+        )
+
+
+def check_layer(path: Path, crs: Any, dimensions: int = 2) -> None:
+    """Refuse a layer that could not be made of the map, before anything is counted."""
+    suffix = path.suffix.lower()
+    if suffix not in LAYERS:
+        return
+    if dimensions < 2:
+        raise InputError(
+            f"a layer needs a map of two axes, this one has one: write one of {', '.join(TABLES)}"
+        )
+    if suffix == ".geojson" and crs is None:
+        raise InputError(
+            "GeoJSON is in longitude and latitude by its standard, and there is no reference system to "
+            "turn them from: write .gpkg or .csv"
+        )
+    for package in ("geopandas", "pyogrio"):
+        try:
+            __import__(package)
+        except ImportError:
+            raise MissingExtraError(package, "geo", f"Writing {suffix}") from None
+
+
+def join_columns(
+    asked: Mapping[str, Any], given: Mapping[str, pa.Array], answers: Mapping[str, Any]
+) -> pa.Table:
+    """One table: what was asked, what was given beside it, and the answers. Names that differ in case
+    only count as the same, as they do in SQL and in GeoPackages."""
+    import pyarrow as pa
+
+    taken = {name.casefold() for name in (*asked, *answers, *TAKEN_BY_LAYERS)}
+    kept: dict[str, Any] = {}
+    for name, column in given.items():
+        free = name
+        while free.casefold() in taken:
+            free = PREFIX + free
+        taken.add(free.casefold())
+        kept[free] = column
+    return pa.table({**asked, **kept, **answers})
+
+
+def as_objects(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows for JSON, which knows neither dates nor numbers that are not finite: those are null."""
+    return [{name: _for_json(value) for name, value in row.items()} for row in table.to_pylist()]
+
+
+def to_json(table: pa.Table) -> str:
+    return json.dumps(as_objects(table), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def naming_column(given: Mapping[str, pa.Array]) -> tuple[str, list[str]] | None:
+    """What tells rows apart on the screen: a column `name`, `id` or `label`, or the first of text."""
+    import pyarrow as pa
+
+    found = {name.casefold(): name for name in [*given][::-1]}  # the first of several
+    texts = [name for name, column in given.items() if pa.types.is_string(column.type)]
+    for name in (*(found[one] for one in NAMES if one in found), *texts):
+        return name, ["" if value is None else str(value) for value in given[name].to_pylist()]
+    return None
+
+
+def write_table(
+    table: pa.Table, path: Path, about: dict[str, Any], *, overwrite: bool = False
+) -> None:
+    """As .csv, .json or .parquet. The last has room for what it is."""
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    def write(unfinished: Path) -> None:
+        match path.suffix.lower():
+            case ".csv":
+                csv.write_csv(table, unfinished)
+            case ".json":
+                unfinished.write_text(to_json(table) + "\n", encoding="utf-8")
+            case _:
+                metadata = as_metadata(EXPORT, about)
+                pq.write_table(table.replace_schema_metadata(metadata), unfinished)
+
+    write_whole(path, write, overwrite=overwrite)
+
+
+def write_shapes(
+    table: pa.Table,
+    shapes: Any,
+    crs: Any,
+    path: Path,
+    about: dict[str, Any],
+    name: str,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """As a layer: the rows of the table with their shapes."""
+    write_layer(_layer(table, shapes, crs), path, about, name, overwrite=overwrite)
+
+
+def rectangles(domain: Domain, rows: FloatArray) -> Any:
+    """The boxes of full rows along the first two axes."""
+    import shapely
+
+    size = domain.dimensions
+    return shapely.box(rows[:, 0], rows[:, 1], rows[:, size], rows[:, size + 1])
+
+
+def _layer(table: pa.Table, shapes: Any, crs: Any) -> geopandas.GeoDataFrame:
+    import geopandas
+    import pandas
+    import pyarrow as pa
+
+    nullable = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
+    frame = table.to_pandas(types_mapper=nullable.get)
+    return geopandas.GeoDataFrame(frame, geometry=shapes, crs=crs)
+
+
+def attributes(frame: geopandas.GeoDataFrame) -> dict[str, pa.Array]:
+    """The columns of a layer but its geometry: truth values, numbers, text and times as they are, all else
+    (lists, objects, bytes, further geometries) as text."""
+    return {
+        str(name): _plain_column(frame[name])
+        for name in frame.columns
+        if name != frame.geometry.name
+    }
+
+
+def _plain_column(column: Any) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        found = pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return _texts(column)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    kind = found.type
+    if pa.types.is_integer(kind):
+        return _cast(found, pa.int64(), column)
+    if pa.types.is_floating(kind):
+        return _cast(found, pa.float64(), column)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _cast(found, pa.string(), column)
+    if pa.types.is_boolean(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+        return found
+    return _texts(column)
+
+
+def _cast(found: pa.Array, kind: pa.DataType, column: Any) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        return found.cast(kind)
+    except pa.ArrowInvalid:  # such as whole numbers beyond 64 bits
+        return _texts(column)
+
+
+def _texts(column: Iterable[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([_as_text(value) for value in column], pa.string())
+
+
+def _as_text(value: Any) -> str | None:
+    """Lists and objects as JSON, bytes by hexadecimal digits, shapes as WKT."""
+    plain = _plain(value)
+    if plain is None or isinstance(plain, str):
+        return plain
+    return json.dumps(plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can say of any value, however it is nested."""
+    if hasattr(value, "tolist"):  # an array or a number of NumPy
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [_plain(one) for one in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return None if str(value) in ("NaT", "<NA>") else str(value)
+
+
+def _for_json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else _plain(value)
