@@ -72,6 +72,8 @@ class Engine:
     """An Ibis backend that holds the points."""
 
     columns_as = ""  # how it hands columns to functions of ours, if it can
+    # Whether `expressions.floor` gives nothing for NaN. PostgreSQL fails, and Spark gives 0.
+    floors_anything = False
 
     def __init__(self, backend: BaseBackend) -> None:
         self.backend = backend
@@ -129,6 +131,7 @@ class DuckDB(Engine):
     """
 
     columns_as = ARROW
+    floors_anything = True
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, backend: BaseBackend | None = None

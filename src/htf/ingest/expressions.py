@@ -3,12 +3,18 @@
 Engines differ in how they write numbers down, read text, cut times and hash. So constants are made of
 whole numbers; what text is a number is said by a pattern; times are whole seconds; and of digests a
 standard one is taken, never the engine's own.
+
+Every expression has a value, or none, for every row that can be stored: it never fails, and it does not
+count on a filter before it. Engines move filters about and leave out those that statistics of a file
+prove; and statistics of Parquet files do not know NaN. If one odd row could make a query fail, one record
+would decide whether all others are counted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError
@@ -32,9 +38,15 @@ FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 t
 FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 LARGEST_WHOLE = 2**63 - 10**10  # with room for a remainder
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+MICROSECONDS = 6  # digits of a second's fraction
 MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
 LARGEST_POWER = 62
+WIDEST_DECIMAL = (
+    76  # digits that DuckDB, Spark and Arrow have at the most; PostgreSQL has thousands
+)
+DOUBLE_DIGITS = 300  # before and after the point, of decimals that a double can stand for
 SIGNIFICANT_BITS = 53
+LARGEST_EXPONENT = 1023  # of a power of two that is a double
 
 KEY_DIGITS = 12  # of a digest: 48 bits, and short enough for engines to keep beside the row
 
@@ -62,7 +74,44 @@ def as_number(column: Value, name: str, text: bool) -> FloatingValue:
         return stripped.re_search(NUMBER).ifelse(stripped, None).try_cast("float64")
     if not (kind.is_numeric() or kind.is_null()) or kind.is_boolean():
         raise InputError(f"column {name!r} must hold numbers, but it holds {_named(kind)}")
-    return column.cast("float64")
+    too_wide = kind.is_decimal() and (kind.precision or WIDEST_DECIMAL + 1) > WIDEST_DECIMAL
+    return (_for_a_double(column) if too_wide else column).cast("float64")
+
+
+def within(value: FloatingValue, low: float, high: float) -> FloatingValue:
+    """Missing below `low`, from `high` on, and, unless the engine trusts statistics, where it is NaN:
+    engines sort that above every number."""
+    kept: FloatingValue = ((value >= constant(low)) & (value < constant(high))).ifelse(value, None)
+    return kept
+
+
+def floor(value: FloatingValue) -> IntegerValue:
+    """The whole number at or below; missing where there is none, as for NaN.
+
+    Ibis would cast, which fails there. DuckDB and Spark have a cast that gives nothing instead. Others
+    have not: give them numbers that are `within` bounds.
+    """
+    import ibis
+
+    @ibis.udf.scalar.builtin(name="floor", signature=(("float64",), "float64"))
+    def floor_(value):  # type: ignore[no-untyped-def]
+        ...
+
+    found: IntegerValue = floor_(value).try_cast("int64")
+    return found
+
+
+def is_finite(value: FloatingValue) -> BooleanValue:
+    """Asked by a cast that NaN does not survive: engines may answer `isnan` from statistics."""
+    largest = math.ldexp(1.0, LARGEST_EXPONENT)
+    found: BooleanValue = floor(within(value, -largest, largest) / constant(largest)).notnull()
+    return found
+
+
+def is_blank(column: Value) -> BooleanValue:
+    """Of a text field: missing, empty, or nothing but spaces."""
+    found: BooleanValue = _stripped(column).nullif("").isnull()
+    return found
 
 
 def as_person(column: Value, name: str, text: bool) -> Value:
@@ -90,16 +139,23 @@ def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
     kind = column.type()
     if text:
         return _seconds_of_text(_stripped(column), unit)
+    if kind.is_timestamp() and (kind.scale or 0) > MICROSECONDS:
+        return _seconds_of_number(_nanoseconds(column), "ns")
     if kind.is_timestamp() or kind.is_date():
-        moment = column.cast("timestamp") if kind.is_date() else column
-        ends = [ibis.literal(end).cast(moment.type()) for end in (FIRST_TIME, LAST_TIME)]
-        return _between(moment, *ends).truncate("s").epoch_seconds().cast("int64")
+        # A date may be too far away for a timestamp: it is cut before it becomes one.
+        ends = [ibis.literal(end).cast(kind) for end in (FIRST_TIME, _last_time(kind))]
+        moment = _between(column, *ends)
+        return (
+            (moment.cast("timestamp") if kind.is_date() else moment)
+            .truncate("s")
+            .epoch_seconds()
+            .cast("int64")
+        )
     if kind.is_integer():
         return _seconds_of_number(column, unit)
     if kind.is_floating():
         value = column.cast("float64") / constant(PER_SECOND[unit])
-        first, last = constant(FIRST_SECOND), constant(LAST_SECOND + 1)
-        return ((value >= first) & (value < last)).ifelse(value, None).floor().cast("int64")
+        return floor(within(value, FIRST_SECOND, LAST_SECOND + 1))
     raise InputError(
         f"column {name!r} must hold times, but it holds {_named(kind)} (in a query, cast it to a timestamp)"
     )
@@ -157,6 +213,18 @@ def digest(text: StringValue) -> StringValue:
     return found
 
 
+def _for_a_double(column: Value) -> Value:
+    """PostgreSQL fails where a decimal is too large or too small for a double."""
+    import ibis
+
+    @ibis.udf.scalar.builtin(name="round", signature=(("decimal", "int32"), "decimal"))
+    def round_(value, digits):  # type: ignore[no-untyped-def]
+        ...
+
+    most = ibis.literal(Decimal(10) ** DOUBLE_DIGITS)
+    return round_(_between(column, -most, most), ibis.literal(DOUBLE_DIGITS, "int32"))
+
+
 def _between(value: Value, low: Any, high: Any) -> Any:
     """Missing where it is not."""
     return value.between(low, high).ifelse(value, None)
@@ -169,6 +237,29 @@ def _named(kind: Any) -> str:
 
 def _stripped(column: Value) -> StringValue:
     return column.cast("string").strip()
+
+
+def _nanoseconds(column: Value) -> IntegerValue:
+    """Only DuckDB has such times, and none of them is far away: but Ibis would compare them with the year
+    9999, for which they have no room, and cut them towards 1970."""
+    import ibis
+
+    @ibis.udf.scalar.builtin(name="epoch_ns", signature=(("timestamp",), "int64"))
+    def epoch_ns(moment):  # type: ignore[no-untyped-def]
+        ...
+
+    found: IntegerValue = epoch_ns(column)
+    return found
+
+
+def _last_time(kind: Any) -> str:
+    """With no more digits than the column has: more would be rounded up, into the year 10000."""
+    scale = None if kind.is_date() else kind.scale
+    return (
+        LAST_TIME
+        if scale is None
+        else LAST_TIME[: len(LAST_TIME) - max(MICROSECONDS - scale, 0)].rstrip(".")
+    )
 
 
 def _second_of_day(seconds: IntegerValue) -> IntegerValue:

@@ -10,7 +10,7 @@ from pathlib import Path
 from htf.errors import InputError
 from htf.ingest.engines import quietly
 
-NANOSECONDS = "nanoseconds"
+NANOSECONDS, MILLISECONDS = "nanoseconds", "milliseconds"
 ABOUT_THE_WRITER = ("is_from_converted_type", "force_set_converted_type")
 
 Kinds = Mapping[str, str]  # of each column: how it is stored, and what it means
@@ -35,6 +35,11 @@ class Columns:
 
     def in_nanoseconds(self, name: str) -> bool:
         return NANOSECONDS in self.kinds[0].get(name, "")
+
+    def in_milliseconds(self, name: str) -> bool:
+        """Of a column of times. (A part of a struct may be one, too, but is none that we read.)"""
+        kind = self.kinds[0].get(name, "")
+        return "Timestamp" in kind and MILLISECONDS in kind and kind.startswith(" ")
 
 
 def read_columns(paths: Sequence[Path], name: str) -> Columns:

@@ -32,8 +32,9 @@ def keep_once(located: Table) -> Table:
 
 
 def count(located: Table) -> Table:
-    """Records of each cell."""
-    return located.group_by(CELL).agg(records=located.count())
+    """Records of each cell. One without a cell is no record, wherever records are counted here."""
+    counted = located.group_by(CELL).agg(records=located[CELL].count())
+    return counted.filter(counted.records > 0)
 
 
 def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
@@ -48,7 +49,7 @@ def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
         ranked = _ranked(located)
         return count(ranked.filter(ranked.rank < most))
     who = _who(located)
-    per_person = located.group_by(who).agg(records=located.count())
+    per_person = located.group_by(who).agg(records=located[CELL].count())
     many = per_person.filter(per_person.records > most).select(
         **{f"many_{name}": name for name in who}
     )
@@ -65,6 +66,7 @@ def _ranked(located: Table) -> Table:
     import ibis
 
     who = _who(located)
+    located = located.filter(located[CELL].notnull())
     alike = located.mutate(copy=ibis.row_number().over(group_by=[*who, CELL, TIME], order_by=TIME))
     keyed = alike.mutate(key=key([alike[name] for name in (PERSON, CELL, TIME, "copy")]))
     return keyed.mutate(
@@ -76,7 +78,8 @@ def records_of_each(located: Table, most: int) -> Table:
     """How many people have 1, 2, … records; those with more than `most` count as having that many."""
     import ibis
 
-    per_person = located.group_by(_who(located)).agg(records=located.count().cast("int64"))
+    per_person = located.group_by(_who(located)).agg(records=located[CELL].count().cast("int64"))
+    per_person = per_person.filter(per_person.records > 0)
     capped = per_person.select(records=ibis.least(per_person.records, ibis.literal(most, "int64")))
     return capped.group_by("records").agg(people=capped.count())
 

@@ -21,7 +21,7 @@ from htf.errors import InputError
 from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 from htf.ingest import expressions as ex
 from htf.ingest.columns import Field, check_there, find_fields, fits
-from htf.ingest.engines import DUCKDB, Progress
+from htf.ingest.engines import DUCKDB, Engine, Progress
 from htf.ingest.geometry import coordinate, projected, same_crs
 from htf.ingest.people import (
     CELL,
@@ -34,6 +34,7 @@ from htf.ingest.people import (
     records_of_each,
 )
 from htf.ingest.sources import Access, Source, is_arrays, open_source
+from htf.ingest.unread import EYES_ONLY, Times, describe_unread
 from htf.protection import PERSON as ONE_PERSON
 from htf.protection import Protection
 
@@ -148,6 +149,9 @@ def read_matrix(
         else:
             counted = count_kept(located, max_records, of_query=opened.of_query)
         found = opened.engine.run(counted, opened.name, progress)
+        opened.check_unchanged()  # so that nothing is said of other rows than were counted
+        if tell is not None:
+            _remark_unread(opened, domain, reading, source, tell)
         if len(found[CELL]) == 0:
             _remark_nothing(opened, domain, reading, source, tell)
         opened.check_unchanged()
@@ -191,7 +195,8 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
             worth = ex.as_number(rows[WEIGHT], WEIGHT, opened.text)
             places["worth"] = worth.fill_null(float("nan"))
         inside = _inside(rows.select(**places), domain)
-        inside = inside.mutate(cell=_cell(inside, domain))
+        inside = inside.mutate(cell=_cell(inside, domain, opened.engine))
+        inside = inside.filter(inside[CELL].notnull())
         told = {"records": inside.worth.sum(), "least": inside.worth.min()} if weighted else {}
         found = opened.engine.run(
             inside.group_by(CELL).agg(**told or {"records": inside.count()}), opened.name
@@ -251,7 +256,7 @@ def _located(
         for name in others:
             check_there(name, opened.columns)
         table = opened.select(_names(fields, others))
-        _check_times(opened, table, fields, reading)
+        _check_times(opened, table, fields, reading, tell)
         rows, places = _places(opened, table, fields, domain, reading)
         if reading.user is not None:
             person = ex.as_person(rows[reading.user], reading.user, opened.text)
@@ -263,7 +268,7 @@ def _located(
         if reading.user is not None:
             inside = inside.filter(inside[PERSON].notnull())
         located = inside.select(
-            cell=_cell(inside, domain),
+            cell=_cell(inside, domain, opened.engine),
             **{n: inside[n] for n in (PERSON, SPELLING, TIME) if n in places},
         )
         yield opened, located if reading.once_per is None else keep_once(located)
@@ -348,18 +353,22 @@ def _time_key(rows: Table, opened: Source, reading: Reading) -> IntegerValue:
 
 
 def _inside(rows: Table, domain: Domain) -> Table:
-    """Engines sort NaN above every number, so `< high` drops it along with infinity."""
+    """Engines sort NaN above every number, so `< high` drops it along with infinity, if the engine does
+    not leave the filter out: a NaN has no cell either."""
     for number, axis in enumerate(domain.axes):
         place = rows[f"p{number}"]
         rows = rows.filter((place >= ex.constant(axis.low)) & (place < ex.constant(axis.high)))
     return rows
 
 
-def _cell(rows: Table, domain: Domain) -> IntegerValue:
-    """Row-major numbers of cells."""
+def _cell(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
+    """Row-major numbers of cells. Missing for a place that is in none, whatever was filtered before."""
     cell: Any = None
     for number, axis in enumerate(domain.axes):
-        along = _cell_along(axis, rows[f"p{number}"])
+        place = rows[f"p{number}"]
+        if not engine.floors_anything:
+            place = ex.within(place, axis.low, axis.high)
+        along = _cell_along(axis, place)
         cell = along if cell is None else cell * axis.cells + along
     return cell
 
@@ -373,7 +382,7 @@ def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
     import ibis
 
     cell: Any = (place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit)
-    found: IntegerValue = cell.floor().cast("int64")
+    found = ex.floor(cell)
     if axis.to_cells(np.nextafter(axis.high, axis.low)) < axis.cells:
         return found
     return ibis.least(found, ibis.literal(axis.cells - 1, "int64"))
@@ -393,8 +402,10 @@ def _are_texts(opened: Source, rows: Table, name: str) -> bool:
     return opened.text or (opened.engine.columns_as != "" and rows[name].type().is_string())
 
 
-def _check_times(opened: Source, table: Table, fields: Sequence[Field], reading: Reading) -> None:
-    """Times with a zone and times without cannot be put in one order."""
+def _check_times(
+    opened: Source, table: Table, fields: Sequence[Field], reading: Reading, tell: Tell | None
+) -> None:
+    """Whether there are times at all, and whether they can be put in one order."""
     times = {field.column for field in fields if field.of_time} | {reading.time} - {None}
     for name in sorted(map(str, times)):
         if not _are_texts(opened, table, name):
@@ -405,11 +416,35 @@ def _check_times(opened: Source, table: Table, fields: Sequence[Field], reading:
             raise InputError(
                 f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text"
             )
-        if found["zoned"][0] and found["bare"][0]:
-            raise InputError(
-                f"some times in the column {name!r} name a time zone and some do not: "
-                "give all of them one, or none"
+        if found["zoned"][0] and found["bare"][0] and tell is not None:
+            tell(
+                f"{EYES_ONLY} some times in the column {name!r} name a time zone and some do not. Each is "
+                "read by itself: those without one as if they were of UTC."
             )
+
+
+def _remark_unread(
+    opened: Source, domain: Domain, reading: Reading, source: Any, tell: Tell
+) -> None:
+    """Rows that could not be read, before anything is charged for the others."""
+    fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
+    others = [name for name in (reading.user, reading.time) if name is not None]
+    table = opened.select(_names(fields, others))
+    of_axes = dict.fromkeys(field.column for field in fields if field.of_time)
+    asked = [*of_axes, *({reading.time} - {None, *of_axes})]
+    times = [
+        Times(
+            name,
+            _are_texts(opened, table, name),
+            _seconds(table, name, opened, reading),
+            name in of_axes,
+        )
+        for name in map(str, asked)
+        if name in of_axes or reading.once_per != "all"
+    ]
+    note = describe_unread(opened, table, fields, times, reading.user)
+    if note is not None:
+        tell(note)
 
 
 def _remark_nothing(
@@ -424,8 +459,10 @@ def _remark_nothing(
     if domain.dimensions > 1 and not fields[0].of_geometry:
         swapped = [fields[1], fields[0], *fields[2:]]
         rows, places = _places(opened, table, swapped, domain, reading)
-        some = opened.engine.run(_inside(rows.select(**places), domain).limit(1), opened.name)
-        if len(some["p0"]):
+        inside = _inside(rows.select(**places), domain)
+        cells = inside.select(cell=_cell(inside, domain, opened.engine))
+        some = opened.engine.run(cells.filter(cells[CELL].notnull()).limit(1), opened.name)
+        if len(some[CELL]):
             message += (
                 f" With x and y exchanged there would be some: are {fields[0].column!r} and "
                 f"{fields[1].column!r} swapped?"

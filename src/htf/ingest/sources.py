@@ -7,7 +7,7 @@ DataFrames stay where they are.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +28,11 @@ from htf.ingest.engines import (
     open_spark,
     quietly,
 )
+from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND
 from htf.ingest.geometry import name_of_crs, read_geo_metadata
 from htf.ingest.listing import Listing, list_database, list_files
 from htf.ingest.parquet import Columns, read_columns
-from htf.ingest.text import Fits, Layout, check_text, read_layout
+from htf.ingest.text import LONGEST_RECORD, Fits, Layout, check_text, read_layout
 
 if TYPE_CHECKING:
     import sqlite3
@@ -140,10 +141,30 @@ def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -
         else:
             rows = f"read_parquet([{paths}], hive_partitioning=false)"
         kinds = _describe(engine, rows, listing.name)
-        yield _files_source(
-            engine, listing, form, kinds,
-            lambda names: _view(engine, rows, kinds, names, listing.name),
-        )  # fmt: skip
+
+        def view(names: Sequence[str]) -> Table:
+            if isinstance(form, Columns) and any(map(form.in_milliseconds, names)):
+                read_by_arrow = _register_dataset(engine, listing)
+                told = _describe(engine, read_by_arrow, listing.name)
+                return _view(engine, read_by_arrow, told, names, listing.name)
+            return _view(engine, rows, kinds, names, listing.name)
+
+        yield _files_source(engine, listing, form, kinds, view)
+
+
+def _register_dataset(engine: DuckDB, listing: Listing) -> str:
+    """Parquet files as Arrow reads them, row by row as they are. DuckDB turns times in milliseconds into
+    microseconds as it reads, and fails where one is too far away for that."""
+    from pyarrow import dataset
+
+    name = _new_name()
+    quietly(
+        lambda: engine.connection.register(
+            name, dataset.dataset(list(map(str, listing.paths)), format="parquet")
+        ),
+        listing.name,
+    )
+    return name
 
 
 def _files_source(
@@ -192,7 +213,7 @@ def _csv_reader(paths: str, layout: Layout) -> str:
     options = (
         "auto_detect=false, header=true, quote='\"', escape='\"', strict_mode=true, "
         # In parallel a quoted line break near a boundary of the scan is refused, or not, by chance.
-        "parallel=false, hive_partitioning=false"
+        f"parallel=false, hive_partitioning=false, max_line_size={LONGEST_RECORD}"
     )
     return f"read_csv([{paths}], delim='{layout.separator}', columns={{{columns}}}, {options})"
 
@@ -213,8 +234,7 @@ def _view(
         if types[name].startswith("GEOMETRY"):
             return f"CAST({plain} AS BLOB) AS {plain}"
         if types[name] in IN_NANOSECONDS:
-            cut = f"(epoch_ns({plain}) % 1000 + 1000) % 1000"
-            return f"make_timestamp((epoch_ns({plain}) - {cut}) // 1000) AS {plain}"
+            return f"make_timestamp({_to_micros(f'epoch_ns({plain})', '//')}) AS {plain}"
         return plain
 
     view = _new_name()
@@ -237,11 +257,11 @@ def _files_in_spark(listing: Listing, form: Layout | Columns, access: Access) ->
         if isinstance(form, Layout):
             frame = quietly(lambda: _csv_in_spark(engine, paths, form), listing.name)
         else:
-            frame = quietly(lambda: engine.session.read.parquet(*paths), listing.name)
+            frame = quietly(lambda: _parquet_in_spark(engine, paths, form), listing.name)
 
         def view(names: Sequence[str]) -> Table:
-            numbers = isinstance(form, Columns) and filter(form.in_nanoseconds, names)
-            return _spark_view(engine, frame, names, listing.name, set(numbers or ()))
+            numbers = form if isinstance(form, Columns) else None
+            return _spark_view(engine, frame, names, listing.name, numbers)
 
         yield _files_source(engine, listing, form, frame.columns, view)
 
@@ -258,19 +278,34 @@ def _csv_in_spark(engine: Spark, paths: list[str], layout: Layout) -> Any:
     return engine.session.read.schema(schema).options(**options).csv(paths)
 
 
+def _parquet_in_spark(engine: Spark, paths: list[str], form: Columns) -> Any:
+    """Times in milliseconds as numbers: Spark fails where one is too far away for its microseconds."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    schema = engine.session.read.parquet(*paths).schema
+    kinds = [LongType() if form.in_milliseconds(one.name) else one.dataType for one in schema]
+    as_numbers = [StructField(one.name, kind) for one, kind in zip(schema, kinds, strict=True)]
+    return engine.session.read.schema(StructType(as_numbers)).parquet(*paths)
+
+
 def _spark_view(
-    engine: Spark, frame: Any, names: Sequence[str], what: str, nanoseconds: Collection[str] = ()
+    engine: Spark, frame: Any, names: Sequence[str], what: str, form: Columns | None = None
 ) -> Table:
-    """Times in nanoseconds come as numbers."""
+    """Times of `form` in nanoseconds and in milliseconds come as numbers."""
     from pyspark.sql import functions
 
     view = _new_name()
 
     def column(name: str) -> Any:
         plain = f"`{name.replace('`', '``')}`"
-        if name in nanoseconds:
-            micros = f"({plain} - pmod({plain}, 1000)) div 1000"
+        if form is not None and form.in_nanoseconds(name):
+            micros = _to_micros(plain, "div")
             return functions.expr(f"timestamp_micros({micros})").alias(name)
+        if form is not None and form.in_milliseconds(name):
+            near = f"{plain} BETWEEN {FIRST_SECOND * 1000} AND {LAST_SECOND * 1000 + 999}"
+            return functions.expr(f"CASE WHEN {near} THEN timestamp_millis({plain}) END").alias(
+                name
+            )
         return frame[plain]
 
     def make() -> Any:
@@ -592,6 +627,12 @@ def _as_array(values: Any) -> Any:
     if np.ma.isMaskedArray(values):
         return np.ma.filled(values.astype(np.float64), np.nan)
     return np.asarray(values)
+
+
+def _to_micros(nanos: str, divided_by: str) -> str:
+    """Nanoseconds in SQL as microseconds, rounded down: quotients are cut towards zero, and to take the
+    remainder off first would pass 64 bits at the end of them."""
+    return f"(({nanos} {divided_by} 1000) - CASE WHEN {nanos} % 1000 < 0 THEN 1 ELSE 0 END)"
 
 
 def _new_name() -> str:

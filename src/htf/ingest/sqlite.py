@@ -22,7 +22,17 @@ ROWS_AT_ONCE = 100_000
 def connect(name: str) -> sqlite3.Connection:
     """Only to read; and from any thread, for DuckDB fetches rows in one of its own."""
     address = f"{Path(name).absolute().as_uri()}?mode=ro"
-    return sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection.text_factory = _read_text
+    return connection
+
+
+def _read_text(data: bytes) -> str | None:
+    """Text that is not UTF-8 is missing: else one row would decide whether all others can be read."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def query_of_table(connection: sqlite3.Connection, table: str, name: str) -> str:

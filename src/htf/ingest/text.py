@@ -13,12 +13,17 @@ import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.ingest.engines import quietly
 
 SEPARATORS = (",", ";", "\t", "|")
 LONGEST_HEADER = 1 << 20
+LONGEST_RECORD = 2 * 10**6  # bytes. DuckDB drops some longer ones at the end of a file in silence
 BYTES_AT_ONCE = 1 << 24
 
 Fits = Callable[[Sequence[str]], bool]
@@ -47,9 +52,15 @@ def check_text(paths: Sequence[Path]) -> None:
     """Of the whole file, and alike for every engine. Some would take each other's bytes that are not
     UTF-8 for one sign, and so several persons for one."""
     for path in paths:
-        if not quietly(lambda path=path: _quotes_end(path), str(path)):  # type: ignore[misc]
+        shape = quietly(lambda path=path: _read_shape(path), str(path))  # type: ignore[misc]
+        if not shape.quotes_end:
             raise InputError(
                 f"{path} has a quoted field that never ends: the reader would take all that follows for it"
+            )
+        if shape.longest_record > LONGEST_RECORD:
+            raise InputError(
+                f"{path} has a record of more than {LONGEST_RECORD // 10**6} MB: is a line end missing, "
+                "or has the file another format than its name says?"
             )
 
 
@@ -83,13 +94,37 @@ def _first_line(path: Path) -> str:
     return start.split(b"\n")[0].decode("utf-8-sig").rstrip("\r")
 
 
-def _quotes_end(path: Path) -> bool:
+class _Shape(NamedTuple):
+    """What is known of a text file after one pass over its bytes."""
+
+    quotes_end: bool
+    longest_record: int  # bytes
+
+
+def _read_shape(path: Path) -> _Shape:
     import pyarrow as pa
 
-    quotes, decoder = 0, codecs.getincrementaldecoder("utf-8")()
+    quotes, longest, since_end = 0, 0, 0
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:
         while part := stream.read(BYTES_AT_ONCE):
-            quotes += part.count(b'"')
             decoder.decode(part)
+            ends = _record_ends(part, quotes)
+            edges = np.concatenate([[-since_end], ends])
+            longest = max(longest, int(np.diff(edges).max(initial=0)))
+            since_end = len(part) - int(edges[-1])
+            quotes += part.count(b'"')
     decoder.decode(b"", final=True)
-    return quotes % 2 == 0
+    return _Shape(quotes % 2 == 0, max(longest, since_end))
+
+
+def _record_ends(part: bytes, quotes_before: int) -> NDArray[np.int64]:
+    """Where records end: after line ends that are not within quotes."""
+    data = np.frombuffer(part, dtype=np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if len(ends) == 0:
+        ends = np.flatnonzero(data == ord("\r"))  # of old systems, alone
+    if quotes_before % 2 or b'"' in part:
+        quotes = quotes_before + np.searchsorted(np.flatnonzero(data == ord('"')), ends)
+        ends = ends[quotes % 2 == 0]
+    return ends + 1

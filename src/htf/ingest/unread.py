@@ -1,0 +1,106 @@
+"""Rows that could not be read, and why. Sensitive: exact counts, for the curator's eyes only.
+
+A row whose place, time or person cannot be read is left out, each by itself. That is right for a few odd
+rows, and wrong if half of a file has dates that we do not know: then the curator must hear of it before
+anything is published. So rows are counted by reason, in one pass over the columns that are used. What is
+found goes to the curator's screen, and never into a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from htf.ingest import expressions as ex
+from htf.ingest.columns import Field
+from htf.ingest.sources import Source
+
+if TYPE_CHECKING:
+    from ibis.expr.types import BooleanValue, Table, Value
+
+EYES_ONLY = (
+    "For your eyes only (these are exact facts about the data, which no noise covers: do not publish "
+    "them):"
+)
+LEFT_OUT, WITHOUT_TIME = "left out", "taken for records of one moment"
+AS_IN = "2017-09-11T08:30:00+08:00"
+
+
+class Reason(NamedTuple):
+    """Why rows could not be read; `rows` says which."""
+
+    told: str
+    rows: BooleanValue
+    fate: str = LEFT_OUT
+
+
+class Times(NamedTuple):
+    """A column of times: whether it is text, and the seconds that were read from it."""
+
+    name: str
+    text: bool
+    seconds: Value
+    places: bool  # whether it gives the place along an axis
+
+
+def describe_unread(
+    opened: Source, table: Table, fields: Sequence[Field], times: Sequence[Times], user: str | None
+) -> str | None:
+    """A note on all rows of the table that could not be read; None if there are none."""
+    reasons = [
+        *_places(opened, table, fields),
+        *_times(table, times),
+        *_people(opened, table, user),
+    ]
+    # A sum over no rows is missing, and a row for which nothing can be said is not one of them.
+    sums = {f"n{n}": one.rows.fill_null(False).sum() for n, one in enumerate(reasons)}
+    found = opened.engine.run(table.agg(total=table.count(), **sums), opened.name)
+    total = int(found["total"][0])
+    numbers = [int(found[name][0] or 0) if total else 0 for name in sums]
+    lines = [
+        f"  {number:,} of {total:,} rows are {reason.fate}: {reason.told}."
+        for number, reason in zip(numbers, reasons, strict=True)
+        if number
+    ]
+    return "\n".join([EYES_ONLY, *lines]) if lines else None
+
+
+def _places(opened: Source, table: Table, fields: Sequence[Field]) -> Iterator[Reason]:
+    for name in dict.fromkeys(field.column for field in fields if not field.of_time):
+        column, plain = table[name], any(f.of_geometry for f in fields if f.column == name)
+        empty = _is_empty(column, opened.text)
+        yield Reason(f"the column {name!r} is empty there", empty)
+        if not plain:
+            number = ex.as_number(column, name, opened.text)
+            yield Reason(
+                f"the column {name!r} holds no number there", ~empty & ~ex.is_finite(number)
+            )
+
+
+def _times(table: Table, times: Sequence[Times]) -> Iterator[Reason]:
+    for time in times:
+        fate = LEFT_OUT if time.places else WITHOUT_TIME
+        column, empty = table[time.name], _is_empty(table[time.name], time.text)
+        unread = ~empty & time.seconds.isnull()
+        number = ex.kinds_of_time(column)["number"] if time.text else ~empty
+        yield Reason(f"the column {time.name!r} is empty there", empty, fate)
+        yield Reason(
+            f"the time in the column {time.name!r} lies outside of the years 1 to 9999 there (if times are "
+            "numbers: is --time-unit right?)",
+            unread & number,
+            fate,
+        )
+        if time.text:
+            told = f"the column {time.name!r} holds no time there that is written as in {AS_IN}"
+            yield Reason(told, unread & ~number, fate)
+
+
+def _people(opened: Source, table: Table, user: str | None) -> Iterator[Reason]:
+    if user is not None:
+        nobody = ex.as_person(table[user], user, opened.text).isnull()
+        yield Reason(f"the column {user!r} names nobody there", nobody)
+
+
+def _is_empty(column: Value, text: bool) -> BooleanValue:
+    empty: BooleanValue = ex.is_blank(column) if text else column.isnull()
+    return empty
