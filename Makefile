@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint types noise-versions benchmark clean
+.PHONY: demo test lint types versions benchmark clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/htf demo --out htf-demo --overwrite
@@ -21,8 +21,8 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-noise-versions: $(VENV)/.installed-dev
-	.ci/noise-versions $(BIN)/python
+versions: $(VENV)/.installed-dev
+	.ci/versions $(BIN)/python
 
 benchmark: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/release.py
