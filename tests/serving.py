@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from htf.domain import Axis
 from htf.serve.app import Service, Settings
 from htf.serve.holdings import load_holdings
 from htf.serve.server import Tls, listen, make_server
-from support import city_matrix
+from support import PATIENCE, city_matrix, wait_for
 
 HOST = "127.0.0.1"
 BOUNDS = (-30.2, 39.9, -29.8, 40.1)
@@ -71,13 +70,12 @@ def running(
     server, sock = make_server(service, tls), listen(HOST, 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
     try:
+        wait_for(lambda: server.started or not thread.is_alive())
         yield f"{'https' if tls else 'http'}://{HOST}:{sock.getsockname()[1]}", service
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
         service.close()
 
 
@@ -98,7 +96,7 @@ def process(*arguments: str | Path, **environment: str) -> Iterator[tuple[str, A
 
 
 def client(address: str, **options: Any) -> httpx.Client:
-    return httpx.Client(base_url=address, timeout=30, trust_env=False, **options)
+    return httpx.Client(base_url=address, timeout=PATIENCE, trust_env=False, **options)
 
 
 def run_async(work: Any) -> Any:

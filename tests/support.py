@@ -8,10 +8,10 @@ import math
 import os
 import shutil
 import subprocess
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from time import monotonic, sleep
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -70,11 +70,11 @@ def wait_for(condition: Callable[[], T]) -> T:
     For whatever another thread or process does in its own time. A fixed pause is too short on some
     machine, and too long on all others.
     """
-    until = time.monotonic() + PATIENCE
+    until = monotonic() + PATIENCE
     while not (found := condition()):
-        if time.monotonic() > until:
+        if monotonic() > until:
             pytest.fail(f"waited in vain for {PATIENCE:g} seconds")
-        time.sleep(0.02)
+        sleep(0.02)
     return found
 
 

@@ -241,7 +241,9 @@ def test_progress_says_what_is_left(
     from htf.cli import researcher
     from htf.evaluation.runner import Progress
 
-    monkeypatch.setattr(researcher, "SECONDS_BETWEEN_LINES", -1.0)  # also where the clock stands still
+    monkeypatch.setattr(
+        researcher, "SECONDS_BETWEEN_LINES", -1.0
+    )  # also where the clock stands still
     with _progress(10, 2) as tell:
         tell(Progress(5, 10, 125.0, "city: ag"))
     assert "5 of 10 trials, 2 min left" in capsys.readouterr().err
