@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from htf import InputError
+from htf.query.boxes import count_boxes
 from htf.serve import app as serve_app
 from htf.serve import questions, site
 from htf.serve.app import Service
@@ -271,12 +272,12 @@ def test_work_that_takes_too_long_and_a_queue_that_is_full(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One is counted, one waits for the thread, and two find no room. Nobody counts on for those who gave up."""
-    go_on, counted, original = threading.Event(), [], serve_app.count_boxes
+    go_on, counted = threading.Event(), []
 
     def held_up(*arguments: Any) -> Any:
         counted.append(1)
         go_on.wait(PATIENCE)
-        return original(*arguments)
+        return count_boxes(*arguments)
 
     monkeypatch.setattr(serve_app, "SLICE", 1)
     monkeypatch.setattr(serve_app, "count_boxes", held_up)

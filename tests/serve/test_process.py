@@ -23,6 +23,7 @@ import httpx
 import pytest
 
 from htf.cli.main import run as run_command
+from htf.query.boxes import count_boxes
 from htf.serve import app as serve_app
 from htf.serve import logs
 from htf.serve import server as serve_server
@@ -280,12 +281,12 @@ def test_counting_does_not_stop_the_others(
     served: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a batch is counted, others are answered; that compiled loops let go of Python's lock is tested too."""
-    counting, go_on, original = threading.Event(), threading.Event(), serve_app.count_boxes
+    counting, go_on = threading.Event(), threading.Event()
 
     def held_up(*arguments: Any) -> Any:
         counting.set()
         go_on.wait(PATIENCE)
-        return original(*arguments)
+        return count_boxes(*arguments)
 
     monkeypatch.setattr(serve_app, "count_boxes", held_up)
     boxes = [[-30.1, 39.92, -29.9, 40.05]] * 10
