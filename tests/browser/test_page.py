@@ -108,7 +108,12 @@ def test_a_box_is_drawn_and_dragged(start: Any, releases: dict[str, Release]) ->
     )  # while it moves
     page.evaluate(LISTEN)
     places = itertools.cycle([*range(640, 670), *range(670, 640, -1)])
-    wait_for(lambda: [page.mouse.move(next(places), 305), page.evaluate("heard.size > 5")][1])
+
+    def heard_enough() -> bool:
+        page.mouse.move(next(places), 305)
+        return bool(page.evaluate("heard.size > 5"))
+
+    wait_for(heard_enough)  # without a rest
     page.mouse.move(650, 310)
     page.mouse.up()
     dragged = counts(page)
