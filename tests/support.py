@@ -9,9 +9,10 @@ import os
 import shutil
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, NoReturn
+from time import monotonic, sleep
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pytest
@@ -24,6 +25,9 @@ from htf.epsilon import UNITS_PER_EPSILON
 from htf.inference import UNKNOWN, TreeCounts, count_variances, least_squares
 from htf.query.half_widths import continuous_half_width, half_width
 from htf.tree import RegionTree
+
+T = TypeVar("T")
+PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
 
 half_widths = np.vectorize(half_width, otypes=[np.float64])
 continuous_half_widths = np.vectorize(continuous_half_width, otypes=[np.float64])
@@ -58,6 +62,20 @@ def _do_without(missing: str) -> NoReturn:
     if os.environ.get("HTF_REQUIRE_ALL") == "1":
         pytest.fail(missing)
     pytest.skip(missing)
+
+
+def wait_for(condition: Callable[[], T]) -> T:
+    """What the condition comes to, as soon as that is something.
+
+    For whatever another thread or process does in its own time. A fixed pause is too short on some
+    machine, and too long on all others.
+    """
+    until = monotonic() + PATIENCE
+    while not (found := condition()):
+        if monotonic() > until:
+            pytest.fail(f"waited in vain for {PATIENCE:g} seconds")
+        sleep(0.02)
+    return found
 
 
 def run_program(program: str, package: str, *arguments: Any) -> str:

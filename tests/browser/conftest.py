@@ -14,7 +14,7 @@ import pytest
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.domain import CRS84, Axis
-from support import require, require_module
+from support import PATIENCE, require, require_module
 
 FLAGS = [
     "--no-sandbox",
@@ -27,7 +27,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-WAIT = 20_000  # milliseconds
+WAIT = 1000 * PATIENCE  # milliseconds
 TOKEN = "a-token-of-a-test-0123456789"
 PLACE = (Axis("x", 4.0, 5.0, 64), Axis("y", 52.0, 52.6, 64))
 
@@ -68,7 +68,7 @@ def chromium() -> Iterator[Any]:
     require_module("maplibre", "map")
     api = require_module("playwright.sync_api", "dev")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=WAIT)
         yield browser
         browser.close()
 
@@ -94,7 +94,7 @@ def address(folder: Path, chromium: Any) -> Iterator[str]:  # noqa: ARG001 - wit
         yield line.rpartition(" on ")[2].strip()
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(PATIENCE)
         server.stdout.close()
 
 

@@ -17,6 +17,7 @@ import pytest
 from htf import Release
 from htf.cli.main import run
 from htf.comparison import difference, grids_to_compare
+from support import wait_for
 
 
 def number(text: str) -> float:
@@ -131,18 +132,22 @@ def test_by_keys_and_by_tapping(
     one = window(has_touch=True)
     page = one.open(draw(folder, tmp_path, "east"))
     page.locator("canvas.maplibregl-canvas").focus()
+    before = page.evaluate("htf.maps[0].getCenter()")
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(700)  # the map slides
+    wait_for(lambda: page.evaluate("htf.maps[0].getCenter()") != before)
+    wait_for(lambda: not page.evaluate("htf.maps[0].isMoving()"))  # the map slides
     middle = page.evaluate("htf.maps[0].getCenter()")
-    assert number(page.inner_text(".tooltip .big")) == pytest.approx(
-        part_count(releases["east"], middle["lng"], middle["lat"]), abs=1.5
-    )
+    wait_for_count(page, part_count(releases["east"], middle["lng"], middle["lat"]))
     frame = page.evaluate("htf.maps[0].getContainer().getBoundingClientRect().toJSON()")
     at = page.evaluate("htf.maps[0].project([4.6, 52.36])")
     page.touchscreen.tap(frame["x"] + at["x"], frame["y"] + at["y"])
-    page.wait_for_timeout(400)
-    tapped = number(page.inner_text(".tooltip .big"))
-    assert tapped == pytest.approx(part_count(releases["east"], 4.6, 52.36), abs=1.5)
+    wait_for_count(page, part_count(releases["east"], 4.6, 52.36))
+
+
+def wait_for_count(page: Any, expected: float) -> None:
+    """Until it is the one on the tooltip, which follows the map and the mouse in its own time."""
+    near = pytest.approx(expected, abs=1.5)
+    wait_for(lambda: number(page.inner_text(".tooltip .big")) == near)
 
 
 def part_count(release: Release, longitude: float, latitude: float) -> float:
@@ -163,9 +168,7 @@ def test_a_map_in_metres_lies_where_it_should(
     to_degrees = pyproj.Transformer.from_crs("EPSG:27700", "OGC:CRS84", always_xy=True)
     for easting, northing in ((532_500.0, 182_500.0), (540_500.0, 175_500.0)):
         point_at(page, *to_degrees.transform(easting, northing))
-        page.wait_for_timeout(100)
-        expected = part_count(releases["metres"], easting, northing)
-        assert number(page.inner_text(".tooltip .big")) == pytest.approx(expected, abs=1.5)
+        wait_for_count(page, part_count(releases["metres"], easting, northing))
 
 
 def test_differences_with_their_interval(

@@ -12,6 +12,7 @@ import pytest
 
 from htf import Release
 from htf.web.assets import PAGE
+from support import wait_for
 
 NUMBERS = itertools.count()  # so that each address is a new one
 LISTEN = """
@@ -60,11 +61,7 @@ def settled(page: Any) -> None:
 
 def wait_until(page: Any, expression: str) -> None:
     """Asked from outside: the page itself may not evaluate texts."""
-    for _ in range(100):
-        if page.evaluate(expression):
-            return
-        page.wait_for_timeout(50)
-    pytest.fail(f"it never came to {expression}")
+    wait_for(lambda: page.evaluate(expression))
 
 
 def counts(page: Any) -> list[float]:
@@ -110,8 +107,14 @@ def test_a_box_is_drawn_and_dragged(start: Any, releases: dict[str, Release]) ->
         page, f"document.querySelector('#answer .row-count').textContent !== '{first[0]:,.0f}'"
     )  # while it moves
     page.evaluate(LISTEN)
-    page.mouse.move(650, 310, steps=30)  # without a pause
-    assert page.evaluate("heard.size") > 5
+    places = itertools.cycle([*range(640, 670), *range(670, 640, -1)])
+
+    def heard_enough() -> bool:
+        page.mouse.move(next(places), 305)
+        return bool(page.evaluate("heard.size > 5"))
+
+    wait_for(heard_enough)  # without a rest
+    page.mouse.move(650, 310)
     page.mouse.up()
     dragged = counts(page)
     assert dragged != first
@@ -330,11 +333,11 @@ def test_ledger_statement_and_outlines(start: Any, releases: dict[str, Release])
     assert page.locator("#badge").is_visible()  # the noise of these tests is seeded
     page.click("#claim summary")
     assert page.inner_text("#statement .statement") == releases["east"].statement
-    before = page.locator("canvas.maplibregl-canvas").first.screenshot()
+    canvas = page.locator("canvas.maplibregl-canvas").first
+    before = canvas.screenshot()
     with page.expect_response(re.compile("leaves")):
         page.check("#outlines")
-    page.wait_for_timeout(500)
-    assert page.locator("canvas.maplibregl-canvas").first.screenshot() != before
+    wait_for(lambda: canvas.screenshot() != before)
 
 
 def test_it_asks_for_the_token(address: str, window: Any) -> None:

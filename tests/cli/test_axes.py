@@ -94,7 +94,7 @@ def test_info_shows_every_axis(folder: Path, capfd: pytest.CaptureFixture[str]) 
         assert f"  {name} " in shown
     assert "16,384 cells" in shown
     assert "0.0625" in shown  # the width of a cell
-    assert told(capfd, "verify", folder / "trips-fast.parquet").count(" ok ") == 7
+    assert told(capfd, "verify", folder / "trips-fast.parquet").count(" ok ") == 8
 
 
 @pytest.mark.parametrize(

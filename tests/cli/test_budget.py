@@ -231,15 +231,15 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         process.stdout.readline()
         process.stdin.write("\n")
         process.stdin.flush()
-        time.sleep(chance.uniform(0.02, 0.2))
+        first = [process.stdout.readline().strip() for _ in range(chance.randint(1, 5))]
+        time.sleep(chance.uniform(0, 0.03))  # some way into a later charge
         process.send_signal(signal.SIGKILL)
-        ids = [word for word in process.communicate()[0].split() if len(word) == 16]
+        ids = [*first, *(word for word in process.communicate()[0].split() if len(word) == 16)]
         check_soundness(budget.path)
         known = {entry.id for entry in budget.account().entries}
         assert known.issuperset(ids)
         told += len(ids)
         assert told <= len(known)
-    assert told > 0
 
 
 @pytest.fixture

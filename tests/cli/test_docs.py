@@ -6,10 +6,8 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest
 
 from htf import BudgetFile, Release
 from htf.cli.main import run as run_here
+from support import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -298,24 +297,24 @@ def follow(page: str, place: Path) -> list[str]:
 
 
 def serve_for_a_moment(command: str, place: Path) -> str:
-    """Start it on a free port, ask for the list of releases, and stop it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    """Start it on a port that it finds free, ask for the list of releases, and stop it."""
     words = shlex.split(command)
-    words[words.index("--port") + 1] = port
-    server = subprocess.Popen([sys.executable, "-m", *words], cwd=place, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(300):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/releases") as answer:
-                    return str(answer.read().decode())
-            except OSError:
-                time.sleep(0.1)
-        pytest.fail("the server did not answer within thirty seconds")
-    finally:
-        server.terminate()
-        assert server.wait(timeout=30) == 0
+    words[words.index("--port") + 1] = "0"
+    with subprocess.Popen(
+        [sys.executable, "-m", *words],
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        try:
+            address = server.stdout.readline().rsplit(" ", 1)[-1].strip()
+            with urllib.request.urlopen(f"{address}/api/releases") as answer:
+                return str(answer.read().decode())
+        finally:
+            server.terminate()
+            assert server.wait(PATIENCE) == 0
 
 
 def test_five_minutes_of_a_curator(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from htf import InputError, Release
 from htf.domain import FloatArray
 from htf.serve.app import Service
 from serving import BOUNDS, client, run_async
+from support import PATIENCE
 
 ARROW = "application/vnd.apache.arrow.stream"
 NAMES = ("count", "std_error", "low", "high", "partial", "inside")
@@ -66,7 +67,7 @@ def test_boxes_that_come_together(
     boxes = random_boxes(releases["city"], 60, 2)
 
     async def ask() -> list[httpx.Response]:
-        async with httpx.AsyncClient(base_url=served[0], timeout=30, trust_env=False) as api:
+        async with httpx.AsyncClient(base_url=served[0], timeout=PATIENCE, trust_env=False) as api:
             addresses = [
                 f"/api/releases/city/count?box={','.join(map(repr, box))}" for box in boxes.tolist()
             ]

@@ -14,7 +14,7 @@ import pytest
 
 import htf
 from htf import BudgetError, BudgetFile, Domain, FrequencyMatrix
-from htf.compiled import temporary_folder
+from htf.compiled import compiled, temporary_folder
 from htf.curator import hilbert_kernels, kernels
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.rehearsal import load_loops, rehearsal
@@ -69,6 +69,11 @@ def test_loops_that_cannot_be_loaded_cost_nothing(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert "compiled loops of the curator cannot be loaded (ImportError: Numba needs" in ran.stderr
     assert budget.account().entries == ()
+
+
+def test_loops_let_go_of_pythons_lock() -> None:
+    """So that a server answers others while it counts."""
+    assert compiled(lambda number: 2 * number).targetoptions["nogil"] is True
 
 
 # --- where they are kept --------------------------------------------------------------------------

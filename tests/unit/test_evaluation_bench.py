@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ from htf.evaluation.paper import (
     tree_label,
 )
 from htf.evaluation.results import Results, Store, finished_trials, read_results
-from htf.evaluation.runner import run_trials
+from htf.evaluation.runner import run_plan, run_trials, trials_to_do
 from htf.evaluation.specs import (
     ZERO,
     Spec,
@@ -60,6 +61,7 @@ from htf.evaluation.trials import (
     trial_key,
 )
 from htf.evaluation.workloads import read_workload
+from htf.files import UNFINISHED
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 1024)
 BENCH = Bench((read_workload("random"), read_workload("2%")), 50, seed=1)
@@ -434,6 +436,38 @@ def test_a_process_that_dies_takes_only_its_trial_along() -> None:
     assert "the process ended" in found[trials[1]].failure
     assert not found[trials[1]].is_lasting
     assert found[good].values == run_trial(BENCH, good).values
+
+
+def test_a_trial_that_a_broken_pool_refuses_is_run_all_the_same() -> None:
+    """A process dies while its outcome before is being written: the next trial finds no pool."""
+    good = Trial(SMALL, Spec(ZERO), "0.1", 0)
+    deadly = replace(good, data_set=Deadly("deadly", 5, 1))
+    trials = [good, deadly, replace(good, run=1), replace(good, run=2)]
+    before = set(threading.enumerate())
+    outcomes = run_trials(BENCH, trials, 1)
+    found = [next(outcomes)]
+    for thread in set(threading.enumerate()) - before:
+        thread.join()  # those of the pool end when it is broken
+    found += outcomes
+    assert [outcome.trial for outcome in found] == trials
+    assert [bool(outcome.failure) for outcome in found] == [False, True, False, False]
+
+
+def test_a_part_that_was_not_finished_counts_for_nothing(tmp_path: Path) -> None:
+    """As a kill before it had its name leaves it: its trials are run again, and told once."""
+    plan = Plan(BENCH, tuple(plan_trials(SMALL, [(Spec(ZERO), "0.1"), (Spec(ZERO), "0.5")], 1)))
+    store = Store(tmp_path)
+    for trial in plan.trials:
+        store.add(BENCH, run_trial(BENCH, trial))
+        store.flush()
+    expected = store.read().drop_columns(["seconds"])
+    assert trials_to_do(plan, tmp_path) == []
+    *_, last = sorted((tmp_path / "parts").iterdir())
+    last.rename(last.with_name(f"{UNFINISHED}0123abcd.parquet"))
+    assert trials_to_do(plan, tmp_path) == [plan.trials[1]]
+    results = run_plan(plan, tmp_path)
+    assert results.table.num_rows == expected.num_rows
+    assert Store(tmp_path).read().drop_columns(["seconds"]).equals(expected)
 
 
 def test_the_papers_heights_are_for_its_number_of_points(tmp_path: Path) -> None:

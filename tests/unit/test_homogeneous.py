@@ -20,6 +20,7 @@ from htf import (
     FrequencyMatrix,
     InputError,
     Release,
+    ReleaseFileError,
     homogeneous,
     publish,
     read_prior,
@@ -267,9 +268,7 @@ def doctored(release: Release, kind: str) -> Release:
     [
         "counts missing",
         "epsilon 0",
-        "epsilon far below 0",
         "negative estimates",
-        "absurd estimates",
         "no halves",
         "cut leaves",
     ],
@@ -281,6 +280,16 @@ def test_a_doctored_release_is_found_out_and_answers_nothing(kind: str, tmp_path
     loaded = Release.load(tmp_path / "bad.parquet")
     with pytest.raises(InputError):
         loaded.count([0, 0, 10.5, 10.5])
+
+
+def test_what_no_release_can_hold_is_refused_at_once(tmp_path: Path) -> None:
+    sound = publish(city_matrix(), "1", "htf", noise=SeededNoise(3))
+    with pytest.raises(InputError, match="estimates of a release must be finite"):
+        doctored(sound, "absurd estimates")
+    doctored(sound, "epsilon far below 0").save(tmp_path / "bad.parquet")
+    for read in (verify, Release.load):
+        with pytest.raises(ReleaseFileError, match=r"bad\.parquet is damaged"):
+            read(tmp_path / "bad.parquet")
 
 
 def test_without_noise_a_release_is_close_to_the_data() -> None:

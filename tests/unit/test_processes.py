@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support import require_module
-
-PATIENCE = 120  # seconds; what hangs does so for ever
+from support import PATIENCE, require_module
 
 PUBLISH = """
 import numpy as np

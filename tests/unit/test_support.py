@@ -1,10 +1,11 @@
-"""The helpers of the tests that decide whether a test runs."""
+"""The helpers of the tests that decide whether a test runs, and how long it waits."""
 
 from __future__ import annotations
 
 import pytest
 
-from support import require
+import support
+from support import require, wait_for
 
 
 def test_a_missing_program_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,3 +16,11 @@ def test_a_missing_program_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(pytest.fail.Exception, match="no-such-program is missing"):
         require("no-such-program", "tools-of-no-one")
     assert require("sh", "dash").endswith("sh")
+
+
+def test_a_condition_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([0, "", "yes"])
+    assert wait_for(lambda: next(answers)) == "yes"
+    monkeypatch.setattr(support, "PATIENCE", 0.0)
+    with pytest.raises(pytest.fail.Exception, match="waited in vain"):
+        wait_for(lambda: False)

@@ -102,8 +102,9 @@ def run_trials(bench: Bench, trials: Sequence[Trial], jobs: int) -> Iterator[Out
             with _workers(jobs) as pool:
                 while waiting or flying:
                     while waiting and len(flying) < 2 * jobs:
-                        trial = waiting.popleft()
-                        flying[pool.submit(run_trial, bench, trial)] = trial
+                        # A pool that is broken refuses it: then it waits for the next pool.
+                        flying[pool.submit(run_trial, bench, waiting[0])] = waiting[0]
+                        waiting.popleft()
                     done, _ = wait(flying, return_when=FIRST_COMPLETED)
                     for future in done:
                         outcome = future.result()
