@@ -19,6 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from htf.errors import InputError
+from htf.files import is_file
 from htf.serve.app import Service, make_app
 from htf.serve.logs import catch_server_logs, log
 
@@ -140,7 +141,7 @@ def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
         raise InputError("TLS needs both --tls-cert and --tls-key")
     tls = Tls(certificate, key)
     for path in (tls.certificate, tls.key):
-        if not path.is_file():
+        if not is_file(path):
             raise InputError(f"there is no file {path}")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
