@@ -646,7 +646,7 @@ def _projjson(crs: str | None) -> Any:
         raise MissingExtraError("pyproj", "geo", f"Writing the CRS {crs}") from None
     try:
         return pyproj.CRS.from_user_input(crs).to_json_dict()
-    except pyproj.exceptions.CRSError:
+    except (pyproj.exceptions.CRSError, UnicodeEncodeError):
         raise InputError(
             f"there is no reference system {crs!r:.100}: write it like EPSG:27700"
         ) from None

@@ -261,16 +261,16 @@ def test_work_that_takes_too_long_and_a_queue_that_is_full(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve_app, "SLICE", 1)
-    original = Release.count
+    original = serve_app.count_boxes
 
-    def slow(self: Release, *arguments: Any) -> Any:
+    def slow(*arguments: Any) -> Any:
         time.sleep(0.1)
-        return original(self, *arguments)
+        return original(*arguments)
 
     limits = Limits(seconds=0.5, threads=1, waiting=1)
     body = {"boxes": [[-30, 39.95, -29.9, 40]] * 60}
     with running([files["city"]], limits=limits) as (address, service), client(address) as api:
-        monkeypatch.setattr(Release, "count", slow)
+        monkeypatch.setattr(serve_app, "count_boxes", slow)
         with ThreadPoolExecutor(4) as pool:
             answers = list(
                 pool.map(
@@ -285,7 +285,7 @@ def test_work_that_takes_too_long_and_a_queue_that_is_full(
         assert details[:2] == ["the server is busy: try again"] * 2
         assert details[2:] == ["this took longer than 0.5 seconds: ask for less at once"] * 2
         assert all("retry-after" in answer.headers for answer in answers)
-        monkeypatch.setattr(Release, "count", original)
+        monkeypatch.setattr(serve_app, "count_boxes", original)
         until = time.monotonic() + 10
         while service.workers._jobs and time.monotonic() < until:
             time.sleep(0.05)  # the thread stops at its next look at the clock

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from htf.cli.forecast import MOST_POINTS
 from htf.cli.screen import progress_bar, say, show_answer_note, show_table
 from htf.cli.types import FileName, WholeNumber
-from htf.errors import InputError, MissingExtraError, OutputError
+from htf.errors import MissingExtraError, OutputError
 from htf.files import check_output, make_folder, write_whole
 from htf.query.answer_texts import show_count, show_interval
 
@@ -46,7 +47,7 @@ SAMPLE_BOXES = {
 )
 @click.option(
     "--points",
-    type=WholeNumber(),
+    type=WholeNumber(1, MOST_POINTS),
     default=1_000_000,
     show_default=True,
     help="Size of the made-up data.",
@@ -59,8 +60,6 @@ def demo(out: Path, points: int, overwrite: bool) -> None:
     from htf.ingest.points import read_points
     from htf.publication import publish
 
-    if points < 1:
-        raise InputError(f"--points must be at least 1, got {points}")
     make_folder(out)
     _check_folder(out, overwrite)
     with progress_bar() as bar:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 30.0
 MOST_FAILURES_ON_SCREEN = 8
+MOST_QUERIES, MOST_RUNS = (
+    1_000_000,
+    1000,
+)  # a trial keeps its queries, and a plan its runs, in memory
 
 jobs_option = click.option(
     "--jobs", default=2, show_default=True, type=WholeNumber(1, 64), help="Processes at once."
@@ -73,8 +77,8 @@ seed_option = click.option(
     show_default=True,
     help="With commas: random, P%, data-P% (squares at records), file:boxes.csv.",
 )
-@click.option("--queries", default=2000, show_default=True, type=WholeNumber(min=1))
-@click.option("--runs", default=10, show_default=True, type=WholeNumber(min=1))
+@click.option("--queries", default=2000, show_default=True, type=WholeNumber(1, MOST_QUERIES))
+@click.option("--runs", default=10, show_default=True, type=WholeNumber(1, MOST_RUNS))
 @seed_option
 @jobs_option
 @output_option
@@ -128,7 +132,9 @@ def evaluate(
 @click.option(
     "--bounds", multiple=True, metavar="W,S,E,N", help="Of the map of each FILE, in their order."
 )
-@click.option("--runs", type=WholeNumber(min=1), help="Runs of everything.  [default: 10, or 3]")
+@click.option(
+    "--runs", type=WholeNumber(1, MOST_RUNS), help="Runs of everything.  [default: 10, or 3]"
+)
 @seed_option
 @jobs_option
 @output_option

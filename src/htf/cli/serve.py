@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -69,6 +70,7 @@ def serve(
     """
     token = _read_token(token_file)
     _check_installed()
+    _tell_start(len(release_files))
     from htf.serve.app import Service, Settings
     from htf.serve.holdings import load_holdings
     from htf.serve.limits import MEGABYTE, Limits
@@ -92,6 +94,18 @@ def serve(
         place = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
         told = f"Serving {', '.join(holdings)} on {'https' if tls else 'http'}://{place}"
         run(service, sock, tls, lambda: say(told))
+
+
+def _tell_start(number: int) -> None:
+    """At once, since the rest takes a while. Where nobody sits in front of it, it is a line of the log."""
+    from htf.serve.logs import log
+
+    releases = "1 release" if number == 1 else f"{number} releases"
+    told = f"Loading {releases}. The first start also compiles, which takes about 15 seconds …"
+    if sys.stderr.isatty():
+        say(told, err=True)
+    else:
+        log("load", message=told)
 
 
 def _read_token(path: Path | None) -> bytes | None:
