@@ -15,7 +15,8 @@ import httpx
 import numpy as np
 import pytest
 
-from htf import InputError, Release
+from htf import InputError
+from htf.query.boxes import count_boxes
 from htf.serve import app as serve_app
 from htf.serve import questions, site
 from htf.serve.app import Service
@@ -261,7 +262,7 @@ def test_work_that_takes_too_long_and_a_queue_that_is_full(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve_app, "SLICE", 1)
-    original = serve_app.count_boxes
+    original = count_boxes
 
     def slow(*arguments: Any) -> Any:
         time.sleep(0.1)

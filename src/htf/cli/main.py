@@ -22,7 +22,7 @@ from htf.cli.export import export, sample
 from htf.cli.forecast import forecast
 from htf.cli.maps import draw_map
 from htf.cli.researcher import evaluate, paper
-from htf.cli.screen import say
+from htf.cli.screen import catch_messages, say
 from htf.cli.serve import serve
 from htf.errors import BudgetError, HtfError
 
@@ -65,6 +65,7 @@ def main() -> None:
     """Run a command and leave with the exit code of the contract."""
     try:
         streams.prepare()
+        catch_messages()
     except HtfError as error:
         sys.exit(_complain(str(error), EXIT_MISTAKE, error))
     code = run(sys.argv[1:])

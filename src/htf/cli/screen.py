@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import unicodedata
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -63,6 +65,18 @@ def say(text: object, *, err: bool = False) -> None:
         return
     with suppress(OSError):  # a message that nobody can see is no reason to stop
         print(safe_text(text), file=sys.stderr, flush=True)
+
+
+def catch_messages() -> None:
+    """Say what other packages would print to standard error themselves, as Matplotlib does of a character
+    that its fonts lack."""
+    warnings.showwarning = lambda message, *_, **__: say(f"Warning: {message}", err=True)
+    logging.lastResort = Sayer(logging.WARNING)
+
+
+class Sayer(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage(), err=True)
 
 
 def say_json(text: str) -> None:

@@ -72,6 +72,9 @@ class Guarded(HttpToolsProtocol):
 
     def let_go(self) -> None:
         self._waiting.pop(self, None)
+        self.connections.discard(
+            self
+        )  # at once: by the time the transport says so, others were refused
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
