@@ -181,7 +181,7 @@ def listen(host: str, port: int) -> socket.socket:
     except InputError:
         found.close()
         raise
-    except (OSError, OverflowError, ValueError) as error:  # the last where no name can be such
+    except (OSError, OverflowError, ValueError, TypeError) as error:  # a name may be no name at all
         found.close()
         reason = getattr(error, "strerror", None) or str(error)
         remedy = "" if not _is_taken(error) else ". Give another --port; 0 is any that is free"
@@ -260,9 +260,9 @@ def run(
     """Serve until SIGTERM or SIGINT; requests that are being answered are finished first."""
     catch_server_logs()
     server = make_server(service, tls)
-    # Uvicorn raises the signal again when it is done, for whoever had it before: nobody here.
+    # Until uvicorn listens to signals, and after: it raises them again when it is done.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     log("start", releases=len(service.holdings))
     # What was loaded stays: requests need not wait while Python looks through it for what does not.
     gc.collect()
