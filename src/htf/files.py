@@ -1,4 +1,4 @@
-"""Writing files: what may be written over, and how a file is written whole or not at all.
+"""Files: what may be written over, how a file is written whole or not at all, and what is there to be read.
 
 One rule holds for every command and every function that writes. An output is refused
 
@@ -39,6 +39,8 @@ KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
 )
+NOTHING = 0  # the mode of what is not there
+NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 PARQUET_STARTS = b"PAR1"
 SQLITE_STARTS, APPLICATION, BUDGET_FILE = b"SQLite format 3\0", slice(68, 72), b"HTFB"
 GEOPACKAGE, JOURNALS = ".gpkg", ("-journal", "-wal")  # of a program that has it open
@@ -136,6 +138,33 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot make the folder {folder}: {error.strerror}") from None
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether a file is there to be read. `Path.is_file` raises errors of the system for a name that is
+    too long, or a folder that may not be looked into; here they are mistakes in the input."""
+    return stat.S_ISREG(_mode(path))
+
+
+def is_folder(path: str | Path) -> bool:
+    """The same of a folder."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def exists(path: str | Path) -> bool:
+    """The same of anything."""
+    return _mode(path) != NOTHING
+
+
+def _mode(path: str | Path) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError as error:
+        if error.errno in NOT_THERE:
+            return NOTHING
+        raise InputError(f"cannot read {path!s:.200}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"cannot read {str(path)!a}: no file can have this name") from None
 
 
 def is_same(first: Path, second: Path) -> bool:

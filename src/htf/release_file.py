@@ -25,7 +25,7 @@ from htf.curator.ledger import LedgerLine
 from htf.domain import CRS84, MOST_CELLS_PER_AXIS, Domain, IntArray
 from htf.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.errors import HtfError, InputError, MissingExtraError, OutputError, ReleaseFileError
-from htf.files import Budget, write_whole
+from htf.files import Budget, is_file, write_whole
 from htf.parquet_pages import PageError, column_size
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, Protection, Suggestion
@@ -192,7 +192,7 @@ def _opened(path: Path) -> Iterator[_File]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not path.is_file():
+    if not is_file(path):
         raise ReleaseFileError(f"there is no file {path}")
     try:
         with pa.OSFile(str(path)) as source:
@@ -646,7 +646,7 @@ def _projjson(crs: str | None) -> Any:
         raise MissingExtraError("pyproj", "geo", f"Writing the CRS {crs}") from None
     try:
         return pyproj.CRS.from_user_input(crs).to_json_dict()
-    except pyproj.exceptions.CRSError:
+    except (pyproj.exceptions.CRSError, UnicodeEncodeError):
         raise InputError(
             f"there is no reference system {crs!r:.100}: write it like EPSG:27700"
         ) from None

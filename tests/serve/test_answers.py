@@ -268,8 +268,6 @@ def test_what_is_not_private_says_so_everywhere(api: httpx.Client) -> None:
     ("query", "box", "where"),
     [
         ("box=1,0,0,1", [1, 0, 0, 1], None),
-        ("box=nan,0,0,1", [float("nan"), 0, 0, 1], None),
-        ("box=-inf,0,1e400,1", [-float("inf"), 0, float("inf"), 1], None),
         ("box=1,2", [1, 2], None),
         ("where=minute=7:10", None, {"minute": (7, 10)}),
         ("where=hour=10:7", None, {"hour": (10, 7)}),
@@ -285,7 +283,7 @@ def test_the_words_are_those_of_the_library(
         releases["hours"].count(box, where)
     found = api.get(f"/api/releases/hours/count?{query}")
     assert (found.status_code, found.json()) == (422, {"detail": str(expected.value)})
-    if box is None or not np.isfinite(box).all():  # which JSON cannot say
+    if box is None:
         return
     body = {"boxes": [box], "where": where or {}}
     found = api.post("/api/releases/hours/counts", json=body)
@@ -302,6 +300,12 @@ def test_the_words_are_those_of_the_library(
         ("bx=1,2,3,4", 400, "there is no parameter 'bx': it takes box, where"),
         ("box=0,0,1,1&box=0,0,1,1", 400, "POST many"),
         ("box=%ff%fe", 422, "4 numbers"),
+        ("box=nan,0,0,1", 422, "4 numbers with commas, got 'nan,0,0,1'"),
+        ("box=-inf,0,1e400,1", 422, "4 numbers"),
+        ("box=1_0,0,50,1", 422, "4 numbers"),
+        (f"box={'9' * 5000},0,0,1", 422, "4 numbers"),
+        (f"box=0,0,1,0.{'1' * 5000}", 422, "4 numbers"),
+        (f"where=hour={'9' * 5000}:1", 422, "where takes AXIS=LOW:HIGH"),
     ],
 )
 def test_mistakes_in_an_address(api: httpx.Client, query: str, status: int, text: str) -> None:
@@ -322,7 +326,13 @@ def test_mistakes_in_an_address(api: httpx.Client, query: str, status: int, text
         (b'{"boxes": [], "more": 1}', 422, "members boxes, more"),
         (b'{"boxes": [[1,2,3]]}', 422, "a box must be 4 numbers"),
         (b'{"boxes": [[1,2,3,4],[1]]}', 422, "a box must be 4 numbers"),
-        (b'{"boxes": [["a",2,3,4]]}', 422, "a box must be 4 numbers"),
+        (b'{"boxes": [["a",2,3,4]]}', 422, "must be numbers, got text"),
+        (b'{"boxes": [["1_0","0","50","50"]]}', 422, "must be numbers, got text"),
+        (b'{"boxes": ["1","2","3","4"]}', 422, "must be numbers, got text"),
+        (b'{"boxes": [], "where": {"x": ["0","1"]}}', 422, "must be numbers, got text"),
+        (b'{"boxes": [], "where": {"x": "79"}}', 422, "must be numbers, got text"),
+        (b'{"boxes": [[%s,0,1,1]]}' % (b"9" * 5000), 400, "not JSON"),
+        (b'{"boxes": [[1%s,0,1,1]]}' % (b"0" * 30), 422, "swapped"),
         (b'{"boxes": [[null,2,3,4]]}', 422, "finite"),
         (b'{"boxes": [{}]}', 422, "a box must be 4 numbers"),
         (b'{"boxes": [[0,0,1,1],[9,0,1,1]]}', 422, "row 1 (counted from 0)"),

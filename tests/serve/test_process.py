@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 import pytest
 
+from htf import InputError
 from htf.cli.main import run as run_command
 from htf.query.boxes import count_boxes
 from htf.serve import app as serve_app
@@ -29,7 +30,7 @@ from htf.serve import logs
 from htf.serve import server as serve_server
 from htf.serve.limits import Limits
 from htf.serve.logs import RequestLog
-from htf.serve.server import Guarded, Tls, read_tls
+from htf.serve.server import Guarded, Tls, listen, read_tls
 from serving import HOST, client, process, run_async, running
 from support import PATIENCE, run_program, wait_for
 
@@ -105,7 +106,8 @@ def is_listening(port: int) -> bool:
 
 def check_log(log: str, port: int) -> None:
     lines = [json.loads(line) for line in log.splitlines()]
-    assert [lines[0]["event"], lines[-1]["event"]] == ["start", "stop"]
+    events = [line["event"] for line in lines]
+    assert [*events[:2], events[-1]] == ["load", "start", "stop"]
     asked = [line for line in lines if line["event"] == "request" and line["route"] != "/metrics"]
     assert [line["status"] for line in asked] == [200, 422, 422, 200, 404, 405, 200]
     assert asked[0].keys() == {"time", "event", "method", "route", "status", "seconds", "bytes"}
@@ -315,6 +317,17 @@ def test_counting_does_not_stop_the_others(
         (("{city}", "--token-file", "{short}"), "at least 16 plain characters"),
         (("{city}", "--host", "203.0.113.1"), "cannot listen on 203.0.113.1, port 8000"),
         (("{city}", "--token", "x"), "No such option"),
+        (
+            ("{city}", "--host", ""),
+            "--host '' is no address. Give 127.0.0.1 for this machine only, 0.0.0.0 or",
+        ),
+        (("{city}", "--host", " "), "--host ' ' is no address"),
+        (("{city}", "--host", "127.0.0.1\t"), "is no address"),
+        (("{city}", "--host", "a\0b"), "is no address"),
+        (("{city}", "--host", "0"), "--host '0' would listen everywhere"),
+        (("{city}", "--host", "0x0.0"), "would listen everywhere"),
+        (("{city}", "--host", "h" * 300), "cannot listen on hhh"),
+        (("{city}", "--host", "ä" * 300), "cannot listen on äää"),
     ],
 )
 def test_it_does_not_start_with(
@@ -330,6 +343,140 @@ def test_it_does_not_start_with(
     assert text in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "0::0"])
+def test_everywhere_is_said_by_an_address(host: str) -> None:
+    if ":" in host and not socket.has_dualstack_ipv6():
+        pytest.skip("a machine without IPv6")
+    with listen(host, 0) as found:
+        assert found.getsockname()[0] in ("0.0.0.0", "::")
+
+
+def test_a_port_is_taken_from_the_start(
+    files: dict[str, Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Sockets that are bound but do not listen yet share a port: two servers that start together would
+    learn of each other only when both have loaded."""
+    with listen(HOST, 0) as first:
+        port = first.getsockname()[1]
+        assert first.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+        assert run_command(["serve", str(files["city"]), "--port", str(port)]) == 2
+    told = capfd.readouterr().err
+    assert f"cannot listen on {HOST}, port {port}: Address already in use" in told
+    assert "Give another --port; 0 is any that is free" in told
+
+
+def test_two_that_start_together(files: dict[str, Path]) -> None:
+    """One gets the port; the other says so."""
+    with listen(HOST, 0) as free:
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "htf", "serve", str(files["city"]), "--port", port]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
+        ready = {started: started.stdout.readline() for started in (one, other) if started.stdout}
+        winner, loser = sorted(ready, key=lambda started: not ready[started])
+        winner.terminate()  # at once, which is not overheard
+        told = loser.communicate(timeout=60)[1]
+        winner.communicate(timeout=60)
+    assert [bool(ready[winner]), bool(ready[loser])] == [True, False]
+    assert (winner.returncode, loser.returncode) == (0, 2)
+    assert "Give another --port" in told
+
+
+def test_it_says_at_once_what_it_is_doing(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is loaded, which takes seconds: as a line of the log, or for a person."""
+    said: list[str] = []
+
+    def load(*_: Any, **__: Any) -> None:
+        said.append(capfd.readouterr().err)
+        raise InputError("not now")
+
+    monkeypatch.setattr("htf.serve.holdings.load_holdings", load)
+    command = ["serve", str(files["city"]), str(files["hours"]), "--port", "0"]
+    assert run_command(command) == 2
+    line = json.loads(said[0])
+    assert line["event"] == "load"
+    assert line["message"].startswith("Loading 2 releases. The first start also compiles")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    capfd.readouterr()
+    assert run_command(command) == 2
+    assert said[1].startswith("Loading 2 releases. The first start also compiles")
+
+
+def test_a_handshake_has_seconds(
+    files: dict[str, Path], tls: Tls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that never say anything are let go; others come in all the while."""
+    assert serve_server.TLS_SECONDS <= 5
+    monkeypatch.setattr(serve_server, "TLS_SECONDS", 0.7)
+    trusting = ssl.create_default_context(cafile=str(tls.certificate))
+    with running([files["city"]], tls) as (address, _):
+        silent = [connect(address) for _ in range(40)]
+        for number in range(0, 40, 2):
+            silent[number].sendall(b"\x16\x03\x01")  # the start of a handshake
+        with client(address, verify=trusting) as api:
+            assert api.get("/healthz").status_code == 200
+        for sock in silent:  # connect() gave them 10 seconds; without a limit it is a minute
+            assert read_all(sock) == b""
+            sock.close()
+
+
+def test_idle_connections_make_room(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that have waited longest go first; one that is being answered stays."""
+    monkeypatch.setattr(serve_server, "MOST_CONNECTIONS", 20)
+    post = b"POST /api/releases/city/counts HTTP/1.1\r\nHost: a\r\nContent-Length: 13\r\n\r\n"
+    with running([files["city"]]) as (address, _):
+        busy, used = connect(address), connect(address)
+        busy.sendall(post)
+        used.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert used.recv(2000).startswith(b"HTTP/1.1 200")
+        idle = [connect(address) for _ in range(30)]
+        with client(address) as api:
+            assert api.get("/healthz").status_code == 200
+        for sock in (used, *idle[:12]):
+            assert read_all(sock) == b""
+        idle[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert idle[-1].recv(2000).startswith(b"HTTP/1.1 200")
+        busy.sendall(b'{"boxes": []}')
+        assert busy.recv(2000).startswith(b"HTTP/1.1 200")
+        for sock in (busy, used, *idle):
+            sock.close()
+
+
+def test_what_was_asked_does_nothing_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(written, "utf-8"))
+    log = RequestLog(log_queries=True)
+
+    async def add() -> None:
+        scope = {"method": "GET", "path": "/\x9b2J\x7f\u202e\x1b[31m", "query_string": b"\x9b"}
+        log.add(scope, "", 404, 0.25, 68)
+
+    run_async(add())
+    log.write()
+    logs.log("server", message="\x9b2J")
+    lines = written.getvalue().decode()
+    assert all(" " <= character <= "~" or character == "\n" for character in lines)
+    assert json.loads(lines.splitlines()[0])["path"] == "/\x9b2J\x7f\u202e\x1b[31m"
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(files: dict[str, Path]) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "htf", "serve", str(files["city"]), "--port", "0"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=full, text=True) as started:
+            assert started.stdout is not None
+            address = started.stdout.readline().rsplit(" ", 1)[-1].strip()
+            with client(address) as api:
+                for _ in range(3):
+                    assert api.get("/api/releases/city/count").status_code == 200
+                    time.sleep(2 * logs.EVERY)
+            started.terminate()
+            assert started.wait(30) == 0
+
+
 def test_a_token_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from htf.cli.serve import _read_token
 
@@ -343,8 +490,6 @@ def test_a_token_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_a_key_with_a_password(tls: Tls, tmp_path: Path) -> None:
-    from htf import InputError
-
     locked = tmp_path / "locked.pem"
     run_program(
         "openssl",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +218,17 @@ def test_other_names_are_refused(release: Release, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end in \.csv or \.parquet, got 'points.xlsx'"):
         write_points(release, tmp_path / "points.xlsx")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n", [None, 10**9 + 1, 10**30])
+def test_too_many_points_are_refused_at_once(
+    release: Release, tmp_path: Path, n: int | None
+) -> None:
+    """Nobody has 10¹⁸ records, but a file may say so."""
+    if n is None:
+        release = replace(release, estimates=release.estimates * 1e14)
+    with pytest.raises(InputError, match=r"at most 1,000,000,000 points can be drawn; "):
+        write_points(release, tmp_path / "points.csv", n)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match=r"at most 100,000,000 points can be drawn into memory; "):
+        release.sample(n)

@@ -14,12 +14,14 @@ from htf.cli.screen import (
     overwrite_option,
     progress_bar,
     release_argument,
-    safe_text,
+    say,
+    say_json,
     show_answer_note,
     show_table,
     warn_if_not_private,
     where_option,
 )
+from htf.cli.types import FileName
 from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_output
@@ -46,7 +48,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option(
     "--boxes",
     "boxes_file",
-    type=click.Path(path_type=Path),
+    type=FileName(),
     help="A CSV file of boxes, with columns west, south, east, north; and, of further axes, such as "
     "hour_low, hour_high. Its other columns, such as names, are kept in the answers.",
 )
@@ -57,7 +59,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=FileName(),
     help="Write the answers, as the ending says: .csv, .json, .parquet, .geojson, .gpkg or .fgb.",
 )
 @overwrite_option
@@ -103,12 +105,12 @@ def query(
     edges = _edge_columns(release.domain, asked.rows)
     table = join_columns(edges, asked.given, answers.to_columns())
     if as_json:
-        click.echo(to_json(table))
+        say_json(to_json(table))
     elif output is None:
         _show_answers(release.domain, asked, answers)
     if output is not None:
         _write(release, asked, table, output, overwrite)
-        click.echo(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
+        say(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
     _tell_outside(release.domain, asked.rows, answers)
     warn_if_not_private(release)
 
@@ -123,7 +125,7 @@ def info(release_file: Path, as_json: bool) -> None:
     release = Release.load(release_file)
     summary = release.summary()
     if as_json:
-        click.echo(json.dumps(summary, indent=2))
+        say_json(json.dumps(summary, indent=2))
         return
     screen = console()
     warn_if_not_private(release)
@@ -233,7 +235,7 @@ def _tell_outside(domain: Domain, rows: FloatArray, answers: Answers) -> None:
 
     note = outside_note(domain, rows, answers.inside)
     if note is not None:
-        click.echo(safe_text(note), err=True)
+        say(note, err=True)
 
 
 def _show_answers(domain: Domain, asked: BoxFile, answers: Answers) -> None:

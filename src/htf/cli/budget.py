@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.screen import console, safe_text, show_table
+from htf.cli.screen import console, say, say_json, show_table
+from htf.cli.types import FileName
 from htf.errors import InputError
+from htf.files import is_folder
 from htf.protection import OF_RECORDS, PERSON, RECORD, Protection
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 SHOWN_OF_DIGEST = 12
 CHARGE, NOTHING = "The charge of ", "Nothing was charged"  # so start the notes about charges
 
-file_argument = click.argument("file", type=click.Path(path_type=Path))
+file_argument = click.argument("file", type=FileName())
 dataset_option = click.option("--dataset", required=True, metavar="NAME", help="Name of the data.")
 
 
@@ -50,7 +52,7 @@ def init(file: Path, dataset: str, cap: str, unit: str) -> None:
     from htf.curator.budget import BudgetFile
 
     account = BudgetFile.create(file, dataset, cap, unit=Protection(unit).name).account()
-    click.echo(
+    say(
         f"Made a budget for {dataset} in {file}: epsilon {account.cap} for each {unit}, over all "
         "releases."
     )
@@ -66,7 +68,7 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
 
     accounts = read_accounts(file) if dataset is None else [BudgetFile(file, dataset).account()]
     if as_json:
-        click.echo(json.dumps([account.to_dict() for account in accounts], indent=2))
+        say_json(json.dumps([account.to_dict() for account in accounts], indent=2))
         return
     for account in accounts:
         _show_account(account)
@@ -79,7 +81,7 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
     "folders",
     multiple=True,
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=FileName(),
     help="Look for published files here too; may be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -92,12 +94,12 @@ def check(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
     from htf.curator.budget import CHANGED, check_publications, read_accounts
 
     for folder in folders:
-        if not folder.is_dir():
+        if not is_folder(folder):
             raise InputError(f"there is no folder {folder}")
     accounts = read_accounts(file)  # damage is refused here
     found = check_publications(accounts, [file.parent, Path(), *folders])
     if as_json:
-        click.echo(json.dumps([publication.to_dict() for publication in found], indent=2))
+        say_json(json.dumps([publication.to_dict() for publication in found], indent=2))
     else:
         _show_publications(file, accounts, found)
     changed = [str(publication.path) for publication in found if publication.state == CHANGED]
@@ -120,7 +122,7 @@ def withdraw(file: Path, dataset: str, entry: str) -> None:
     from htf.curator.budget import BudgetFile
 
     found = BudgetFile(file, dataset).withdraw(entry)
-    click.echo(
+    say(
         f"Entry {found.id} is withdrawn: {found.file} may be deleted or overwritten. Its epsilon of "
         f"{found.epsilon} stays spent."
     )
@@ -130,7 +132,7 @@ def withdraw(file: Path, dataset: str, entry: str) -> None:
 @file_argument
 @dataset_option
 @click.option("--entry", required=True, metavar="ID", help="The charge that is pending.")
-@click.argument("release_file", metavar="RELEASE", type=click.Path(path_type=Path))
+@click.argument("release_file", metavar="RELEASE", type=FileName())
 def publish(file: Path, dataset: str, entry: str, release_file: Path) -> None:
     """Enter RELEASE for a charge that is pending although its release was written.
 
@@ -139,7 +141,7 @@ def publish(file: Path, dataset: str, entry: str, release_file: Path) -> None:
     from htf.curator.budget import BudgetFile
 
     found = BudgetFile(file, dataset).publish(entry, release_file)
-    click.echo(
+    say(
         f"Entry {found.id}, of epsilon {found.epsilon} for {found.unit}, is published as {found.file}."
     )
 
@@ -152,9 +154,7 @@ def close(file: Path, dataset: str) -> None:
     from htf.curator.budget import BudgetFile
 
     account = BudgetFile(file, dataset).close()
-    click.echo(
-        f"{dataset} is closed since {account.closed}: {account.spent} of {account.cap} was spent."
-    )
+    say(f"{dataset} is closed since {account.closed}: {account.spent} of {account.cap} was spent.")
 
 
 def open_budget(ledger: Path | None, dataset: str | None, output: Path) -> BudgetFile | None:
@@ -194,10 +194,10 @@ def tell_charge(budget: BudgetFile | None, release: Release) -> None:
     try:
         account = budget.account()
     except InputError as error:
-        click.echo(safe_text(f"{charged}."))
-        click.echo(safe_text(f"Note: how much is left could not be read: {error}."), err=True)
+        say(f"{charged}.")
+        say(f"Note: how much is left could not be read: {error}.", err=True)
     else:
-        click.echo(safe_text(f"{charged}: {account.left} of {account.cap} is left."))
+        say(f"{charged}: {account.left} of {account.cap} is left.")
 
 
 def tells_what_was_charged(command: Callable[..., None]) -> Callable[..., None]:
@@ -230,7 +230,7 @@ def told_charges(error: BaseException) -> list[str]:
 
 def _show_publications(file: Path, accounts: list[Account], found: list[Publication]) -> None:
     entries = sum(len(account.entries) for account in accounts)
-    click.echo(f"{file} is sound: {len(accounts)} budgets with {entries} charges.")
+    say(f"{file} is sound: {len(accounts)} budgets with {entries} charges.")
     if found:
         rows = [(p.entry.id, p.dataset, p.entry.file, p.state, p.path or "") for p in found]
         show_table(("entry", "data set", "file", "state", "where"), rows)
@@ -239,12 +239,10 @@ def _show_publications(file: Path, accounts: list[Account], found: list[Publicat
 
 
 def _show_account(account: Account) -> None:
-    from rich.markup import escape
-
     state = "" if account.closed is None else f"; closed since {account.closed}"
-    title = f"{escape(account.dataset)}: {account.spent} spent of {account.cap}, {account.left} left{state}"
+    title = f"{account.dataset}: {account.spent} spent of {account.cap}, {account.left} left{state}"
     rows = [
-        (e.id, e.charged, escape(e.mechanism), escape(e.label), e.epsilon, e.state, _published(e))
+        (e.id, e.charged, e.mechanism, e.label, e.epsilon, e.state, _published(e))
         for e in account.entries
     ]
     headers = ("entry", "charged", "mechanism", "label", ">epsilon", "state", "SHA-256")
@@ -259,8 +257,8 @@ def _published(entry: Entry) -> str:
 
 def _tell_pending(account: Account) -> None:
     for entry in account.pending:
-        click.echo(
-            f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {safe_text(entry.label)}) "
+        say(
+            f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {entry.label}) "
             "is pending: its release is being made, or was broken off. It counts all the same.",
             err=True,
         )

@@ -15,10 +15,10 @@ import click
 
 from htf.cli.budget import check_charge, open_budget, tell_charge, tells_what_was_charged
 from htf.cli.points import Points, points_options, read_points_options
-from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
+from htf.cli.screen import console, progress_bar, say, say_json, show_table, warn_if_not_private
 from htf.cli.types import WholeNumber
 from htf.errors import InputError, OutputError
-from htf.files import check_output
+from htf.files import check_output, is_file
 
 if TYPE_CHECKING:
     from htf.curator.budget import BudgetFile
@@ -220,7 +220,7 @@ def _finish(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> R
 
 
 def _report(plan: Plan, made: Release) -> None:
-    click.echo(
+    say(
         f"Wrote {plan.output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
         f"for {made.protection.spoken}."
     )
@@ -232,7 +232,7 @@ def _settle(found: Suggestion) -> int:
     """The curator may take another number: what is decided from the noisy one costs nothing."""
     from htf.protection import MOST_RECORDS_OF_A_PERSON
 
-    click.echo(
+    say(
         f"About {float(found.quantile):.0%} of people have at most {found.max_records} records here "
         f"(found with noise, for epsilon {found.epsilon})."
     )
@@ -249,7 +249,7 @@ def _settle(found: Suggestion) -> int:
 
 def _tell(message: str) -> None:
     """For the curator, who sees the screen; not for the output."""
-    click.echo(message, err=True)
+    say(message, err=True)
 
 
 def _read_prior(source: str, points: Points) -> Prior:
@@ -260,7 +260,7 @@ def _read_prior(source: str, points: Points) -> Prior:
 
     path, _ = split_key(source)
     own = Path(points.source)
-    if path.is_file() and own.is_file() and cmp(path, own, shallow=False):
+    if is_file(path) and is_file(own) and cmp(path, own, shallow=False):
         raise InputError(
             f"--prior {path.name} is the data to be released: a prior must be public and made without them"
         )
@@ -337,7 +337,7 @@ def mechanisms(as_json: bool) -> None:
 
     found = [mechanism.describe() for mechanism in registry().values()]
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        say_json(json.dumps(found, indent=2, ensure_ascii=False))
         return
     for mechanism in found:
         console().print(mechanism["name"], style="bold", end="  ")

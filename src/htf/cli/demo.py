@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.screen import progress_bar, show_answer_note, show_table
-from htf.cli.types import WholeNumber
-from htf.errors import InputError, MissingExtraError, OutputError
+from htf.cli.forecast import MOST_POINTS
+from htf.cli.screen import progress_bar, say, show_answer_note, show_table
+from htf.cli.types import FileName, WholeNumber
+from htf.errors import MissingExtraError, OutputError
 from htf.files import check_output, make_folder, write_whole
 from htf.query.answer_texts import show_count, show_interval
 
@@ -41,12 +42,12 @@ SAMPLE_BOXES = {
     "--out",
     default="htf-demo",
     show_default=True,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FileName(file_okay=False),
     help="Folder for the results.",
 )
 @click.option(
     "--points",
-    type=WholeNumber(),
+    type=WholeNumber(1, MOST_POINTS),
     default=1_000_000,
     show_default=True,
     help="Size of the made-up data.",
@@ -59,8 +60,6 @@ def demo(out: Path, points: int, overwrite: bool) -> None:
     from htf.ingest.points import read_points
     from htf.publication import publish
 
-    if points < 1:
-        raise InputError(f"--points must be at least 1, got {points}")
     make_folder(out)
     _check_folder(out, overwrite)
     with progress_bar() as bar:
@@ -158,12 +157,12 @@ def _true_count(city: City, box: FloatArray) -> int:
 
 def _show_files(out: Path, release: Release, picture: str) -> None:
     west, south, east, north = _sample_boxes(release)[2]
-    click.echo(f"The release ({len(release):,} boxes):  {out / RELEASE}")
-    click.echo(f"The map:                 {picture}")
-    click.echo(f"The made-up points:      {out / POINTS}\n")
-    click.echo("Try next:")
+    say(f"The release ({len(release):,} boxes):  {out / RELEASE}")
+    say(f"The map:                 {picture}")
+    say(f"The made-up points:      {out / POINTS}\n")
+    say("Try next:")
     htf = "htf" if shutil.which("htf") else sys.argv[0]  # as typed, where it is not on the path
-    click.echo(f"  {htf} info {out / RELEASE}")
-    click.echo(f"  {htf} verify {out / RELEASE}")
+    say(f"  {htf} info {out / RELEASE}")
+    say(f"  {htf} verify {out / RELEASE}")
     box = f"{west:.4f},{south:.4f},{east:.4f},{north:.4f}"
-    click.echo(f"  {htf} query {out / RELEASE} --box {box}")
+    say(f"  {htf} query {out / RELEASE} --box {box}")

@@ -11,11 +11,11 @@ from htf.cli.screen import (
     overwrite_option,
     progress_bar,
     release_argument,
-    safe_text,
+    say,
     warn_if_not_private,
     where_option,
 )
-from htf.cli.types import WholeNumber
+from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.texts import read_numbers, read_where
@@ -27,7 +27,7 @@ RASTERS = (".tif", ".tiff")
 MOST_PIXELS = 8192  # a side; drawing that many takes about 3 GB of memory
 
 output_option = click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="The file to write."
+    "-o", "--output", required=True, type=FileName(), help="The file to write."
 )
 
 
@@ -77,7 +77,7 @@ def export(
             told = _write_raster(release, output, pixels, ranges, overwrite)
         else:
             told = _write_leaves(release, output, overwrite)
-    click.echo(f"Wrote {output}: {told}, epsilon {release.epsilon}.")
+    say(f"Wrote {output}: {told}, epsilon {release.epsilon}.")
     warn_if_not_private(release)
 
 
@@ -195,8 +195,8 @@ def sample(
             bar.update(task, completed=done, total=total)
 
         drawn = write_points(release, output, points, seed, tell, overwrite=overwrite)
-    click.echo(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
+    say(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
     if drawn.points == 0 and points is None:
-        click.echo("The release counts no records.")
-    click.echo(safe_text(release.statement.split("\n\n")[0]))
+        say("The release counts no records.")
+    say(release.statement.split("\n\n")[0])
     warn_if_not_private(release)

@@ -12,9 +12,10 @@ import click
 
 from htf.cli.curator import read_settings
 from htf.cli.points import read_cells, read_domain
-from htf.cli.screen import console, progress_bar, show_table, warn_if_not_private
-from htf.cli.types import WholeNumber
+from htf.cli.screen import console, progress_bar, say_json, show_table, warn_if_not_private
+from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
+from htf.files import is_file
 
 if TYPE_CHECKING:
     from htf.domain import FloatArray
@@ -52,7 +53,7 @@ STREWN = (
 )
 @click.option(
     "--like",
-    type=click.Path(path_type=Path),
+    type=FileName(),
     metavar="RELEASE|FILE",
     help="Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
 )
@@ -108,7 +109,7 @@ def forecast(
     plan = Simulation(stand_in, spec, total, runs)
     found = _run(plan)
     if as_json:
-        click.echo(json.dumps(_as_object(source, plan, found), indent=2, ensure_ascii=False))
+        say_json(json.dumps(_as_object(source, plan, found), indent=2, ensure_ascii=False))
     else:
         _show(source, plan, found)
 
@@ -152,7 +153,7 @@ def _open_like(
     from htf.evaluation.standins import PublicPoints
     from htf.release_file import is_release
 
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"--like: there is no file {path}")
     placed = bool(bounds or around)
     if is_release(path):

@@ -7,12 +7,13 @@ Heavy packages are imported inside the commands, so that `htf --help` is quick.
 from __future__ import annotations
 
 import errno
-import os
+import io
 import sys
 import traceback
 
 import click
 
+from htf.cli import streams
 from htf.cli.analyst import info, query, verify
 from htf.cli.budget import budget, told_charges
 from htf.cli.curator import mechanisms, release
@@ -21,14 +22,16 @@ from htf.cli.export import export, sample
 from htf.cli.forecast import forecast
 from htf.cli.maps import draw_map
 from htf.cli.researcher import evaluate, paper
-from htf.cli.screen import safe_text
+from htf.cli.screen import catch_messages, say
 from htf.cli.serve import serve
 from htf.errors import BudgetError, HtfError
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
-# A disk that is full, broken or read-only, or a process that has too much open, is not our fault.
+# A disk that is full, broken or read-only, a process that has too much open, and files that may not be read
+# or whose names are too long, are not our fault.
 OF_THE_MACHINE = {
     errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ESTALE,
+    errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP,
 }  # fmt: skip
 
 
@@ -60,7 +63,14 @@ for command in COMMANDS:
 
 def main() -> None:
     """Run a command and leave with the exit code of the contract."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        streams.prepare()
+        catch_messages()
+    except HtfError as error:
+        sys.exit(_complain(str(error), EXIT_MISTAKE, error))
+    code = run(sys.argv[1:])
+    streams.give_up()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way to end
@@ -74,27 +84,42 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.show()
-        return EXIT_MISTAKE
+        return _show(error)
     except (click.Abort, KeyboardInterrupt) as error:
         return _complain("Interrupted.", EXIT_INTERRUPTED, error)
     except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.give_up()
         return 0
     except OSError as error:
-        if error.errno not in OF_THE_MACHINE:
-            return _complain(_fault(error), EXIT_FAULT, error)
-        return _complain(f"the system refused it: {os.strerror(error.errno)}", EXIT_MISTAKE, error)
+        return _complain_of_system(error)
+    except MemoryError as error:
+        return _complain("there is not enough memory for this: ask for less", EXIT_MISTAKE, error)
     except Exception as error:
         return _complain(_fault(error), EXIT_FAULT, error)
     return 0
 
 
 def _complain(message: str, code: int, error: BaseException) -> int:
-    click.echo(safe_text(f"Error: {message}"), err=True)
+    say(f"Error: {message}", err=True)
     for note in told_charges(error):
-        click.echo(safe_text(note), err=True)
+        say(note, err=True)
     return code
+
+
+def _show(error: click.ClickException) -> int:
+    """As Click would, but what was typed is shown so that a terminal does nothing with it."""
+    told = io.StringIO()
+    error.show(told)
+    say(told.getvalue().rstrip("\n"), err=True)
+    return EXIT_MISTAKE
+
+
+def _complain_of_system(error: OSError) -> int:
+    reason = error.strerror or type(error).__name__
+    if error.errno not in OF_THE_MACHINE:
+        return _complain(_fault(error), EXIT_FAULT, error)
+    about = "" if error.filename is None else f" ({error.filename})"
+    return _complain(f"the system refused it: {reason}{about}", EXIT_MISTAKE, error)
 
 
 def _fault(error: Exception) -> str:

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from htf.cli.screen import (
-    overwrite_option,
-    progress_bar,
-    safe_text,
-    warn_if_not_private,
-    where_option,
-)
+from htf.cli.screen import overwrite_option, progress_bar, say, warn_if_not_private, where_option
+from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output, write_whole
 from htf.query.texts import read_where
@@ -41,14 +36,12 @@ class Order:
 
 
 @click.command(name="map")
-@click.argument(
-    "release_files", metavar="RELEASE [SECOND]", nargs=-1, type=click.Path(path_type=Path)
-)
+@click.argument("release_files", metavar="RELEASE [SECOND]", nargs=-1, type=FileName())
 @click.option(
     "-o",
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
+    type=FileName(),
     help="The file to write: .html, .png or .svg.",
 )
 @where_option
@@ -95,7 +88,7 @@ def draw_map(
         bar.update(task, description="drawing the map")
         write(maps, order)
     shown = " and ".join(f"{len(one.release):,} boxes by {one.release.mechanism}" for one in maps)
-    click.echo(safe_text(f"Wrote {output}: {shown}."))
+    say(f"Wrote {output}: {shown}.")
     for one in maps:
         warn_if_not_private(one.release)
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.points import read_domain
-from htf.cli.screen import console, show_table
-from htf.cli.types import WholeNumber
+from htf.cli.screen import console, described, say, show_table
+from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError, MissingExtraError
+from htf.files import exists
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 30.0
 MOST_FAILURES_ON_SCREEN = 8
+MOST_QUERIES, MOST_RUNS = (
+    1_000_000,
+    1000,
+)  # a trial keeps its queries, and a plan its runs, in memory
 
 jobs_option = click.option(
     "--jobs", default=2, show_default=True, type=WholeNumber(1, 64), help="Processes at once."
@@ -38,7 +43,7 @@ output_option = click.option(
     "--output",
     "folder",
     required=True,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FileName(file_okay=False),
     help="Folder for the results; the same command again goes on where it stopped.",
 )
 overwrite_option = click.option(
@@ -72,8 +77,8 @@ seed_option = click.option(
     show_default=True,
     help="With commas: random, P%, data-P% (squares at records), file:boxes.csv.",
 )
-@click.option("--queries", default=2000, show_default=True, type=WholeNumber(min=1))
-@click.option("--runs", default=10, show_default=True, type=WholeNumber(min=1))
+@click.option("--queries", default=2000, show_default=True, type=WholeNumber(1, MOST_QUERIES))
+@click.option("--runs", default=10, show_default=True, type=WholeNumber(1, MOST_RUNS))
 @seed_option
 @jobs_option
 @output_option
@@ -127,7 +132,9 @@ def evaluate(
 @click.option(
     "--bounds", multiple=True, metavar="W,S,E,N", help="Of the map of each FILE, in their order."
 )
-@click.option("--runs", type=WholeNumber(min=1), help="Runs of everything.  [default: 10, or 3]")
+@click.option(
+    "--runs", type=WholeNumber(1, MOST_RUNS), help="Runs of everything.  [default: 10, or 3]"
+)
 @seed_option
 @jobs_option
 @output_option
@@ -163,13 +170,13 @@ def paper(
         design.plan.bench.check(data_set)
     _mark()
     for note in design.notes:
-        click.echo(f"Note: {note}")
+        say(f"Note: {note}")
     results = _run(design.plan, folder, jobs)
     _show_failures(results)
     _draw_all(folder, design.draw(results))
     write_claims(design, results, folder, _command())
     _write_reports(results, design.plan, folder)
-    click.echo(f"Which claims held: {folder / 'claims.md'}")
+    say(f"Which claims held: {folder / 'claims.md'}")
     _mark()
 
 
@@ -189,11 +196,11 @@ def _open_data(
             read_numbers(bounds, "--bounds", 4, "W,S,E,N") if bounds else [0.0] * 4
         )
         return open_matrix(text, (west, south, east, north) if bounds else None)
-    if text in built_in_sets() and not Path(text).exists():
+    if text in built_in_sets() and not exists(text):
         if bounds or around or cells:
             raise InputError(f"{text} has a map of its own: leave --bounds, --around, --cells out")
         return built_in_sets()[text]()
-    if not Path(text).exists():
+    if not exists(text):
         raise InputError(
             f"there is no file {text}; data sets that need none are {', '.join(built_in_sets())}"
         )
@@ -246,7 +253,7 @@ def _mark() -> None:
 
 def _command() -> str:
     # Files by their names alone: where they lie on this machine is not for a page that is passed on.
-    words = [Path(word).name if Path(word).exists() else word for word in sys.argv[1:]]
+    words = [Path(word).name if os.path.exists(word) else word for word in sys.argv[1:]]
     return shlex.join(["htf", *words])
 
 
@@ -256,7 +263,7 @@ def _run(plan: Plan, folder: Path, jobs: int) -> Results:
     waiting = trials_to_do(plan, folder)
     kept = len(plan.trials) - len(waiting)
     guess = _show_time(Estimate(waiting, jobs).seconds_left)
-    click.echo(
+    say(
         f"{len(plan.trials):,} trials, {kept:,} of them finished before; the rest may take "
         f"{guess} in {jobs} process{'es' if jobs > 1 else ''}. Interrupt it at will."
     )
@@ -271,9 +278,8 @@ def _progress(total: int, kept: int) -> Iterator[Callable[[Progress], None]]:
 
     screen = console(stderr=True)
     look = rich.TextColumn("{task.fields[left]} left"), rich.BarColumn(), rich.MofNCompleteColumn()
-    shown = rich.TextColumn("{task.description}")
     with rich.Progress(
-        *look, shown, console=screen, transient=True, disable=not screen.is_terminal
+        *look, described(), console=screen, transient=True, disable=not screen.is_terminal
     ) as bar:
         task = bar.add_task("starting", total=total, completed=kept, left="?")
         told = time.monotonic()
@@ -284,7 +290,7 @@ def _progress(total: int, kept: int) -> Iterator[Callable[[Progress], None]]:
             bar.update(task, completed=progress.done, description=progress.latest, left=left)
             if not screen.is_terminal and time.monotonic() - told > SECONDS_BETWEEN_LINES:
                 told = time.monotonic()
-                click.echo(f"{progress.done:,} of {progress.total:,} trials, {left} left", err=True)
+                say(f"{progress.done:,} of {progress.total:,} trials, {left} left", err=True)
 
         yield tell
 
@@ -327,7 +333,7 @@ def _write_reports(results: Results, plan: Plan, folder: Path) -> None:
     from htf.evaluation.summary import write_summary
 
     write_summary(results, plan, folder, _command())
-    click.echo(f"Every value: {folder / 'results.parquet'}; tables: {folder / 'summary.md'}")
+    say(f"Every value: {folder / 'results.parquet'}; tables: {folder / 'summary.md'}")
 
 
 def _draw_all(folder: Path, figures: Iterator[tuple[str, Figure]]) -> None:
@@ -337,9 +343,9 @@ def _draw_all(folder: Path, figures: Iterator[tuple[str, Figure]]) -> None:
     try:
         for name, figure in figures:
             save_figure(figure, folder / name)
-            click.echo(f"Figure: {folder / name}")
+            say(f"Figure: {folder / name}")
     except MissingExtraError as error:
-        click.echo(f"No figures: {error}", err=True)
+        say(f"No figures: {error}", err=True)
 
 
 def _figure_of(results: Results, plan: Plan) -> Iterator[tuple[str, Figure]]:

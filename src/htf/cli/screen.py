@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import logging
+import re
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from htf.cli.types import FileName
 from htf.query.answer_texts import interval_note
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn, Task
 
     from htf.release import Release
 
 
 WIDTH_WITHOUT_TERMINAL = 120
 MOST_ROWS_ON_SCREEN = 60
+NOT_PLAIN = re.compile(r"[^\n -~]")
 JOINERS = "\u200c\u200d"  # which some scripts, and pictures of families, cannot do without
 
-release_argument = click.argument(
-    "release_file", metavar="RELEASE", type=click.Path(path_type=Path)
-)
+release_argument = click.argument("release_file", metavar="RELEASE", type=FileName())
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace the output if it exists; never a release."
 )
@@ -55,12 +58,53 @@ def _written(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def say(text: object, *, err: bool = False) -> None:
+    """A line on standard output, or on standard error, for the person who runs the command."""
+    if not err:
+        print(safe_text(text), flush=True)
+        return
+    with suppress(OSError):  # a message that nobody can see is no reason to stop
+        print(safe_text(text), file=sys.stderr, flush=True)
+
+
+def catch_messages() -> None:
+    """Say what other packages would print to standard error themselves, as Matplotlib does of a character
+    that its fonts lack."""
+    warnings.showwarning = lambda message, *_, **__: say(f"Warning: {message}", err=True)
+    logging.lastResort = Sayer(logging.WARNING)
+
+
+class Sayer(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage(), err=True)
+
+
+def say_json(text: str) -> None:
+    """JSON on standard output. Characters that a terminal acts upon, or that it lacks, are escaped as JSON
+    does it: outside of its strings there are none."""
+    print(NOT_PLAIN.sub(_in_json, text), flush=True)
+
+
+def _in_json(found: re.Match[str]) -> str:
+    character = found[0]
+    if _is_shown(character):
+        with suppress(UnicodeEncodeError):
+            character.encode(sys.stdout.encoding or "utf-8")
+            return character
+    pair = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{pair[start : start + 4]}" for start in range(0, len(pair), 4))
+
+
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     class OurConsole(Console):
         def print(self, *objects: Any, **options: Any) -> None:
-            super().print(*(_made_safe(one) for one in objects), **options)
+            try:
+                super().print(*(_made_safe(one) for one in objects), **options)
+            except OSError:
+                if not stderr:  # else as in `say`
+                    raise
 
         def on_broken_pipe(self) -> None:
             """Rich would end the program as if something had gone wrong."""
@@ -77,14 +121,25 @@ def _made_safe(shown: Any) -> Any:
     return safe_text(shown) if isinstance(shown, str) else shown
 
 
+def described() -> ProgressColumn:
+    """What a bar is about, which may be the name of a file."""
+    from rich.progress import ProgressColumn
+    from rich.text import Text
+
+    class Described(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(safe_text(task.description, ""))
+
+    return Described()
+
+
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A bar on the terminal, gone when it is done; nothing where there is no terminal."""
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
     screen = console(stderr=True)
-    told = TextColumn("{task.description}", markup=False)
-    look = SpinnerColumn(), told, BarColumn(), TimeElapsedColumn()
+    look = SpinnerColumn(), described(), BarColumn(), TimeElapsedColumn()
     with Progress(*look, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         yield bar
 

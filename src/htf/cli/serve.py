@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from htf.cli.screen import progress_bar, warn_if_not_private
-from htf.cli.types import Number, WholeNumber
+from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.types import FileName, Number, WholeNumber
 from htf.errors import InputError, MissingExtraError
+from htf.files import is_file
 
 TOKEN_VARIABLE = "HTF_TOKEN"
 SHORTEST_TOKEN = 16
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
-file_type = click.Path(path_type=Path)
+file_type = FileName()
 
 
 @click.command()
@@ -68,6 +70,7 @@ def serve(
     """
     token = _read_token(token_file)
     _check_installed()
+    _tell_start(len(release_files))
     from htf.serve.app import Service, Settings
     from htf.serve.holdings import load_holdings
     from htf.serve.limits import MEGABYTE, Limits
@@ -85,12 +88,24 @@ def serve(
         for holding in holdings.values():
             warn_if_not_private(holding.release)
         if token is not None and tls is None and host not in LOCAL:
-            click.echo("The token travels unencrypted: use TLS, here or at a proxy.", err=True)
+            say("The token travels unencrypted: use TLS, here or at a proxy.", err=True)
         limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
         service = Service(holdings, Settings(token, cors, log_queries, limits))
         place = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
         told = f"Serving {', '.join(holdings)} on {'https' if tls else 'http'}://{place}"
-        run(service, sock, tls, lambda: click.echo(told))
+        run(service, sock, tls, lambda: say(told))
+
+
+def _tell_start(number: int) -> None:
+    """At once, since the rest takes a while. Where nobody sits in front of it, it is a line of the log."""
+    from htf.serve.logs import log
+
+    releases = "1 release" if number == 1 else f"{number} releases"
+    told = f"Loading {releases}. The first start also compiles, which takes about 15 seconds …"
+    if sys.stderr.isatty():
+        say(told, err=True)
+    else:
+        log("load", message=told)
 
 
 def _read_token(path: Path | None) -> bytes | None:
@@ -98,7 +113,7 @@ def _read_token(path: Path | None) -> bytes | None:
     text = os.environ.get(TOKEN_VARIABLE)
     source = TOKEN_VARIABLE
     if path is not None:
-        if not path.is_file():
+        if not is_file(path):
             raise InputError(f"there is no file {path}")
         text, source = path.read_text(encoding="utf-8", errors="replace"), str(path)
     if text is None:

@@ -11,13 +11,15 @@ from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
     console,
     progress_bar,
-    safe_text,
+    say,
+    say_json,
     show_answer_note,
     show_table,
     warn_if_not_private,
 )
+from htf.cli.types import FileName
 from htf.errors import InputError, MissingExtraError
-from htf.files import check_output
+from htf.files import check_output, is_file, is_folder
 from htf.query.answer_texts import show_count, show_interval
 from htf.query.texts import read_where
 
@@ -42,7 +44,7 @@ RULE = (
 polygons_option = click.option(
     "--polygons",
     "polygons_file",
-    type=click.Path(path_type=Path),
+    type=FileName(),
     help=f"A file of polygons: {FORMATS}.",
 )
 by_option = click.option(
@@ -85,13 +87,13 @@ def query_polygons(
     _tell_odd(release, frame, labels, answers)
     table = _as_table(frame, by, labels, answers)
     if as_json:
-        click.echo(to_json(table))
+        say_json(to_json(table))
     elif output is None:
         _show(labels, answers)
     if output is not None:
         rule = RULE.format(file=polygons_file.name) + told_where(ranges)
         _write(provenance(release, rule), frame, table, output, overwrite)
-        click.echo(f"Wrote {output}: {len(frame):,} answers.", err=True)
+        say(f"Wrote {output}: {len(frame):,} answers.", err=True)
     warn_if_not_private(release)
 
 
@@ -115,11 +117,11 @@ def _read(path: Path) -> geopandas.GeoDataFrame:
     import pyarrow as pa
 
     unreadable = pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError
-    if path.is_dir():
+    if is_folder(path):
         raise InputError(
             f"{path} is a folder: name the file in it, such as the .shp of a shapefile"
         )
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"there is no file {path}")
     try:
         if path.suffix.lower() in PARQUET:
@@ -198,7 +200,7 @@ def _tell_odd(
             names = ", ".join(labels[row] or f"row {row}" for row in found[:MOST_NAMED])
             more = ", …" if len(found) > MOST_NAMED else ""
             told = f"{what}: {len(found):,} of {len(frame):,} polygons ({names}{more})."
-            click.echo(safe_text(told), err=True)
+            say(told, err=True)
     if not missing.all() and not answers.inside.any():
         told = (
             "their file names no reference system, so they were taken in that of the map"
@@ -206,7 +208,7 @@ def _tell_odd(
             else f"their file says that they are in {shapes.crs.name}"
         )
         said = f"None of the polygons lies on the map ({release.domain.crs}); {told}."
-        click.echo(safe_text(said), err=True)
+        say(said, err=True)
 
 
 def _as_table(

@@ -33,7 +33,7 @@ from htf.curator.account import (
 from htf.curator.budget_store import READ, WRITE, open_books
 from htf.epsilon import Epsilon
 from htf.errors import InputError
-from htf.files import check_name, check_regular, is_same
+from htf.files import check_name, check_regular, is_file, is_same
 from htf.protection import Suggestion, price_of_records, suggested_at
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ def check_publications(accounts: Iterable[Account], folders: Iterable[Path]) -> 
 def _look_for(entry: Entry, folders: list[Path], known: set[str | None]) -> tuple[str, Path | None]:
     """A file of the same name that is another entry's is not this one, changed."""
     paths = [folder / str(entry.file) for folder in folders]
-    digests = {path: digest_of(path) for path in paths if path.is_file()}
+    digests = {path: digest_of(path) for path in paths if is_file(path)}
     for path, digest in digests.items():
         if digest == entry.sha256:
             return FOUND, path

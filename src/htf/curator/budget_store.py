@@ -20,6 +20,7 @@ from typing import Any
 from htf.curator.account import PENDING, Account, Entry
 from htf.epsilon import Epsilon
 from htf.errors import InputError
+from htf.files import is_file, is_folder
 
 FORMAT, UNSEALED = 2, 1  # what is written, and the format before, which had no seal
 APPLICATION_ID = 0x48544642  # "HTFB", by which SQLite files are told apart
@@ -175,9 +176,9 @@ def open_books(path: Path, begin: str = READ, *, new: bool = False) -> Iterator[
 
 
 def _check_place(path: Path, new: bool) -> None:
-    if path.is_dir() or not (path.is_file() or new):
+    if is_folder(path) or not (is_file(path) or new):
         raise InputError(f"there is no budget file {path}: `htf budget init` makes one")
-    if not path.parent.is_dir():
+    if not is_folder(path.parent):
         raise InputError(f"cannot make {path}: there is no folder {path.parent}")
 
 

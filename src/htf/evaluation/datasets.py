@@ -18,6 +18,7 @@ from htf.domain import Axis, Domain
 from htf.errors import InputError
 from htf.evaluation import gaussian
 from htf.evaluation.synthetic import BOUNDS, synthetic_city
+from htf.files import is_file
 from htf.frequency import FrequencyMatrix
 
 MATRIX_SUFFIXES = (".npy", ".npz")
@@ -151,7 +152,7 @@ def open_matrix(text: str, bounds: tuple[float, float, float, float] | None = No
 def open_points(text: str, columns: tuple[str, str], domain: Domain) -> PointsFile:
     """A file of points; what is wrong with it is named when it is loaded."""
     path = Path(text)
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(
             f"there is no file {path}; data sets that need none are {', '.join(built_in_sets())}"
         )
@@ -167,7 +168,7 @@ def split_key(text: str) -> tuple[Path, str]:
 
 
 def _read_array(path: Path, key: str) -> NDArray[Any]:
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"there is no file {path}")
     try:
         content = np.load(path, allow_pickle=False)

@@ -27,6 +27,7 @@ import numpy as np
 
 from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
+from htf.files import is_file
 from htf.frequency import FrequencyMatrix
 from htf.numerals import decimal
 
@@ -83,7 +84,7 @@ def read_workload(text: str) -> Workload:
         return Workload(text)
     if text.startswith("file:"):
         path = Path(text.removeprefix("file:"))
-        if not path.is_file():
+        if not is_file(path):
             raise InputError(f"there is no file {path}, named by the workload {text!r}")
         return Workload(text, path=path.resolve())
     share = _read_share(text.removeprefix("data-"))

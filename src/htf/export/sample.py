@@ -34,6 +34,7 @@ RULE = (
 )
 CHUNK = 2**19  # points in memory at once
 MOST_POINTS = 10**9  # some minutes, and a file of 16 GB; a release may say that it counts far more
+MOST_IN_TABLE = 10**8  # 1.6 GB of memory
 SUFFIXES = (".csv", ".parquet")
 
 Progress = Callable[[int, int], None]  # is told how many points are written, and of how many
@@ -43,7 +44,7 @@ def draw_points(release: Release, n: int | None = None, seed: int | None = None)
     """A table of `n` points, by default as many as the release counts; what it is, in its metadata."""
     import pyarrow as pa
 
-    sample = Sample(release, n, seed)
+    sample = Sample(release, n, seed, MOST_IN_TABLE)
     return pa.Table.from_batches(sample.batches(), sample.schema)
 
 
@@ -85,11 +86,13 @@ def check_sample_name(path: Path, *, overwrite: bool = False, inputs: Iterable[P
 class Sample:
     """Points that are yet to be drawn, chunk by chunk."""
 
-    def __init__(self, release: Release, n: int | None, seed: int | None) -> None:
+    def __init__(
+        self, release: Release, n: int | None, seed: int | None, most: int = MOST_POINTS
+    ) -> None:
         parts = release.parts
         weights = non_negative(parts)
         total = float(release.estimates.sum())
-        self.points = _check_points(total, n)
+        self.points = _check_points(total, n, most)
         if self.points and not weights.any():
             raise InputError(
                 f"the release counts no records (its total is {total:.6g}), so no point can be drawn from it"
@@ -156,16 +159,17 @@ def _write(sample: Sample, path: Path, progress: Progress) -> None:
             progress(done, sample.points)
 
 
-def _check_points(total: float, n: int | None) -> int:
+def _check_points(total: float, n: int | None, most: int) -> int:
     """How many points to draw: `n`, or as many as the release counts."""
     points = max(round(total), 0) if n is None else _whole(n, "points")
-    if points > MOST_POINTS:
+    if points > most:
         asked = (
             f"the release counts {total:.6g}: say how many with --n"
             if n is None
             else "ask for fewer"
         )
-        raise InputError(f"at most {MOST_POINTS:,} points can be drawn; {asked}")
+        where = "" if most == MOST_POINTS else " into memory"
+        raise InputError(f"at most {most:,} points can be drawn{where}; {asked}")
     return points
 
 

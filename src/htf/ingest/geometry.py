@@ -170,7 +170,7 @@ def _crs(text: str) -> Any:
         raise MissingExtraError("pyproj", "geo", f"The reference system {text}") from None
     try:
         return pyproj.CRS.from_user_input(text)
-    except pyproj.exceptions.CRSError:
+    except (pyproj.exceptions.CRSError, UnicodeEncodeError):
         raise InputError(
             f"there is no reference system {text!r}: give one as in EPSG:27700"
         ) from None

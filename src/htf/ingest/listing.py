@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from htf.errors import InputError
+from htf.files import is_file, is_folder
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".gz", ".zst")
 PARQUET_FILES = (".parquet", ".geoparquet", ".pq")
@@ -37,14 +38,14 @@ class Listing:
 def list_files(name: str | Path) -> Listing:
     """All of a kind, in the order of their names. Hidden ones, and Spark's _SUCCESS, are none."""
     path = Path(name)
-    if path.is_dir():
+    if is_folder(path):
         found = [
             file for file in sorted(path.rglob("*")) if file.is_file() and _is_shown(file, path)
         ]
         found = [file for file in found if _is_known(file)]
         if not found:
             raise InputError(f"the folder {path} has no files that end in one of {_known()}")
-    elif path.is_file():
+    elif is_file(path):
         found = [path]
     elif set(str(path)) & PATTERN:
         found = sorted(map(Path, glob.glob(str(path), recursive=True)))

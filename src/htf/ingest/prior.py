@@ -15,6 +15,7 @@ import numpy as np
 
 from htf.domain import Domain, FloatArray
 from htf.errors import InputError
+from htf.files import is_file
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
 from htf.prior import Prior, prior_cells, show_bounds
@@ -36,7 +37,7 @@ def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) ->
         array = np.asarray(source)
         return Prior.of(array, domain, "array", hashlib.sha256(array.tobytes()).hexdigest())
     path, key = split_key(source)
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"there is no file {path}")
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

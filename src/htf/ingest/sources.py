@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.errors import InputError, MissingExtraError
+from htf.files import is_file
 from htf.ingest import sqlite
 from htf.ingest.engines import (
     DUCKDB,
@@ -337,7 +338,7 @@ def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
         finally:
             engine.backend.disconnect()
         return
-    if not Path(name).is_file():
+    if not is_file(name):
         raise InputError(f"there is no file {name}")
     listing = list_database(name)
     if suffix in DUCKDB_FILES:

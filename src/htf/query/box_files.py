@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from htf.domain import Domain, FloatArray
 from htf.errors import InputError
+from htf.files import is_file
 from htf.query.tables import edge_places, rows_of_table
 from htf.query.where import Where
 
@@ -50,7 +51,7 @@ def read_box_file(path: Path, domain: Domain, where: Where) -> BoxFile:
 
 
 def _read_utf8(path: Path) -> bytes:
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"there is no file {path}")
     try:
         data = path.read_bytes()

@@ -201,7 +201,7 @@ def _need_pyproj() -> Any:
 def _crs(pyproj: Any, given: Any) -> Any:
     try:
         return pyproj.CRS.from_user_input(given)
-    except pyproj.exceptions.CRSError:
+    except (pyproj.exceptions.CRSError, UnicodeEncodeError):
         raise InputError(
             f"there is no reference system {given!r:.100}: write it like EPSG:4326"
         ) from None

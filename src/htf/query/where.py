@@ -85,7 +85,7 @@ def _read_range(axis: Axis, asked: Sequence[float]) -> tuple[float, float]:
     name = axis.name
     try:
         low, high = (float(end) for end in asked)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"a range of {name} must be two numbers, low and high, got {asked!r}"
         ) from None
@@ -120,7 +120,7 @@ def _as_rows(boxes: ArrayLike, domain: Domain) -> FloatArray:
         form += f", or {sizes[0]}, {_edge_names(domain, 2)} with all of the other axes"
     try:
         rows = np.asarray(boxes, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"a box must be {form}: {error}") from error
     if rows.shape == (0,):
         return rows.reshape(0, sizes[-1])

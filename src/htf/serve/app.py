@@ -59,7 +59,14 @@ from htf.serve.replies import (
     small_reply,
     zip_if_asked,
 )
-from htf.serve.tiles import TileCache, check_tiles, make_outlines, make_tile, tile_bounds
+from htf.serve.tiles import (
+    TileCache,
+    check_tiles,
+    make_outlines,
+    make_tile,
+    read_place,
+    tile_bounds,
+)
 from htf.serve.workers import Deadline, Together, Workers
 
 ANSWER = ("count", "std_error", "low", "high", "partial", "inside")
@@ -127,16 +134,13 @@ class Service:
             [Route(path, endpoint, methods=[method]) for path, method, endpoint in self._routes()],
             redirect_slashes=False,
         )
-        self.names = {
-            endpoint: path.replace(":int}", "}").replace(":path}", "}")
-            for path, _, endpoint in self._routes()
-        }
+        self.names = {endpoint: path.replace(":path}", "}") for path, _, endpoint in self._routes()}
 
     def _routes(self) -> list[tuple[str, str, Callable[[Request], Any]]]:
         one = "/api/releases/{id}"
         return [
             (COUNT_ROUTE, "GET", self.count),
-            (f"{one}/tiles/{{z:int}}/{{x:int}}/{{y:int}}.geojson", "GET", self.tile),
+            (f"{one}/tiles/{{z}}/{{x}}/{{y}}.geojson", "GET", self.tile),
             (f"{one}/leaves", "GET", self.leaves),
             (f"{one}/counts", "POST", self.counts),
             (f"{one}/polygons", "POST", self.polygons),
@@ -274,10 +278,10 @@ class Service:
 
     async def tile(self, request: Request) -> Reply:
         holding = self._holding(request)
-        place = [request.path_params[name] for name in "zxy"]
+        place = read_place(*(request.path_params[name] for name in "zxy"))
         check_tiles(holding.release.domain)
         bounds = tile_bounds(*place)
-        name = b"tile/%d/%d/%d" % tuple(place)
+        name = b"tile/%d/%d/%d" % place
         make = functools.partial(make_tile, holding, bounds)
         return await self._drawn(request, holding, name, GEOJSON, make)
 

@@ -7,16 +7,17 @@ place of a tile. `log_queries` says otherwise of the path, the query and the cli
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
 import time
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
 EVERY = (
     0.1  # seconds between writes about requests: a write of its own costs as much as a small count
 )
@@ -24,15 +25,21 @@ EVERY = (
 
 def log(event: str, **values: Any) -> None:
     """An event of the server, written at once."""
-    line = orjson.dumps({"time": datetime.now(UTC), "event": event, **values}, option=OPTIONS)
-    _write(line)
+    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    _write(_as_json({"time": now, "event": event, **values}) + b"\n")
+
+
+def _as_json(values: dict[str, Any]) -> bytes:
+    """In ASCII: whoever reads the log on a terminal does not want it to act upon what was asked."""
+    return json.dumps(values, separators=(",", ":")).replace("\x7f", "\\u007f").encode()
 
 
 def _write(lines: bytes) -> None:
-    """As UTF-8, which JSON is, whatever standard error would make of text: its own escapes are not JSON."""
-    sys.stderr.flush()  # what was written as text comes first
-    sys.stderr.buffer.write(lines)
-    sys.stderr.buffer.flush()
+    """A log that cannot be written, since its disk is full, say, is no reason to stop answering."""
+    with suppress(OSError):
+        sys.stderr.flush()  # what was written as text comes first
+        sys.stderr.buffer.write(lines)
+        sys.stderr.buffer.flush()
 
 
 class RequestLog:
@@ -75,7 +82,7 @@ class RequestLog:
             "query": scope["query_string"].decode("latin-1"),
             "client": (scope.get("client") or ("",))[0],
         }
-        return b"," + orjson.dumps(asked)[1:-1]
+        return b"," + _as_json(asked)[1:-1]
 
     def write(self) -> None:
         lines, self._lines = self._lines, []

@@ -1,12 +1,17 @@
 """Running the service: sockets, TLS, signals, and clients that are too slow.
 
 The server is uvicorn. It sets no time limit on the head of a request, nor on a client that does not read its
-answer, and its fast parser sets none on the size of a head: `Guarded` does.
+answer, and its fast parser sets none on the size of a head: `Guarded` does. It leaves a minute for the
+handshake of TLS: `Server` does not.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import functools
 import gc
+import ipaddress
 import signal
 import socket
 import ssl
@@ -19,16 +24,19 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from htf.errors import InputError
+from htf.files import is_file
 from htf.serve.app import Service, make_app
 from htf.serve.logs import catch_server_logs, log
 
 MOST_CONNECTIONS = 900  # below the usual 1024 files of a process
 BACKLOG = 2048  # connections that wait to be accepted
+TLS_SECONDS = 5.0  # for the handshake, and for saying goodbye
 HEAD_SECONDS = 10.0
 MOST_HEAD = 2**16  # bytes
 KEEP_ALIVE_SECONDS = 15
 READ_SECONDS = 20.0  # within which a client has to take some of its answer ...
 LEAST_READ = 2**14  # ... at least so many bytes
+HOSTS = "Give 127.0.0.1 for this machine only, 0.0.0.0 or :: for all its networks, or an address of its own"
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -39,7 +47,11 @@ class Tls:
 
 
 class Guarded(HttpToolsProtocol):
-    """A connection that is closed when its client is too slow, or its head too long."""
+    """A connection that is closed when its client is too slow, or its head too long; or, once there are
+    too many, when no other has been waiting for a request as long as this one.
+
+    `waiting` are the connections of the server that do so, the longest first.
+    """
 
     _head_timer: Any = None
     _write_timer: Any = None
@@ -47,11 +59,26 @@ class Guarded(HttpToolsProtocol):
     _in_head = True
     _ended = False  # a request, with the data that came last
 
+    def __init__(self, *arguments: Any, waiting: dict[Guarded, None], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._waiting = waiting
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        if len(self.connections) >= MOST_CONNECTIONS and self._waiting:
+            next(iter(self._waiting)).let_go()
+        self._waiting[self] = None
         self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
 
+    def let_go(self) -> None:
+        self._waiting.pop(self, None)
+        self.connections.discard(
+            self
+        )  # at once: by the time the transport says so, others were refused
+        self.transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self._waiting.pop(self, None)
         self._stop_timers()
         super().connection_lost(exc)
 
@@ -76,10 +103,16 @@ class Guarded(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        self._waiting.pop(self, None)
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        if not self.pipeline and not self.transport.is_closing():
+            self._waiting[self] = None
+        super().on_response_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -118,18 +151,55 @@ class Guarded(HttpToolsProtocol):
             self._head_timer = None
 
 
+class Server(uvicorn.Server):
+    """Uvicorn has no option for how long a client may take over TLS. Until then there is no connection
+    that `Guarded` could close."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.config.is_ssl:
+            loop: Any = asyncio.get_running_loop()
+            loop.create_server = functools.partial(
+                loop.create_server,
+                ssl_handshake_timeout=TLS_SECONDS,
+                ssl_shutdown_timeout=TLS_SECONDS,
+            )
+        await super().startup(sockets)
+
+
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; port 0 is any that is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family)
+    """A socket that listens; port 0 is any that is free.
+
+    It listens from the start: of two that are only bound to the same port, either may still get it."""
+    if not host or not host.isprintable() or " " in host:
+        raise InputError(f"--host {host!r} is no address. {HOSTS}")
+    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
-    except (OSError, OverflowError) as error:
+        _check_everywhere(host, found.getsockname()[0])
+        found.listen(BACKLOG)
+    except InputError:
+        found.close()
+        raise
+    except (OSError, OverflowError, ValueError, TypeError) as error:  # a name may be no name at all
         found.close()
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot listen on {host}, port {port}: {reason}") from None
+        remedy = "" if not _is_taken(error) else ". Give another --port; 0 is any that is free"
+        raise InputError(f"cannot listen on {host:.100}, port {port}: {reason}{remedy}") from None
     return found
+
+
+def _check_everywhere(host: str, bound: str) -> None:
+    """All interfaces are listened on by an address that says so, not by `0`, which is short for it."""
+    if bound in ("0.0.0.0", "::"):
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            raise InputError(f"--host {host!r} would listen everywhere. {HOSTS}") from None
+
+
+def _is_taken(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.EADDRINUSE
 
 
 def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
@@ -140,7 +210,7 @@ def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
         raise InputError("TLS needs both --tls-cert and --tls-key")
     tls = Tls(certificate, key)
     for path in (tls.certificate, tls.key):
-        if not path.is_file():
+        if not is_file(path):
             raise InputError(f"there is no file {path}")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
@@ -159,11 +229,12 @@ def _no_password() -> str:
     raise ValueError("the key has a password")
 
 
-def make_server(service: Service, tls: Tls | None = None) -> uvicorn.Server:
+def make_server(service: Service, tls: Tls | None = None) -> Server:
     """Not started yet."""
+    protocol: Any = functools.partial(Guarded, waiting={})
     config = uvicorn.Config(
         make_app(service),
-        http=Guarded,
+        http=protocol,
         ws="none",
         lifespan="off",
         backlog=BACKLOG,
@@ -177,7 +248,7 @@ def make_server(service: Service, tls: Tls | None = None) -> uvicorn.Server:
         ssl_certfile=tls.certificate if tls else None,
         ssl_keyfile=tls.key if tls else None,
     )
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def run(
@@ -189,14 +260,13 @@ def run(
     """Serve until SIGTERM or SIGINT; requests that are being answered are finished first."""
     catch_server_logs()
     server = make_server(service, tls)
-    # Uvicorn raises the signal again when it is done, for whoever had it before: nobody here.
+    # Until uvicorn listens to signals, and after: it raises them again when it is done.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     log("start", releases=len(service.holdings))
     # What was loaded stays: requests need not wait while Python looks through it for what does not.
     gc.collect()
     gc.freeze()
-    sock.listen(BACKLOG)  # so that whoever reads what is told next can connect
     tell()
     server.run(sockets=[sock])
     service.close()

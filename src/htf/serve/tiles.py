@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from htf.serve.holdings import Holding
 
 DEEPEST = 24
+MOST_DIGITS = len(str(2**DEEPEST))
 MOST_PARTS = 2048
 GRID = 64  # squares a side, at most
 PLACES = 9  # of degrees: a tenth of a millimetre
@@ -71,15 +72,30 @@ class TileCache:
             self._size -= dropped.size
 
 
+def read_place(*texts: str) -> tuple[int, ...]:
+    """Zoom, column and row of an address, as plain digits: Python would refuse thousands of them, and take
+    those of other scripts."""
+    if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in texts):
+        raise _no_tile(*texts)
+    return tuple(map(int, texts))
+
+
 def tile_bounds(z: int, x: int, y: int) -> Bounds:
     """W,S,E,N in degrees of a tile of the usual web map, y counted from the north."""
     if not (0 <= z <= DEEPEST and 0 <= x < 2**z and 0 <= y < 2**z):
-        raise Refusal(404, f"there is no tile {z}/{x}/{y}: zoom goes to {DEEPEST}")
+        raise _no_tile(z, x, y)
 
     def latitude(row: int) -> float:
         return math.degrees(math.atan(math.sinh(math.pi * (1 - 2 * row / 2**z))))
 
     return x / 2**z * 360 - 180, latitude(y + 1), (x + 1) / 2**z * 360 - 180, latitude(y)
+
+
+def _no_tile(*place: int | str) -> Refusal:
+    told = "/".join(map(str, place))
+    return Refusal(
+        404, f"there is no tile {told:.100}: zoom goes to {DEEPEST}, columns and rows from 0"
+    )
 
 
 def check_tiles(domain: Domain) -> None:
