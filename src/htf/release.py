@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from htf import arguments
 from htf.curator.catalogue import KINDS
 from htf.curator.ledger import LedgerLine
 from htf.domain import Domain, FloatArray, IntArray
@@ -266,7 +267,8 @@ class Release(ReadOnlyArrays):
 
         `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; axes that are not named
         are counted whole. A box may also name every axis, all low edges first, then all high ones.
-        A warning says which boxes lie outside of the map: they count 0, whatever is there.
+        A warning says which boxes lie outside of the map: they count 0, whatever is there. Raises
+        InputError for boxes or ranges that are no finite numbers, go down or name no axis.
         """
         from htf.query.boxes import count_boxes
         from htf.query.outside import warn_of_boxes
@@ -286,7 +288,7 @@ class Release(ReadOnlyArrays):
 
         `crs` is the reference system of bare shapely geometries, by default the map's; `where` gives
         ranges of further axes, such as `{"hour": (7, 10)}`. Needs shapely. A warning says when none of
-        the polygons lies on the map.
+        the polygons lies on the map. Raises InputError for what is no polygon.
         """
         from htf.query.outside import warn_of_polygons
         from htf.query.polygons import count_polygons
@@ -298,7 +300,7 @@ class Release(ReadOnlyArrays):
 
     def plot(self, **options: Any) -> Figure:
         """A map of the density on a log scale; `where`, `axes` and `by` say what to do with further
-        axes (htf.plot.plot_release). Needs matplotlib."""
+        axes (htf.plot.plot_release has all options). Needs matplotlib."""
         from htf.plot import plot_release
 
         return plot_release(self, **options)
@@ -313,18 +315,19 @@ class Release(ReadOnlyArrays):
         """Write a GeoParquet file, whole or not at all.
 
         A file that exists is refused unless `overwrite` is given, and a release that was charged to a
-        budget file even then (docs/outputs.md).
+        budget file even then (docs/outputs.md). Raises OutputError if it cannot be written.
         """
         from htf.release_file import save
 
-        save(self, Path(path), overwrite=overwrite)
+        save(self, arguments.path(path, "the output"), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
-        """Read a file that `save` wrote."""
+        """Read a file that `save` wrote. Raises ReleaseFileError if it is damaged, or none."""
         from htf.release_file import load
 
-        return load(Path(path))
+        remedy = "a table of points is counted with htf.read_points, then released with htf.publish"
+        return load(arguments.path(path, "a release to load", remedy))
 
     def summary(self) -> dict[str, Any]:
         """All but the boxes and the measurements, as plain values."""
@@ -347,3 +350,9 @@ class Release(ReadOnlyArrays):
             "prior": None if self.prior is None else self.prior.to_dict(),
             "ledger": [line.to_dict() for line in self.ledger],
         }
+
+
+def check_release(given: object, name: str = "release") -> Release:
+    """The release that a caller names."""
+    remedy = "read one with htf.Release.load(path), or make one with htf.publish"
+    return arguments.instance(given, Release, name, remedy)

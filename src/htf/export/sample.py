@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf import arguments
 from htf.domain import CRS84, Domain, FloatArray
 from htf.errors import InputError
 from htf.export.provenance import SAMPLE, as_metadata, beside, provenance, write_beside
@@ -60,7 +61,8 @@ def write_points(
 
     CSV has no place for what they are but a column, so that is told in a text file beside it.
     """
-    path = Path(path)
+    path = arguments.path(path, "the output")
+    arguments.function(progress, "progress")
     suffix = check_sample_name(path, overwrite=overwrite)
     sample = Sample(release, n, seed)
     write_whole(path, lambda unfinished: _write(sample, unfinished, progress), overwrite=overwrite)
@@ -86,7 +88,9 @@ class Sample:
     """Points that are yet to be drawn, chunk by chunk."""
 
     def __init__(self, release: Release, n: int | None, seed: int | None) -> None:
-        parts = release.parts
+        from htf.release import check_release
+
+        parts = check_release(release).parts
         weights = non_negative(parts)
         total = float(release.estimates.sum())
         self.points = _check_points(total, n)
@@ -94,7 +98,7 @@ class Sample:
             raise InputError(
                 f"the release counts no records (its total is {total:.6g}), so no point can be drawn from it"
             )
-        self.seed = None if seed is None else _whole(seed, "the seed")
+        self.seed = None if seed is None else arguments.whole(seed, "the seed", 0)
         used = np.flatnonzero(weights)
         self._sums = np.cumsum(weights[used])
         self._edges = [
@@ -158,7 +162,7 @@ def _write(sample: Sample, path: Path, progress: Progress) -> None:
 
 def _check_points(total: float, n: int | None) -> int:
     """How many points to draw: `n`, or as many as the release counts."""
-    points = max(round(total), 0) if n is None else _whole(n, "points")
+    points = max(round(total), 0) if n is None else arguments.whole(n, "points (n)", 0)
     if points > MOST_POINTS:
         asked = (
             f"the release counts {total:.6g}: say how many with --n"
@@ -167,9 +171,3 @@ def _check_points(total: float, n: int | None) -> int:
         )
         raise InputError(f"at most {MOST_POINTS:,} points can be drawn; {asked}")
     return points
-
-
-def _whole(number: Any, name: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-        raise InputError(f"{name} must be a whole number, 0 or more, got {number!r}")
-    return int(number)

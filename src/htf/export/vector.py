@@ -17,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from htf import arguments
 from htf.domain import CRS84
 from htf.errors import InputError, MissingExtraError, OutputError
 from htf.export.provenance import EXPORT, as_metadata, beside, write_beside
@@ -40,7 +41,7 @@ def write_layer(
     overwrite: bool = False,
 ) -> None:
     """Write a layer in the format that the ending says, whole or not at all."""
-    path = Path(path)
+    path = arguments.path(path, "the output")
     check_layer_name(path, overwrite=overwrite)
     WRITERS[path.suffix.lower()](layer, Target(path, overwrite), about, name)
 
