@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LONGEST = 100  # characters of a value in an error
+LARGEST_SEED = 10**100
 LARGEST = 2**63  # whole numbers stay below: beyond, nothing here has a use for them
 SHOWN = (str, bytes, Number, type(None))
 VOWELS = tuple("aeiouAEIOU")
@@ -92,6 +93,13 @@ def whole(value: object, name: str, least: int | None = None) -> int:
     if not -LARGEST < found < LARGEST:
         raise unfit(name, f"{expected} below 2**63", value)
     return found
+
+
+def seed(value: object, name: str) -> int:
+    """Of a generator: 0 or more, and larger than other numbers may be."""
+    if not is_whole(value) or not 0 <= int(value) < LARGEST_SEED:  # type: ignore[call-overload]
+        raise unfit(name, "a whole number, 0 or more, of at most 100 digits", value)
+    return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def is_whole(value: object) -> bool:
@@ -182,6 +190,16 @@ def numbers(values: object, name: str, *, public: bool = False) -> NDArray[np.fl
     import numpy as np
 
     return np.asarray(array(values, name, public=public), dtype=np.float64)
+
+
+def row(values: object, kind: str, name: str) -> NDArray[Any]:
+    """An array of NumPy with one axis, of whole numbers (`i`) or floats (`f`), as it is."""
+    import numpy as np
+
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind != kind:
+        what = {"i": "whole numbers", "f": "floats"}[kind]
+        raise unfit(name, f"an array of {what} with one axis", values)
+    return values
 
 
 def whole_numbers(values: object, name: str) -> NDArray[np.int64]:

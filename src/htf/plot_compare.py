@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf import arguments
 from htf.areas import square_kilometres
 from htf.comparison import (
     CHANCE,
@@ -62,6 +63,7 @@ def plot_comparison(
     """Two maps side by side, of the same colours."""
     _check_matplotlib()
     first, second = check_pair(maps)
+    arguments.flag(boxes, "boxes")
     shared_bounds(first, second, axes, where)  # refuses what does not overlap
     seen = [view(one.release, axes, where, 700) for one in maps]
     densities = [visible_density(one) for one in seen]

@@ -67,8 +67,10 @@ class MeasurementTable(ReadOnlyArrays):
         return cls(**{name: np.concatenate(column) for name, column in columns.items()})
 
     def __post_init__(self) -> None:
-        for column in self.columns().values():
-            column.flags.writeable = False
+        for name, column in self.columns().items():
+            arguments.row(column, "i", f"{name} of measurements").flags.writeable = False
+        if len({len(column) for column in self.columns().values()}) > 1:
+            raise InputError("the columns of measurements must be of one length")
 
     def __len__(self) -> int:
         return len(self.region)
@@ -121,12 +123,41 @@ class Release(ReadOnlyArrays):
     high: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         self.tree.check_regions(self.leaves)
         object.__setattr__(self, "low", self.tree.low[self.leaves])
         object.__setattr__(self, "high", self.tree.high[self.leaves])
         for array in (self.leaves, self.estimates, self.scales, self.low, self.high):
             array.flags.writeable = False
         self._check()
+
+    def _check_kinds(self) -> None:
+        kinds: dict[str, Any] = {
+            "domain": Domain,
+            "epsilon": Epsilon,
+            "mechanism": str,
+            "parameters": dict,
+            "facts": dict,
+            "estimator": str,
+            "noise": str,
+            "private": bool,
+            "tree": RegionTree,
+            "measurements": MeasurementTable,
+            "ledger": tuple,
+            "prior": Prior | None,
+            "protection": Protection,
+            "suggestion": Suggestion | None,
+            "budget_entry": str | None,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                expected = getattr(kind, "__name__", str(kind))
+                remedy = "make a release with htf.publish"
+                raise arguments.unfit(f"{name} of a release", expected, getattr(self, name), remedy)
+        for line in self.ledger:
+            arguments.instance(line, LedgerLine, "each line of the ledger of a release")
+        for name, kind in (("leaves", "i"), ("estimates", "f"), ("scales", "f")):
+            arguments.row(getattr(self, name), kind, f"{name} of a release")
 
     def _check(self) -> None:
         if not self.tree.is_covered_once_by(self.leaves):

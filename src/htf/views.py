@@ -126,13 +126,21 @@ def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:
     calls them otherwise."""
     if domain.dimensions < 2:
         raise InputError(f"a map needs two axes, and this release has only {domain.names[0]!r}")
-    for name in arguments.items(names, "axes", "the names of two axes, such as ('x', 'y')"):
-        arguments.text(name, "the name of an axis")
+    names = read_axes(names)
     if tuple(names) == PLACES[0] and not set(names) & set(domain.names):
         return 0, 1
-    if len(names) != 2 or names[0] == names[1]:
+    if names[0] == names[1]:
         raise InputError(f"a map is drawn along two different axes, got {', '.join(names)}")
     return axis_number(domain, names[0]), axis_number(domain, names[1])
+
+
+def read_axes(names: object) -> tuple[str, str]:
+    """The names of the axes that are drawn."""
+    given = arguments.items(names, "axes", "the names of two axes, such as ('x', 'y')")
+    texts = [arguments.text(name, "the name of an axis") for name in given]
+    if len(texts) != 2:
+        raise InputError(f"a map is drawn along two different axes, got {', '.join(texts)}")
+    return texts[0], texts[1]
 
 
 def describe_summed(domain: Domain, drawn: tuple[int, int], where: Where | None) -> str:

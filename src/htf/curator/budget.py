@@ -144,6 +144,7 @@ class BudgetFile:
 
         arguments.instance(release, Release, "release", "make one with htf.publish")
         path = arguments.path(path, "the output")
+        arguments.flag(overwrite, "overwrite")
         price = price_of_records(release.epsilon, release.suggestion)
         with still_charged(lambda: release.budget_entry, price):
             self.check_output(path)

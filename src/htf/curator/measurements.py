@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from htf import arguments
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
@@ -47,6 +48,7 @@ class Measurement(ABC):
 
     def __post_init__(self) -> None:
         """Keep copies of our own, so that nobody changes a question after it was charged."""
+        arguments.text(self.label, "the label of a measurement")
         for place in fields(self):
             if place.type == "IntArray":
                 own = own_integers(getattr(self, place.name), place.name)
@@ -284,7 +286,7 @@ class LinearQueries(NoisyIntegers):
 
 def own_integers(values: Any, name: str, dimensions: int = 1) -> IntArray:
     """A read-only 64-bit copy of whole numbers; anything else is refused, nothing is cut short."""
-    array = np.asarray(values)
+    array = arguments.array(values, name)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != dimensions or array.dtype.kind not in "iu":

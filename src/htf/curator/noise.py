@@ -101,7 +101,7 @@ class SeededNoise(NoiseSource):
     private = False
 
     def __init__(self, seed: int) -> None:
-        number = arguments.whole(seed, "the seed of noise", 0)
+        number = arguments.seed(seed, "the seed of noise")
         self.description = f"seeded:{number}"
         self._words = _seeded_words(number)
 

@@ -53,7 +53,7 @@ def write_points(
     path: Path,
     n: int | None = None,
     seed: int | None = None,
-    progress: Progress = lambda _, __: None,
+    progress: Progress | None = None,
     *,
     overwrite: bool = False,
 ) -> Sample:
@@ -98,7 +98,7 @@ class Sample:
             raise InputError(
                 f"the release counts no records (its total is {total:.6g}), so no point can be drawn from it"
             )
-        self.seed = None if seed is None else arguments.whole(seed, "the seed", 0)
+        self.seed = None if seed is None else arguments.seed(seed, "the seed")
         used = np.flatnonzero(weights)
         self._sums = np.cumsum(weights[used])
         self._edges = [
@@ -147,7 +147,7 @@ def _between(low: FloatArray, high: FloatArray, share: FloatArray) -> FloatArray
     return np.minimum(low + share * (high - low), np.nextafter(high, low))
 
 
-def _write(sample: Sample, path: Path, progress: Progress) -> None:
+def _write(sample: Sample, path: Path, progress: Progress | None) -> None:
     import pyarrow.parquet as pq
     from pyarrow import csv
 
@@ -157,7 +157,8 @@ def _write(sample: Sample, path: Path, progress: Progress) -> None:
         for batch in sample.batches():
             writer.write_batch(batch)
             done += batch.num_rows
-            progress(done, sample.points)
+            if progress is not None:
+                progress(done, sample.points)
 
 
 def _check_points(total: float, n: int | None) -> int:
