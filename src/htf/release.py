@@ -25,7 +25,7 @@ from htf.homogeneous import HOMOGENEOUS, estimate_regions, interpolate, measures
 from htf.inference import TreeCounts, sum_upwards
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, RECORD, Protection, Suggestion, epsilon_per_record
-from htf.read_only import ReadOnlyArrays
+from htf.read_only import ReadOnlyArrays, make_read_only
 from htf.statement import privacy_statement
 from htf.tree import RegionTree
 
@@ -95,6 +95,9 @@ class Parts(ReadOnlyArrays):
     # Below so many deviations an estimate says nothing: pure noise passes two once in 34 boxes.
     clear_deviations: float = 2.0
     nested: NestedParts | None = None  # as they lie in the leaves
+
+    def __post_init__(self) -> None:
+        make_read_only(self.low, self.high, self.estimates, self.scales)
 
 
 @dataclass(frozen=True, eq=False)

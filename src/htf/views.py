@@ -18,6 +18,7 @@ from htf.domain import Axis, Domain, FloatArray, IntArray, read_pair
 from htf.errors import InputError
 from htf.query.boxes import to_snapped_cells
 from htf.query.where import Where, axis_number, full_ranges, read_where, show
+from htf.read_only import ReadOnlyArrays, make_read_only
 
 if TYPE_CHECKING:
     from htf.release import Parts
@@ -49,7 +50,7 @@ class Outlined(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class View(ReadOnlyArrays):
     """Expected counts on a regular grid, `counts[first axis, second axis]`, never finer than the release's.
 
     `noise` has the standard deviation of each, as far as noise is told apart by part, and
@@ -64,6 +65,9 @@ class View:
     noise: FloatArray
     is_clear: NDArray[np.bool_]
     summed: str
+
+    def __post_init__(self) -> None:
+        make_read_only(self.counts, self.noise, self.is_clear)
 
     @property
     def edges(self) -> tuple[FloatArray, FloatArray]:

@@ -23,6 +23,7 @@ from htf import arguments
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
+from htf.read_only import ReadOnlyArrays
 from htf.tree import RegionTree
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ LARGEST_COEFFICIENT = 2**22  # times 2**40 records fits 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measurement(ABC):
+class Measurement(ReadOnlyArrays, ABC):
     """Questions about `regions`, each charged `epsilon` units."""
 
     kind: ClassVar[str]
