@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from support import require, require_package
+from support import Connections, require, require_package
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -24,6 +24,12 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         server = package.get_server(tmp_path_factory.mktemp("postgres"))
     yield server
     server.cleanup()
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
+    """Counts connections to SQLite from here on."""
+    return Connections(monkeypatch)
 
 
 @pytest.fixture(scope="session")

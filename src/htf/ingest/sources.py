@@ -316,7 +316,7 @@ def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
             )
     else:
         connecting = closing(quietly(lambda: sqlite.connect(name), listing.name))
-        with open_duckdb(access.memory) as engine, connecting as connection:
+        with connecting as connection, open_duckdb(access.memory) as engine:
             yield _sqlite_source(engine, connection, access, listing)
 
 
