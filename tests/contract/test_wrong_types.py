@@ -850,3 +850,49 @@ def test_every_argument_is_in_the_table(world: World) -> None:
         named = {p.name for p in known.values() if p.kind is not p.VAR_KEYWORD}
         if name not in IN_TWO_CALLS:
             assert named <= set(call.right), name
+
+
+FRAME = pd.DataFrame({"lon": [SECRET], "lat": [SECRET]})
+DOMAIN = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda: htf.publish(FRAME, 1),  # type: ignore[arg-type]
+            r"matrix must be a FrequencyMatrix, got a DataFrame: count the points first, with "
+            r"htf\.read_points\(points, domain, \[column, column\]\)",
+        ),
+        (lambda: htf.publish("trips.parquet", 1), r"got 'trips.parquet': .*htf\.read_points"),  # type: ignore[arg-type]
+        (lambda: htf.publish(np.ones((4, 4)), 1), r"got an array of float64: .*htf\.read_points"),  # type: ignore[arg-type]
+        (lambda: htf.Release.load(FRAME), r"name of a file, got a DataFrame: .*htf\.read_points"),  # type: ignore[arg-type]
+        (
+            lambda: htf.read_points(FRAME, DOMAIN, "lon"),
+            r"columns must be a list of names, one for each axis, such as \['lon', 'lat'\], got 'lon'",
+        ),
+        (
+            lambda: htf.read_points(FRAME, (0, 0, 1, 1)),  # type: ignore[arg-type]
+            r"domain must be a Domain, got a tuple: make one with htf\.Domain\.from_bounds",
+        ),
+        (
+            lambda: htf.publish(
+                htf.FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4))),
+                1,
+                ledger="budget.sqlite",  # type: ignore[arg-type]
+            ),
+            r"ledger\) must be a BudgetFile, got 'budget.sqlite': open it with htf\.BudgetFile",
+        ),
+        (lambda: htf.Domain.from_bounds("0", 0, 1, 1), "west must be a finite number, got '0'"),  # type: ignore[arg-type]
+        (lambda: htf.Epsilon(0.5), "the units of an Epsilon, of 1e-15 each, must be a whole"),  # type: ignore[arg-type]
+    ],
+)
+def test_errors_say_what_to_do(call: Callable[[], Any], says: str) -> None:
+    with pytest.raises(htf.InputError, match=says):
+        call()
+
+
+def test_settings_may_be_plain_values() -> None:
+    given = htf.make_mechanism("htf", {"halvings": 4, "growth": 2, "total_share": "0.02"})
+    assert given == htf.make_mechanism("htf", {"halvings": "4", "growth": "2", "total_share": 0.02})
+    assert given.parameters()["growth"] == 2.0
