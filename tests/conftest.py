@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support import require, require_package
+from support import Connections, require, require_package
 
 settings.register_profile(
     "repeatable",
@@ -36,6 +36,12 @@ def postgres() -> Iterator[Any]:
             server = package.get_server(folder)
         yield server
         server.cleanup()
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
+    """Counts connections to SQLite from here on."""
+    return Connections(monkeypatch)
 
 
 @pytest.fixture(scope="session")

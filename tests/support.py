@@ -7,6 +7,7 @@ import importlib
 import math
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -84,6 +85,37 @@ def run_program(program: str, package: str, *arguments: Any) -> str:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
+
+
+class Connections:
+    """How many connections of SQLite were made, and are open still. Python 3.13 and later warn of those that
+    are left to the collector, and earlier ones are silent: so closing is counted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        connect = sqlite3.connect
+        self._open = is_open = set[int]()
+
+        class Watched(sqlite3.Connection):
+            def close(self) -> None:
+                is_open.discard(id(self))
+                super().close()
+
+        def watched(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            made = connect(*arguments, **options, factory=Watched)
+            self._kept.append(made)  # so that no id comes twice
+            is_open.add(id(made))
+            return made
+
+        self._kept: list[sqlite3.Connection] = []
+        monkeypatch.setattr(sqlite3, "connect", watched)
+
+    @property
+    def made(self) -> int:
+        return len(self._kept)
+
+    @property
+    def left_open(self) -> int:
+        return len(self._open)
 
 
 def grid(*cells: int) -> Domain:

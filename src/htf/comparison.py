@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import Axis, Domain, FloatArray
+from htf import arguments
+from htf.domain import Axis, Domain, FloatArray, read_pair
 from htf.errors import InputError
 from htf.query.boxes import Answers
 from htf.query.shapes import same_crs
 from htf.query.where import Where, full_ranges
-from htf.release import Release
+from htf.release import Release, check_release
 from htf.views import drawn_axes
 
 DEVIATIONS = 1.96  # of a 95 % interval
@@ -31,6 +32,10 @@ class Named:
 
     release: Release
     name: str
+
+    def __post_init__(self) -> None:
+        check_release(self.release)
+        arguments.text(self.name, "the name of a release")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +68,7 @@ def difference(
 ) -> Difference:
     """The difference of two releases on a grid of `squares` over what both maps cover."""
     low, high = shared_bounds(first, second, axes, where)
+    squares = read_pair(squares, "squares")
     names = tuple(first.domain.axes[number].name for number in drawn_axes(first.domain, axes))
     grid = Domain(
         tuple(Axis(*made) for made in zip(names, low, high, squares, strict=True)), first.domain.crs
@@ -79,6 +85,8 @@ def shared_bounds(
     first: Release, second: Release, axes: tuple[str, str], where: Where | None
 ) -> tuple[list[float], list[float]]:
     """The low and the high ends, along both axes, of what two maps cover; refused where that is nothing."""
+    check_release(first, "the first release")
+    check_release(second, "the second release")
     if not is_same_system(first.domain, second.domain):
         raise InputError(
             f"the maps have different reference systems, {first.domain.crs} and {second.domain.crs}: "
@@ -96,6 +104,15 @@ def shared_bounds(
         shown = " and ".join(", ".join(f"{end:.6g}" for end in one.T.ravel()) for one in ranges)
         raise InputError(f"the maps do not overlap: their bounds W,S,E,N are {shown}")
     return low.tolist(), high.tolist()
+
+
+def check_pair(maps: object) -> tuple[Release, Release]:
+    """The releases of two maps that are to be compared."""
+    given = arguments.items(maps, "maps", "a list of two htf.comparison.Named")
+    if len(given) != 2:
+        raise InputError(f"two maps are compared, got {len(given)}")
+    first, second = (arguments.instance(one, Named, "each map").release for one in given)
+    return first, second
 
 
 def is_same_system(one: Domain, other: Domain) -> bool:

@@ -12,13 +12,14 @@ would be an exact fact about the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from htf import arguments
 from htf.errors import InputError
 
 CRS84 = "OGC:CRS84"  # longitude and latitude on WGS 84, in that order
@@ -43,19 +44,16 @@ class Axis:
     cells: int
 
     def __post_init__(self) -> None:
-        if not _is_whole(self.cells):
-            raise InputError(
-                f"axis {self.name!r} must have a whole number of cells, got {self.cells!r}"
-            )
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-        object.__setattr__(self, "cells", int(self.cells))
-        if not self.name.isidentifier():
-            raise InputError(f"an axis name must be a plain word, got {self.name!r:.100}")
-        if len(self.name) > LONGEST_NAME:
-            raise InputError(
-                f"an axis name has at most {LONGEST_NAME} characters, got {len(self.name)}"
-            )
+        name = arguments.text(self.name, "the name of an axis")
+        if not name.isidentifier():
+            raise InputError(f"an axis name must be a plain word, got {name!r:.100}")
+        if len(name) > LONGEST_NAME:
+            raise InputError(f"an axis name has at most {LONGEST_NAME} characters, got {len(name)}")
+        for field in ("low", "high"):
+            bound = arguments.number(getattr(self, field), f"the {field} bound of axis {name!r}")
+            object.__setattr__(self, field, bound)
+        cells = arguments.whole(self.cells, f"the number of cells of axis {name!r}")
+        object.__setattr__(self, "cells", cells)
         if not math.isfinite(self.high - self.low):
             raise InputError(
                 f"the bounds of axis {self.name!r} must be finite, got {self.low} and {self.high}"
@@ -86,11 +84,11 @@ class Axis:
 
     def to_cells(self, values: FloatArray) -> FloatArray:
         """Map coordinates to cell coordinates, where cell i is [i, i + 1)."""
-        return (values - self.low) * self.cells_per_unit
+        return (arguments.numbers(values, "coordinates") - self.low) * self.cells_per_unit
 
     def from_cells(self, edges: NDArray[Any]) -> FloatArray:
         """Cell edges to map coordinates; the outermost edges are the bounds themselves."""
-        edges = np.asarray(edges, dtype=np.float64)
+        edges = arguments.numbers(edges, "edges of cells")
         inner = self.low + edges * self.cell_width
         return np.where(edges >= self.cells, self.high, inner)
 
@@ -103,6 +101,13 @@ class Domain:
     crs: str | None = None
 
     def __post_init__(self) -> None:
+        axes = arguments.items(self.axes, "the axes of a domain", "a tuple of htf.Axis")
+        for axis in axes:
+            remedy = "make one with htf.Axis(name, low, high, cells)"
+            arguments.instance(axis, Axis, "each axis of a domain", remedy)
+        object.__setattr__(self, "axes", tuple(axes))
+        if self.crs is not None:
+            arguments.text(self.crs, "crs", "write it like EPSG:2056")
         names = self.names
         if not names:
             raise InputError("a domain needs at least one axis")
@@ -131,17 +136,17 @@ class Domain:
         *,
         crs: str | None = CRS84,
     ) -> Domain:
-        """A map of axes x and y, by default in degrees of longitude and latitude."""
-        if crs == CRS84:
+        """A map of axes x and y, by default in degrees of longitude and latitude.
+
+        `cells` is their number along each axis, or a pair of them. Raises InputError for bounds that are
+        no finite numbers, go down or, in degrees, lie beyond the globe.
+        """
+        given = {"west": west, "south": south, "east": east, "north": north}
+        west, south, east, north = (arguments.number(v, name) for name, v in given.items())
+        columns, rows = read_pair(cells, "cells")
+        if isinstance(crs, str) and crs == CRS84:
             _check_degrees(west, south, east, north)
-        columns, rows = cells if isinstance(cells, tuple) else (cells, cells)
-        return cls(
-            (
-                Axis("x", float(west), float(east), columns),
-                Axis("y", float(south), float(north), rows),
-            ),
-            crs,
-        )
+        return cls((Axis("x", west, east, columns), Axis("y", south, north, rows)), crs)
 
     @classmethod
     def square(
@@ -153,7 +158,10 @@ class Domain:
         One degree of latitude counts as 111.32 km, one of longitude as that times the cosine of
         the centre's latitude.
         """
-        if not (math.isfinite(side_km) and side_km > 0):
+        latitude = arguments.number(latitude, "the latitude")
+        longitude = arguments.number(longitude, "the longitude")
+        side_km = arguments.number(side_km, "the side of the square")
+        if side_km <= 0:
             raise InputError(f"the side of the square must be positive, got {side_km} km")
         if not -90 < latitude < 90:
             raise InputError(f"the latitude must lie between -90 and 90, got {latitude}")
@@ -190,7 +198,27 @@ class Domain:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Domain:
-        return cls(tuple(Axis(**axis) for axis in data["axes"]), data["crs"])
+        """From what `to_dict` gave."""
+        known = arguments.fields(data, "a domain", ("axes", "crs"))
+        given = arguments.items(known["axes"], "the axes of a domain", "a list of dictionaries")
+        names = ("name", "low", "high", "cells")
+        return cls(
+            tuple(Axis(**arguments.fields(a, "an axis", names)) for a in given), known["crs"]
+        )
+
+
+def check_domain(given: object) -> Domain:
+    """The map that a caller names."""
+    remedy = "make one with htf.Domain.from_bounds(west, south, east, north, cells=1024)"
+    return arguments.instance(given, Domain, "domain", remedy)
+
+
+def read_pair(given: object, name: str) -> tuple[int, int]:
+    """A whole number for both axes of a map, or a pair, one for each."""
+    pair = given if isinstance(given, (tuple, list)) else (given, given)
+    if len(pair) != 2:
+        raise InputError(f"{name} must be one whole number or a pair of them, got {len(pair)}")
+    return arguments.whole(pair[0], name), arguments.whole(pair[1], name)
 
 
 def tiles(low: IntArray, high: IntArray, outer_low: IntArray, outer_high: IntArray) -> bool:
@@ -229,25 +257,18 @@ def cell_counts(low: IntArray, high: IntArray) -> IntArray:
 
 
 def _check_degrees(west: float, south: float, east: float, north: float) -> None:
-    values: Iterable[float] = (west, south, east, north)
-    if not all(math.isfinite(value) for value in values):
-        raise InputError(f"bounds must be finite, got {west},{south},{east},{north}")
     if west >= east:
         raise InputError(
-            f"bounds are W,S,E,N: west must be less than east, got west {west} and east {east} "
+            f"bounds are W,S,E,N: west must be less than east, got west {west:.15g} and east {east:.15g} "
             "(a map across the antimeridian has to be released as two)"
         )
     if south >= north:
         raise InputError(
-            f"bounds are W,S,E,N: south must be less than north, got south {south} and "
-            f"north {north}"
+            f"bounds are W,S,E,N: south must be less than north, got south {south:.15g} and "
+            f"north {north:.15g}"
         )
     if south < -90 or north > 90 or west < -180 or east > 180:
         raise InputError(
             f"bounds are W,S,E,N in degrees, longitude within ±180 and latitude within ±90, "
-            f"got {west},{south},{east},{north}: are longitude and latitude swapped?"
+            f"got {west:.15g},{south:.15g},{east:.15g},{north:.15g}: are longitude and latitude swapped?"
         )
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

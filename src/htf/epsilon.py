@@ -14,7 +14,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Integral, Real
 
-from htf import numerals
+from htf import arguments, numerals
 from htf.errors import InputError
 
 UNITS_PER_EPSILON = 10**15
@@ -31,14 +31,19 @@ class Epsilon:
     units: int
 
     def __post_init__(self) -> None:
-        if self.units < 0:
-            raise InputError(f"epsilon must not be negative, got {self.units}e-15")
+        units = self.units
+        if type(units) is not int:  # which is nearly always, and quick
+            units = arguments.whole(units, "the units of an Epsilon, of 1e-15 each,")
+            object.__setattr__(self, "units", units)
+        if units < 0:
+            raise InputError(f"epsilon must not be negative, got {units}e-15")
 
     @classmethod
     def of(cls, value: Epsilon | str | int | float | Decimal | Fraction) -> Epsilon:
         """The greatest representable budget not above `value`, which must be positive.
 
-        A float stands for the decimal it prints as: 0.1 is one tenth.
+        A float stands for the decimal it prints as: 0.1 is one tenth. Raises InputError for what is no
+        number, not positive, or more than 1000.
         """
         units = (
             value.units if isinstance(value, Epsilon) else _to_fraction(value) * UNITS_PER_EPSILON
@@ -46,22 +51,34 @@ class Epsilon:
         if not 1 <= units <= LARGEST_EPSILON * UNITS_PER_EPSILON:
             raise InputError(
                 f"epsilon must be positive, at least 1e-15 and at most {LARGEST_EPSILON}, "
-                f"got {numerals.shown(value)}"
+                f"got {arguments.described(value)}"
             )
         return cls(int(units))
 
+    # Of operands that they do not know, operators say NotImplemented: Python's own error follows.
+
     def __add__(self, other: Epsilon) -> Epsilon:
+        if not isinstance(other, Epsilon):
+            return NotImplemented
         return Epsilon(self.units + other.units)
 
     def __sub__(self, other: Epsilon) -> Epsilon:
+        if not isinstance(other, Epsilon):
+            return NotImplemented
         return Epsilon(self.units - other.units)
 
     def __mul__(self, times: int) -> Epsilon:
-        return Epsilon(self.units * times)
+        if not arguments.is_whole(times):
+            return NotImplemented
+        return Epsilon(self.units * int(times))
 
     def __floordiv__(self, parts: int) -> Epsilon:
         """One of `parts` equal shares, rounded down."""
-        return Epsilon(self.units // parts)
+        if not arguments.is_whole(parts):
+            return NotImplemented
+        if parts < 1:
+            raise InputError(f"epsilon is divided into at least one part, got {int(parts)}")
+        return Epsilon(self.units // int(parts))
 
     def __float__(self) -> float:
         return self.units / UNITS_PER_EPSILON
@@ -76,8 +93,11 @@ class Epsilon:
 
     def share(self, weights: Sequence[Fraction]) -> list[Epsilon]:
         """Shares in proportion to `weights`, each rounded down, so that they never exceed the whole."""
-        total = sum(weights)
-        return [Epsilon(int(self.units * weight / total)) for weight in weights]
+        given = arguments.items(weights, "weights", "a list of fractions")
+        if not all(isinstance(w, (int, Fraction)) and w >= 0 for w in given) or not any(given):
+            raise InputError("weights must be fractions, none below 0 and not all of them 0")
+        total = Fraction(sum(given))
+        return [Epsilon(int(self.units * weight / total)) for weight in given]
 
 
 _WIDE = Context(prec=60, rounding=ROUND_FLOOR)
@@ -92,7 +112,7 @@ def _to_fraction(value: object) -> Fraction:
     """Exact. Numbers whose exponent alone rules them out are not written out: that could take for ever."""
     try:
         if isinstance(value, str):
-            return numerals.exact(value)
+            return numerals.fraction(value)
         if isinstance(value, Decimal):
             return _from_decimal(value)
         if isinstance(value, Fraction):
@@ -102,10 +122,10 @@ def _to_fraction(value: object) -> Fraction:
         if isinstance(value, Real) and not isinstance(
             value, bool
         ):  # as they print, NumPy's floats too
-            return numerals.exact(str(value))
+            return numerals.fraction(str(value))
     except ValueError:
         pass
-    raise InputError(f"epsilon must be a positive number, got {numerals.shown(value)}")
+    raise arguments.unfit("epsilon", "a positive number", value)
 
 
 def _from_decimal(value: Decimal) -> Fraction:

@@ -24,6 +24,7 @@ from glob import has_magic, iglob
 from pathlib import Path
 from typing import Protocol
 
+from htf import arguments
 from htf.errors import InputError, OutputError
 
 UNFINISHED = (
@@ -59,6 +60,9 @@ class Permission:
     overwrite: bool = False
     by_release: bool = False  # what is written is itself a release
     budget: Budget | None = None  # which knows what was withdrawn
+
+    def __post_init__(self) -> None:
+        arguments.flag(self.overwrite, "overwrite")
 
 
 def check_output(

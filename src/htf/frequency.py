@@ -8,12 +8,12 @@ says of its results that they are not private).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from htf.domain import Domain, IntArray
+from htf import arguments
+from htf.domain import Domain, IntArray, check_domain
 from htf.errors import InputError
 from htf.protection import OF_RECORDS, Protection
 from htf.read_only import ReadOnlyArrays
@@ -34,8 +34,14 @@ class FrequencyMatrix(ReadOnlyArrays):
         protection: Protection = OF_RECORDS,
     ) -> None:
         """Takes distinct non-empty cells as they are; `from_cells` checks and adds up."""
-        self._domain = domain
-        self._protection = protection
+        self._domain = check_domain(domain)
+        self._protection = arguments.instance(protection, Protection, "protection")
+        for array, what in ((coordinates, "coordinates"), (counts, "counts")):
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
+                remedy = "FrequencyMatrix.from_cells takes other sequences"
+                raise arguments.unfit(what, "an array of whole numbers", array, remedy)
+        if coordinates.shape != (domain.dimensions, *counts.shape) or counts.ndim != 1:
+            raise InputError("coordinates must have a row for each axis, a column for each count")
         self._coordinates = coordinates
         self._counts = counts
         for array in (coordinates, counts):
@@ -47,9 +53,11 @@ class FrequencyMatrix(ReadOnlyArrays):
     ) -> FrequencyMatrix:
         """From cell indices, one row for each axis; repeated cells are added up.
 
-        Without `counts` every column is one record.
+        Without `counts` every column is one record. Raises InputError for cells that are not on the map,
+        and counts below 0.
         """
-        cells = np.atleast_2d(_as_integers(coordinates, "cell indices"))
+        check_domain(domain)
+        cells = np.atleast_2d(arguments.whole_numbers(coordinates, "cell indices"))
         if cells.ndim != 2 or (cells.size and len(cells) != domain.dimensions):
             raise InputError(
                 f"cell indices must have one row for each of {domain.dimensions} axes, "
@@ -60,7 +68,7 @@ class FrequencyMatrix(ReadOnlyArrays):
         weights = (
             np.ones(number, dtype=np.int64)
             if counts is None
-            else _as_integers(counts, "counts").reshape(-1)
+            else arguments.whole_numbers(counts, "counts").reshape(-1)
         )
         if len(weights) != number:
             raise InputError("there must be one count for each cell")
@@ -76,7 +84,8 @@ class FrequencyMatrix(ReadOnlyArrays):
     @classmethod
     def from_dense(cls, domain: Domain, matrix: ArrayLike) -> FrequencyMatrix:
         """From an array of counts with one entry for each cell, indexed `[x, y, …]`."""
-        counts = _as_integers(matrix, "counts")
+        check_domain(domain)
+        counts = arguments.whole_numbers(matrix, "counts")
         if counts.shape != domain.shape:
             raise InputError(
                 f"the matrix has shape {counts.shape}, the domain {domain.shape}: they must agree"
@@ -115,17 +124,6 @@ def unravel(keys: IntArray, shape: Sequence[int]) -> NDArray[np.int32]:
     if len(keys) == 0:
         return np.empty((len(shape), 0), dtype=np.int32)
     return np.stack([index.astype(np.int32) for index in np.unravel_index(keys, tuple(shape))])
-
-
-def _as_integers(values: ArrayLike, what: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.size == 0:
-        return array.astype(np.int64)
-    if array.dtype.kind in "iub":
-        return array.astype(np.int64)
-    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.rint(array)):
-        return array.astype(np.int64)
-    raise InputError(f"{what} must be whole numbers, got an array of type {array.dtype}")
 
 
 def _check_cells(domain: Domain, cells: IntArray) -> None:

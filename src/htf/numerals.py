@@ -29,7 +29,7 @@ def decimal(text: str) -> float:
     return value
 
 
-def exact(text: str) -> Fraction:
+def fraction(text: str) -> Fraction:
     """A decimal, or a fraction of two whole numbers such as `1/3`, without rounding."""
     above, slash, below = text.partition("/")
     if not slash:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from htf import arguments
 from htf.areas import square_kilometres
 from htf.domain import CRS84, KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
@@ -36,6 +37,7 @@ LONGEST_LINE = 64  # of small letters above a map
 THINNEST = 0.11  # a map thinner than this, as a share of its length, would be a mere line
 
 
+@runtime_checkable
 class Plottable(Viewable, Protocol):
     """What a map needs of a release."""
 
@@ -67,12 +69,22 @@ def plot_release(
 
     Axes that are not drawn are summed, within the ranges of `where`, such as `{"hour": (7, 10)}`. With
     `by`, the name of one of them, there is a panel for each of its steps. `boxes` adds the outlines
-    of the leaves. Save the figure with its `savefig`.
+    of the leaves. Save the figure with its `savefig`. Raises InputError for axes that are not there, and
+    ranges off the map.
     """
     try:
         import matplotlib  # noqa: F401
+        from matplotlib.axes import Axes
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error
+    if not isinstance(release, Plottable):
+        raise arguments.unfit(
+            "release", "a Release", release, "read one with htf.Release.load(path)"
+        )
+    if ax is not None:
+        arguments.instance(ax, Axes, "ax", "those of a figure of matplotlib")
+    arguments.flag(boxes, "boxes")
+    pixels = arguments.whole(pixels, "pixels")
     if by is not None:
         from htf.plot_panels import plot_panels
 

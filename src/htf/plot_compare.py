@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf import arguments
 from htf.areas import square_kilometres
-from htf.comparison import CHANCE, Difference, Named, difference, grids_to_compare, shared_bounds
+from htf.comparison import (
+    CHANCE,
+    Difference,
+    Named,
+    check_pair,
+    difference,
+    grids_to_compare,
+    shared_bounds,
+)
 from htf.domain import CRS84, FloatArray
 from htf.errors import MissingExtraError
 from htf.plot import (
@@ -53,7 +62,8 @@ def plot_comparison(
 ) -> Figure:
     """Two maps side by side, of the same colours."""
     _check_matplotlib()
-    first, second = (one.release for one in maps)
+    first, second = check_pair(maps)
+    arguments.flag(boxes, "boxes")
     shared_bounds(first, second, axes, where)  # refuses what does not overlap
     seen = [view(one.release, axes, where, 700) for one in maps]
     densities = [visible_density(one) for one in seen]
@@ -80,7 +90,7 @@ def plot_difference(
 ) -> Figure:
     """What the first has more of than the second, in squares; pale where that is no more than noise."""
     _check_matplotlib()
-    first, second = (one.release for one in maps)
+    first, second = check_pair(maps)
     sizes = grids_to_compare(first, second, axes, where)
     size = max((one for one in sizes if max(one) <= MOST_SQUARES), default=sizes[0])
     found = difference(first, second, size, axes, where)

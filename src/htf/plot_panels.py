@@ -30,7 +30,7 @@ from htf.plot import (
     visible_density,
     write_in_the_middle,
 )
-from htf.query.where import Where, axis_number, full_ranges
+from htf.query.where import Where, axis_number, full_ranges, read_where
 from htf.views import View, describe_summed, drawn_axes, view
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def plot_panels(
         raise InputError(f"panels are by an axis that is not drawn, and {by!r} is: give other axes")
     ranges = panel_ranges(domain, by, where)
     seen = [
-        view(release, axes, {**(where or {}), by: ends}, max(pixels // 2, 1)) for ends in ranges
+        view(release, axes, {**read_where(where), by: ends}, max(pixels // 2, 1)) for ends in ranges
     ]
     densities = [visible_density(one) for one in seen]
     limits = colour_limits(np.concatenate([density.ravel() for density in densities]))
@@ -71,7 +71,7 @@ def plot_panels(
         draw_colour_bar(panels, images[0], seen[0], is_below=False)
     else:
         write_in_the_middle(panels[0], "nothing rises\nabove the noise")
-    inside = {name: ends for name, ends in (where or {}).items() if name != by}
+    inside = {name: ends for name, ends in read_where(where).items() if name != by}
     rest = _summed_beside(domain, drawn, by, inside)
     figure.suptitle(heading(release) + (f"\n{rest}" if rest else ""), fontsize=12)
     figure.supxlabel(footer(release, seen[0]), fontsize=8, color=GREY)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from htf.domain import Domain, FloatArray, IntArray
+from htf import arguments
+from htf.domain import Domain, FloatArray, IntArray, check_domain
 from htf.errors import InputError
 from htf.read_only import ReadOnlyArrays
 from htf.tree import RegionTree
@@ -39,6 +40,12 @@ class Prior(ReadOnlyArrays):
     sha256: str  # of that file
 
     def __post_init__(self) -> None:
+        check_domain(self.domain)
+        arguments.text(self.name, "the name of a prior")
+        arguments.text(self.sha256, "the SHA-256 of a prior")
+        if not isinstance(self.weights, np.ndarray) or self.weights.dtype != np.uint32:
+            remedy = "make a prior with htf.read_prior"
+            raise arguments.unfit("weights", "an array of uint32", self.weights, remedy)
         if self.weights.shape != self.domain.shape or self.weights.size > MOST_CELLS:
             raise InputError(f"the prior {self.name} does not fit its cells")
         if self.domain.dimensions > MOST_AXES:
@@ -55,7 +62,9 @@ class Prior(ReadOnlyArrays):
     @classmethod
     def of(cls, values: ArrayLike, domain: Domain, name: str, sha256: str) -> Prior:
         """From an array `[x, y, …]` that covers the map, with any number of cells along each axis."""
-        array = np.asarray(values)
+        check_domain(domain)
+        arguments.text(name, "the name of a prior")
+        array = read_weights(values)
         if array.ndim != domain.dimensions or array.size == 0 or array.dtype.kind not in "biuf":
             raise InputError(
                 f"the prior {name} is an array of {array.dtype} of shape {array.shape}: give numbers with "
@@ -93,6 +102,7 @@ class Prior(ReadOnlyArrays):
 
     def check_map(self, domain: Domain) -> None:
         """Refuse a map with other axes or other bounds."""
+        check_domain(domain)
         if _with_cells(self.domain, domain.shape) != domain:
             raise InputError(
                 f"the prior {self.name} is of another map ({show_bounds(self.domain)}) than the data "
@@ -163,6 +173,13 @@ def _spans(low: IntArray, high: IntArray, cells: int, own: int) -> tuple[_Span, 
         _Span(whole, stop, np.ones(len(low))),
         _Span(behind, behind + 1, last),
     )
+
+
+def read_weights(values: object) -> NDArray[Any]:
+    """An array of numbers, or of truth values as in a mask."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "b":
+        return values
+    return arguments.array(values, "the values of a prior")
 
 
 def prior_cells(domain: Domain) -> Domain:

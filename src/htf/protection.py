@@ -7,11 +7,11 @@ that is asked of a record may cost the epsilon divided by that number.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
-from htf import numerals
+from htf import arguments, numerals
 from htf.epsilon import Epsilon
 from htf.errors import InputError
 
@@ -30,17 +30,17 @@ class Protection:
     of_query: bool = False  # the records are the rows of a query's or view's result
 
     def __post_init__(self) -> None:
-        if self.unit not in (RECORD, PERSON):
-            raise InputError(f"the unit must be {RECORD} or {PERSON}, got {self.unit!r}")
-        if type(self.max_records) is not int or not (
-            1 <= self.max_records <= MOST_RECORDS_OF_A_PERSON
-        ):
+        arguments.choice(self.unit, (RECORD, PERSON), "the unit")
+        most = arguments.whole(self.max_records, "the most records of a person (max_records)")
+        if not 1 <= most <= MOST_RECORDS_OF_A_PERSON:
             raise InputError(
                 "the most records of a person must be a whole number between 1 and "
-                f"{MOST_RECORDS_OF_A_PERSON}, got {self.max_records!r}"
+                f"{MOST_RECORDS_OF_A_PERSON}, got {most}"
             )
-        if self.once_per not in (None, *ONCE_PER):
-            raise InputError(f"once per what? One of {', '.join(ONCE_PER)}, got {self.once_per!r}")
+        object.__setattr__(self, "max_records", most)
+        if self.once_per is not None:
+            arguments.choice(self.once_per, ONCE_PER, "once_per")
+        arguments.flag(self.of_query, "of_query")
         if self.unit == RECORD and (self.max_records != 1 or self.once_per is not None):
             raise InputError("records are bounded for each person, and none was named")
 
@@ -62,7 +62,9 @@ class Protection:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Protection:
-        return cls(**data)
+        """From what `to_dict` gave."""
+        names = [field.name for field in fields(cls)]
+        return cls(**arguments.fields(data, "what is protected", names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,14 @@ class Suggestion:
 
     def __post_init__(self) -> None:
         Protection(PERSON, self.most)
-        if not (1 <= self.max_records <= self.most and 0 < self.quantile < 1):
+        most = arguments.whole(self.max_records, "the suggested number of records")
+        share = arguments.instance(self.quantile, Fraction, "the quantile of a suggestion")
+        arguments.instance(self.epsilon, Epsilon, "the epsilon of a suggestion", "see Epsilon.of")
+        arguments.text(self.noise, "the noise of a suggestion")
+        arguments.flag(self.private, "private")
+        if self.budget_entry is not None:
+            arguments.text(self.budget_entry, "the budget entry of a suggestion")
+        if not (1 <= most <= self.most and 0 < share < 1):
             raise InputError(f"a suggestion lies between 1 and {self.most}, at a share below 1")
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,11 +103,14 @@ class Suggestion:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Suggestion:
-        exact = {
-            "quantile": numerals.exact(data["quantile"]),
-            "epsilon": Epsilon.of(data["epsilon"]),
-        }
-        return cls(**{**data, **exact})
+        """From what `to_dict` gave."""
+        names = [field.name for field in fields(cls) if field.name != "budget_entry"]
+        known = arguments.fields(data, "a suggestion", names)
+        try:
+            share = numerals.fraction(arguments.text(known["quantile"], "the quantile"))
+        except ValueError:
+            raise arguments.unfit("the quantile", "a fraction", known["quantile"]) from None
+        return cls(**{**known, "quantile": share, "epsilon": Epsilon.of(known["epsilon"])})
 
 
 def suggested_at(suggestion: Suggestion | None) -> Epsilon:

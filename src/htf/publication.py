@@ -6,6 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
+from htf import arguments
 from htf.curator.budget import BudgetFile
 from htf.curator.curator import Curator
 from htf.curator.noise import NoiseSource, noise_from_text
@@ -37,9 +38,14 @@ def publish(
     A `prior` (see `read_prior`) must be public, and not made from these data. A `ledger` is charged before
     any noise is drawn, with `label` to know the charge by; write the release with `ledger.save`.
     With a `suggestion` (see `suggest_max_records`), `epsilon` is the total and counts in what that has cost.
+
+    Raises InputError for arguments that are wrong or do not go together, and BudgetError where `epsilon` or
+    the ledger do not suffice. If the ledger was charged by then, the error says so.
     """
     if isinstance(mechanism, str):
         mechanism = make_mechanism(mechanism)
+    remedy = "give the name of one, or make one with htf.make_mechanism(name)"
+    arguments.instance(mechanism, Mechanism, "mechanism", remedy)  # type: ignore[type-abstract]
     if isinstance(noise, str):
         noise = noise_from_text(noise)
     total = Epsilon.of(epsilon)

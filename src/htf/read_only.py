@@ -22,10 +22,18 @@ class ReadOnlyArrays:
         return _restore, (type(self), {**kept, **getattr(self, "__dict__", {})})
 
 
+def make_read_only(*values: Any) -> None:
+    """Arrays, and those in tuples; all else is left alone."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        elif isinstance(value, tuple):
+            make_read_only(*value)
+
+
 def _restore(cls: type, state: dict[str, Any]) -> Any:
     found: Any = object.__new__(cls)
     for name, value in state.items():
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
+        make_read_only(value)
         object.__setattr__(found, name, value)
     return found

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from htf import arguments
 from htf.curator.catalogue import KINDS
 from htf.curator.ledger import LedgerLine
 from htf.domain import Domain, FloatArray, IntArray
@@ -24,7 +25,7 @@ from htf.homogeneous import HOMOGENEOUS, estimate_regions, interpolate, measures
 from htf.inference import TreeCounts, sum_upwards
 from htf.prior import Prior
 from htf.protection import OF_RECORDS, RECORD, Protection, Suggestion, epsilon_per_record
-from htf.read_only import ReadOnlyArrays
+from htf.read_only import ReadOnlyArrays, make_read_only
 from htf.statement import privacy_statement
 from htf.tree import RegionTree
 
@@ -66,8 +67,10 @@ class MeasurementTable(ReadOnlyArrays):
         return cls(**{name: np.concatenate(column) for name, column in columns.items()})
 
     def __post_init__(self) -> None:
-        for column in self.columns().values():
-            column.flags.writeable = False
+        for name, column in self.columns().items():
+            arguments.row(column, "i", f"{name} of measurements").flags.writeable = False
+        if len({len(column) for column in self.columns().values()}) > 1:
+            raise InputError("the columns of measurements must be of one length")
 
     def __len__(self) -> int:
         return len(self.region)
@@ -92,6 +95,9 @@ class Parts(ReadOnlyArrays):
     # Below so many deviations an estimate says nothing: pure noise passes two once in 34 boxes.
     clear_deviations: float = 2.0
     nested: NestedParts | None = None  # as they lie in the leaves
+
+    def __post_init__(self) -> None:
+        make_read_only(self.low, self.high, self.estimates, self.scales)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +126,41 @@ class Release(ReadOnlyArrays):
     high: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         self.tree.check_regions(self.leaves)
         object.__setattr__(self, "low", self.tree.low[self.leaves])
         object.__setattr__(self, "high", self.tree.high[self.leaves])
         for array in (self.leaves, self.estimates, self.scales, self.low, self.high):
             array.flags.writeable = False
         self._check()
+
+    def _check_kinds(self) -> None:
+        kinds: dict[str, Any] = {
+            "domain": Domain,
+            "epsilon": Epsilon,
+            "mechanism": str,
+            "parameters": dict,
+            "facts": dict,
+            "estimator": str,
+            "noise": str,
+            "private": bool,
+            "tree": RegionTree,
+            "measurements": MeasurementTable,
+            "ledger": tuple,
+            "prior": Prior | None,
+            "protection": Protection,
+            "suggestion": Suggestion | None,
+            "budget_entry": str | None,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                expected = getattr(kind, "__name__", str(kind))
+                remedy = "make a release with htf.publish"
+                raise arguments.unfit(f"{name} of a release", expected, getattr(self, name), remedy)
+        for line in self.ledger:
+            arguments.instance(line, LedgerLine, "each line of the ledger of a release")
+        for name, kind in (("leaves", "i"), ("estimates", "f"), ("scales", "f")):
+            arguments.row(getattr(self, name), kind, f"{name} of a release")
 
     def _check(self) -> None:
         if not self.tree.is_covered_once_by(self.leaves):
@@ -266,7 +301,8 @@ class Release(ReadOnlyArrays):
 
         `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; axes that are not named
         are counted whole. A box may also name every axis, all low edges first, then all high ones.
-        A warning says which boxes lie outside of the map: they count 0, whatever is there.
+        A warning says which boxes lie outside of the map: they count 0, whatever is there. Raises
+        InputError for boxes or ranges that are no finite numbers, go down or name no axis.
         """
         from htf.query.boxes import count_boxes
         from htf.query.outside import warn_of_boxes
@@ -286,7 +322,7 @@ class Release(ReadOnlyArrays):
 
         `crs` is the reference system of bare shapely geometries, by default the map's; `where` gives
         ranges of further axes, such as `{"hour": (7, 10)}`. Needs shapely. A warning says when none of
-        the polygons lies on the map.
+        the polygons lies on the map. Raises InputError for what is no polygon.
         """
         from htf.query.outside import warn_of_polygons
         from htf.query.polygons import count_polygons
@@ -298,7 +334,7 @@ class Release(ReadOnlyArrays):
 
     def plot(self, **options: Any) -> Figure:
         """A map of the density on a log scale; `where`, `axes` and `by` say what to do with further
-        axes (htf.plot.plot_release). Needs matplotlib."""
+        axes (htf.plot.plot_release has all options). Needs matplotlib."""
         from htf.plot import plot_release
 
         return plot_release(self, **options)
@@ -313,18 +349,19 @@ class Release(ReadOnlyArrays):
         """Write a GeoParquet file, whole or not at all.
 
         A file that exists is refused unless `overwrite` is given, and a release that was charged to a
-        budget file even then (docs/outputs.md).
+        budget file even then (docs/outputs.md). Raises OutputError if it cannot be written.
         """
         from htf.release_file import save
 
-        save(self, Path(path), overwrite=overwrite)
+        save(self, arguments.path(path, "the output"), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
-        """Read a file that `save` wrote."""
+        """Read a file that `save` wrote. Raises ReleaseFileError if it is damaged, or none."""
         from htf.release_file import load
 
-        return load(Path(path))
+        remedy = "a table of points is counted with htf.read_points, then released with htf.publish"
+        return load(arguments.path(path, "a release to load", remedy))
 
     def summary(self) -> dict[str, Any]:
         """All but the boxes and the measurements, as plain values."""
@@ -347,3 +384,9 @@ class Release(ReadOnlyArrays):
             "prior": None if self.prior is None else self.prior.to_dict(),
             "ledger": [line.to_dict() for line in self.ledger],
         }
+
+
+def check_release(given: object, name: str = "release") -> Release:
+    """The release that a caller names."""
+    remedy = "read one with htf.Release.load(path), or make one with htf.publish"
+    return arguments.instance(given, Release, name, remedy)

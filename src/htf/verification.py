@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf import arguments
 from htf.curator.catalogue import KINDS, MEASUREMENTS
 from htf.curator.ledger import LedgerLine, sum_along_paths
 from htf.curator.noise import FastNoise, OpenDPNoise
@@ -64,11 +65,15 @@ class Check:
 
 
 def verify(release: Release | str | Path) -> list[Check]:
-    """All checks of a release, or of its file. A file that cannot be read raises ReleaseFileError."""
+    """All checks of a release, or of its file. A file that cannot be read raises ReleaseFileError.
+
+    What fails a check raises nothing: look at `passed` of each.
+    """
     checks: list[Check] = []
     statement = None
     if not isinstance(release, Release):
-        file = read(Path(release), every_column=True)
+        remedy = "or a Release"
+        file = read(arguments.path(release, "a release to verify", remedy), every_column=True)
         release, statement = file.release, (file.header["statement"], is_worded_here(file.header))
         checks.append(Check("file", True, "sound, its digest matches"))
         checks.append(_check_columns(file))

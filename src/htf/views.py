@@ -8,15 +8,17 @@ box, so that a pixel holds what `Release.count` would say of it. Only public val
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import Axis, Domain, FloatArray, IntArray
+from htf import arguments
+from htf.domain import Axis, Domain, FloatArray, IntArray, read_pair
 from htf.errors import InputError
 from htf.query.boxes import to_snapped_cells
-from htf.query.where import Where, axis_number, full_ranges, show
+from htf.query.where import Where, axis_number, full_ranges, read_where, show
+from htf.read_only import ReadOnlyArrays, make_read_only
 
 if TYPE_CHECKING:
     from htf.release import Parts
@@ -26,6 +28,7 @@ MOST_PIXELS = 1024  # a side, unless it is said how many
 PLACES = (("x", "y"), ("dest_x", "dest_y"))
 
 
+@runtime_checkable
 class Viewable(Protocol):
     """What a view needs of a release."""
 
@@ -47,7 +50,7 @@ class Outlined(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class View(ReadOnlyArrays):
     """Expected counts on a regular grid, `counts[first axis, second axis]`, never finer than the release's.
 
     `noise` has the standard deviation of each, as far as noise is told apart by part, and
@@ -62,6 +65,9 @@ class View:
     noise: FloatArray
     is_clear: NDArray[np.bool_]
     summed: str
+
+    def __post_init__(self) -> None:
+        make_read_only(self.counts, self.noise, self.is_clear)
 
     @property
     def edges(self) -> tuple[FloatArray, FloatArray]:
@@ -79,8 +85,13 @@ def view(
     """The counts of a release along two of its axes, within `where`, on at most `cells` pixels a side.
 
     Ranges of axes that are not drawn are exact, cells that they cut counting by share. A range of an
-    axis that is drawn crops the view, at whole cells: `edges` says where.
+    axis that is drawn crops the view, at whole cells: `edges` says where. Raises InputError for axes that
+    are not there, and ranges off the map.
     """
+    if not isinstance(release, Viewable):
+        raise arguments.unfit(
+            "release", "a Release", release, "read one with htf.Release.load(path)"
+        )
     domain = release.domain
     drawn = drawn_axes(domain, axes)
     first, end = ranges_in_cells(domain, drawn, where)
@@ -119,17 +130,27 @@ def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:
     calls them otherwise."""
     if domain.dimensions < 2:
         raise InputError(f"a map needs two axes, and this release has only {domain.names[0]!r}")
+    names = read_axes(names)
     if tuple(names) == PLACES[0] and not set(names) & set(domain.names):
         return 0, 1
-    if len(names) != 2 or names[0] == names[1]:
+    if names[0] == names[1]:
         raise InputError(f"a map is drawn along two different axes, got {', '.join(names)}")
     return axis_number(domain, names[0]), axis_number(domain, names[1])
+
+
+def read_axes(names: object) -> tuple[str, str]:
+    """The names of the axes that are drawn."""
+    given = arguments.items(names, "axes", "the names of two axes, such as ('x', 'y')")
+    texts = [arguments.text(name, "the name of an axis") for name in given]
+    if len(texts) != 2:
+        raise InputError(f"a map is drawn along two different axes, got {', '.join(texts)}")
+    return texts[0], texts[1]
 
 
 def describe_summed(domain: Domain, drawn: tuple[int, int], where: Where | None) -> str:
     """What a view says of the axes that it does not draw; nothing, where there are none."""
     others = [axis for number, axis in enumerate(domain.axes) if number not in drawn]
-    asked = where or {}
+    asked = read_where(where)
     ranges = [
         f"{axis.name} {show(asked[axis.name][0])} to {show(asked[axis.name][1])}"
         for axis in others
@@ -167,7 +188,7 @@ def outlines(release: Outlined, axes: tuple[str, str], where: Where | None) -> F
 
 def _display_shape(available: IntArray, cells: int | tuple[int, int] | None) -> tuple[int, int]:
     wanted = MOST_PIXELS if cells is None else cells
-    columns, rows = wanted if isinstance(wanted, tuple) else (wanted, wanted)
+    columns, rows = read_pair(wanted, "the number of pixels")
     if min(columns, rows) < 1:
         raise InputError(f"a map needs at least one pixel a side, got {columns} x {rows}")
     return min(columns, int(available[0])), min(rows, int(available[1]))

@@ -16,6 +16,7 @@ from htf.cli.main import run
 from htf.curator import budget_store as store
 from htf.curator.budget import read_accounts
 from reliability.flips import HARMLESS, REFUSED, bits_of_rows, make_budget, try_flips
+from support import Connections
 
 MATRIX = FrequencyMatrix.from_dense(Domain.from_bounds(0, 0, 1, 1, 4), np.full((4, 4), 17))
 
@@ -282,28 +283,9 @@ def test_a_sealed_file_that_says_it_is_of_the_format_before(budget: BudgetFile) 
 
 
 def test_connections_are_closed_on_every_way_out(
-    budget: BudgetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    budget: BudgetFile, tmp_path: Path, connections: Connections
 ) -> None:
-    """Also where a PRAGMA fails at once. Python 3.13 warns of those that are left to the collector."""
-    is_open: set[int] = set()
-
-    class Watched(sqlite3.Connection):
-        def __init__(self, *arguments: object, **options: object) -> None:
-            is_open.add(id(self))
-            super().__init__(*arguments, **options)  # type: ignore[arg-type]
-
-        def close(self) -> None:
-            is_open.discard(id(self))
-            super().close()
-
-    connect = sqlite3.connect
-    kept: list[sqlite3.Connection] = []  # so that no id comes twice
-
-    def watched(*arguments: object, **options: object) -> sqlite3.Connection:
-        kept.append(connect(*arguments, **options, factory=Watched))  # type: ignore[call-overload]
-        return kept[-1]
-
-    monkeypatch.setattr(sqlite3, "connect", watched)
+    """Also where a PRAGMA fails at once."""
     (tmp_path / "text").write_text("no database, but long enough to be looked into" * 100)
     for path in (tmp_path / "text", tmp_path / "none", budget.path):
         with pytest.raises(InputError):
@@ -311,8 +293,8 @@ def test_connections_are_closed_on_every_way_out(
     with pytest.raises(InputError):
         BudgetFile.create(tmp_path / "text", "pings", 1)
     budget.charge("0.1", "ug")
-    assert len(kept) >= 4
-    assert is_open == set()
+    assert connections.made >= 4
+    assert connections.left_open == 0
 
 
 @pytest.mark.parametrize("unit", ["record", "person", "", "one household", None, 1])

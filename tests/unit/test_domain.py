@@ -24,7 +24,7 @@ from support import grid
         ((0, 5, 1, 5), "south must be less than north, got south 5"),
         ((40.5, -74.3, 40.9, -173.7), "south must be less than north"),
         ((33.0, -118.6, 34.0, -117.8), "swapped"),
-        ((0, 0, math.nan, 1), "finite, got 0,0,nan,1"),
+        ((0, 0, math.nan, 1), "east must be a finite number, got nan"),
         ((0, 0, math.inf, 1), "finite"),
     ],
 )
@@ -35,7 +35,7 @@ def test_bad_bounds_are_named(bounds: tuple[float, ...], says: str) -> None:
 
 @pytest.mark.parametrize("cells", [0, -3, 2**31, 1.5, True, (10, 0)])
 def test_bad_cells_are_named(cells: Any) -> None:
-    with pytest.raises(InputError, match="cells, got"):
+    with pytest.raises(InputError, match=r"cells(?: must be a whole number)?, got"):
         Domain.from_bounds(0, 0, 1, 1, cells)
 
 

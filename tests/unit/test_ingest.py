@@ -130,7 +130,7 @@ def failing(folder: Path) -> dict[str, Any]:
         "notes.docx": (folder / "notes.docx", "name must end in one of"),
         "cut.parquet": (folder / "cut.parquet", "cannot read .*cut.parquet"),
         "missing.csv": (folder / "missing.csv", "there is no file"),
-        "object": (object(), "cannot read points from a object"),
+        "object": (object(), "cannot read points from an object"),
         "uneven": (([1.0, 2.0], [1.0]), "arrays of numbers of the same length"),
         "three": (([1.0], [1.0], [1.0]), "2 axes, so it needs as many arrays, got 3"),
         "columns": (

@@ -16,7 +16,7 @@ from htf.cli.points import read_axis, read_cells
 from htf.curator.noise import noise_from_text
 from htf.evaluation.workloads import read_workload
 from htf.ingest.engines import read_memory
-from htf.numerals import decimal, exact, shown, whole
+from htf.numerals import decimal, fraction, shown, whole
 from htf.query.texts import read_boxes, read_numbers, read_where
 
 # To Python these are numbers.
@@ -26,7 +26,7 @@ ODD = [*LENIENT, "", " ", "+", ".", "e1", "1e", "1.2.3", "0x10", "1 0", "nan", "
 
 @pytest.mark.parametrize("text", ODD)
 def test_what_is_no_number(text: str) -> None:
-    for read in (whole, decimal, exact):
+    for read in (whole, decimal, fraction):
         with pytest.raises(ValueError, match=r"not a number|too large|divided"):
             read(text)
 
@@ -36,10 +36,10 @@ def test_what_is_a_number() -> None:
     assert [decimal(text) for text in ("1", "-0.5", ".5", "2.", "1e-3", "1E+2", " 7 ")] == [
         1, -0.5, 0.5, 2, 0.001, 100, 7,
     ]  # fmt: skip
-    assert exact("0.1") == exact("1/10") == exact("1e-1") == Fraction(1, 10)
+    assert fraction("0.1") == fraction("1/10") == fraction("1e-1") == Fraction(1, 10)
     for text in ("1/0", "1/1.5", "1/", "/2", "1/2/3"):
         with pytest.raises(ValueError, match=r"not a number|divided by zero"):
-            exact(text)
+            fraction(text)
     with pytest.raises(ValueError, match="too large"):
         decimal("1e999")
 
@@ -47,7 +47,7 @@ def test_what_is_a_number() -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(10**98), 10**98))
 def test_what_python_prints_is_read_back(number: float, integer: int) -> None:
     assert decimal(repr(number)) == number
-    assert exact(repr(number)) == Fraction(repr(number))
+    assert fraction(repr(number)) == Fraction(repr(number))
     assert whole(str(integer)) == integer
 
 

@@ -276,7 +276,7 @@ def test_an_earlier_release_is_a_prior(tmp_path: Path) -> None:
         ([1.0, 2.0], r"shape \(2,\): give numbers with one axis for each of the map's, x, y"),
         (np.ones((2, 2, 2)), r"shape \(2, 2, 2\)"),
         (np.ones((0, 2)), r"shape \(0, 2\)"),
-        ([["a", "b"]], "array of <U1"),
+        ([["a", "b"]], "must be numbers in rows of the same length, got one of type str"),
     ],
 )
 def test_bad_arrays_are_refused(values: Any, says: str) -> None:

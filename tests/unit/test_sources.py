@@ -25,7 +25,7 @@ from htf import Axis, Domain, InputError, Release, publish, read_points
 from htf.ingest.columns import find_fields
 from htf.ingest.engines import read_memory
 from htf.ingest.geometry import decode_points
-from support import counted, dense
+from support import Connections, counted, dense
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
 TABLE = pa.table({"lon": [-9.0, 0.5, 9.0], "lat": [41.0, 55.0, 59.0], "who": ["a", "b", "a"]})
@@ -161,6 +161,25 @@ def test_tables_of_ibis_in_other_engines(tmp_path: Path) -> None:
         assert counted(matrix) == EXPECTED
         assert matrix.protection.of_query  # in doubt
     lite.disconnect()
+
+
+def test_connections_to_sqlite_are_closed_on_every_way_out(
+    tmp_path: Path, connections: Connections
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection:
+        TABLE.to_pandas().to_sql("pings", connection, index=False)
+    (tmp_path / "b.sqlite").write_text("no database, but long enough to be looked into" * 100)
+    for name, wrong, says in (
+        ("a", {"memory": "much"}, "memory is a size"),
+        ("a", {"table": "none"}, "no table"),
+        ("a", {"columns": ["lon", "none"]}, "no column"),
+        ("b", {}, "cannot read"),
+    ):
+        with pytest.raises(InputError, match=says):
+            read_points(tmp_path / f"{name}.sqlite", DOMAIN, **{"table": "pings", **wrong})  # type: ignore[arg-type]
+    assert counted(read_points(tmp_path / "a.sqlite", DOMAIN, table="pings")) == EXPECTED
+    assert connections.made >= 6
+    assert connections.left_open == 0
 
 
 def test_tables_in_memory_of_odd_kinds() -> None:

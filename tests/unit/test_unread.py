@@ -98,7 +98,7 @@ def test_people_and_their_times(tmp_path: Path) -> None:
         "0.5,0.5,,noon",
         "0.5,0.5,bob,",
     )
-    people = {"user": "who", "max_records": 1, "time": "at"}
+    people: dict[str, Any] = {"user": "who", "max_records": 1, "time": "at"}
     assert told(path, **people) == [
         "1 of 3 rows are taken for records of one moment: the column 'at' is empty there.",
         "1 of 3 rows are taken for records of one moment: the column 'at' holds no time there that is "
@@ -132,7 +132,7 @@ def test_text_of_sqlite_that_is_not_utf8(tmp_path: Path) -> None:
         connection.execute("INSERT INTO pings VALUES (0.5, 0.5, 'ann')")
         connection.execute("INSERT INTO pings VALUES (0.5, 0.5, CAST(x'ff' AS TEXT))")
         connection.commit()
-    options = {"table": "pings", "user": "who", "max_records": 1}
+    options: dict[str, Any] = {"table": "pings", "user": "who", "max_records": 1}
     matrix = read_points(tmp_path / "a.sqlite", MAP, ["lon", "lat"], **options)
     assert int(matrix.exact_counts.sum()) == 1
     assert told(tmp_path / "a.sqlite", **options) == [

@@ -108,7 +108,7 @@ def test_labels_of_a_grid_count_from_the_south_west() -> None:
         (lambda: grid_zones(CITY), "either a width and height"),
         (lambda: grid_zones(CITY, 0.1, columns=3), "either a width and height"),
         (lambda: grid_zones(CITY, -1), "must be positive, got -1"),
-        (lambda: grid_zones(CITY, np.nan), "must be positive"),
+        (lambda: grid_zones(CITY, np.nan), "must be a finite number, got nan"),
         (lambda: grid_zones(CITY, columns=0), "whole numbers of columns and rows, got 0"),
         (lambda: grid_zones(CITY, 1e-9), "at most 1,000,000"),
         (lambda: grid_zones(CITY, columns=2000), "about 4,000,000 zones"),

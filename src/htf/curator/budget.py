@@ -21,6 +21,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from htf import arguments
 from htf.curator.account import (
     ONE_RECORD,
     PENDING,
@@ -52,8 +53,9 @@ class BudgetFile:
     __slots__ = ("dataset", "path")
 
     def __init__(self, path: str | Path, dataset: str) -> None:
-        """An account that is there already; `create` makes one."""
-        self.path, self.dataset = Path(path), dataset
+        """An account that is there already; `create` makes one. Raises InputError if it is not there."""
+        self.path = arguments.path(path, "the budget file")
+        self.dataset = arguments.text(dataset, "dataset")
         self.account()
 
     def __repr__(self) -> str:
@@ -69,11 +71,11 @@ class BudgetFile:
         unit: str = ONE_RECORD,
     ) -> BudgetFile:
         """A new account, in a new file or beside other accounts. Its cap is final."""
-        path, most = Path(path), Epsilon.of(cap)
+        path, most = arguments.path(path, "the budget file"), Epsilon.of(cap)
         check_regular(path)
         _check_name(dataset)
-        if unit not in UNITS:
-            raise InputError(f"the unit must be {' or '.join(map(repr, UNITS))}, got {unit!r}")
+        if not isinstance(unit, str) or unit not in UNITS:
+            raise arguments.unfit("the unit", " or ".join(map(repr, UNITS)), unit)
         with open_books(path, WRITE, new=True) as books:
             if dataset.casefold() in (name.casefold() for name in books.accounts):
                 raise InputError(
@@ -106,6 +108,8 @@ class BudgetFile:
         the charge stands, and nothing is released for it.
         """
         price = Epsilon.of(epsilon)
+        for given, what in ((mechanism, "mechanism"), (label, "label"), (unit, "the unit")):
+            arguments.text(given, what)
         entry = Entry(
             secrets.token_hex(8),
             _now(),
@@ -135,9 +139,12 @@ class BudgetFile:
 
     def save(self, release: Release, path: str | Path, *, overwrite: bool = False) -> Entry:
         """Write a release that was charged here, and enter it as published, with its SHA-256."""
+        from htf.release import Release
         from htf.release_file import save
 
-        path = Path(path)
+        arguments.instance(release, Release, "release", "make one with htf.publish")
+        path = arguments.path(path, "the output")
+        arguments.flag(overwrite, "overwrite")
         price = price_of_records(release.epsilon, release.suggestion)
         with still_charged(lambda: release.budget_entry, price):
             self.check_output(path)
@@ -153,7 +160,7 @@ class BudgetFile:
         from htf.release import Release
         from htf.verification import verify
 
-        path, entry = Path(path), self._waiting(id_)
+        path, entry = arguments.path(path, "the release"), self._waiting(_check_id(id_))
         release = Release.load(path)
         wrong = [check.name for check in verify(path) if not check.passed]
         if wrong:
@@ -178,6 +185,7 @@ class BudgetFile:
         Nothing is refunded: others have seen it. A suggestion that the file published goes with it.
         """
         now = _now()
+        _check_id(id_)
         with open_books(self.path, WRITE) as books:
             found = _find(books.account(self.dataset), id_, self.path)
             if found.state == PENDING:
@@ -195,6 +203,7 @@ class BudgetFile:
 
     def check_suggestion(self, suggestion: Suggestion) -> None:
         """Refuse one that was not charged here: its epsilon would be missing from the sum."""
+        arguments.instance(suggestion, Suggestion, "suggestion", "see htf.suggest_max_records")
         charged = suggestion.budget_entry, SUGGESTION, suggestion.epsilon
         if charged in [(e.id, e.mechanism, e.epsilon) for e in self.account().entries]:
             return
@@ -216,6 +225,7 @@ class BudgetFile:
 
     def check_output(self, path: Path) -> None:
         """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it."""
+        path = arguments.path(path, "the output")
         check_name(path)
         ours = self.path.resolve()
         journals = {ours.with_name(ours.name + end) for end in JOURNALS}
@@ -230,7 +240,7 @@ class BudgetFile:
         """
         from htf.release_file import charged_entry
 
-        path = Path(path)
+        path = arguments.path(path, "the output")
         if not path.is_file():
             return
         digest, named = digest_of(path), charged_entry(path)
@@ -311,7 +321,7 @@ class BudgetFile:
 
 def read_accounts(path: str | Path) -> list[Account]:
     """All accounts of a budget file, in the order in which they were made."""
-    with open_books(Path(path), READ) as books:
+    with open_books(arguments.path(path, "the budget file"), READ) as books:
         return list(books.accounts.values())
 
 
@@ -415,6 +425,10 @@ def _find(account: Account, id_: str, path: Path) -> Entry:
     raise InputError(f"{path} has no entry {id_} for {account.dataset!r}")
 
 
+def _check_id(id_: object) -> str:
+    return arguments.text(id_, "the id of an entry", "`htf budget show` lists them")
+
+
 def _check_name(dataset: str) -> None:
     if not (
         isinstance(dataset, str)
@@ -423,7 +437,8 @@ def _check_name(dataset: str) -> None:
         and 0 < len(dataset) <= LONGEST_NAME
     ):
         raise InputError(
-            f"a data set needs a name of 1 to {LONGEST_NAME} printable characters, got {dataset!r}"
+            f"a data set needs a name of 1 to {LONGEST_NAME} printable characters, got "
+            f"{arguments.described(dataset)}"
         )
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from htf import numerals
+from htf import arguments, numerals
 from htf.curator.budget import SUGGESTION, BudgetFile, check_adds_up, still_charged
 from htf.curator.medians import Runs, choose_run_exactly, uniform_below, wide_words
 from htf.curator.noise import NoiseSource, noise_from_text
@@ -40,7 +40,7 @@ class RecordsPerPerson(ReadOnlyArrays):
 
         How many numbers there are, empty ones included, must be chosen without the data.
         """
-        counted = np.asarray(persons)
+        counted = arguments.array(persons, "numbers of people")
         if counted.ndim != 1 or counted.dtype.kind not in "iu":
             raise InputError("people are counted in whole numbers, in one row")
         if not 1 <= len(counted) <= MOST_RECORDS_OF_A_PERSON:
@@ -57,7 +57,7 @@ class RecordsPerPerson(ReadOnlyArrays):
     def from_records(cls, records: ArrayLike, most: int) -> RecordsPerPerson:
         """From the number of records of each person. More than `most` count as `most`."""
         Protection(PERSON, most)
-        numbers = np.asarray(records)
+        numbers = arguments.array(records, "records of each person")
         if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 1):
             raise InputError("the records of a person are a whole number, at least 1")
         clipped = np.minimum(numbers.ravel(), most).astype(np.int64)
@@ -89,10 +89,20 @@ def suggest_max_records(
     """Spend `epsilon`, for one person, on a number that a share of `quantile` of the people do not pass.
 
     A `budget` is charged before anything is drawn, and the charge stands whatever follows. Hand the
-    suggestion to `publish`, whose epsilon is then the total of both.
+    suggestion to `publish`, whose epsilon is then the total of both. Raises InputError for arguments that
+    are wrong, and BudgetError where the budget does not suffice.
     """
+    remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
+    arguments.instance(people, RecordsPerPerson, "people", remedy)
+    if budget is not None:
+        arguments.instance(
+            budget, BudgetFile, "budget", "open it with htf.BudgetFile(path, dataset)"
+        )
+    arguments.text(label, "label")
     price, share = Epsilon.of(epsilon), _read_quantile(quantile)
     source = noise_from_text(noise) if isinstance(noise, str) else noise
+    remedy = "or one of the texts opendp, fast and seeded:NUMBER"
+    arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
     check_noise(source)
     load_loops()  # for the release that follows: without it this would be spent in vain
     entry: str | None = None
@@ -136,12 +146,13 @@ def utility_sensitivity(share: Fraction) -> int:
 
 def _read_quantile(quantile: Fraction | str | float | Decimal) -> Fraction:
     try:
-        share = numerals.exact(str(quantile))
+        known = isinstance(quantile, str) or arguments.is_number(quantile)
+        share = numerals.fraction(str(quantile)) if known else Fraction(0)
     except ValueError:
         share = Fraction(0)
     if not (0 < share < 1 and share.denominator <= LARGEST_DENOMINATOR):
         raise InputError(
             "the quantile is the share of people who are to lose nothing, between 0 and 1 such as 0.9 and "
-            f"with at most six digits, got {numerals.shown(quantile)}"
+            f"with at most six digits, got {arguments.described(quantile)}"
         )
     return share

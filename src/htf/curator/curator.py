@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from htf import arguments
 from htf.curator.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
@@ -22,6 +23,7 @@ from htf.domain import IntArray
 from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
 from htf.frequency import FrequencyMatrix
+from htf.prior import Prior
 from htf.protection import RECORD, Protection, Suggestion, epsilon_per_record, price_of_records
 from htf.release import MeasurementTable, Release
 from htf.release_file import check_crs
@@ -30,7 +32,6 @@ from htf.tree import RegionTree
 if TYPE_CHECKING:
     from htf.curator.window import Steps
     from htf.mechanisms.base import Histogram, Mechanism
-    from htf.prior import Prior
 
 Progress = Callable[[str], None]
 
@@ -61,6 +62,7 @@ class Curator:
         label: str = "",
         suggestion: Suggestion | None = None,
     ) -> None:
+        _check_given(matrix, noise, prior, budget, label, suggestion)
         check_crs(matrix.domain.crs)
         if prior is not None:
             prior.check_map(matrix.domain)
@@ -103,6 +105,10 @@ class Curator:
 
         A Curator serves one mechanism: its budget, tree and ledger are that release's own.
         """
+        if isinstance(mechanism, type) or not callable(getattr(mechanism, "build", None)):
+            remedy = "make one with htf.make_mechanism(name)"
+            raise arguments.unfit("mechanism", "a Mechanism", mechanism, remedy)
+        arguments.function(progress, "progress")
         if self._used:
             raise InputError("this Curator has made its release; make a new one for another")
         mechanism.check_prior(self.window.prior)
@@ -174,6 +180,23 @@ class Curator:
             }
             for line, (measurement, answer) in enumerate(self._taken)
         )
+
+
+def _check_given(
+    matrix: object, noise: object, prior: object, budget: object, label: object, suggestion: object
+) -> None:
+    """That everything is of the kind it must be, before anything is done with it."""
+    first = "count the points first, with htf.read_points(points, domain, [column, column])"
+    arguments.instance(matrix, FrequencyMatrix, "matrix", first)
+    for value, kind, name, remedy in (
+        (noise, NoiseSource, "noise", "or one of the texts opendp, fast and seeded:NUMBER"),
+        (prior, Prior, "prior", "make one with htf.read_prior(source, domain)"),
+        (budget, BudgetFile, "the budget (ledger)", "open it with htf.BudgetFile(path, dataset)"),
+        (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
+    ):
+        if value is not None:
+            arguments.instance(value, kind, name, remedy)
+    arguments.text(label, "label")
 
 
 def check_suggestion(

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from htf import arguments
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
+from htf.read_only import ReadOnlyArrays
 from htf.tree import RegionTree
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ LARGEST_COEFFICIENT = 2**22  # times 2**40 records fits 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measurement(ABC):
+class Measurement(ReadOnlyArrays, ABC):
     """Questions about `regions`, each charged `epsilon` units."""
 
     kind: ClassVar[str]
@@ -47,6 +49,7 @@ class Measurement(ABC):
 
     def __post_init__(self) -> None:
         """Keep copies of our own, so that nobody changes a question after it was charged."""
+        arguments.text(self.label, "the label of a measurement")
         for place in fields(self):
             if place.type == "IntArray":
                 own = own_integers(getattr(self, place.name), place.name)
@@ -284,7 +287,7 @@ class LinearQueries(NoisyIntegers):
 
 def own_integers(values: Any, name: str, dimensions: int = 1) -> IntArray:
     """A read-only 64-bit copy of whole numbers; anything else is refused, nothing is cut short."""
-    array = np.asarray(values)
+    array = arguments.array(values, name)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != dimensions or array.dtype.kind not in "iu":

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from htf import arguments
 from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
 from htf.domain import IntArray
 from htf.epsilon import UNITS_PER_EPSILON
@@ -100,8 +101,9 @@ class SeededNoise(NoiseSource):
     private = False
 
     def __init__(self, seed: int) -> None:
-        self.description = f"seeded:{seed}"
-        self._words = _seeded_words(seed)
+        number = arguments.seed(seed, "the seed of noise")
+        self.description = f"seeded:{number}"
+        self._words = _seeded_words(number)
 
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
         return sample_discrete_laplace(rate, size, self._words)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from htf import arguments
 from htf.domain import CRS84, KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.errors import BudgetError
@@ -124,6 +125,13 @@ class Simulation:
         default_factory=lambda: Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, SEED)
     )
 
+    def __post_init__(self) -> None:
+        arguments.instance(self.stand_in, DataSet, "stand_in")  # type: ignore[type-abstract]
+        arguments.instance(self.spec, Spec, "spec", "make one with Spec.of(mechanism)")
+        object.__setattr__(self, "epsilon", Epsilon.of(self.epsilon))
+        object.__setattr__(self, "runs", arguments.whole(self.runs, "runs", 1))
+        arguments.instance(self.bench, Bench, "bench")
+
     @property
     def budgets(self) -> dict[Epsilon, int]:
         """How many runs of each. The one asked about comes first: what is wrong with it is
@@ -135,8 +143,11 @@ class Simulation:
         return {self.epsilon: self.runs, **found}
 
 
-def simulate(plan: Simulation, tell: Tell = lambda *_: None) -> Forecast:
+def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
     """Make the releases, ask them, and keep none."""
+    arguments.instance(plan, Simulation, "plan")
+    arguments.function(tell, "tell")
+    tell = tell or (lambda *_: None)
     total = sum(plan.budgets.values())
     tell(0, total, "preparing the stand-in")
     records = int(load_once(plan.stand_in).exact_counts.sum())

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from htf import arguments
 from htf.domain import KM_PER_DEGREE, FloatArray
 from htf.errors import InputError
 
@@ -182,6 +183,7 @@ RURAL_PLACES, RURAL_VISITS = 16_000, 0.014
 
 def synthetic_city(points: int = 1_000_000, seed: int = 2021) -> City:
     """Invented points of a coastal city; the same for the same number and seed."""
+    points, seed = arguments.whole(points, "points"), arguments.seed(seed, "seed")
     if points < 1:
         raise InputError(f"a city needs at least one point, got points={points}")
     generator = np.random.default_rng(seed)

@@ -12,11 +12,10 @@ import numpy as np
 from htf.areas import square_kilometres
 from htf.domain import FloatArray
 from htf.errors import InputError, MissingExtraError
+from htf.release import Release, check_release
 
 if TYPE_CHECKING:
     import geopandas
-
-    from htf.release import Release
 
 LEAVES = "leaves"  # the name of the layer
 LEAVES_RULE = (
@@ -33,7 +32,7 @@ ZONES_RULE = (
 
 def leaf_columns(release: Release) -> dict[str, FloatArray]:
     """What the release answers for each of its leaves, and where they lie along every axis."""
-    domain = release.domain
+    domain = check_release(release).domain
     bounds = {
         f"{axis.name}_{side}": axis.from_cells(cells[:, number])
         for number, axis in enumerate(domain.axes)
@@ -49,7 +48,7 @@ def leaf_columns(release: Release) -> dict[str, FloatArray]:
 
 def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, in the release's reference system."""
-    if release.domain.dimensions < 2:
+    if check_release(release).domain.dimensions < 2:
         raise InputError(
             f"a map needs two axes, and this release has only {release.domain.names[0]!r}: "
             "export it as .csv"

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf import arguments
 from htf.domain import CRS84
 from htf.errors import MissingExtraError
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
+from htf.release import Release, check_release
 from htf.views import view
 
 if TYPE_CHECKING:
     from htf.query.where import Where
-    from htf.release import Release
     from htf.views import View
 
 RULE = (
@@ -42,7 +43,8 @@ def write_raster(
         import rasterio
     except ImportError:
         raise MissingExtraError("rasterio", "geo", "Writing a GeoTIFF") from None
-    seen = view(release, where=where, cells=pixels)
+    path = arguments.path(path, "the output")
+    seen = view(check_release(release), where=where, cells=pixels)
     rule = f"{RULE} Summed: {seen.summed}." if seen.summed else RULE
     about = provenance(release, rule)
     # The running sums of a view leave rounding errors where nothing is.
@@ -64,7 +66,7 @@ def write_raster(
                 )
             unfinished.write_bytes(memory.read())
 
-    write_whole(Path(path), write, overwrite=overwrite)
+    write_whole(path, write, overwrite=overwrite)
     return seen
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf import arguments
 from htf.domain import CRS84, Domain, FloatArray
 from htf.errors import InputError
 from htf.export.provenance import SAMPLE, as_metadata, beside, provenance, write_beside
@@ -53,7 +54,7 @@ def write_points(
     path: Path,
     n: int | None = None,
     seed: int | None = None,
-    progress: Progress = lambda _, __: None,
+    progress: Progress | None = None,
     *,
     overwrite: bool = False,
 ) -> Sample:
@@ -61,7 +62,8 @@ def write_points(
 
     CSV has no place for what they are but a column, so that is told in a text file beside it.
     """
-    path = Path(path)
+    path = arguments.path(path, "the output")
+    arguments.function(progress, "progress")
     suffix = check_sample_name(path, overwrite=overwrite)
     sample = Sample(release, n, seed)
     write_whole(path, lambda unfinished: _write(sample, unfinished, progress), overwrite=overwrite)
@@ -89,7 +91,9 @@ class Sample:
     def __init__(
         self, release: Release, n: int | None, seed: int | None, most: int = MOST_POINTS
     ) -> None:
-        parts = release.parts
+        from htf.release import check_release
+
+        parts = check_release(release).parts
         weights = non_negative(parts)
         total = float(release.estimates.sum())
         self.points = _check_points(total, n, most)
@@ -97,7 +101,7 @@ class Sample:
             raise InputError(
                 f"the release counts no records (its total is {total:.6g}), so no point can be drawn from it"
             )
-        self.seed = None if seed is None else _whole(seed, "the seed")
+        self.seed = None if seed is None else arguments.seed(seed, "the seed")
         used = np.flatnonzero(weights)
         self._sums = np.cumsum(weights[used])
         self._edges = [
@@ -146,7 +150,7 @@ def _between(low: FloatArray, high: FloatArray, share: FloatArray) -> FloatArray
     return np.minimum(low + share * (high - low), np.nextafter(high, low))
 
 
-def _write(sample: Sample, path: Path, progress: Progress) -> None:
+def _write(sample: Sample, path: Path, progress: Progress | None) -> None:
     import pyarrow.parquet as pq
     from pyarrow import csv
 
@@ -156,12 +160,13 @@ def _write(sample: Sample, path: Path, progress: Progress) -> None:
         for batch in sample.batches():
             writer.write_batch(batch)
             done += batch.num_rows
-            progress(done, sample.points)
+            if progress is not None:
+                progress(done, sample.points)
 
 
 def _check_points(total: float, n: int | None, most: int) -> int:
     """How many points to draw: `n`, or as many as the release counts."""
-    points = max(round(total), 0) if n is None else _whole(n, "points")
+    points = max(round(total), 0) if n is None else arguments.whole(n, "points (n)", 0)
     if points > most:
         asked = (
             f"the release counts {total:.6g}: say how many with --n"
@@ -171,9 +176,3 @@ def _check_points(total: float, n: int | None, most: int) -> int:
         where = "" if most == MOST_POINTS else " into memory"
         raise InputError(f"at most {most:,} points can be drawn{where}; {asked}")
     return points
-
-
-def _whole(number: Any, name: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-        raise InputError(f"{name} must be a whole number, 0 or more, got {number!r}")
-    return int(number)

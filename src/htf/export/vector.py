@@ -17,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from htf import arguments
 from htf.domain import CRS84
 from htf.errors import InputError, MissingExtraError, OutputError
 from htf.export.provenance import EXPORT, as_metadata, beside, write_beside
@@ -39,10 +40,27 @@ def write_layer(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write a layer in the format that the ending says, whole or not at all."""
-    path = Path(path)
+    """Write a layer in the format that the ending says, whole or not at all.
+
+    `about` is what `htf.export.provenance.provenance` says of the release.
+    """
+    path = arguments.path(path, "the output")
+    _check_layer(layer)
+    arguments.text(name, "the name of a layer")
+    if "statement" not in arguments.mapping(about, "about", "a dictionary"):
+        raise InputError(
+            "about must have the statement of the release: see provenance(release, rule)"
+        )
     check_layer_name(path, overwrite=overwrite)
     WRITERS[path.suffix.lower()](layer, Target(path, overwrite), about, name)
+
+
+def _check_layer(layer: object) -> None:
+    try:
+        import geopandas
+    except ImportError:
+        raise MissingExtraError("geopandas", "geo", "Writing a layer") from None
+    arguments.instance(layer, geopandas.GeoDataFrame, "layer", "make one with leaf_layer(release)")
 
 
 class Target(NamedTuple):

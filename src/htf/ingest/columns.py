@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from htf import arguments
 from htf.domain import CRS84, Domain
 from htf.errors import InputError
 
@@ -35,6 +36,14 @@ class Field:
     @property
     def of_time(self) -> bool:
         return self.part in OF_TIME
+
+
+def check_columns(columns: object) -> None:
+    """Refuse what is no list of names. None among them stands for a guess."""
+    expected = "a list of names, one for each axis, such as ['lon', 'lat']"
+    for name in arguments.items(columns, "columns", expected):
+        if name is not None:
+            arguments.text(name, "a name in columns")
 
 
 def find_fields(

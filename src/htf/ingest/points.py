@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.domain import Axis, Domain, FloatArray
+from htf import arguments
+from htf.domain import Axis, Domain, FloatArray, check_domain
 from htf.errors import InputError
 from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 from htf.ingest import expressions as ex
-from htf.ingest.columns import Field, check_there, find_fields, fits
+from htf.ingest.columns import Field, check_columns, check_there, find_fields, fits
 from htf.ingest.engines import DUCKDB, Engine, Progress
 from htf.ingest.geometry import coordinate, projected, same_crs
 from htf.ingest.people import (
@@ -35,8 +36,8 @@ from htf.ingest.people import (
 )
 from htf.ingest.sources import Access, Source, is_arrays, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
+from htf.protection import ONCE_PER, Protection
 from htf.protection import PERSON as ONE_PERSON
-from htf.protection import Protection
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
@@ -63,10 +64,16 @@ class Reading:
     once_per: str | None = None
 
     def __post_init__(self) -> None:
-        if self.time_unit not in ex.PER_SECOND:
-            known = ", ".join(ex.PER_SECOND)
-            raise InputError(f"the unit of times must be one of {known}, got {self.time_unit!r}")
-        if abs(self.utc_offset) > LARGEST_OFFSET:
+        if self.columns is not None:
+            check_columns(self.columns)
+        for name in ("crs", "user", "time"):
+            if getattr(self, name) is not None:
+                arguments.text(getattr(self, name), name)
+        if self.once_per is not None:
+            arguments.choice(self.once_per, ONCE_PER, "once_per")
+        arguments.choice(self.time_unit, ex.PER_SECOND, "the unit of times (time_unit)")
+        offset = arguments.whole(self.utc_offset, "the offset from UTC in seconds (utc_offset)")
+        if abs(offset) > LARGEST_OFFSET:
             raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
         if self.once_per is not None and self.user is None:
             raise InputError(f"once per {self.once_per} is for each person: name the users' column")
@@ -125,6 +132,9 @@ def read_points(
     Times are ISO 8601 text, timestamps, or numbers since 1970 in `time_unit`; `utc_offset` is added.
     `crs` is that of the coordinates, if it is not the map's. `engine` is duckdb or, for files, spark;
     `memory` what it may take. `tell` gets remarks for the curator's eyes only.
+
+    Raises InputError for arguments that are wrong, points that cannot be read, and columns that are not
+    there. Warns with NothingInside if no record lies inside the bounds.
     """
     reading = Reading(columns, crs, user, time, time_unit, utc_offset, once_per)
     access = Access(table, sql, engine, memory)
@@ -142,6 +152,9 @@ def read_matrix(
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
     """As `read_points`, with what it is told in two parts."""
+    check_domain(domain)
+    arguments.function(progress, "progress")
+    arguments.function(tell, "tell")
     protection = _protection(reading, max_records)
     with _located(source, domain, reading, access, tell) as (opened, located):
         if max_records is None:

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray
+from htf.domain import Domain, FloatArray, check_domain
 from htf.errors import InputError
 from htf.files import is_file
+from htf.ingest.columns import check_columns
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
-from htf.prior import Prior, prior_cells, show_bounds
+from htf.prior import Prior, prior_cells, read_weights, show_bounds
 from htf.release import Release
 from htf.release_file import is_release
 
@@ -31,10 +32,13 @@ def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) ->
 
     `source` is an array `[x, y]` that covers the map, or the name of a file: an array (`.npy`,
     `.npz:KEY`), public points (CSV or Parquet, with `columns` or lon and lat, each counting once or as
-    much as its `weight` says), or an earlier release of the same bounds.
+    much as its `weight` says), or an earlier release of the same bounds. Raises InputError for what cannot
+    be read, covers another map, or has weights below 0.
     """
+    check_domain(domain)
+    check_columns(columns)
     if not isinstance(source, (str, Path)):
-        array = np.asarray(source)
+        array = read_weights(source)
         return Prior.of(array, domain, "array", hashlib.sha256(array.tobytes()).hexdigest())
     path, key = split_key(source)
     if not is_file(path):

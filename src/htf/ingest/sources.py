@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf import arguments
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 from htf.ingest import sqlite
@@ -58,8 +59,10 @@ class Access:
     memory: str | None = None  # what the engine may take, such as 4GB
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise InputError(f"the engine must be one of {', '.join(ENGINES)}, got {self.engine!r}")
+        arguments.choice(self.engine, ENGINES, "the engine")
+        for name in ("table", "sql", "memory"):
+            if getattr(self, name) is not None:
+                arguments.text(getattr(self, name), name)
         if self.table is not None and self.sql is not None:
             raise InputError("give a table or a query of the database, not both")
 
@@ -349,7 +352,7 @@ def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
             )
     else:
         connecting = closing(quietly(lambda: sqlite.connect(name), listing.name))
-        with open_duckdb(access.memory) as engine, connecting as connection:
+        with connecting as connection, open_duckdb(access.memory) as engine:
             yield _sqlite_source(engine, connection, access, listing)
 
 
@@ -562,14 +565,16 @@ def _in_memory(source: Any, access: Access) -> Iterator[Source]:
 
 
 def is_arrays(source: Any) -> bool:
-    return isinstance(source, (list, tuple, np.ndarray))
+    return isinstance(source, (list, tuple)) or (isinstance(source, np.ndarray) and source.ndim > 0)
 
 
 def _columns_of(source: Any) -> tuple[str, ...]:
     if is_arrays(source):
         return tuple(map(str, range(len(source))))
     if isinstance(source, Mapping):
-        return tuple(source)
+        return tuple(map(str, source))
+    if isinstance(source, type):  # a class has the same attributes as its tables
+        raise _unreadable(source)
     names = getattr(source, "column_names", None)  # Arrow
     if names is None and hasattr(source, "collect_schema"):  # Polars
         names = source.collect_schema().names()
@@ -617,7 +622,7 @@ def _convert(source: Any, names: list[str], geometry: str | None) -> Any:
 
 def _unreadable(source: Any) -> InputError:
     return InputError(
-        f"cannot read points from a {type(source).__name__}: give the name of a file, a folder or a "
+        f"cannot read points from {arguments.described(source)}: give the name of a file, a folder or a "
         "database; a pandas, Polars, GeoPandas, Arrow, Ibis or Spark table; or arrays of numbers of "
         "the same length, one for each axis"
     )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from htf import arguments
 from htf.errors import InputError
 from htf.mechanisms.base import Mechanism
 
@@ -29,8 +30,11 @@ def _below(cls: Any) -> list[type[Mechanism]]:
     return [found for child in cls.__subclasses__() for found in (child, *_below(child))]
 
 
-def make_mechanism(name: str, settings: Mapping[str, str] | None = None) -> Mechanism:
-    """The mechanism called `name`, with `settings` in place of its defaults."""
-    if name not in registry():
-        raise InputError(f"there is no mechanism {name!r}; there are {', '.join(registry())}")
-    return registry()[name].from_settings(settings or {})
+def make_mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mechanism:
+    """The mechanism called `name`, with `settings` in place of its defaults: `{"height": 12}`.
+
+    Raises InputError for a name or a parameter that is not known, or a value that it cannot have.
+    """
+    if arguments.text(name, "the name of a mechanism") not in registry():
+        raise InputError(f"there is no mechanism {name!r:.100}; there are {', '.join(registry())}")
+    return registry()[name].from_settings({} if settings is None else settings)

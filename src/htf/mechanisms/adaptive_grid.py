@@ -46,7 +46,7 @@ class AdaptiveGrid(Mechanism):
         None, read_optional_integer, "N, if it is public already: it is then disclosed exactly"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("alpha", self.alpha)
         check_share("epsilon_total_share", self.epsilon_total_share)
         check_public_total(self.public_total)

@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from htf import numerals
+from htf import arguments, numerals
 from htf.curator.window import Steps, Window
 from htf.domain import FloatArray, IntArray
 from htf.epsilon import Epsilon
@@ -40,6 +40,17 @@ class Mechanism(ABC):
     # Estimators of its own, by name: what a release's estimates and scales must be, from its
     # measurements. `htf verify` compares.
     estimators: ClassVar[Mapping[str, Callable[[Any], tuple[Any, FloatArray]]]] = {}
+
+    def __post_init__(self) -> None:
+        for known in fields(self):
+            read = known.metadata.get("read")
+            if read is not None:
+                value = read(getattr(self, known.name), known.name)
+                object.__setattr__(self, known.name, value)
+        self.check()
+
+    def check(self) -> None:  # noqa: B027
+        """Refuse parameters that make no sense. That they are numbers or texts was checked before."""
 
     @abstractmethod
     def build(self, window: Window) -> Steps[Histogram]:
@@ -76,18 +87,34 @@ class Mechanism(ABC):
         }
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, str]) -> Mechanism:
-        """From texts such as the command line gives: `{"height": "12"}`."""
+    def from_settings(cls, settings: Mapping[str, Any]) -> Mechanism:
+        """From texts such as the command line gives, `{"height": "12"}`, or plain values."""
         known = {f.name: f for f in fields(cls)}
-        for name in settings:
+        for name in arguments.mapping(
+            settings, "settings", "a dictionary such as {'height': '12'}"
+        ):
             if name not in known:
-                raise InputError(f"{cls.name} has no parameter {name!r}; it has {', '.join(known)}")
-        return cls(**{n: known[n].metadata["parse"](n, text) for n, text in settings.items()})
+                raise InputError(
+                    f"{cls.name} has no parameter {name!r:.100}; it has {', '.join(known)}"
+                )
+        return cls(
+            **{
+                name: known[name].metadata["parse"](name, given)
+                if isinstance(given, str)
+                else given
+                for name, given in settings.items()
+            }
+        )
 
 
 def parameter(default: Any, parse: Any, help: str) -> Any:
-    """A field of a mechanism: its default, how to read it from text, and what it means."""
-    return field(default=default, metadata={"parse": parse, "help": help})
+    """A field of a mechanism: its default, how to read it from text, and what it means.
+
+    The reader of texts tells what a value must be that is given in Python.
+    """
+    return field(
+        default=default, metadata={"parse": parse, "read": READERS.get(parse), "help": help}
+    )
 
 
 def read_integer(name: str, text: str) -> int:
@@ -137,6 +164,25 @@ def split_epsilon(epsilon: Epsilon, share: float, name: str) -> tuple[Epsilon, E
     if not 0 < part.units < epsilon.units:
         raise BudgetError(f"epsilon {epsilon} is too small: {name} {share} of it is nothing")
     return part, epsilon - part
+
+
+def _optional_whole(value: object, name: str) -> int | None:
+    return None if value is None else arguments.whole(value, name)
+
+
+def _epsilon(value: Any, name: str) -> Epsilon:
+    return value if isinstance(value, Epsilon) else read_epsilon(name, value)
+
+
+# What a value given in Python must be, by the function that reads it from text.
+READERS: Mapping[Any, Callable[[Any, str], Any]] = {
+    read_integer: arguments.whole,
+    read_optional_integer: _optional_whole,
+    read_epsilon: _epsilon,
+    read_text: arguments.text,
+    read_number: arguments.number,
+    read_share: arguments.number,
+}
 
 
 def _plain(value: Any) -> Any:

@@ -97,7 +97,7 @@ class Dawa(Mechanism):
         LEAST_MOST_CELLS, read_integer, "grids with more cells than this are coarsened"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("partition_share", self.partition_share)
         check_most_cells(self.most_cells)
         if self.strategy not in (BUCKETS, HIERARCHY):

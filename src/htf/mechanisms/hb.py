@@ -47,7 +47,7 @@ class HierarchyBest(Mechanism):
         MOST_CELLS, read_integer, "more cells than this are joined to at most this many"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.branching is not None and self.branching < 2:
             raise InputError(f"branching must be at least 2, got {self.branching}")
         if self.most_cells < 1:

@@ -73,7 +73,7 @@ class Hdmm(Mechanism):
         MOST_CELLS, read_integer, "grids with more cells than this are coarsened"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_most_cells(self.most_cells)
 
     def build(self, window: Window) -> Steps[Histogram]:

@@ -75,7 +75,7 @@ class Htf(Mechanism):
     halvings: int = parameter(3, read_integer, "halvings of a box in one round, at most")
     growth: float = parameter(1.5, read_number, "of the budget, from one round to the next")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("total_share", self.total_share)
         if not LEAST_LEAF_SIGNAL <= self.leaf_signal < float("inf"):
             raise InputError(

@@ -64,7 +64,7 @@ class HtfPaper(Mechanism):
         "", read_text, "axis cut at even heights (empty: the last one, y on a map)"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.height is not None and self.height < 0:
             raise InputError(f"height must not be negative, got {self.height}")
         if self.search_rounds < 0:

@@ -62,7 +62,7 @@ class KdTree(Mechanism):
         32, read_integer, "an estimate below this makes a node a leaf, afterwards (0: no pruning)"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.height < 0:
             raise InputError(f"height must not be negative, got {self.height}")
         if self.budget not in (GEOMETRIC, UNIFORM):

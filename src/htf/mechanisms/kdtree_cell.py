@@ -82,7 +82,7 @@ class TwoPhases(Mechanism):
         COMBINED, read_text, "of leaves, combined: from counts and cells; fresh: from counts alone"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         per_axis, deviations = self.cells_per_axis, self.split_deviations
         if per_axis is not None and not 1 <= per_axis <= MOST_CELLS_PER_AXIS:
             raise InputError(

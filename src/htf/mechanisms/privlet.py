@@ -65,7 +65,7 @@ class Privlet(Mechanism):
         MOST_CELLS, read_integer, "grids with more cells than this, padding included, are coarsened"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_most_cells(self.most_cells)
 
     def build(self, window: Window) -> Steps[Histogram]:

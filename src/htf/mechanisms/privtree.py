@@ -49,7 +49,7 @@ class PrivTree(Mechanism):
     structure_share: float = parameter(0.5, read_share, "share of the budget for the structure")
     threshold: int = parameter(0, read_integer, "theta: split where the biased count exceeds this")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.fan_out < 2 or self.fan_out & (self.fan_out - 1):
             raise InputError(f"fan_out must be a power of two, got {self.fan_out}")
         check_share("structure_share", self.structure_share)

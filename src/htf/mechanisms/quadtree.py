@@ -55,7 +55,7 @@ class Quadtree(Mechanism):
         32, read_integer, "a node whose estimate is below this is not divided further (0: all are)"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.height is not None and self.height < 0:
             raise InputError(f"height must not be negative, got {self.height}")
         if self.budget not in ("geo", "uniform"):

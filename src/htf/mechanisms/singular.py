@@ -25,7 +25,7 @@ class Singular(Mechanism):
         MOST_CELLS, read_integer, "more cells than this are joined to at most this many"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.most_cells < 1:
             raise InputError(f"most_cells must be positive, got {self.most_cells}")
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from htf import arguments
 from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
 from htf.query.where import Where, full_rows
@@ -50,6 +51,13 @@ class Answers(ReadOnlyArrays):
     high: FloatArray
     partial: FloatArray
     inside: FloatArray
+
+    def __post_init__(self) -> None:
+        for name, column in self.to_columns().items():
+            arguments.row(column, "f", f"{name} of answers")
+            if len(column) != len(self.count):
+                raise InputError(f"{name} of answers must be as long as count")
+            column.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.count)

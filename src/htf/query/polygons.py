@@ -16,7 +16,7 @@ from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
 from htf.query.boxes import Answers, share_inside, snap_to_cells, to_snapped_cells
 from htf.query.shapes import Shapes, need_shapely, read_shapes
-from htf.query.where import Where, full_ranges
+from htf.query.where import Where, full_ranges, read_where
 
 if TYPE_CHECKING:
     from htf.query.index import BoxIndex
@@ -68,7 +68,7 @@ def count_polygons(
 
 def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
     """The low and high end of each axis but the first two, in cells."""
-    named = [name for name in where or {} if name in domain.names[:2]]
+    named = [name for name in read_where(where) if name in domain.names[:2]]
     if named:
         raise InputError(f"polygons say what to count of {named[0]}: leave it out of where")
     ends = full_ranges(domain, where)[2:]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from htf import arguments
 from htf.domain import CRS84, Domain, FloatArray
 from htf.errors import InputError, MissingExtraError
 
@@ -42,7 +43,8 @@ def read_shapes(geometries: Any, domain: Domain, crs: Any = None) -> Shapes:
         raise InputError("polygons need a map of two axes, this one has one: give boxes")
     shapes, found = _gather(geometries)
     shapes = _repair(_check(shapes))
-    source = _source(crs, found, domain)
+    known = crs if crs is None or isinstance(crs, str) else _crs(_need_pyproj(), crs)
+    source = _source(known, found, domain)
     if source is None:
         return shapes
     return _repair(to_crs(shapes, source, domain.crs, domain))  # bent edges may cross
@@ -92,11 +94,10 @@ def _gather(geometries: Any) -> tuple[Shapes, Any]:
         return np.asarray(geometries, dtype=object), geometries.crs
     if isinstance(geometries, Mapping) or hasattr(geometries, "__geo_interface__"):
         return _from_geojson([geometries]), CRS84
-    if isinstance(geometries, str | bytes) or not isinstance(geometries, Iterable):
-        raise InputError(
-            "polygons must be shapely geometries, a GeoPandas series or frame, or GeoJSON as "
-            f"dictionaries, got {geometries!r:.100}"
-        )
+    is_scalar = isinstance(geometries, np.ndarray) and geometries.ndim == 0
+    if isinstance(geometries, str | bytes) or not isinstance(geometries, Iterable) or is_scalar:
+        kinds = "shapely geometries, a GeoPandas series or frame, or GeoJSON as dictionaries"
+        raise arguments.unfit("polygons", kinds, geometries)
     found = list(geometries)
     bare = [isinstance(one, shapely.Geometry) or one is None for one in found]
     if all(bare):
@@ -201,10 +202,9 @@ def _need_pyproj() -> Any:
 def _crs(pyproj: Any, given: Any) -> Any:
     try:
         return pyproj.CRS.from_user_input(given)
-    except (pyproj.exceptions.CRSError, UnicodeEncodeError):
-        raise InputError(
-            f"there is no reference system {given!r:.100}: write it like EPSG:4326"
-        ) from None
+    except (pyproj.exceptions.CRSError, TypeError, ValueError, OverflowError):
+        shown = arguments.described(given)
+        raise InputError(f"there is no reference system {shown}: write it like EPSG:4326") from None
 
 
 def _named(crs: Any) -> str:

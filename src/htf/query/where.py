@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from htf import arguments
 from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
 
@@ -34,7 +35,7 @@ def full_rows(
     _check_finite(rows)
     columns = _box_columns(domain, rows.shape[1])
     named = [axis.name for axis in domain.axes[: len(columns) // 2]]
-    twice = [name for name in where or {} if name in named]
+    twice = [name for name in read_where(where) if name in named]
     if twice:
         raise InputError(
             f"boxes of {rows.shape[1]} numbers name {', '.join(named)} themselves: leave "
@@ -49,16 +50,23 @@ def full_rows(
 def full_ranges(domain: Domain, where: Where | None = None) -> FloatArray:
     """The low and the high end of each axis, in map coordinates: that of `where`, or the whole axis."""
     ranges = np.array([(axis.low, axis.high) for axis in domain.axes])
-    for name, asked in (where or {}).items():
+    for name, asked in read_where(where).items():
         number = axis_number(domain, name)
         ranges[number] = _read_range(domain.axes[number], asked)
     return ranges
 
 
+def read_where(where: object) -> Where:
+    """Ranges by the names of axes; None is none."""
+    if where is None:
+        return {}
+    return arguments.mapping(where, "where", 'a dictionary such as {"hour": (7, 10)}')
+
+
 def axis_number(domain: Domain, name: str) -> int:
     """The place of the axis of that name."""
-    if name not in domain.names:
-        raise InputError(f"there is no axis {name!r}: the map has {', '.join(domain.names)}")
+    if arguments.text(name, "the name of an axis") not in domain.names:
+        raise InputError(f"there is no axis {name!r:.100}: the map has {', '.join(domain.names)}")
     return domain.names.index(name)
 
 
@@ -81,14 +89,12 @@ def _check_order(domain: Domain, rows: FloatArray) -> None:
             )
 
 
-def _read_range(axis: Axis, asked: Sequence[float]) -> tuple[float, float]:
+def _read_range(axis: Axis, asked: object) -> tuple[float, float]:
     name = axis.name
-    try:
-        low, high = (float(end) for end in asked)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"a range of {name} must be two numbers, low and high, got {asked!r}"
-        ) from None
+    ends = arguments.numbers(asked, f"a range of {name}") if _is_list(asked) else np.empty(0)
+    if ends.shape != (2,):
+        raise arguments.unfit(f"a range of {name}", "two numbers, low and high", asked)
+    low, high = ends.tolist()
     said = f"{name} from {show(low)} to {show(high)}"
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"a range must be finite, got {said}")
@@ -108,6 +114,10 @@ def _read_range(axis: Axis, asked: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
+def _is_list(value: object) -> bool:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+
+
 def show(value: float) -> str:
     """A coordinate as people write it."""
     return f"{value:.15g}"
@@ -119,14 +129,15 @@ def _as_rows(boxes: ArrayLike, domain: Domain) -> FloatArray:
     if len(sizes) > 1:
         form += f", or {sizes[0]}, {_edge_names(domain, 2)} with all of the other axes"
     try:
-        rows = np.asarray(boxes, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"a box must be {form}: {error}") from error
+        rows = arguments.numbers(boxes, "boxes", public=True)
+    except InputError as error:
+        raise InputError(f"a box must be {form}: {error}") from None
     if rows.shape == (0,):
         return rows.reshape(0, sizes[-1])
+    given = rows.shape
     rows = rows[None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] not in sizes:
-        raise InputError(f"a box must be {form}, got an array of shape {np.shape(boxes)}")
+        raise InputError(f"a box must be {form}, got an array of shape {given}")
     return rows
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from htf.domain import CRS84, Axis, Domain, FloatArray
+from htf import arguments
+from htf.domain import CRS84, Axis, Domain, FloatArray, check_domain
 from htf.errors import InputError, MissingExtraError
 from htf.query.shapes import (
     HALF_TURN,
@@ -52,7 +53,11 @@ def zone_layer(
         import geopandas
     except ImportError:
         raise MissingExtraError("geopandas", "geo", "A layer of zones") from None
-    answers = release.count_polygons(zones.geometries, where=where)
+    from htf.release import check_release
+
+    remedy = "make them with h3_zones or grid_zones"
+    arguments.instance(zones, Zones, "zones", remedy)
+    answers = check_release(release).count_polygons(zones.geometries, where=where)
     columns: dict[str, Any] = {"label": zones.labels, **answers.to_columns()}
     return geopandas.GeoDataFrame(columns, geometry=zones.geometries, crs=release.domain.crs)
 
@@ -71,7 +76,7 @@ def grid_zones(
     A label is `column-row`, both counted from 1 and from the south-west corner.
     """
     shapely = need_shapely("A grid of zones")
-    x, y = _first_two(domain)
+    x, y = _first_two(check_domain(domain))
     if (width is None and height is None) == (columns is None and rows is None):
         raise InputError("give the zones of a grid either a width and height, or columns and rows")
     across = [
@@ -95,16 +100,17 @@ def h3_zones(domain: Domain, resolution: int) -> Zones:
     are taken as straight in degrees of longitude and latitude.
     """
     h3, shapely = _need_h3(), need_shapely("Zones of H3")
-    x, y = _first_two(domain)
+    x, y = _first_two(check_domain(domain))
     if domain.crs is None:
         raise InputError("the map has no reference system, so that H3 cells cannot be placed on it")
-    if resolution not in range(FINEST_RESOLUTION + 1):
+    resolution = arguments.whole(resolution, "the resolution of H3")
+    if not 0 <= resolution <= FINEST_RESOLUTION:
         raise InputError(f"H3 has resolutions from 0 to {FINEST_RESOLUTION}, got {resolution}")
     outline = shapely.box(x.low, y.low, x.high, y.high)
     degrees = to_crs(np.array([outline]), domain.crs, CRS84, domain)
     _check_number(_square_kilometres(degrees) / h3.average_hexagon_area(resolution, unit="km^2"))
     longitude, latitude = _middle(domain)
-    frontier = {h3.latlng_to_cell(latitude, longitude, int(resolution))}
+    frontier = {h3.latlng_to_cell(latitude, longitude, resolution)}
     seen, found = set(frontier), {}
     while frontier:
         cells = sorted(frontier)
@@ -184,11 +190,13 @@ def _pairs(
 
 def _edges(low: float, high: float, size: float | None, number: int | None) -> FloatArray:
     if number is not None:
-        if number < 1 or int(number) != number:
+        number = arguments.whole(number, "columns and rows of a grid, each,")
+        if number < 1:
             raise InputError(f"a grid needs whole numbers of columns and rows, got {number}")
         _check_number(number)
-        return np.linspace(low, high, int(number) + 1)
-    if size is None or not (math.isfinite(size) and size > 0):
+        return np.linspace(low, high, number + 1)
+    size = arguments.number(size, "the width and height of zones, each,")
+    if size <= 0:
         raise InputError(f"the width and height of zones must be positive, got {size}")
     _check_number((high - low) / size)
     whole = max(math.ceil((high - low) / size * (1 - LEAST_SHARE)), 1)

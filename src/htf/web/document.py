@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from htf import arguments
 from htf.comparison import (
     CHANCE,
     Named,
@@ -27,9 +28,9 @@ from htf.comparison import (
 from htf.domain import FloatArray
 from htf.errors import InputError
 from htf.plot import NOT_PRIVATE
-from htf.query.where import Where, full_ranges
+from htf.query.where import Where, full_ranges, read_where
 from htf.release import Release
-from htf.views import PLACES, describe_summed, drawn_axes
+from htf.views import PLACES, describe_summed, drawn_axes, read_axes
 from htf.web.assets import LICENCE, maplibre, own
 from htf.web.mercator import Plane, corners_in_square
 from htf.web.rectangles import (
@@ -57,9 +58,18 @@ class Wish:
     boxes: bool = False  # whether outlines show at first
     style: str | None = None  # address of a base map
 
+    def __post_init__(self) -> None:
+        read_axes(self.axes)
+        read_where(self.where)
+        arguments.flag(self.boxes, "boxes")
+        if self.style is not None:
+            check_style(arguments.text(self.style, "style"))
+
 
 def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) -> str:
     """The text of the file: of one release; of two, side by side, or their difference."""
+    arguments.instance(wish, Wish, "wish")
+    _check_maps(maps, arguments.flag(as_difference, "as_difference"))
     script = maplibre("maplibre-gl.js")
     _check_places(maps, wish)
     data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
@@ -93,6 +103,14 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
 def _fill(template: str, **texts: str) -> str:
     """In one go: what is filled in is not looked at again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: texts[found[1]], template)
+
+
+def _check_maps(maps: object, as_difference: bool) -> None:
+    given = arguments.items(maps, "maps", "a list of one or two htf.comparison.Named")
+    for one in given:
+        arguments.instance(one, Named, "each map", "Named(release, name) makes one")
+    if not (1 + as_difference <= len(given) <= 2):
+        raise InputError(f"a map shows one release or two, a difference two, got {len(given)} maps")
 
 
 def _check_places(maps: Sequence[Named], wish: Wish) -> None:

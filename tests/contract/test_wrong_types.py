@@ -1,0 +1,898 @@
+"""Whatever is given to a public function for one of its arguments, with all others right: it is taken, where
+that is what the table below says, or refused with one of our errors, which names the argument or what it
+must be, what was given, and carries nothing of the data.
+
+The number of arguments and their names stay Python's own business, as TypeErrors.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+
+import htf
+from htf.comparison import Named, difference
+from htf.curator.budget import read_accounts
+from htf.curator.measurements import CountRegions
+from htf.curator.noise import SeededNoise
+from htf.errors import HtfError
+from htf.evaluation.datasets import City
+from htf.evaluation.forecast import Simulation, simulate
+from htf.evaluation.specs import Spec
+from htf.evaluation.synthetic import synthetic_city
+from htf.evaluation.trials import Bench
+from htf.evaluation.trips import synthetic_trips
+from htf.evaluation.visits import synthetic_visits
+from htf.evaluation.workloads import read_workload
+from htf.export.layers import leaf_columns, leaf_layer
+from htf.export.raster import write_raster
+from htf.export.sample import write_points
+from htf.export.vector import write_layer
+from htf.mechanisms import base, registry
+from htf.plot_compare import plot_comparison, plot_difference
+from htf.prior import Prior
+from htf.protection import Suggestion
+from htf.query.zones import grid_zones, h3_zones, zone_layer
+from htf.release import MeasurementTable
+from htf.views import view
+from htf.web.document import Wish, html_map
+
+SECRET = 98.7654321  # stands for a coordinate of a record
+LONGEST_MESSAGE = 700
+
+# Fresh for each call: a generator is used up, and a function might change what it is given.
+VALUES: dict[str, Callable[[], Any]] = {
+    "none": lambda: None,
+    "text": lambda: "nonsense",
+    "empty text": lambda: "",
+    "bytes": lambda: b"bytes",
+    "int": lambda: 3,
+    "negative": lambda: -3,
+    "huge": lambda: 10**400,
+    "too long": lambda: 10**5000,
+    "nan": lambda: float("nan"),
+    "inf": lambda: float("1e400"),
+    "float": lambda: 0.5,
+    "true": lambda: True,
+    "list": lambda: [1, 2.5, "a"],
+    "empty list": list,
+    "ragged": lambda: [[1, 2], [3]],
+    "nested": lambda: [[1, 2], [3, 4]],
+    "huge in list": lambda: [0, 0, 10**400, 1],
+    "dict": lambda: {"a": 1},
+    "dict of numbers": lambda: {1: 2},
+    "set": lambda: {1, 2},
+    "object": object,
+    "function": lambda: lambda *_: None,
+    "class": lambda: htf.Release,
+    "instance of ours": lambda: htf.Epsilon.of(1),
+    "floats": lambda: np.array([0.5, SECRET, 2.5]),
+    "complex": lambda: np.array([1 + 2j, 3, 4, 5]),
+    "times": lambda: np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]"),
+    "objects": lambda: np.array([object(), None, "a", 1], dtype=object),
+    "texts": lambda: np.array(["0", "0", "1", "1"]),
+    "truths": lambda: np.array([[True, False], [True, True]]),
+    "no axis": lambda: np.array(0.5),
+    "three axes": lambda: np.ones((2, 2, 2)),
+    "numpy int": lambda: np.int64(3),
+    "numpy float": lambda: np.float32(0.5),
+    "frame": lambda: pd.DataFrame({"lon": [SECRET, 1.0], "lat": [0.5, SECRET]}),
+    "series": lambda: pd.Series([SECRET, 0.5, 1.0]),
+    "path": lambda: Path("nowhere"),
+    "file": lambda: io.BytesIO(b"a,b"),
+    "decimal": lambda: Decimal("0.5"),
+    "decimal nan": lambda: Decimal("sNaN"),
+    "fraction": lambda: Fraction(1, 2),
+    "generator": lambda: (one for one in (1, 2)),
+    "range": lambda: range(2),
+    "polygon": lambda: shapely.box(0, 0, 1, 1),
+}
+
+NONE, TEXT = {"none"}, {"text", "empty text"}
+WHOLE = {"int", "numpy int"}
+SHARES = {"float", "decimal", "fraction", "numpy float"}
+NUMBER = {"negative", *WHOLE, *SHARES}
+FUNCTION = {"none", "function"}
+NOTHING: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A public function with arguments that are right, and what else it takes for each of them."""
+
+    function: Callable[..., Any]
+    right: dict[str, Any]
+    takes: dict[str, set[str]] = field(default_factory=dict)
+    says: dict[str, str] = field(
+        default_factory=dict
+    )  # where an error calls the argument otherwise
+    only: tuple[str, ...] | None = None  # which of them are tried; all, if None
+    runs: bool = True  # whether the call with right arguments does; it may need more than those
+
+    @property
+    def tried(self) -> list[str]:
+        return [name for name in self.right if self.only is None or name in self.only]
+
+
+class Fresh:
+    """An argument that is made anew for each call, such as the name of a file that is not there yet."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
+class World:
+    """What the calls below are made with: a map of 4 x 4 cells and a few records."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.files = folder, 0
+        self.domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+        self.matrix = htf.FrequencyMatrix.from_dense(self.domain, np.full((4, 4), 50))
+        self.release = htf.publish(self.matrix, 1, "singular", noise="seeded:1")
+        self.prior = htf.read_prior(np.ones((4, 4)), self.domain)
+        self.people = htf.RecordsPerPerson([5, 4, 3])
+        self.riders = htf.BudgetFile.create(
+            folder / "budget.sqlite", "riders", 1, unit="one person"
+        )
+        self.suggestion = htf.suggest_max_records(
+            self.people, "0.1", noise="fast", budget=self.riders
+        )
+        self.persons = htf.read_points(
+            {"x": [0.5, 0.25], "y": [0.5, 0.5], "who": [1, 2]},
+            self.domain,
+            user="who",
+            max_records=1,
+        )
+        self.budget = htf.BudgetFile.create(folder / "budget.sqlite", "pings", 1000)
+        self.points = {"lon": np.array([0.5, 0.25]), "lat": np.array([0.5, 0.75])}
+        self.points |= {"who": np.array([1, 2]), "at": np.array([0, 3600])}
+        self.saved = folder / "release.parquet"
+        self.release.save(self.saved)
+        self.layer = leaf_layer(self.release)
+        bench = Bench((read_workload("random"),), 5, 1)
+        self.plan = Simulation(City("city", 100, 4), Spec("singular"), htf.Epsilon.of(1), 1, bench)
+        self.pair = [Named(self.release, "a"), Named(self.release, "b")]
+
+    def output(self, ending: str) -> Fresh:
+        def make() -> Path:
+            self.files += 1
+            return self.folder / f"out{self.files}{ending}"
+
+        return Fresh(make)
+
+    def charge(self) -> Fresh:
+        return Fresh(
+            lambda: htf.publish(self.matrix, "0.5", "singular", noise="fast", ledger=self.budget)
+        )
+
+    def account(self) -> Fresh:
+        def make() -> str:
+            self.files += 1
+            return f"set {self.files}"
+
+        return Fresh(make)
+
+
+PATHS = {"text", "empty text", "path"}  # of which none leads to what is looked for
+ARRAYS = {
+    "int", "negative", "nan", "inf", "float", "empty list", "nested", "floats", "no axis", "three axes", "numpy int",
+    "numpy float", "frame", "series", "range",
+}  # fmt: skip
+EPSILON = {"int", "numpy int", *SHARES}
+ANSWERS = [f.name for f in fields(htf.Answers)]
+
+CALLS: dict[str, Callable[[World], Call]] = {
+    "Axis": lambda _: Call(
+        htf.Axis,
+        {"name": "x", "low": 0, "high": 1, "cells": 4},
+        {"name": {"text"}, "low": NUMBER - WHOLE, "high": NUMBER - {"negative"}, "cells": WHOLE},
+    ),
+    "Axis.to_cells": lambda w: Call(
+        w.domain.axes[0].to_cells,
+        {"values": [0.5]},
+        {"values": ARRAYS},
+        {"values": "coordinates"},
+    ),
+    "Axis.from_cells": lambda w: Call(
+        w.domain.axes[0].from_cells, {"edges": [0, 1]}, {"edges": ARRAYS}
+    ),
+    "Domain": lambda w: Call(
+        htf.Domain,
+        {"axes": w.domain.axes, "crs": "EPSG:2056"},
+        {"crs": {*NONE, *TEXT}},
+        {"axes": "axes|axis"},
+    ),
+    "Domain.from_bounds": lambda _: Call(
+        htf.Domain.from_bounds,
+        {"west": 0, "south": 0, "east": 1, "north": 1, "cells": 4, "crs": "EPSG:2056"},
+        {
+            "west": NUMBER - WHOLE,
+            "south": NUMBER - WHOLE,
+            "east": NUMBER - {"negative"},
+            "north": NUMBER - {"negative"},
+            "cells": WHOLE,
+            "crs": {*NONE, *TEXT},
+        },
+        {"west": "west|'x'", "south": "south|'y'", "east": "east|'x'", "north": "north|'y'"},
+    ),
+    "Domain.square": lambda _: Call(
+        htf.Domain.square,
+        {"latitude": 34, "longitude": -118, "side_km": 70, "cells": 4},
+        {
+            "latitude": NUMBER,
+            "longitude": NUMBER,
+            "side_km": NUMBER - {"negative"},
+            "cells": WHOLE,
+        },
+        {"side_km": "side"},
+    ),
+    "Domain.from_dict": lambda w: Call(
+        htf.Domain.from_dict, {"data": w.domain.to_dict()}, {}, {"data": "domain"}
+    ),
+    "Epsilon": lambda _: Call(
+        htf.Epsilon, {"units": 5}, {"units": {*WHOLE, "huge", "too long"}}, {"units": "units|e-15"}
+    ),
+    "Epsilon.of": lambda _: Call(
+        htf.Epsilon.of,
+        {"value": 1},
+        {"value": {*EPSILON, "instance of ours"}},
+        {"value": "epsilon"},
+    ),
+    "Epsilon.share": lambda _: Call(
+        htf.Epsilon(1000).share,
+        {"weights": [Fraction(1), 2]},
+        {"weights": {"range", "huge in list"}},
+    ),
+    "Answers": lambda _: Call(
+        htf.Answers,
+        {f.name: np.ones(3) for f in fields(htf.Answers)},
+        {name: {"floats"} for name in ANSWERS},
+    ),
+    "MeasurementTable": lambda w: Call(
+        MeasurementTable, {n: c.copy() for n, c in w.release.measurements.columns().items()}
+    ),
+    "Release": lambda w: Call(
+        htf.Release,
+        {f.name: getattr(w.release, f.name) for f in fields(htf.Release) if f.init},
+        {
+            "epsilon": {"instance of ours"},
+            "mechanism": TEXT,
+            "parameters": {"dict", "dict of numbers"},
+            "facts": {"dict", "dict of numbers"},
+            "estimator": TEXT,
+            "noise": TEXT,
+            "private": {"true"},
+            "prior": NONE,
+            "suggestion": NONE,
+            "budget_entry": {*NONE, *TEXT},
+        },
+        {"estimates": "estimate", "scales": "scale"},
+    ),
+    "CountRegions": lambda _: Call(
+        CountRegions,
+        {"label": "whole", "regions": [0], "epsilon": [10**14]},
+        {
+            "label": TEXT,
+            "regions": {"range", "empty list"},
+            "epsilon": {"range", "empty list"},
+        },
+    ),
+    "FrequencyMatrix": lambda w: Call(
+        htf.FrequencyMatrix,
+        {
+            "domain": w.domain,
+            "coordinates": np.zeros((2, 1), dtype=np.int32),
+            "counts": np.ones(1, dtype=np.int64),
+            "protection": htf.Protection(),
+        },
+    ),
+    "FrequencyMatrix.from_cells": lambda w: Call(
+        htf.FrequencyMatrix.from_cells,
+        {"domain": w.domain, "coordinates": [[0, 1], [2, 3]], "counts": [1, 2]},
+        {"coordinates": {"truths"}, "counts": {*NONE, "range"}},
+        {"coordinates": "cell indices|one count for each cell", "counts": "count"},
+    ),
+    "FrequencyMatrix.from_dense": lambda w: Call(
+        htf.FrequencyMatrix.from_dense,
+        {"domain": w.domain, "matrix": np.ones((4, 4), dtype=np.int64)},
+        {},
+        {"matrix": "counts|matrix"},
+    ),
+    "Protection": lambda _: Call(
+        htf.Protection,
+        {"unit": "person", "max_records": 5, "once_per": "day", "of_query": False},
+        {"max_records": WHOLE, "once_per": NONE, "of_query": {"true"}},
+        {"max_records": "records"},
+    ),
+    "Protection.from_dict": lambda _: Call(
+        htf.Protection.from_dict, {"data": htf.Protection().to_dict()}, {}, {"data": "protected"}
+    ),
+    "Suggestion": lambda w: Call(
+        Suggestion,
+        {f.name: getattr(w.suggestion, f.name) for f in fields(Suggestion)},
+        {
+            "max_records": {"int", "numpy int"},
+            "most": {"int", "numpy int"},
+            "quantile": {"fraction"},
+            "epsilon": {"instance of ours"},
+            "noise": TEXT,
+            "private": {"true"},
+            "budget_entry": {*NONE, *TEXT},
+        },
+        {
+            "max_records": "records|suggestion",
+            "most": "records|suggestion",
+            "budget_entry": "entry",
+        },
+    ),
+    "Suggestion.from_dict": lambda w: Call(
+        Suggestion.from_dict, {"data": w.suggestion.to_dict()}, {}, {"data": "suggestion"}
+    ),
+    "RecordsPerPerson": lambda _: Call(
+        htf.RecordsPerPerson,
+        {"persons": [1, 2]},
+        {"persons": {"range"}},
+        {"persons": "people|person"},
+    ),
+    "RecordsPerPerson.from_records": lambda _: Call(
+        htf.RecordsPerPerson.from_records,
+        {"records": [1, 2], "most": 5},
+        {"records": {"empty list", "int", "numpy int", "nested"}, "most": WHOLE},
+        {"most": "most|records"},
+    ),
+    "SeededNoise": lambda _: Call(SeededNoise, {"seed": 1}, {"seed": WHOLE}),
+    "read_points": lambda w: Call(
+        htf.read_points,
+        {
+            "source": w.points,
+            "domain": w.domain,
+            "columns": ["lon", "lat"],
+            "user": "who",
+            "max_records": 2,
+            "once_per": "day",
+            "time": "at",
+            "time_unit": "s",
+            "utc_offset": 0,
+            "crs": "OGC:CRS84",
+            "table": None,
+            "sql": None,
+            "engine": "duckdb",
+            "memory": "1GB",
+            "progress": None,
+            "tell": None,
+        },
+        {
+            "columns": NONE,
+            "max_records": WHOLE,
+            "once_per": NONE,
+            "utc_offset": {"negative", *WHOLE},
+            "crs": {*NONE, "empty text"},
+            "table": NONE,
+            "sql": NONE,
+            "memory": NONE,
+            "progress": FUNCTION,
+            "tell": FUNCTION,
+        },
+        {
+            "source": "points|file|arrays|column",
+            "columns": "column",
+            "user": "column|user|person",
+            "max_records": "records",
+            "time": "column|time",
+            "time_unit": "unit of times",
+            "utc_offset": "offset from UTC",
+            "crs": "reference system|crs",
+            "table": "table",
+            "sql": "sql|query",
+            "memory": "memory",
+        },
+    ),
+    "read_points of arrays": lambda w: Call(
+        htf.read_points,
+        {"source": [[0.5], [0.5]], "domain": w.domain},
+        {"source": {"nested", "frame"}},
+        {"source": "points|file|arrays|column"},
+        ("source",),
+    ),
+    "read_prior": lambda w: Call(
+        htf.read_prior,
+        {"source": np.ones((4, 4)), "domain": w.domain, "columns": ["lon", "lat"]},
+        {"source": {"nested", "truths", "frame"}, "columns": {"empty list"}},
+        {"source": "prior|file", "columns": "columns"},
+    ),
+    "Prior": lambda w: Call(
+        Prior,
+        {f.name: getattr(w.prior, f.name) for f in fields(Prior)},
+        {"name": TEXT, "sha256": TEXT},
+        {"sha256": "SHA-256"},
+    ),
+    "Prior.of": lambda w: Call(
+        Prior.of,
+        {"values": np.ones((4, 4)), "domain": w.domain, "name": "a", "sha256": "b"},
+        {"values": {"nested", "truths", "frame"}, "name": TEXT, "sha256": TEXT},
+        {"values": "prior", "sha256": "SHA-256"},
+    ),
+    "Prior.check_map": lambda w: Call(w.prior.check_map, {"domain": w.domain}),
+    "make_mechanism": lambda _: Call(
+        htf.make_mechanism,
+        {"name": "ug", "settings": {}},
+        {"settings": NONE},
+        {"name": "mechanism", "settings": "settings|parameter"},
+    ),
+    "publish": lambda w: Call(
+        htf.publish,
+        {
+            "matrix": w.matrix,
+            "epsilon": 1,
+            "mechanism": "singular",
+            "prior": None,
+            "noise": "seeded:1",
+            "ledger": None,
+            "label": "",
+            "suggestion": None,
+            "progress": None,
+        },
+        {
+            "epsilon": {*EPSILON, "instance of ours"},
+            "prior": NONE,
+            "noise": NONE,
+            "ledger": NONE,
+            "label": TEXT,
+            "suggestion": NONE,
+            "progress": FUNCTION,
+        },
+    ),
+    "publish charged": lambda w: Call(
+        htf.publish,
+        {
+            "matrix": w.matrix,
+            "epsilon": 1,
+            "mechanism": "singular",
+            "noise": "fast",
+            "ledger": w.budget,
+            "label": "",
+        },
+        {"noise": NONE, "label": TEXT},
+        only=("matrix", "mechanism", "noise", "label"),
+    ),
+    "Curator": lambda w: Call(
+        htf.Curator,
+        {
+            "matrix": w.matrix,
+            "epsilon": htf.Epsilon.of(1),
+            "noise": None,
+            "prior": None,
+            "budget": None,
+            "label": "",
+            "suggestion": None,
+        },
+        {
+            "epsilon": {*EPSILON, "instance of ours"},
+            "noise": NONE,
+            "prior": NONE,
+            "budget": NONE,
+            "label": TEXT,
+            "suggestion": NONE,
+        },
+    ),
+    "Curator.measure": lambda w: Call(
+        htf.Curator(w.matrix, htf.Epsilon.of(1)).measure,
+        {"measurement": CountRegions("whole", np.zeros(1, np.int64), np.array([10**14]))},
+    ),
+    "Curator.run": lambda w: Call(
+        lambda **given: htf.Curator(w.matrix, htf.Epsilon.of(1), SeededNoise(1)).run(**given),
+        {"mechanism": htf.make_mechanism("singular"), "progress": None},
+        {"progress": FUNCTION},
+    ),
+    "suggest_max_records": lambda w: Call(
+        htf.suggest_max_records,
+        {
+            "people": w.people,
+            "epsilon": 1,
+            "quantile": "0.9",
+            "noise": "seeded:1",
+            "budget": None,
+            "label": "",
+        },
+        {
+            "epsilon": {*EPSILON, "instance of ours"},
+            "quantile": SHARES,
+            "budget": NONE,
+            "label": TEXT,
+        },
+    ),
+    "verify": lambda w: Call(htf.verify, {"release": w.saved}, {}, {"release": "release|file"}),
+    "BudgetFile": lambda w: Call(
+        htf.BudgetFile,
+        {"path": w.budget.path, "dataset": "pings"},
+        {},
+        {"path": "budget file", "dataset": "dataset|budget for"},
+    ),
+    "BudgetFile.create": lambda w: Call(
+        htf.BudgetFile.create,
+        {"path": w.budget.path, "dataset": w.account(), "cap": 1, "unit": "one record"},
+        {
+            "path": {"text", "path"},
+            "dataset": {"text"},
+            "cap": {*EPSILON, "instance of ours"},
+        },
+        {"path": "budget file|cannot write", "dataset": "data set", "cap": "epsilon"},
+    ),
+    "BudgetFile.charge": lambda w: Call(
+        w.budget.charge,
+        {"epsilon": "0.001", "mechanism": "ug", "label": "", "unit": "one record"},
+        {"epsilon": {*EPSILON, "instance of ours"}, "mechanism": TEXT, "label": TEXT},
+    ),
+    "BudgetFile.save": lambda w: Call(
+        w.budget.save,
+        {"release": w.charge().make(), "path": w.output(".parquet"), "overwrite": False},
+        {"overwrite": {"true"}},
+        {"path": "output|Parquet|folder"},
+        runs=False,
+    ),
+    "BudgetFile.publish": lambda w: Call(
+        w.budget.publish,
+        {"id_": w.charge().make().budget_entry, "path": w.saved},
+        {},
+        {"id_": "entry", "path": "release|file"},
+        runs=False,
+    ),
+    "BudgetFile.withdraw": lambda w: Call(
+        w.budget.withdraw, {"id_": w.charge().make().budget_entry}, {}, {"id_": "entry"}, runs=False
+    ),
+    "BudgetFile.check_suggestion": lambda w: Call(
+        w.riders.check_suggestion, {"suggestion": w.suggestion}
+    ),
+    "BudgetFile.check_output": lambda w: Call(
+        w.budget.check_output, {"path": w.output(".parquet")}, {"path": PATHS}, {"path": "output"}
+    ),
+    "BudgetFile.may_overwrite": lambda w: Call(
+        w.budget.may_overwrite, {"path": w.output(".parquet")}, {"path": PATHS}, {"path": "output"}
+    ),
+    "read_accounts": lambda w: Call(
+        read_accounts, {"path": w.budget.path}, {}, {"path": "budget file"}
+    ),
+    "Release.load": lambda w: Call(
+        htf.Release.load, {"path": w.saved}, {}, {"path": "release|file"}
+    ),
+    "Release.save": lambda w: Call(
+        w.release.save,
+        {"path": w.output(".parquet"), "overwrite": False},
+        {"overwrite": {"true"}},
+        {"path": "output|Parquet|folder"},
+    ),
+    "Release.count": lambda w: Call(
+        w.release.count,
+        {"boxes": [0, 0, 1, 1], "where": None},
+        {"boxes": {*NONE, "empty list"}, "where": NONE},
+        {"boxes": "box", "where": "where|axis"},
+    ),
+    "Release.count in ranges": lambda w: Call(
+        lambda x: w.release.count(where={"x": x}),
+        {"x": [0, 1]},
+        {"x": {"range"}},
+        {"x": "range"},
+    ),
+    "Release.count_polygons": lambda w: Call(
+        w.release.count_polygons,
+        {"geometries": [shapely.box(0, 0, 1, 1)], "crs": None, "where": None},
+        {"geometries": {*NONE, "polygon", "empty list"}, "crs": NONE, "where": NONE},
+        {"geometries": "polygon|geometr", "crs": "reference system", "where": "where|axis"},
+    ),
+    "Release.plot": lambda w: Call(
+        w.release.plot,
+        {
+            "ax": None,
+            "boxes": False,
+            "pixels": 4,
+            "axes": ("x", "y"),
+            "where": None,
+            "by": None,
+        },
+        {"ax": NONE, "boxes": {"true"}, "pixels": WHOLE, "where": NONE, "by": NONE},
+        {"pixels": "pixel", "axes": "axes|axis", "where": "where|axis", "by": "axis"},
+    ),
+    "Release.sample": lambda w: Call(
+        w.release.sample,
+        {"n": 5, "seed": 1},
+        {"n": {*NONE, *WHOLE}, "seed": {*NONE, *WHOLE}},
+        {"n": "points"},
+    ),
+    "view": lambda w: Call(
+        view,
+        {"release": w.release, "axes": ("x", "y"), "where": None, "cells": 4},
+        {"where": NONE, "cells": {*NONE, *WHOLE}},
+        {"axes": "axes|axis", "where": "where|axis", "cells": "pixel"},
+    ),
+    "grid_zones": lambda w: Call(
+        grid_zones,
+        {"domain": w.domain, "width": 0.5, "height": 0.5},
+        {"width": {*NONE, *WHOLE, *SHARES}, "height": {*NONE, *WHOLE, *SHARES}},
+    ),
+    "grid_zones by number": lambda w: Call(
+        grid_zones,
+        {"domain": w.domain, "columns": 2, "rows": 2},
+        {"columns": {*NONE, *WHOLE}, "rows": {*NONE, *WHOLE}},
+        {"rows": "rows|zones", "columns": "columns|zones"},
+    ),
+    "h3_zones": lambda w: Call(
+        h3_zones, {"domain": w.domain, "resolution": 2}, {"resolution": WHOLE}
+    ),
+    "zone_layer": lambda w: Call(
+        zone_layer,
+        {"release": w.release, "zones": grid_zones(w.domain, columns=2), "where": None},
+        {"where": NONE},
+        {"where": "where|axis"},
+    ),
+    "difference": lambda w: Call(
+        difference,
+        {
+            "first": w.release,
+            "second": w.release,
+            "squares": (2, 2),
+            "axes": ("x", "y"),
+            "where": None,
+        },
+        {"squares": WHOLE, "where": NONE},
+        {"squares": "squares|cells", "axes": "axes|axis", "where": "where|axis"},
+    ),
+    "Named": lambda w: Call(Named, {"release": w.release, "name": "a"}, {"name": TEXT}),
+    "plot_comparison": lambda w: Call(
+        plot_comparison,
+        {"maps": w.pair, "axes": ("x", "y"), "where": None, "boxes": False},
+        {"where": NONE, "boxes": {"true"}},
+        {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
+    ),
+    "plot_difference": lambda w: Call(
+        plot_difference,
+        {"maps": w.pair, "axes": ("x", "y"), "where": None},
+        {"where": NONE},
+        {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
+    ),
+    "html_map": lambda w: Call(
+        html_map,
+        {"maps": w.pair, "wish": Wish(), "as_difference": False},
+        {"as_difference": {"true"}},
+        {"maps": "map"},
+    ),
+    "Wish": lambda _: Call(
+        Wish,
+        {"axes": ("x", "y"), "where": None, "boxes": False, "style": None},
+        {"where": {*NONE, "dict"}, "boxes": {"true"}, "style": NONE},
+        {"axes": "axes|axis"},
+    ),
+    "Simulation": lambda w: Call(
+        Simulation,
+        {
+            "stand_in": w.plan.stand_in,
+            "spec": w.plan.spec,
+            "epsilon": 1,
+            "runs": 1,
+            "bench": w.plan.bench,
+        },
+        {"epsilon": {*EPSILON, "instance of ours"}, "runs": WHOLE},
+    ),
+    "simulate": lambda w: Call(simulate, {"plan": w.plan, "tell": None}, {"tell": FUNCTION}),
+    "leaf_columns": lambda w: Call(leaf_columns, {"release": w.release}),
+    "leaf_layer": lambda w: Call(leaf_layer, {"release": w.release}),
+    "write_points": lambda w: Call(
+        write_points,
+        {
+            "release": w.release,
+            "path": w.output(".parquet"),
+            "n": 5,
+            "seed": 1,
+            "progress": lambda *_: None,
+            "overwrite": False,
+        },
+        {
+            "n": {*NONE, *WHOLE},
+            "seed": {*NONE, *WHOLE},
+            "progress": FUNCTION,
+            "overwrite": {"true"},
+        },
+        {"path": "output|name must end", "n": "points"},
+    ),
+    "write_raster": lambda w: Call(
+        write_raster,
+        {
+            "release": w.release,
+            "path": w.output(".tif"),
+            "pixels": 4,
+            "where": None,
+            "overwrite": False,
+        },
+        {"path": {"text", "path"}, "pixels": {*NONE, *WHOLE}, "where": NONE, "overwrite": {"true"}},
+        {"path": "output|cannot write", "pixels": "pixel", "where": "where|axis"},
+    ),
+    "write_layer": lambda w: Call(
+        write_layer,
+        {
+            "layer": w.layer,
+            "path": w.output(".csv"),
+            "about": {"statement": "s"},
+            "name": "layer",
+            "overwrite": False,
+        },
+        {"overwrite": {"true"}, "name": TEXT},
+        {"path": "output|name must end"},
+    ),
+    "synthetic_city": lambda _: Call(
+        synthetic_city, {"points": 5, "seed": 1}, {"points": WHOLE, "seed": WHOLE}
+    ),
+    "synthetic_trips": lambda _: Call(
+        synthetic_trips,
+        {"trips": 5, "seed": 1},
+        {"trips": WHOLE},
+        {"trips": "points"},
+        ("trips",),
+    ),
+    "synthetic_visits": lambda _: Call(
+        synthetic_visits,
+        {"visits": 5, "seed": 1},
+        {"visits": WHOLE},
+        {"visits": "points"},
+        ("visits",),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("wrong")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield World(folder)
+
+
+def arguments(call: Call) -> dict[str, Any]:
+    return {n: v.make() if isinstance(v, Fresh) else v for n, v in call.right.items()}
+
+
+def outcome(call: Call, name: str, value: Any) -> str:
+    """What is wrong with the answer to a wrong value; "taken" or "refused" where nothing is."""
+    given = arguments(call)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            call.function(**{**given, name: value})
+    except HtfError as error:
+        message = str(error)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    else:
+        return "taken"
+    named = call.says.get(name, name).split("|")
+    if not any(word in message for word in named):
+        return f"names no {' or '.join(named)}: {message}"
+    if "98.76" in message or len(message) > LONGEST_MESSAGE:
+        return f"tells too much: {message}"
+    return "refused"
+
+
+def wrongs(call: Call) -> list[str]:
+    found = []
+    for name in call.tried:
+        takes = call.takes.get(name, NOTHING)
+        for value, make in VALUES.items():
+            told = outcome(call, name, make())
+            if told != ("taken" if value in takes else "refused"):
+                found.append(f"{name}={value}: {told}")
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_types_are_refused_in_words(
+    world: World, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = CALLS[name](world)
+    if call.runs:
+        call.function(**arguments(call))
+    assert wrongs(call) == []
+
+
+OF_PARAMETERS: dict[Any, set[str]] = {
+    base.read_integer: {"negative", *WHOLE},
+    base.read_optional_integer: {*NONE, *WHOLE},
+    base.read_epsilon: {*EPSILON, "instance of ours"},
+    base.read_text: TEXT,
+    base.read_number: NUMBER,
+    base.read_share: SHARES,
+}
+
+
+@pytest.mark.parametrize("name", registry())
+def test_parameters_of_mechanisms(name: str) -> None:
+    """Of some kind; that a number is negative, or a text not one of a few, is for each to say."""
+    for parameter in fields(registry()[name]):
+        call = Call(registry()[name], {parameter.name: parameter.default})
+        takes = OF_PARAMETERS[parameter.metadata["parse"]]
+        found = {value: outcome(call, parameter.name, make()) for value, make in VALUES.items()}
+        assert {value for value, told in found.items() if told == "taken"} <= takes
+        assert set(found.values()) <= {"taken", "refused"}, found
+        settings = {parameter.name: parameter.default}
+        assert htf.make_mechanism(name, settings) == registry()[name]()
+
+
+def test_every_public_name_is_in_the_table() -> None:
+    """Errors and abstract classes are not for calling."""
+    called = {name.partition(".")[0] for name in CALLS}
+    assert set(htf.__all__) - called == {
+        "BudgetError",
+        "HtfError",
+        "InputError",
+        "ReleaseFileError",
+        "Mechanism",
+    }
+
+
+IN_TWO_CALLS = {"publish charged", "read_points of arrays", "grid_zones", "grid_zones by number"}
+
+
+def test_every_argument_is_in_the_table(world: World) -> None:
+    """A new argument of a public function has to be entered above."""
+    for name, make in CALLS.items():
+        call = make(world)
+        known = inspect.signature(call.function).parameters
+        named = {p.name for p in known.values() if p.kind is not p.VAR_KEYWORD}
+        if name not in IN_TWO_CALLS:
+            assert named <= set(call.right), name
+
+
+FRAME = pd.DataFrame({"lon": [SECRET], "lat": [SECRET]})
+DOMAIN = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda: htf.publish(FRAME, 1),
+            r"matrix must be a FrequencyMatrix, got a DataFrame: count the points first, with "
+            r"htf\.read_points\(points, domain, \[column, column\]\)",
+        ),
+        (lambda: htf.publish("trips.parquet", 1), r"got 'trips.parquet': .*htf\.read_points"),  # type: ignore[arg-type]
+        (lambda: htf.publish(np.ones((4, 4)), 1), r"got an array of float64: .*htf\.read_points"),  # type: ignore[arg-type]
+        (lambda: htf.Release.load(FRAME), r"name of a file, got a DataFrame: .*htf\.read_points"),
+        (
+            lambda: htf.read_points(FRAME, DOMAIN, "lon"),
+            r"columns must be a list of names, one for each axis, such as \['lon', 'lat'\], got 'lon'",
+        ),
+        (
+            lambda: htf.read_points(FRAME, (0, 0, 1, 1)),  # type: ignore[arg-type]
+            r"domain must be a Domain, got a tuple: make one with htf\.Domain\.from_bounds",
+        ),
+        (
+            lambda: htf.publish(
+                htf.FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4))),
+                1,
+                ledger="budget.sqlite",  # type: ignore[arg-type]
+            ),
+            r"ledger\) must be a BudgetFile, got 'budget.sqlite': open it with htf\.BudgetFile",
+        ),
+        (lambda: htf.Domain.from_bounds("0", 0, 1, 1), "west must be a finite number, got '0'"),  # type: ignore[arg-type]
+        (lambda: htf.Epsilon(0.5), "the units of an Epsilon, of 1e-15 each, must be a whole"),  # type: ignore[arg-type]
+    ],
+)
+def test_errors_say_what_to_do(call: Callable[[], Any], says: str) -> None:
+    with pytest.raises(htf.InputError, match=says):
+        call()
+
+
+def test_settings_may_be_plain_values() -> None:
+    given = htf.make_mechanism("htf", {"halvings": 4, "growth": 2, "total_share": "0.02"})
+    assert given == htf.make_mechanism("htf", {"halvings": "4", "growth": "2", "total_share": 0.02})
+    assert given.parameters()["growth"] == 2.0
