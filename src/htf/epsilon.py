@@ -31,6 +31,11 @@ class Epsilon:
     units: int
 
     def __post_init__(self) -> None:
+        if isinstance(self.units, bool) or not isinstance(self.units, Integral):
+            raise InputError(
+                f"Epsilon(units) counts units of 1e-15, a whole number, got {numerals.shown(self.units)}: for an "
+                "epsilon such as 0.5 write Epsilon.of('0.5')"
+            )
         if self.units < 0:
             raise InputError(f"epsilon must not be negative, got {self.units}e-15")
 

@@ -356,7 +356,7 @@ def test_a_budget_for_people(
 def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Here a mechanism that refuses what is left for a record, whatever number was found."""
+    """Here a mechanism that refuses what is left for a record, if nine of a person are kept."""
     points, output = tmp_path / "points.csv", tmp_path / "out.parquet"
     points.write_text("lon,lat,who\n" + "0.5,0.5,a\n0.1,0.2,b\n" * 9)
     budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1, unit="one person")
@@ -373,11 +373,19 @@ def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
         assert run([*command, *refused]) == 2
         assert says in capfd.readouterr().err
     assert budget.account().entries == ()
+    assert run([*command, *amounts]) == 3  # whatever number would be found
+    assert "Nothing was charged." in capfd.readouterr().err
+    assert budget.account().entries == ()
+    amounts = ["--epsilon", "0.9", "--suggest-max-records", "0.88", "--records-range", "9"]
     assert run([*command, *amounts]) == 3
     (entry,) = budget.account().entries
-    assert (entry.mechanism, entry.epsilon) == ("max-records", Epsilon.of("0.001"))
-    stands = f"The charge of 0.001 stands, as entry {entry.id} of the budget file."
-    assert stands in capfd.readouterr().err
+    assert (entry.mechanism, entry.epsilon) == ("max-records", Epsilon.of("0.88"))
+    told = capfd.readouterr().err
+    assert (
+        f"The charge of 0.88 stands, as entry {entry.id} of 'pings' in {budget.path}. It paid"
+        in told
+    )
+    assert "Nothing was charged" not in told
     assert not output.exists()
 
 

@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 import traceback
+from typing import Any
 
 import click
 
@@ -21,7 +22,7 @@ from htf.cli.export import export, sample
 from htf.cli.forecast import forecast
 from htf.cli.maps import draw_map
 from htf.cli.researcher import evaluate, paper
-from htf.cli.screen import safe_text
+from htf.cli.screen import safe_text, silence_stdout
 from htf.cli.serve import serve
 from htf.errors import BudgetError, HtfError
 
@@ -32,7 +33,20 @@ OF_THE_MACHINE = {
 }  # fmt: skip
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """Click itself takes a pipe that was closed for a failure, with exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # the reader of our output has seen enough
+            silence_stdout()
+            ctx.exit(0)
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="htf-dp", prog_name="htf")
 def cli() -> None:
     """Publish location data with differential privacy, and ask the release for counts."""
@@ -78,9 +92,6 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
         return EXIT_MISTAKE
     except (click.Abort, KeyboardInterrupt) as error:
         return _complain("Interrupted.", EXIT_INTERRUPTED, error)
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         if error.errno not in OF_THE_MACHINE:
             return _complain(_fault(error), EXIT_FAULT, error)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +55,12 @@ def _is_shown(character: str) -> bool:
 
 def _written(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def silence_stdout() -> None:
+    """Nobody can read it any more, or the disk that it goes to is full; Python must not fail again at the end."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def console(*, stderr: bool = False) -> Console:

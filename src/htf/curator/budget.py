@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from htf.curator.account import (
@@ -49,11 +50,14 @@ FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a publ
 class BudgetFile:
     """The account of one data set in a budget file. Any number of processes may use it at once."""
 
-    __slots__ = ("dataset", "path")
+    __slots__ = ("attempts", "dataset", "path")
 
     def __init__(self, path: str | Path, dataset: str) -> None:
         """An account that is there already; `create` makes one."""
         self.path, self.dataset = Path(path), dataset
+        # By this object, whether they went through or not: the file tells. An interruption may come just
+        # when a charge is on the disk, before anybody has been given its entry.
+        self.attempts: list[Entry] = []
         self.account()
 
     def __repr__(self) -> str:
@@ -122,6 +126,7 @@ class BudgetFile:
             with open_books(self.path, WRITE) as books:
                 books.account(self.dataset).check(price, unit)
                 entering = True
+                self.attempts.append(entry)
                 books.execute(
                     "INSERT INTO entry (id, dataset, charged, mechanism, label, epsilon_units, epsilon,"
                     " unit, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -129,7 +134,7 @@ class BudgetFile:
                         str(price), unit, PENDING),
                 )  # fmt: skip
         except BaseException as error:
-            error.add_note(self._whether_charged(entry) if entering else _not_charged(price))
+            error.add_note(self.what_became(entry) if entering else _not_charged(price))
             raise
         return entry
 
@@ -138,8 +143,8 @@ class BudgetFile:
         from htf.release_file import save
 
         path = Path(path)
-        price = price_of_records(release.epsilon, release.suggestion)
-        with still_charged(lambda: release.budget_entry, price):
+        ours = [entry for entry in self.attempts if entry.id == release.budget_entry]
+        with still_charged(self, *ours):
             self.check_output(path)
             entry = self._waiting(release.budget_entry)
             save(release, path, overwrite=overwrite, budget=self)
@@ -259,7 +264,7 @@ class BudgetFile:
         except InputError as error:
             raise InputError(
                 f"{path} was written, but its charge could not be entered as published: {error}. If `htf "
-                f"budget show` lists it as pending, enter it: `htf budget publish {self.path.name} "
+                f"budget show` lists it as pending, enter it: `htf budget publish {quote(self.path.name)} "
                 f"--dataset {self.dataset} --entry {entry.id} {path.name}`"
             ) from None
 
@@ -297,16 +302,33 @@ class BudgetFile:
         """What the file holds of an entry. Raises if it cannot be read."""
         return next((entry for entry in self.account().entries if entry.id == id_), None)
 
-    def _whether_charged(self, entry: Entry) -> str:
-        """After an error amid the charge: the truth, read from the file."""
+    def what_became(self, charge: Entry) -> str:
+        """After something went wrong: whether a charge stands, and what to do. The truth, read from the file."""
+        place = f"entry {charge.id} of {self.dataset!r} in {self.path}"
         try:
-            stands = self._look_up(entry.id) is not None
+            found = self._look_up(charge.id)
         except (InputError, OSError):
             return (
-                f"The charge of {entry.epsilon} may stand, as entry {entry.id}: the budget file cannot be "
-                "read to see. `htf budget show` tells, once it can be. Nothing was released."
+                f"The charge of {charge.epsilon} may stand, as {place}: the file cannot be read to see. `htf budget "
+                "show` tells, once it can be."
             )
-        return _stands(entry.epsilon, entry.id) if stands else _not_charged(entry.epsilon)
+        if found is None:
+            return _not_charged(charge.epsilon)
+        return f"The charge of {found.epsilon} stands, as {place}. {self._next_step(found)}"
+
+    def _next_step(self, entry: Entry) -> str:
+        if entry.state != PENDING:
+            return f"Its release is complete: {entry.file}."
+        if entry.mechanism == SUGGESTION:
+            return (
+                "It paid for the suggestion, which is not refunded: another run with --suggest-max-records is charged "
+                "again, and one with --max-records is not charged for it (docs/budget.md)."
+            )
+        return (
+            "Nothing was published for it, and nothing is refunded: another run is charged again. If the release was "
+            f"written after all, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
+            f"--entry {entry.id} FILE`."
+        )
 
 
 def read_accounts(path: str | Path) -> list[Account]:
@@ -390,18 +412,23 @@ def check_adds_up(private: bool, parameters: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def still_charged(charged: Callable[[], str | None], epsilon: Epsilon) -> Iterator[None]:
-    """Whatever goes wrong after the charge says that it stands."""
+def still_charged(budget: BudgetFile | None, *charges: Entry) -> Iterator[None]:
+    """Whatever goes wrong says what became of these charges, and of those that are attempted meanwhile."""
+    before = 0 if budget is None else len(budget.attempts)
     try:
         yield
     except BaseException as error:
-        if (entry := charged()) is not None:
-            error.add_note(_stands(epsilon, entry))
+        if budget is not None:
+            tell_charges(error, budget, [*charges, *budget.attempts[before:]])
         raise
 
 
-def _stands(epsilon: Epsilon, entry: str) -> str:
-    return f"The charge of {epsilon} stands, as entry {entry} of the budget file."
+def tell_charges(error: BaseException, budget: BudgetFile, charges: Iterable[Entry]) -> None:
+    """Each charge once, though several that call each other know of it."""
+    for charge in charges:
+        note = budget.what_became(charge)
+        if note not in getattr(error, "__notes__", []):
+            error.add_note(note)
 
 
 def _not_charged(epsilon: Epsilon) -> str:

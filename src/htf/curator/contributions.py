@@ -91,16 +91,16 @@ def suggest_max_records(
     A `budget` is charged before anything is drawn, and the charge stands whatever follows. Hand the
     suggestion to `publish`, whose epsilon is then the total of both.
     """
-    price, share = Epsilon.of(epsilon), _read_quantile(quantile)
+    price, share = Epsilon.of(epsilon), read_quantile(quantile)
     source = noise_from_text(noise) if isinstance(noise, str) else noise
     check_noise(source)
     load_loops()  # for the release that follows: without it this would be spent in vain
     entry: str | None = None
-    if budget is not None:
-        check_adds_up(source.private, {})
-        unit = Protection(PERSON).name
-        entry = budget.charge(price, SUGGESTION, label, unit=unit).id
-    with still_charged(lambda: entry, price):
+    with still_charged(budget):
+        if budget is not None:
+            check_adds_up(source.private, {})
+            unit = Protection(PERSON).name
+            entry = budget.charge(price, SUGGESTION, label, unit=unit).id
         chosen = _choose(people, price, share, source)
     drawn = source.description, source.private
     return Suggestion(chosen, share, people.most, price, *drawn, budget_entry=entry)
@@ -134,7 +134,7 @@ def utility_sensitivity(share: Fraction) -> int:
     return max(share.numerator, share.denominator - share.numerator)
 
 
-def _read_quantile(quantile: Fraction | str | float | Decimal) -> Fraction:
+def read_quantile(quantile: Fraction | str | float | Decimal) -> Fraction:
     try:
         share = numerals.exact(str(quantile))
     except ValueError:
