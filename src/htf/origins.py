@@ -70,7 +70,7 @@ def check_not_data(prior: FileMark | None, data: Iterable[FileMark]) -> None:
         if prior.is_same(file) or _is_copy(prior, file):
             raise InputError(
                 f"the prior {prior.path.name} is the data to be released, or a part of them: a prior is published "
-                "whole, and must be public and made without them. Nothing was charged"
+                "whole, and must be public and made without them"
             )
 
 

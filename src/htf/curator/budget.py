@@ -233,7 +233,7 @@ class BudgetFile:
         That is a file which any account of this budget file lists as published, and a release that names
         its charge. It may be overwritten once its entry is withdrawn.
         """
-        from htf.release_file import charged_entry
+        from htf.release_file import charged_entry, is_release
 
         path = Path(path)
         if not path.is_file():
@@ -248,13 +248,26 @@ class BudgetFile:
                 raise InputError(
                     f"cannot overwrite {path}: {account.dataset!r} was charged {entry.epsilon} for it, as "
                     f"entry {entry.id}, and it cannot be made again. Take another name; or, to give it up: "
-                    f"`htf budget withdraw {self.path.name} --dataset {account.dataset} --entry {entry.id}`"
+                    f"`htf budget withdraw {quote(str(self.path))} --dataset {quote(account.dataset)} "
+                    f"--entry {entry.id}`"
                 )
+        if not listed and not is_release(path):
+            self._check_not_damaged(path, accounts)
         if named is not None and not listed:
             raise InputError(
                 f"cannot overwrite {path}: it was charged to a budget as entry {named}, which is not in "
                 f"{self.path}. Take another name"
             )
+
+    def _check_not_damaged(self, path: Path, accounts: Iterable[Account]) -> None:
+        """Refuse what has the name of a published file and is no release: perhaps it was one."""
+        for entry in (entry for account in accounts for entry in account.entries):
+            if (entry.state, entry.file) == (PUBLISHED, path.name):
+                raise InputError(
+                    f"cannot overwrite {path}: entry {entry.id} was published under this name, and what is there now is "
+                    f"no release. If it is damaged, restore it from a copy (`htf budget check {quote(str(self.path))}`); "
+                    "if it is something else, move it away, or take another name"
+                )
 
     def _enter_written(self, entry: Entry, release: Release, path: Path) -> Entry:
         """Enter a release that is on the disk. Whatever fails here says so."""
@@ -265,7 +278,7 @@ class BudgetFile:
             raise InputError(
                 f"{path} was written, but its charge could not be entered as published: {error}. If `htf "
                 f"budget show` lists it as pending, enter it: `htf budget publish {quote(self.path.name)} "
-                f"--dataset {self.dataset} --entry {entry.id} {path.name}`"
+                f"--dataset {quote(self.dataset)} --entry {entry.id} {quote(path.name)}`"
             ) from None
 
     def _publish(self, entries: list[Entry], path: Path, digest: str) -> Entry:
@@ -325,8 +338,8 @@ class BudgetFile:
                 "again, and one with --max-records is not charged for it (docs/budget.md)."
             )
         return (
-            "Nothing was published for it, and nothing is refunded: another run is charged again. If the release was "
-            f"written after all, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
+            "Nothing was published for it, and nothing is refunded: another run is charged again. If a file "
+            f"of it is there after all, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
             f"--entry {entry.id} FILE`."
         )
 
