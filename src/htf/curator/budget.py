@@ -338,8 +338,8 @@ class BudgetFile:
                 "again, and one with --max-records is not charged for it (docs/budget.md)."
             )
         return (
-            "Nothing was published for it, and nothing is refunded: another run is charged again. If a file "
-            f"of it is there after all, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
+            "No release was entered for it, and nothing is refunded: another run is charged again. If its file "
+            f"is there all the same, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
             f"--entry {entry.id} FILE`."
         )
 
