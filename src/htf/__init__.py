@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from htf.curator.curator import Curator
     from htf.domain import Axis, Domain
     from htf.epsilon import Epsilon
-    from htf.errors import BudgetError, HtfError, InputError, ReleaseFileError
+    from htf.errors import (
+        BudgetError,
+        HtfError,
+        InputError,
+        NothingInsideError,
+        ReleaseFileError,
+    )
     from htf.frequency import FrequencyMatrix
     from htf.ingest.points import read_points
     from htf.ingest.prior import read_prior
@@ -46,6 +52,7 @@ _HOME = {
     "HtfError": "htf.errors",
     "InputError": "htf.errors",
     "Mechanism": "htf.mechanisms.base",
+    "NothingInsideError": "htf.errors",
     "Protection": "htf.protection",
     "RecordsPerPerson": "htf.curator.contributions",
     "Release": "htf.release",
@@ -70,6 +77,7 @@ __all__ = [
     "HtfError",
     "InputError",
     "Mechanism",
+    "NothingInsideError",
     "Protection",
     "RecordsPerPerson",
     "Release",

@@ -84,11 +84,11 @@ def flag(value: object, name: str) -> bool:
     return value
 
 
-def whole(value: object, name: str, least: int | None = None) -> int:
+def whole(value: object, name: str, least: int | None = None, remedy: str = "") -> int:
     """A whole number, also NumPy's. True is none, and neither is 3.0."""
     expected = "a whole number" if least is None else f"a whole number, {least} or more"
     if not is_whole(value) or (least is not None and int(value) < least):  # type: ignore[call-overload]
-        raise unfit(name, expected, value)
+        raise unfit(name, expected, value, remedy)
     found: int = int(value)  # type: ignore[call-overload]
     if not -LARGEST < found < LARGEST:
         raise unfit(name, f"{expected} below 2**63", value)

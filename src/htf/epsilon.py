@@ -33,7 +33,8 @@ class Epsilon:
     def __post_init__(self) -> None:
         units = self.units
         if type(units) is not int:  # which is nearly always, and quick
-            units = arguments.whole(units, "the units of an Epsilon, of 1e-15 each,")
+            remedy = "for an epsilon such as 0.5 write Epsilon.of('0.5')"
+            units = arguments.whole(units, "the units of an Epsilon, of 1e-15 each,", remedy=remedy)
             object.__setattr__(self, "units", units)
         if units < 0:
             raise InputError(f"epsilon must not be negative, got {units}e-15")

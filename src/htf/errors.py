@@ -4,6 +4,7 @@
     ├── InputError          a mistake in the call or in the input        (exit code 2)
     │   ├── ReleaseFileError    a file that is not a sound release
     │   ├── OutputError         a file that cannot or must not be written
+    │   ├── NothingInsideError  no record is inside the bounds
     │   └── MissingExtraError   an optional part is not installed
     └── BudgetError         the privacy budget does not allow it         (exit code 3)
 
@@ -28,6 +29,10 @@ class ReleaseFileError(InputError):
 
 class OutputError(InputError):
     """A file that cannot be written, or must not be. It was left as it is."""
+
+
+class NothingInsideError(InputError):
+    """No record is inside the bounds. For the curator's eyes: it is a fact about the data."""
 
 
 class MissingExtraError(InputError):

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from htf import arguments
 from htf.domain import Domain, IntArray, check_domain
 from htf.errors import InputError
+from htf.origins import FileMark
 from htf.protection import OF_RECORDS, Protection
 from htf.read_only import ReadOnlyArrays
 
@@ -24,7 +25,7 @@ MOST_RECORDS = 2**40  # so that sums, and combinations with small coefficients, 
 class FrequencyMatrix(ReadOnlyArrays):
     """Sparse integer counts over a Domain. Sensitive: its repr shows no data."""
 
-    __slots__ = ("_coordinates", "_counts", "_domain", "_protection")
+    __slots__ = ("_coordinates", "_counts", "_domain", "_files", "_protection")
 
     def __init__(
         self,
@@ -32,8 +33,10 @@ class FrequencyMatrix(ReadOnlyArrays):
         coordinates: NDArray[np.int32],
         counts: IntArray,
         protection: Protection = OF_RECORDS,
+        files: Sequence[FileMark] = (),
     ) -> None:
         """Takes distinct non-empty cells as they are; `from_cells` checks and adds up."""
+        self._files = tuple(files)
         self._domain = check_domain(domain)
         self._protection = arguments.instance(protection, Protection, "protection")
         for array, what in ((coordinates, "coordinates"), (counts, "counts")):
@@ -103,6 +106,11 @@ class FrequencyMatrix(ReadOnlyArrays):
     def protection(self) -> Protection:
         """The unit whose records were bounded, so that an epsilon can protect it. Public."""
         return self._protection
+
+    @property
+    def files(self) -> tuple[FileMark, ...]:
+        """Where the records were read from: none of these may be a prior. For the curator only."""
+        return self._files
 
     @property
     def exact_coordinates(self) -> NDArray[np.int32]:

@@ -8,7 +8,7 @@ gives beside the data. Estimates then count records per unit of prior measure in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from htf import arguments
 from htf.domain import Domain, FloatArray, IntArray, check_domain
 from htf.errors import InputError
+from htf.origins import FileMark
 from htf.read_only import ReadOnlyArrays
 from htf.tree import RegionTree
 
@@ -38,6 +39,7 @@ class Prior(ReadOnlyArrays):
     weights: NDArray[np.uint32]
     name: str  # of the file it came from
     sha256: str  # of that file
+    file: FileMark | None = field(default=None, repr=False)  # for the curator; no release has it
 
     def __post_init__(self) -> None:
         check_domain(self.domain)
@@ -60,7 +62,14 @@ class Prior(ReadOnlyArrays):
         self.weights.flags.writeable = False
 
     @classmethod
-    def of(cls, values: ArrayLike, domain: Domain, name: str, sha256: str) -> Prior:
+    def of(
+        cls,
+        values: ArrayLike,
+        domain: Domain,
+        name: str,
+        sha256: str,
+        file: FileMark | None = None,
+    ) -> Prior:
         """From an array `[x, y, …]` that covers the map, with any number of cells along each axis."""
         check_domain(domain)
         arguments.text(name, "the name of a prior")
@@ -78,7 +87,7 @@ class Prior(ReadOnlyArrays):
                 "put 0 where nothing is expected"
             )
         own = prior_cells(_with_cells(domain, array.shape))
-        return cls(own, _whole_numbers(array, own.shape), name, sha256)
+        return cls(own, _whole_numbers(array, own.shape), name, sha256, file)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prior):
@@ -88,6 +97,10 @@ class Prior(ReadOnlyArrays):
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    def as_published(self) -> Prior:
+        """Without the mark of its file, which names a folder of the curator's."""
+        return replace(self, file=None)
 
     def to_dict(self) -> dict[str, Any]:
         """All but the weights, as plain values."""

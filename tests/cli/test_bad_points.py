@@ -390,23 +390,54 @@ def test_spark_is_silent_about_the_data(tmp_path: Path) -> None:
 # --- nothing inside, and x and y exchanged -----------------------------------------------------------
 
 
-def test_nothing_inside_is_released_with_a_warning(
+def test_nothing_inside_is_refused_or_released_with_a_warning(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = csv(tmp_path, "a,b\n45.5,0.5\n45.6,0.25\n")
     asked = release(tmp_path, path, "--x", "a", "--y", "b", bounds="0,40,1,50")
-    assert main.run(asked) == 0
+    assert main.run(asked) == 2
     out, err = capfd.readouterr()
     assert "No record is inside the bounds" in err
-    assert "are 'a' and 'b' swapped?" in err
+    assert "are 'a' and 'b' swapped, or the bounds?" in err
+    assert "Nothing was charged" in err
+    check_nothing_happened(tmp_path, out + err)
+    assert main.run([*asked, "--allow-empty"]) == 0
+    out, err = capfd.readouterr()
+    assert "No record is inside the bounds" in err
     assert "No record" not in out
     assert len(Release.load(tmp_path / "out.parquet")) > 0
+
+
+EMPTY = {
+    "a first line only": "lon,lat,who\n",
+    "empty fields": "lon,lat,who\n,,a\n,,b\n",
+    "no numbers": "lon,lat,who\nE1,N2,a\n",
+    "elsewhere": f"lon,lat,who\n500,{SECRET},a\n",
+    "nobody": "lon,lat,who\n0.5,0.5,\n",
+}
+
+
+@pytest.mark.parametrize("case", EMPTY)
+@pytest.mark.parametrize("bound", [("--max-records", "2"), ("--suggest-max-records", "0.1")])
+def test_what_only_the_data_tell_is_refused_before_the_charge_and_can_be_allowed(
+    case: str, bound: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = release(tmp_path, csv(tmp_path, EMPTY[case]), "--user", "who", *bound)
+    assert main.run(asked) == 2
+    told = "".join(capfd.readouterr())
+    assert "No record is inside the bounds" in told
+    assert "--allow-empty" in told
+    check_nothing_happened(tmp_path, told)
+    assert main.run([*asked, "--allow-empty"]) == 0
+    assert (tmp_path / "out.parquet").exists()
+    entries = BudgetFile(tmp_path / "budget.sqlite", "pings").account().entries
+    assert {entry.state for entry in entries} == {"published"}
 
 
 def test_nothing_inside_for_another_reason(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.run(release(tmp_path, csv(tmp_path, "lon,lat\n500,500\n"))) == 0
+    assert main.run(release(tmp_path, csv(tmp_path, "lon,lat\n500,500\n"))) == 2
     err = capfd.readouterr().err
     assert "No record is inside the bounds" in err
     assert "swapped" not in err

@@ -356,9 +356,10 @@ def test_a_budget_for_people(
 def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Here a mechanism that refuses what is left for a record, whatever number was found."""
+    """Here a mechanism that refuses what is left for a record, if nine of a person are kept."""
     points, output = tmp_path / "points.csv", tmp_path / "out.parquet"
-    points.write_text("lon,lat,who\n" + "0.5,0.5,a\n0.1,0.2,b\n" * 9)
+    people = [f"0.5,0.5,person {number}\n" * 9 for number in range(300)]
+    points.write_text("lon,lat,who\n" + "".join(people))
     budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1, unit="one person")
     command = [
         *("release", str(points), "--bounds", "0,0,1,1", "--cells", "64", "--user", "who", "--noise", "fast"),
@@ -373,11 +374,20 @@ def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
         assert run([*command, *refused]) == 2
         assert says in capfd.readouterr().err
     assert budget.account().entries == ()
+    assert run([*command, *amounts]) == 3  # whatever number would be found
+    assert "Nothing was charged." in capfd.readouterr().err
+    assert budget.account().entries == ()
+    amounts = ["--epsilon", "0.9", "--suggest-max-records", "0.88", "--records-range", "9"]
+    # Nine is found, but for a chance of exp(-100).
     assert run([*command, *amounts]) == 3
     (entry,) = budget.account().entries
-    assert (entry.mechanism, entry.epsilon) == ("max-records", Epsilon.of("0.001"))
-    stands = f"The charge of 0.001 stands, as entry {entry.id} of the budget file."
-    assert stands in capfd.readouterr().err
+    assert (entry.mechanism, entry.epsilon) == ("max-records", Epsilon.of("0.88"))
+    told = capfd.readouterr().err
+    assert (
+        f"The charge of 0.88 stands, as entry {entry.id} of 'pings' in {budget.path}. It paid"
+        in told
+    )
+    assert "Nothing was charged" not in told
     assert not output.exists()
 
 
@@ -506,6 +516,8 @@ def test_published_files_are_compared_with_their_digests(
     assert run([*check, *everywhere]) == 2
     assert "moved.parquet is not what was published under that name" in capfd.readouterr().err
     assert run([*check, "--in", str(tmp_path / "nowhere")]) == 2
+    assert run(release_command(points, budget, outputs[1], "--overwrite")) == 2  # it was one
+    assert "was published under this name" in capfd.readouterr().err
     shutil.copy(outputs[0], outputs[1])  # of the other entry: this one is not there, not changed
     assert states(*everywhere) == ["found", "missing"]
 

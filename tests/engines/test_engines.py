@@ -519,7 +519,12 @@ def test_folders_of_text_and_files_without_rows(tmp_path: Path, spark: Any) -> N
         assert counted(found) == naive_counts(records, DOMAIN)
         told: list[str] = []
         none = read_points(
-            tmp_path / "none.csv", days, ["x", "y", "day(t)"], engine=engine, tell=told.append
+            tmp_path / "none.csv",
+            days,
+            ["x", "y", "day(t)"],
+            engine=engine,
+            tell=told.append,
+            allow_empty=True,
         )
         assert counted(none) == {}
         assert told[0].startswith("No record is inside the bounds")

@@ -16,6 +16,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,7 @@ from typing import Any
 
 READS, WRITES = 1, 2
 KILL = -1
+SPARE = re.compile(r"[^ ]*release-[0-9a-f]{8}\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ def try_faults(
         if fired or numbers:
             ends[f"exit {case.code}"] += 1
         wrong += [f"{case.name}: {finding}\n{case.said}" for finding in findings(case)]
+        _find_output(case).unlink(missing_ok=True)  # which may be elsewhere
         shutil.rmtree(case.folder)
         if not fired:
             break
@@ -148,7 +151,7 @@ def findings(case: Case) -> list[str]:
     from htf.curator.budget import BudgetFile
     from htf.release import Release
 
-    output = case.folder / "out.parquet"
+    output = _find_output(case)
     account = BudgetFile(case.folder / "budget.sqlite", "pings").account()  # sound, in any case
     entries = account.entries
     written = output.exists()
@@ -161,16 +164,24 @@ def findings(case: Case) -> list[str]:
         wrong.append("what is published is not there")
     if case.code == -signal.SIGKILL:
         return wrong
-    done = written and bool(entries) and published == list(entries)
+    asked = (case.folder / "out.parquet").exists()  # elsewhere is not where it was asked for
+    done = asked and bool(entries) and published == list(entries)
     if case.code not in (0, 2):
         wrong.append(f"exit {case.code}")
     if (case.code == 0) != done:
         wrong.append(f"exit {case.code}, and {'all' if done else 'not all'} is done")
     if "our fault" in case.said or "Traceback" in case.said:
         wrong.append("our fault")
-    if written != ("Wrote " in case.said or "was written" in case.said):
+    if written != any(words in case.said for words in ("Wrote ", "was written", "is complete, as")):
         wrong.append(f"the release is {'' if written else 'not '}there, and the message differs")
     return wrong + _about_charges(case, [entry.id for entry in entries])
+
+
+def _find_output(case: Case) -> Path:
+    """Where it was asked for; or elsewhere, as the message says."""
+    spare = SPARE.search(case.said)
+    output = case.folder / "out.parquet"
+    return output if spare is None or output.exists() else case.folder / spare[0]
 
 
 def _about_charges(case: Case, ids: list[str]) -> list[str]:

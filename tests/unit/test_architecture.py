@@ -111,7 +111,7 @@ def test_exact_values_are_named_exact(path: Path) -> None:
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
         "Answers", "Axis", "BudgetError", "BudgetFile", "Curator", "Domain", "Epsilon", "FrequencyMatrix", "HtfError",
-        "InputError", "Mechanism", "Protection", "RecordsPerPerson", "Release", "ReleaseFileError", "make_mechanism", "publish",
+        "InputError", "Mechanism", "NothingInsideError", "Protection", "RecordsPerPerson", "Release", "ReleaseFileError", "make_mechanism", "publish",
         "read_points", "read_prior", "suggest_max_records", "verify",
     ]  # fmt: skip
     for name in htf.__all__:

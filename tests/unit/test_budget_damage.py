@@ -140,6 +140,15 @@ def test_other_tables_or_triggers(budget: BudgetFile) -> None:
     refused(budget, "is damaged: its tables or triggers were changed")
 
 
+def test_triggers_that_were_taken_out_of_the_schema(budget: BudgetFile) -> None:
+    with closing(sqlite3.connect(budget.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE type = 'trigger'")
+    with closing(sqlite3.connect(budget.path, isolation_level=None)) as connection:
+        connection.execute("UPDATE entry SET epsilon_units = 1, epsilon = '0.000000000000001'")
+    refused(budget, "is damaged: its tables or triggers were changed")
+
+
 def test_pages_that_were_lost(budget: BudgetFile) -> None:
     whole = budget.path.read_bytes()
     budget.path.write_bytes(whole[:4096] + b"\0" * (len(whole) - 4096))

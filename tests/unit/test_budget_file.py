@@ -154,9 +154,11 @@ def test_what_fails_after_the_charge_says_that_it_stands(
     with pytest.raises(KeyboardInterrupt) as caught:
         publish(MATRIX, "0.5", "ug", noise=Broken(), ledger=budget)
     (entry,) = budget.account().pending
-    assert caught.value.__notes__ == [
-        f"The charge of 0.5 stands, as entry {entry.id} of the budget file."
-    ]
+    (note,) = caught.value.__notes__
+    assert note.startswith(
+        f"The charge of 0.5 stands, as entry {entry.id} of 'pings' in {budget.path}. "
+    )
+    assert "another run is charged again" in note
     release = publish(MATRIX, "0.5", "ug", ledger=budget)
     with pytest.raises(InputError, match="no folder") as refusal:
         budget.save(release, tmp_path / "no" / "out.parquet")
@@ -332,6 +334,9 @@ OF_PINGS = (
         f"INSERT OR REPLACE INTO dataset SELECT number, 'x' || {OF_PINGS}",
         "UPDATE OR REPLACE dataset SET number = 2 WHERE number = 1",
         "UPDATE OR REPLACE entry SET number = 2 WHERE number = 1",
+        "UPDATE OR REPLACE entry SET id = (SELECT id FROM entry WHERE number = 1) WHERE number = 2",
+        f"INSERT INTO entry SELECT NULL, id, dataset, {COPY.format(1)} WHERE true ON CONFLICT (id) DO UPDATE SET epsilon_units = 1",
+        f"INSERT INTO dataset SELECT NULL, {OF_PINGS} ON CONFLICT (name) DO UPDATE SET cap_units = 9",
         "INSERT OR REPLACE INTO seal VALUES (1, '')",
     ],
 )  # fmt: skip

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf import Axis, Domain, FrequencyMatrix, InputError, read_points
+from htf import Axis, Domain, FrequencyMatrix, InputError, NothingInsideError, read_points
 from htf.ingest.engines import open_duckdb
 from support import dense, grid
 
@@ -68,7 +68,9 @@ def test_missing_values_and_whole_numbers() -> None:
 @NOTHING_INSIDE
 def test_nothing_inside_is_an_empty_matrix() -> None:
     for source in ((np.array([500.0]), np.array([1.0])), (np.array([]), np.array([]))):
-        assert dense(read_points(source, DOMAIN)).sum() == 0
+        assert dense(read_points(source, DOMAIN, allow_empty=True)).sum() == 0
+        with pytest.raises(NothingInsideError, match="No record is inside the bounds"):
+            read_points(source, DOMAIN)
 
 
 def test_three_and_four_axes() -> None:
@@ -226,7 +228,7 @@ def test_one_record_does_not_change_how_the_others_are_read(tmp_path: Path) -> N
     ],
 )
 def test_text_files_of_many_habits(tmp_path: Path, text: str, records: int) -> None:
-    assert read_text(tmp_path, text) == records
+    assert read_text(tmp_path, text, allow_empty=True) == records
 
 
 def test_columns_may_be_called_anything(tmp_path: Path) -> None:
@@ -256,7 +258,7 @@ def test_masked_and_missing_values_in_memory() -> None:
     masked = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False])
     assert read_points((masked, np.full(3, 45.0)), DOMAIN).exact_counts.sum() == 2
     nothing = pd.DataFrame({"lon": [None, None], "lat": [1.0, 2.0]})
-    assert read_points(nothing, DOMAIN).exact_counts.sum() == 0
+    assert read_points(nothing, DOMAIN, allow_empty=True).exact_counts.sum() == 0
 
 
 def test_cells_one_row_for_each_axis() -> None:

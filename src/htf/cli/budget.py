@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from htf.release import Release
 
 SHOWN_OF_DIGEST = 12
+BUDGET = "htf.budget"  # in Click's context: the file that is charged
 CHARGE, NOTHING = "The charge of ", "Nothing was charged"  # so start the notes about charges
 
 file_argument = click.argument("file", type=FileName())
@@ -166,6 +167,7 @@ def open_budget(ledger: Path | None, dataset: str | None, output: Path) -> Budge
     if ledger is None or dataset is None:
         return None
     found = BudgetFile(ledger, dataset)
+    click.get_current_context().meta[BUDGET] = found
     found.check_output(output)
     return found
 
@@ -201,25 +203,29 @@ def tell_charge(budget: BudgetFile | None, release: Release) -> None:
 
 
 def tells_what_was_charged(command: Callable[..., None]) -> Callable[..., None]:
-    """Whoever gave a budget file learns from every error what became of the budget.
-
-    Errors after a charge, or amid one, say it themselves; all others come before it.
-    """
+    """Whoever gave a budget file learns from every error what became of the budget."""
 
     @wraps(command)
     def wrapped(**options: Any) -> None:
         try:
             command(**options)
         except BaseException as error:
-            if (
-                options["ledger"] is not None
-                and not told_charges(error)
-                and NOTHING not in str(error)
-            ):
-                error.add_note(f"{NOTHING}.")
+            if options["ledger"] is not None:
+                _tell_what_was_charged(error)
             raise
 
     return wrapped
+
+
+def _tell_what_was_charged(error: BaseException) -> None:
+    """The budget file itself is asked: an interruption may come between a charge and whoever it is for."""
+    from htf.curator.budget import tell_charges
+
+    budget = click.get_current_context().meta.get(BUDGET)
+    if budget is not None:
+        tell_charges(error, budget, budget.attempts)
+    if not told_charges(error) and NOTHING not in str(error):
+        error.add_note(f"{NOTHING}.")
 
 
 def told_charges(error: BaseException) -> list[str]:

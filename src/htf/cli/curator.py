@@ -6,19 +6,21 @@ import json
 import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from htf.cli import streams
 from htf.cli.budget import check_charge, open_budget, tell_charge, tells_what_was_charged
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import console, progress_bar, say, say_json, show_table, warn_if_not_private
 from htf.cli.types import WholeNumber
 from htf.errors import InputError, OutputError
-from htf.files import check_output, is_file
+from htf.files import check_output
 
 if TYPE_CHECKING:
     from htf.curator.budget import BudgetFile
@@ -76,6 +78,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Replace the output if it exists; never a release that a budget was charged for.",
 )
+@click.option(
+    "--allow-empty",
+    is_flag=True,
+    help="Release noise alone if no record is inside, where whether there is a release must tell nothing.",
+)
 @tells_what_was_charged
 def release(
     epsilon: str,
@@ -90,19 +97,19 @@ def release(
     dataset: str | None,
     output: Path,
     overwrite: bool,
+    allow_empty: bool,
     **about_points: Any,
 ) -> None:
     """Publish points as a differentially private map.
 
     POINTS is a CSV (plain, .gz or .zst) or Parquet file, a folder or a quoted pattern of them; a DuckDB or
     SQLite file, or postgresql://USER@HOST/DATABASE, with --table or --sql. Points outside the bounds (the
-    upper edges are outside), missing, NaN or infinite are left out and not reported.
+    upper edges are outside), missing, NaN or infinite are left out and not reported. If none is inside, that is
+    an error, and nothing is charged.
     """
-    from htf.curator.budget import still_charged
     from htf.curator.noise import noise_from_text
     from htf.epsilon import Epsilon
     from htf.mechanisms import make_mechanism
-    from htf.protection import price_of_records
     from htf.publication import DEFAULT_MECHANISM
 
     points = read_points_options(**about_points)
@@ -113,20 +120,21 @@ def release(
         noise=noise_from_text(noise),
         output=output,
         overwrite=overwrite,
+        allow_empty=allow_empty,
         budget=open_budget(ledger, dataset, output),
     )
     _check_output(plan, prior, ledger)
     plan.mechanism.check_prior(prior)
-    unit = _check_people(points, plan.epsilon, suggest, records_range)
+    unit = _check_people(points, plan.epsilon, suggest, records_range, quantile)
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     known = None if prior is None else _read_prior(prior, points)
+    _rehearse(plan, unit, known, suggest)
     found = None
     if suggest is not None:
         found = _suggest(plan, Epsilon.of(suggest), records_range, quantile)
-    made = _finish(plan, known, found)
-    with still_charged(lambda: made.budget_entry, price_of_records(made.epsilon, found)):
-        _report(plan, made)
+        plan = replace(plan, points=replace(points, max_records=_settle(found)))
+    _report(plan, _make_release(plan, known, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +147,7 @@ class Plan:
     noise: NoiseSource
     output: Path
     overwrite: bool
+    allow_empty: bool
     budget: BudgetFile | None
 
 
@@ -160,9 +169,10 @@ def _check_output(plan: Plan, prior: str | None, ledger: Path | None) -> None:
 
 
 def _check_people(
-    points: Points, epsilon: Epsilon, suggest: str | None, records_range: int
+    points: Points, epsilon: Epsilon, suggest: str | None, records_range: int, quantile: str
 ) -> Protection:
     """What epsilon will be for; refused is what cannot become a release."""
+    from htf.curator.contributions import read_quantile
     from htf.epsilon import Epsilon
     from htf.protection import OF_RECORDS, PERSON, Protection, epsilon_per_record
 
@@ -183,9 +193,28 @@ def _check_people(
         raise InputError(
             f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}: it must be less"
         )
+    read_quantile(quantile)
     most = Protection(PERSON, records_range, points.reading.once_per)
     epsilon_per_record(epsilon - Epsilon.of(suggest), most)  # before anything is spent
     return most
+
+
+def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, suggest: str | None) -> None:
+    """What the mechanism, the noise or the installation refuse of any data, before these are read.
+
+    How many records of a person are kept is not known before a suggestion: it may be one.
+    """
+    from htf.curator.curator import rehearse
+    from htf.curator.noise_check import check_noise
+    from htf.curator.rehearsal import load_loops
+    from htf.epsilon import Epsilon
+
+    check_noise(plan.noise)
+    load_loops()
+    epsilon = plan.epsilon
+    if suggest is not None:
+        epsilon, unit = epsilon - Epsilon.of(suggest), replace(unit, max_records=1)
+    rehearse(plan.mechanism, plan.points.domain, epsilon, unit, prior)
 
 
 def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion:
@@ -196,7 +225,7 @@ def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion
     with reading_bar(points.name) as progress:
         people = read_records_per_person(
             points.source, points.domain, points.reading, points.access, most,
-            progress=progress, tell=_tell,
+            allow_empty=plan.allow_empty, progress=progress, tell=_tell,
         )  # fmt: skip
     return suggest_max_records(
         RecordsPerPerson(people),
@@ -208,34 +237,36 @@ def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion
     )
 
 
-def _finish(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
-    """Whatever goes wrong from here on says that the charge of a suggestion stands."""
-    from htf.curator.budget import still_charged
-
-    if suggestion is None:
-        return _make_release(plan, prior, None)
-    with still_charged(lambda: suggestion.budget_entry, suggestion.epsilon):
-        points = replace(plan.points, max_records=_settle(suggestion))
-        return _make_release(replace(plan, points=points), prior, suggestion)
-
-
 def _report(plan: Plan, made: Release) -> None:
-    say(
-        f"Wrote {plan.output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
-        f"for {made.protection.spoken}."
-    )
-    tell_charge(plan.budget, made)
-    warn_if_not_private(made)
+    with _whether_shown_or_not():
+        say(
+            f"Wrote {plan.output}: {len(made):,} boxes by {made.mechanism}, epsilon {made.epsilon} "
+            f"for {made.protection.spoken}."
+        )
+        tell_charge(plan.budget, made)
+        warn_if_not_private(made)
+
+
+@contextmanager
+def _whether_shown_or_not() -> Iterator[None]:
+    """What has been paid for does not fail because nobody reads what is said of it, or a disk is full."""
+    try:
+        yield
+    except (OSError, OutputError) as error:
+        streams.give_up()
+        reason = error.strerror if isinstance(error, OSError) else error
+        say(f"Note: not all could be shown ({reason}).", err=True)
 
 
 def _settle(found: Suggestion) -> int:
     """The curator may take another number: what is decided from the noisy one costs nothing."""
     from htf.protection import MOST_RECORDS_OF_A_PERSON
 
-    say(
-        f"About {float(found.quantile):.0%} of people have at most {found.max_records} records here "
-        f"(found with noise, for epsilon {found.epsilon})."
-    )
+    with _whether_shown_or_not():
+        say(
+            f"About {float(found.quantile):.0%} of people have at most {found.max_records} records here "
+            f"(found with noise, for epsilon {found.epsilon})."
+        )
     if not sys.stdin.isatty():
         return found.max_records
     return int(
@@ -253,20 +284,17 @@ def _tell(message: str) -> None:
 
 
 def _read_prior(source: str, points: Points) -> Prior:
-    """Before the data, so that what is wrong with it is said before any budget is spent."""
-    from filecmp import cmp
+    """Before the data, so that what is wrong with it is said before any budget is spent. It is compared with
+    their files here too, for to read all of them takes long."""
+    from htf.ingest.prior import LON_LAT, read_prior
+    from htf.ingest.sources import files_behind
+    from htf.origins import check_not_data, mark_files
 
-    from htf.ingest.prior import LON_LAT, read_prior, split_key
-
-    path, _ = split_key(source)
-    own = Path(points.source)
-    if is_file(path) and is_file(own) and cmp(path, own, shallow=False):
-        raise InputError(
-            f"--prior {path.name} is the data to be released: a prior must be public and made without them"
-        )
     named = (points.reading.columns or LON_LAT)[:2]
     columns = [name or default for name, default in zip(named, LON_LAT, strict=True)]
-    return read_prior(source, points.domain, columns)
+    found = read_prior(source, points.domain, columns)
+    check_not_data(found.file, mark_files(files_behind(points.source)))
+    return found
 
 
 def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
@@ -278,7 +306,7 @@ def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None
     with reading_bar(points.name) as progress:
         matrix = read_matrix(
             points.source, points.domain, points.reading, points.access, points.max_records,
-            progress=progress, tell=_tell,
+            allow_empty=plan.allow_empty, progress=progress, tell=_tell,
         )  # fmt: skip
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
@@ -300,19 +328,24 @@ def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None
 
 def _save(plan: Plan, made: Release) -> None:
     """Where the output came to be, or cannot be written any more, since it was checked, the release goes
-    beside it: it has been paid for, and cannot be made again."""
+    elsewhere: it has been paid for, and cannot be made again."""
     try:
         _save_as(plan, made, plan.output)
     except OutputError as error:
-        spare = plan.output.with_name(f"release-{secrets.token_hex(4)}.parquet")
-        try:
-            _save_as(plan, made, spare)
-        except OutputError:
-            raise error from None
-        told = OutputError(f"{error}. The release is complete, as {spare}")
-        for note in getattr(error, "__notes__", []):  # what was charged
-            told.add_note(note)
-        raise told from None
+        spare = _save_elsewhere(plan, made)
+        if spare is None:
+            raise
+        raise OutputError(f"{error}. The release is complete, as {spare}") from None
+
+
+def _save_elsewhere(plan: Plan, made: Release) -> Path | None:
+    """Beside the output; or where temporary files go, which may be another disk."""
+    name = f"release-{secrets.token_hex(4)}.parquet"
+    for folder in (plan.output.parent, Path(gettempdir())):
+        with suppress(OutputError):
+            _save_as(plan, made, folder / name)
+            return folder / name
+    return None
 
 
 def _save_as(plan: Plan, made: Release, output: Path) -> None:

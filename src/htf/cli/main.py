@@ -10,6 +10,7 @@ import errno
 import io
 import sys
 import traceback
+from typing import Any
 
 import click
 
@@ -35,7 +36,20 @@ OF_THE_MACHINE = {
 }  # fmt: skip
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """Click itself takes a pipe that was closed for a failure, with exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # the reader of our output has seen enough
+            streams.give_up()
+            ctx.exit(0)
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="htf-dp", prog_name="htf")
 def cli() -> None:
     """Publish location data with differential privacy, and ask the release for counts."""
@@ -87,9 +101,6 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
         return _show(error)
     except (click.Abort, KeyboardInterrupt) as error:
         return _complain("Interrupted.", EXIT_INTERRUPTED, error)
-    except BrokenPipeError:  # the reader of our output has seen enough
-        streams.give_up()
-        return 0
     except OSError as error:
         return _complain_of_system(error)
     except MemoryError as error:

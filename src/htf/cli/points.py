@@ -105,6 +105,7 @@ def read_points_options(
     from htf.ingest.points import Reading
     from htf.ingest.sources import Access
 
+    _check_words(points_crs, memory)
     flat = read_domain(bounds, around, cells, crs)
     columns: list[str | None] = [x_column, y_column]
     more = list(flat.axes)
@@ -125,9 +126,21 @@ def read_points_options(
     return Points(points, domain, reading, Access(table, sql, engine, memory), max_records)
 
 
+def _check_words(points_crs: str | None, memory: str | None) -> None:
+    """Refuse what only the reader would, after minutes perhaps."""
+    from htf.ingest.engines import read_memory
+    from htf.ingest.geometry import name_of_crs
+
+    if points_crs is not None:
+        name_of_crs(points_crs)
+    if memory is not None:
+        read_memory(memory)
+
+
 def read_domain(
     bounds: str | None, around: str | None, cells: str, crs: str | None = None
 ) -> Domain:
+    from htf.bounds import check_bounds, check_not_polar
     from htf.domain import CRS84, Domain
     from htf.query.shapes import same_crs
     from htf.release_file import check_crs
@@ -136,11 +149,16 @@ def read_domain(
     if (bounds is None) == (around is None):
         raise InputError("give the map's place: either --bounds W,S,E,N or --around LAT,LON,KM")
     if bounds is not None:
+        given = crs
         check_crs(crs or CRS84)
         if crs is None or same_crs(crs, CRS84):  # longitude always comes first, also of EPSG:4326
             crs = CRS84
         west, south, east, north = read_numbers(bounds, "--bounds", 4, "W,S,E,N")
-        return Domain.from_bounds(west, south, east, north, grid, crs=crs)
+        found = Domain.from_bounds(west, south, east, north, grid, crs=crs)
+        check_bounds(found)
+        if crs == CRS84 and given != CRS84:  # who writes that knows that longitude comes first
+            check_not_polar(found)
+        return found
     if crs is not None:
         raise InputError("--around is in degrees: with --crs give --bounds in its units")
     latitude, longitude, side = read_numbers(str(around), "--around", 3, "LAT,LON,KM")

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from htf import arguments
@@ -50,12 +51,15 @@ FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a publ
 class BudgetFile:
     """The account of one data set in a budget file. Any number of processes may use it at once."""
 
-    __slots__ = ("dataset", "path")
+    __slots__ = ("attempts", "dataset", "path")
 
     def __init__(self, path: str | Path, dataset: str) -> None:
         """An account that is there already; `create` makes one. Raises InputError if it is not there."""
         self.path = arguments.path(path, "the budget file")
         self.dataset = arguments.text(dataset, "dataset")
+        # By this object, whether they went through or not: the file tells. An interruption may come just
+        # when a charge is on the disk, before anybody has been given its entry.
+        self.attempts: list[Entry] = []
         self.account()
 
     def __repr__(self) -> str:
@@ -126,6 +130,7 @@ class BudgetFile:
             with open_books(self.path, WRITE) as books:
                 books.account(self.dataset).check(price, unit)
                 entering = True
+                self.attempts.append(entry)
                 books.execute(
                     "INSERT INTO entry (id, dataset, charged, mechanism, label, epsilon_units, epsilon,"
                     " unit, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -133,7 +138,7 @@ class BudgetFile:
                         str(price), unit, PENDING),
                 )  # fmt: skip
         except BaseException as error:
-            error.add_note(self._whether_charged(entry) if entering else _not_charged(price))
+            error.add_note(self.what_became(entry) if entering else _not_charged(price))
             raise
         return entry
 
@@ -145,8 +150,8 @@ class BudgetFile:
         arguments.instance(release, Release, "release", "make one with htf.publish")
         path = arguments.path(path, "the output")
         arguments.flag(overwrite, "overwrite")
-        price = price_of_records(release.epsilon, release.suggestion)
-        with still_charged(lambda: release.budget_entry, price):
+        ours = [entry for entry in self.attempts if entry.id == release.budget_entry]
+        with still_charged(self, *ours):
             self.check_output(path)
             entry = self._waiting(release.budget_entry)
             save(release, path, overwrite=overwrite, budget=self)
@@ -238,7 +243,7 @@ class BudgetFile:
         That is a file which any account of this budget file lists as published, and a release that names
         its charge. It may be overwritten once its entry is withdrawn.
         """
-        from htf.release_file import charged_entry
+        from htf.release_file import charged_entry, is_release
 
         path = arguments.path(path, "the output")
         if not path.is_file():
@@ -253,13 +258,26 @@ class BudgetFile:
                 raise InputError(
                     f"cannot overwrite {path}: {account.dataset!r} was charged {entry.epsilon} for it, as "
                     f"entry {entry.id}, and it cannot be made again. Take another name; or, to give it up: "
-                    f"`htf budget withdraw {self.path.name} --dataset {account.dataset} --entry {entry.id}`"
+                    f"`htf budget withdraw {quote(str(self.path))} --dataset {quote(account.dataset)} "
+                    f"--entry {entry.id}`"
                 )
+        if not listed and not is_release(path):
+            self._check_not_damaged(path, accounts)
         if named is not None and not listed:
             raise InputError(
                 f"cannot overwrite {path}: it was charged to a budget as entry {named}, which is not in "
                 f"{self.path}. Take another name"
             )
+
+    def _check_not_damaged(self, path: Path, accounts: Iterable[Account]) -> None:
+        """Refuse what has the name of a published file and is no release: perhaps it was one."""
+        for entry in (entry for account in accounts for entry in account.entries):
+            if (entry.state, entry.file) == (PUBLISHED, path.name):
+                raise InputError(
+                    f"cannot overwrite {path}: entry {entry.id} was published under this name, and what is there now is "
+                    f"no release. If it is damaged, restore it from a copy (`htf budget check {quote(str(self.path))}`); "
+                    "if it is something else, move it away, or take another name"
+                )
 
     def _enter_written(self, entry: Entry, release: Release, path: Path) -> Entry:
         """Enter a release that is on the disk. Whatever fails here says so."""
@@ -269,8 +287,8 @@ class BudgetFile:
         except InputError as error:
             raise InputError(
                 f"{path} was written, but its charge could not be entered as published: {error}. If `htf "
-                f"budget show` lists it as pending, enter it: `htf budget publish {self.path.name} "
-                f"--dataset {self.dataset} --entry {entry.id} {path.name}`"
+                f"budget show` lists it as pending, enter it: `htf budget publish {quote(self.path.name)} "
+                f"--dataset {quote(self.dataset)} --entry {entry.id} {quote(path.name)}`"
             ) from None
 
     def _publish(self, entries: list[Entry], path: Path, digest: str) -> Entry:
@@ -307,16 +325,33 @@ class BudgetFile:
         """What the file holds of an entry. Raises if it cannot be read."""
         return next((entry for entry in self.account().entries if entry.id == id_), None)
 
-    def _whether_charged(self, entry: Entry) -> str:
-        """After an error amid the charge: the truth, read from the file."""
+    def what_became(self, charge: Entry) -> str:
+        """After something went wrong: whether a charge stands, and what to do. The truth, read from the file."""
+        place = f"entry {charge.id} of {self.dataset!r} in {self.path}"
         try:
-            stands = self._look_up(entry.id) is not None
+            found = self._look_up(charge.id)
         except (InputError, OSError):
             return (
-                f"The charge of {entry.epsilon} may stand, as entry {entry.id}: the budget file cannot be "
-                "read to see. `htf budget show` tells, once it can be. Nothing was released."
+                f"The charge of {charge.epsilon} may stand, as {place}: the file cannot be read to see. `htf budget "
+                "show` tells, once it can be."
             )
-        return _stands(entry.epsilon, entry.id) if stands else _not_charged(entry.epsilon)
+        if found is None:
+            return _not_charged(charge.epsilon)
+        return f"The charge of {found.epsilon} stands, as {place}. {self._next_step(found)}"
+
+    def _next_step(self, entry: Entry) -> str:
+        if entry.state != PENDING:
+            return f"Its release is complete: {entry.file}."
+        if entry.mechanism == SUGGESTION:
+            return (
+                "It paid for the suggestion, which is not refunded: another run with --suggest-max-records is charged "
+                "again, and one with --max-records is not charged for it (docs/budget.md)."
+            )
+        return (
+            "No release was entered for it, and nothing is refunded: another run is charged again. If its file "
+            f"is there all the same, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
+            f"--entry {entry.id} FILE`."
+        )
 
 
 def read_accounts(path: str | Path) -> list[Account]:
@@ -400,18 +435,23 @@ def check_adds_up(private: bool, parameters: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def still_charged(charged: Callable[[], str | None], epsilon: Epsilon) -> Iterator[None]:
-    """Whatever goes wrong after the charge says that it stands."""
+def still_charged(budget: BudgetFile | None, *charges: Entry) -> Iterator[None]:
+    """Whatever goes wrong says what became of these charges, and of those that are attempted meanwhile."""
+    before = 0 if budget is None else len(budget.attempts)
     try:
         yield
     except BaseException as error:
-        if (entry := charged()) is not None:
-            error.add_note(_stands(epsilon, entry))
+        if budget is not None:
+            tell_charges(error, budget, [*charges, *budget.attempts[before:]])
         raise
 
 
-def _stands(epsilon: Epsilon, entry: str) -> str:
-    return f"The charge of {epsilon} stands, as entry {entry} of the budget file."
+def tell_charges(error: BaseException, budget: BudgetFile, charges: Iterable[Entry]) -> None:
+    """Each charge once, though several that call each other know of it."""
+    for charge in charges:
+        note = budget.what_became(charge)
+        if note not in getattr(error, "__notes__", []):
+            error.add_note(note)
 
 
 def _not_charged(epsilon: Epsilon) -> str:

@@ -99,18 +99,18 @@ def suggest_max_records(
             budget, BudgetFile, "budget", "open it with htf.BudgetFile(path, dataset)"
         )
     arguments.text(label, "label")
-    price, share = Epsilon.of(epsilon), _read_quantile(quantile)
+    price, share = Epsilon.of(epsilon), read_quantile(quantile)
     source = noise_from_text(noise) if isinstance(noise, str) else noise
     remedy = "or one of the texts opendp, fast and seeded:NUMBER"
     arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
     check_noise(source)
     load_loops()  # for the release that follows: without it this would be spent in vain
     entry: str | None = None
-    if budget is not None:
-        check_adds_up(source.private, {})
-        unit = Protection(PERSON).name
-        entry = budget.charge(price, SUGGESTION, label, unit=unit).id
-    with still_charged(lambda: entry, price):
+    with still_charged(budget):
+        if budget is not None:
+            check_adds_up(source.private, {})
+            unit = Protection(PERSON).name
+            entry = budget.charge(price, SUGGESTION, label, unit=unit).id
         chosen = _choose(people, price, share, source)
     drawn = source.description, source.private
     return Suggestion(chosen, share, people.most, price, *drawn, budget_entry=entry)
@@ -144,7 +144,7 @@ def utility_sensitivity(share: Fraction) -> int:
     return max(share.numerator, share.denominator - share.numerator)
 
 
-def _read_quantile(quantile: Fraction | str | float | Decimal) -> Fraction:
+def read_quantile(quantile: Fraction | str | float | Decimal) -> Fraction:
     try:
         known = isinstance(quantile, str) or arguments.is_number(quantile)
         share = numerals.fraction(str(quantile)) if known else Fraction(0)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from htf import arguments
+from htf.bounds import check_bounds
 from htf.curator.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
@@ -19,12 +20,20 @@ from htf.curator.noise import NoiseSource, OpenDPNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.curator.window import Window
-from htf.domain import IntArray
+from htf.domain import Domain, IntArray
 from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
 from htf.frequency import FrequencyMatrix
+from htf.origins import check_not_data
 from htf.prior import Prior
-from htf.protection import RECORD, Protection, Suggestion, epsilon_per_record, price_of_records
+from htf.protection import (
+    OF_RECORDS,
+    RECORD,
+    Protection,
+    Suggestion,
+    epsilon_per_record,
+    price_of_records,
+)
 from htf.release import MeasurementTable, Release
 from htf.release_file import check_crs
 from htf.tree import RegionTree
@@ -64,8 +73,11 @@ class Curator:
     ) -> None:
         _check_given(matrix, noise, prior, budget, label, suggestion)
         check_crs(matrix.domain.crs)
+        check_bounds(matrix.domain)
         if prior is not None:
             prior.check_map(matrix.domain)
+            check_not_data(prior.file, matrix.files)
+            prior = prior.as_published()
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
         self._suggestion = suggestion
         each = epsilon_per_record(self._epsilon, self._protection, suggestion)
@@ -114,7 +126,7 @@ class Curator:
         mechanism.check_prior(self.window.prior)
         self._used = True
         steps = told_for_unit(mechanism, self.window, self._protection)
-        with still_charged(lambda: self._entry, self._price):
+        with still_charged(self._budget):
             return self._drive(mechanism, steps, progress)
 
     def _drive(
@@ -212,6 +224,23 @@ def check_suggestion(
         )
     if budget is not None:
         budget.check_suggestion(suggestion)
+
+
+def rehearse(
+    mechanism: Mechanism,
+    domain: Domain,
+    epsilon: Epsilon,
+    unit: Protection = OF_RECORDS,
+    prior: Prior | None = None,
+) -> None:
+    """Raise what a mechanism refuses of this map at this epsilon, before the data are read.
+
+    It is let go on up to its first question, which no answer has led to.
+    """
+    window = Window(domain, RegionTree(domain.shape), epsilon_per_record(epsilon, unit), prior)
+    steps = told_for_unit(mechanism, window, unit)
+    next(steps, None)
+    steps.close()
 
 
 def told_for_unit(mechanism: Mechanism, window: Window, unit: Protection) -> Steps[Histogram]:

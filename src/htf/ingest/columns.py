@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from htf import arguments
+from htf.bounds import is_projected
 from htf.domain import CRS84, Domain
 from htf.errors import InputError
 
@@ -119,6 +120,18 @@ def _split(name: str) -> tuple[str, str]:
     """`Pickup_Lon` is pickup_ and lon."""
     match = re.fullmatch(r"(.*[^a-z])?([a-z]+)", name.casefold())
     return ("", "") if match is None else (match[1] or "", match[2])
+
+
+def refuse_degrees(fields: Sequence[Field], domain: Domain, crs: str | None) -> None:
+    """By their names only: longitudes and latitudes are not read as metres unless that is said."""
+    if crs is not None or domain.crs is None or len(fields) < 2 or not is_projected(domain.crs):
+        return
+    x, y = fields[0].column, fields[1].column
+    if _split(x)[1] in DEGREES_EAST and _split(y)[1] in DEGREES_NORTH:
+        raise InputError(
+            f"the map is in {domain.crs}, but the columns {x!r} and {y!r} have the names of degrees: say what they "
+            "are in with --points-crs (in Python: crs), EPSG:4326 for degrees or the map's own"
+        )
 
 
 def _refuse_swapped(fields: Sequence[Field]) -> None:

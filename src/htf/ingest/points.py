@@ -18,10 +18,17 @@ import numpy as np
 
 from htf import arguments
 from htf.domain import Axis, Domain, FloatArray, check_domain
-from htf.errors import InputError
+from htf.errors import InputError, NothingInsideError
 from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 from htf.ingest import expressions as ex
-from htf.ingest.columns import Field, check_columns, check_there, find_fields, fits
+from htf.ingest.columns import (
+    Field,
+    check_columns,
+    check_there,
+    find_fields,
+    fits,
+    refuse_degrees,
+)
 from htf.ingest.engines import DUCKDB, Engine, Progress
 from htf.ingest.geometry import coordinate, projected, same_crs
 from htf.ingest.people import (
@@ -36,6 +43,7 @@ from htf.ingest.people import (
 )
 from htf.ingest.sources import Access, Source, is_arrays, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
+from htf.origins import FileMark, mark_files
 from htf.protection import ONCE_PER, Protection
 from htf.protection import PERSON as ONE_PERSON
 
@@ -48,7 +56,7 @@ Tell = Callable[[str], None]
 
 
 class NothingInside(UserWarning):
-    """For the curator's eyes: whether anything is inside the bounds is a fact about the data."""
+    """As NothingInsideError, where an empty matrix is allowed. For the curator's eyes, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,7 @@ def read_points(
     sql: str | None = None,
     engine: str = DUCKDB,
     memory: str | None = None,
+    allow_empty: bool = False,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
@@ -134,11 +143,15 @@ def read_points(
     `memory` what it may take. `tell` gets remarks for the curator's eyes only.
 
     Raises InputError for arguments that are wrong, points that cannot be read, and columns that are not
-    there. Warns with NothingInside if no record lies inside the bounds.
+    there. If no record is inside, that is a NothingInsideError, so that no budget is spent on noise; with
+    `allow_empty` it is a warning. docs/budget.md says when a program needs that.
     """
     reading = Reading(columns, crs, user, time, time_unit, utc_offset, once_per)
     access = Access(table, sql, engine, memory)
-    return read_matrix(source, domain, reading, access, max_records, progress=progress, tell=tell)
+    return read_matrix(
+        source, domain, reading, access, max_records,
+        allow_empty=allow_empty, progress=progress, tell=tell,
+    )  # fmt: skip
 
 
 def read_matrix(
@@ -148,6 +161,7 @@ def read_matrix(
     access: Access,
     max_records: int | None = None,
     *,
+    allow_empty: bool = False,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
@@ -156,7 +170,7 @@ def read_matrix(
     arguments.function(progress, "progress")
     arguments.function(tell, "tell")
     protection = _protection(reading, max_records)
-    with _located(source, domain, reading, access, tell) as (opened, located):
+    with _located(source, domain, reading, access, tell, allow_empty) as (opened, located):
         if max_records is None:
             counted = count(located)
         else:
@@ -166,10 +180,11 @@ def read_matrix(
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
         if len(found[CELL]) == 0:
-            _remark_nothing(opened, domain, reading, source, tell)
+            _remark_nothing(opened, domain, reading, source, tell, allow_empty)
         opened.check_unchanged()
         protection = replace(protection, of_query=opened.of_query)
-    return _to_matrix(domain, found, protection)
+        files = mark_files(opened.files)
+    return _to_matrix(domain, found, protection, files)
 
 
 def read_records_per_person(
@@ -179,14 +194,17 @@ def read_records_per_person(
     access: Access,
     most: int,
     *,
+    allow_empty: bool = False,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
     if reading.user is None:
         raise InputError("records per person need the users' column")
-    with _located(source, domain, reading, access, tell) as (opened, located):
+    with _located(source, domain, reading, access, tell, allow_empty) as (opened, located):
         found = opened.engine.run(records_of_each(located, most), opened.name, progress)
+        if len(found["records"]) == 0:
+            _remark_nothing(opened, domain, reading, source, tell, allow_empty)
         opened.check_unchanged()
     people = np.zeros(most, dtype=np.int64)
     people[np.asarray(found["records"], dtype=np.int64) - 1] = found["people"]
@@ -257,7 +275,12 @@ def _opened(source: Any, domain: Domain, reading: Reading, access: Access) -> It
 
 @contextmanager
 def _located(
-    source: Any, domain: Domain, reading: Reading, access: Access, tell: Tell | None
+    source: Any,
+    domain: Domain,
+    reading: Reading,
+    access: Access,
+    tell: Tell | None,
+    allow_empty: bool,
 ) -> Iterator[tuple[Source, Table]]:
     """The records inside the bounds, each with its cell, and with its person and time if there are."""
     wanted = reading.wanted(source, domain)
@@ -269,7 +292,7 @@ def _located(
         for name in others:
             check_there(name, opened.columns)
         table = opened.select(_names(fields, others))
-        _check_times(opened, table, fields, reading, tell)
+        _check_times(opened, table, fields, reading, tell, allow_empty)
         rows, places = _places(opened, table, fields, domain, reading)
         if reading.user is not None:
             person = ex.as_person(rows[reading.user], reading.user, opened.text)
@@ -303,6 +326,7 @@ def _places(
     """The place along each axis, under a name of our own: none of the data's can stand for it."""
     values = [_value(rows, field, opened, reading) for field in fields]
     crs = reading.crs or (opened.crs if fields[0].of_geometry else None)
+    refuse_degrees(fields, domain, crs)
     if crs is not None and domain.dimensions < 2:
         raise InputError(f"a reference system ({crs}) is of two axes, and the map has one")
     if crs is not None and domain.crs is None:
@@ -401,13 +425,15 @@ def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
     return ibis.least(found, ibis.literal(axis.cells - 1, "int64"))
 
 
-def _to_matrix(domain: Domain, found: dict[str, Any], protection: Protection) -> FrequencyMatrix:
+def _to_matrix(
+    domain: Domain, found: dict[str, Any], protection: Protection, files: Sequence[FileMark]
+) -> FrequencyMatrix:
     order = np.argsort(found[CELL])  # the engine gives them in any order
     keys = np.asarray(found[CELL], dtype=np.int64)[order]
     counts = np.asarray(found["records"], dtype=np.int64)[order]
     if int(counts.sum()) > MOST_RECORDS:
         raise InputError("more than 2**40 records are not supported")
-    return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection)
+    return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection, files)
 
 
 def _are_texts(opened: Source, rows: Table, name: str) -> bool:
@@ -416,7 +442,12 @@ def _are_texts(opened: Source, rows: Table, name: str) -> bool:
 
 
 def _check_times(
-    opened: Source, table: Table, fields: Sequence[Field], reading: Reading, tell: Tell | None
+    opened: Source,
+    table: Table,
+    fields: Sequence[Field],
+    reading: Reading,
+    tell: Tell | None,
+    allow_empty: bool,
 ) -> None:
     """Whether there are times at all, and whether they can be put in one order."""
     times = {field.column for field in fields if field.of_time} | {reading.time} - {None}
@@ -425,7 +456,8 @@ def _check_times(
             continue
         kinds = {kind: is_it.any() for kind, is_it in ex.kinds_of_time(table[name]).items()}
         found = opened.engine.run(table.agg(**kinds), opened.name)
-        if found["some"][0] and not any(found[kind][0] for kind in ("zoned", "bare", "number")):
+        known = any(found[kind][0] for kind in ("zoned", "bare", "number"))
+        if found["some"][0] and not known and not allow_empty:
             raise InputError(
                 f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text"
             )
@@ -461,30 +493,54 @@ def _remark_unread(
 
 
 def _remark_nothing(
-    opened: Source, domain: Domain, reading: Reading, source: Any, tell: Tell | None
+    opened: Source,
+    domain: Domain,
+    reading: Reading,
+    source: Any,
+    tell: Tell | None,
+    allow_empty: bool,
 ) -> None:
-    """Nothing inside is not an error, but the curator will want to know, and why it may be."""
-    fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
-    table = opened.select(_names(fields, []))
-    if opened.text:
-        _refuse_text(opened, table, fields)
-    message = "No record is inside the bounds: the release will be noise alone."
-    if domain.dimensions > 1 and not fields[0].of_geometry:
-        swapped = [fields[1], fields[0], *fields[2:]]
-        rows, places = _places(opened, table, swapped, domain, reading)
-        inside = _inside(rows.select(**places), domain)
-        cells = inside.select(cell=_cell(inside, domain, opened.engine))
-        some = opened.engine.run(cells.filter(cells[CELL].notnull()).limit(1), opened.name)
-        if len(some[CELL]):
-            message += (
-                f" With x and y exchanged there would be some: are {fields[0].column!r} and "
-                f"{fields[1].column!r} swapped?"
-            )
-    message += " (This is for your eyes: it is a fact about the data.)"
+    """An error for the curator, who may have mistyped something; or a remark, for a program whose releases
+    must not tell by their absence that there was nothing. Why so: docs/decisions/0013-before-the-charge.md."""
+    message = f"No record is inside the bounds{_why_nothing(opened, domain, reading, source)}"
+    if not allow_empty:
+        raise NothingInsideError(
+            f"{message} Check the order of --bounds W,S,E,N, the columns (--x, --y), and the reference systems "
+            "(--crs, --points-crs). To make a release whatever the data hold, as a program must: --allow-empty "
+            "(in Python allow_empty=True). (This message is for your eyes: it is a fact about the data.)"
+        )
+    message += (
+        " The release will be noise alone. (This is for your eyes: it is a fact about the data.)"
+    )
     if tell is None:
         warnings.warn(message, NothingInside, stacklevel=3)
     else:
         tell(message)
+
+
+def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) -> str:
+    """What may be wrong, told from the columns that were read."""
+    fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
+    table = opened.select(_names(fields, []))
+    if opened.text:
+        try:
+            _refuse_text(opened, table, fields)
+        except InputError as error:
+            return f": {error}."
+    why = "." if reading.user is None else f", or none there names a person in {reading.user!r}."
+    if domain.dimensions == 1 or fields[0].of_geometry:
+        return why
+    swapped = [fields[1], fields[0], *fields[2:]]
+    rows, places = _places(opened, table, swapped, domain, reading)
+    inside = _inside(rows.select(**places), domain)
+    cells = inside.select(cell=_cell(inside, domain, opened.engine))
+    some = opened.engine.run(cells.filter(cells[CELL].notnull()).limit(1), opened.name)
+    if len(some[CELL]) == 0:
+        return why
+    return (
+        f"{why} With x and y exchanged there would be some: are {fields[0].column!r} and "
+        f"{fields[1].column!r} swapped, or the bounds?"
+    )
 
 
 def _refuse_text(opened: Source, table: Table, fields: Sequence[Field]) -> None:

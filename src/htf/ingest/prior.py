@@ -19,6 +19,7 @@ from htf.files import is_file
 from htf.ingest.columns import check_columns
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
+from htf.origins import FileMark
 from htf.prior import Prior, prior_cells, read_weights, show_bounds
 from htf.release import Release
 from htf.release_file import is_release
@@ -43,10 +44,20 @@ def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) ->
     path, key = split_key(source)
     if not is_file(path):
         raise InputError(f"there is no file {path}")
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    mark, digest = _mark(path)
     name = f"{path.name}:{key}" if key else path.name
-    return Prior.of(_read_values(path, key, domain, columns), domain, name, digest)
+    found = Prior.of(_read_values(path, key, domain, columns), domain, name, digest, mark)
+    mark.check_unchanged()
+    return found
+
+
+def _mark(path: Path) -> tuple[FileMark, str]:
+    """The file as it is now, and its digest."""
+    try:
+        with open(path, "rb") as file:
+            return FileMark.of(path), hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
 def split_key(source: str | Path) -> tuple[Path, str]:

@@ -81,6 +81,7 @@ class Source:
     geometry: str | None = None  # a column of points
     crs: str | None = None
     check_unchanged: Callable[[], None] = lambda: None
+    files: tuple[Path, ...] = ()  # whose rows these are
 
 
 @contextmanager
@@ -94,6 +95,15 @@ def open_source(source: Any, access: Access, fits: Fits, wanted: str) -> Iterato
         opened = _open_object(source, access)
     with opened as found:
         yield found
+
+
+def files_behind(name: str) -> tuple[Path, ...]:
+    """The files that a name stands for; none of a server's."""
+    if "://" in name:
+        return ()
+    if Path(name).suffix.lower() in (*DUCKDB_FILES, *SQLITE_FILES):
+        return (Path(name),)
+    return list_files(name).paths
 
 
 def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
@@ -195,6 +205,7 @@ def _files_source(
         geometry=geometry,
         crs=crs,
         check_unchanged=listing.check_unchanged,
+        files=listing.paths,
     )
 
 
@@ -349,6 +360,7 @@ def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
             yield replace(
                 _database_source(engine, access, listing.name),
                 check_unchanged=listing.check_unchanged,
+                files=listing.paths,
             )
     else:
         connecting = closing(quietly(lambda: sqlite.connect(name), listing.name))
@@ -379,6 +391,7 @@ def _sqlite_source(
         text=True,
         of_query=access.sql is not None or sqlite.is_view(connection, table),
         check_unchanged=listing.check_unchanged,
+        files=listing.paths,
     )
 
 
