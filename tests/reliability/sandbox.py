@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 MOST_SECONDS = (
     20  # of processor time, for one command; compiling a loop for the first time takes some
@@ -34,6 +34,7 @@ MOST_GROWTH = 2**30  # bytes of memory beyond what the process had at first
 HARD_LIMIT = 4 * 2**30  # bytes of data that the system lets it have
 LONGEST_OUTPUT = 100_000
 GOOD_CODES = (0, 2, 3)
+SHARDS = 2  # processes at once
 OUT_OF_MEMORY = "does not fit into memory"
 
 
@@ -84,12 +85,29 @@ class Tally:
         if finding:
             self.findings.append(finding)
 
+    def take(self, results: Counter[str], findings: list[str]) -> None:
+        """What was counted elsewhere, findings included."""
+        self.results += results
+        self.results["WRONG"] += len(findings)
+        self.results = +self.results
+        self.findings += findings
+
+    @staticmethod
+    def joined(shares: Iterable[Iterable[Tally]]) -> list[Tally]:
+        """Those of several workers, by what was tried."""
+        found: dict[str, Tally] = {}
+        for tally in (one for share in shares for one in share):
+            whole = found.setdefault(tally.what, Tally(tally.what))
+            whole.results += tally.results
+            whole.findings += tally.findings
+        return [found[what] for what in sorted(found)]
+
 
 class Sandbox:
     """The limited process, started when it is first needed."""
 
-    def __init__(self, most_seconds: float = MOST_SECONDS) -> None:
-        self.most_seconds = most_seconds
+    def __init__(self, most_seconds: float, longest_wait: float) -> None:
+        self.most_seconds, self.longest_wait = most_seconds, longest_wait
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, *arguments: Any) -> Ending:
@@ -129,16 +147,18 @@ class Sandbox:
         assert process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            if not selector.select(LONGEST_WAIT):
+            if not selector.select(self.longest_wait):
                 process.kill()
                 return None
         line = process.stdout.readline()
-        return json.loads(line) if line else None  # type: ignore[no-any-return]
+        return json.loads(line) if line else None
 
 
 @contextmanager
-def sandbox(most_seconds: float = MOST_SECONDS) -> Iterator[Sandbox]:
-    made = Sandbox(most_seconds)
+def sandbox(
+    most_seconds: float = MOST_SECONDS, longest_wait: float = LONGEST_WAIT
+) -> Iterator[Sandbox]:
+    made = Sandbox(most_seconds, longest_wait)
     try:
         yield made
     finally:
