@@ -118,8 +118,8 @@ class Sandbox:
         process.stdin.flush()
         answer = self._answer(process)
         if answer is None:
-            code = process.wait()
-            self._process = None
+            process.communicate()  # closes what led to it
+            code, self._process = process.returncode, None
             return Ending(code if code < 0 else -signal.SIGKILL, "", self.most_seconds, 0)
         return Ending(**answer)
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from htf.curator.budget import BudgetFile, read_accounts
+from reliability import flips
 from reliability.campaign import CAMPAIGNS, table
 from reliability.faults import findings, started_worker
-from reliability.flips import try_flips
 from reliability.fuzz_releases import is_as_published
 from reliability.hostile import Opened, make_seeds
 from reliability.sandbox import Ending, Tally, sandbox
@@ -75,16 +76,12 @@ def test_a_doctored_file_that_was_accepted_would_be_found(tmp_path: Path) -> Non
 
 
 def test_a_budget_that_forgets_would_be_found(tmp_path: Path) -> None:
-    """A file that can be charged beyond what was its cap, by a copy of an earlier state."""
-    from htf.curator.budget import BudgetFile
-
+    """Here more is left than the flipped files have, so that what they must refuse fits."""
     path = tmp_path / "budget.sqlite"
-    budget = BudgetFile.create(path, "pings", 2)
-    budget.charge("0.1", "htf")
-    outcomes, found = try_flips(path.read_bytes(), [], tmp_path)
-    assert (dict(outcomes), found) == ({}, [])
-    _, found = try_flips(path.read_bytes(), [8 * len(path.read_bytes()) - 1], tmp_path)
-    assert [wrong for _, wrong in found] == ["0.3 was charged"]  # which fits this one
+    BudgetFile.create(path, "pings", 2).charge("0.1", "htf")
+    truth = read_accounts(path)
+    assert flips._try_one(path, truth) == ("charged beyond the cap", "0.3 was charged")
+    assert flips._try_one(path, truth)[0] == "other accounts shown"
 
 
 def test_a_lost_charge_would_be_found() -> None:
