@@ -27,7 +27,7 @@ def campaign(scale: float, seed: int, folder: Path) -> list[Tally]:
 
     def of_scenario(scenario: str) -> list[Tally]:
         at_calls, at_times = Tally("kills, at a call on a file"), Tally("kills, at a random time")
-        with started_worker() as worker:
+        with started_worker(scenario) as worker:
             at_calls.take(*try_faults(worker, scenario, MODE, numbers))
             _kill_at_times(worker, scenario, max(int(RANDOM_KILLS * scale), 5), seed, at_times)
         return [at_calls, at_times]

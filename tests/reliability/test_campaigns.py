@@ -86,7 +86,7 @@ def test_a_budget_that_forgets_would_be_found(tmp_path: Path) -> None:
 
 def test_a_lost_charge_would_be_found() -> None:
     require("cc", "gcc")
-    with started_worker() as worker:
+    with started_worker("records") as worker:
         case = worker.run("records", "EIO", 2**40)
         assert (case.code, findings(case)) == (0, [])
         shutil.copy(worker.folder / "inputs" / "records" / "budget.sqlite", case.folder)
