@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint types versions benchmark clean
+.PHONY: demo test lint types versions reliability benchmark clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/htf demo --out htf-demo --overwrite
@@ -23,6 +23,10 @@ types: $(VENV)/.installed-dev
 
 versions: $(VENV)/.installed-dev
 	.ci/versions $(BIN)/python
+
+# Hostile files, kills, faults, load: docs/reliability.md. RELIABILITY="--seed 2 --scale 0.1" tries other things, or fewer.
+reliability: $(VENV)/.installed-dev
+	PYTHONPATH=tests $(BIN)/python -m reliability.campaign $(RELIABILITY)
 
 benchmark: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/release.py

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -106,6 +106,7 @@ def read(path: Path, *, every_column: bool = False) -> Contents:
         covered = header["format"] >= WITH_COLUMNS
         with _said_of(path):
             domain = Domain.from_dict(header["domain"])
+            _check_known_crs(domain.crs)
             names = _check_columns(file, header, domain)
             if not (covered or every_column):
                 names = [name for name in names if name not in _drawn_columns(domain)]
@@ -428,7 +429,7 @@ def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
     }
     for name, (least, most) in ranges.items():
         if len(order) and (found[name].min() < least or found[name].max() > most):
-            raise ReleaseFileError(f"its measurements have a {name} that cannot be")
+            raise ReleaseFileError(f"its measurements have values of {name!r} that cannot be")
     return MeasurementTable(**{name: column[order] for name, column in found.items()})
 
 
@@ -624,6 +625,13 @@ def check_crs(crs: str | None) -> None:
     """Refuse a reference system that no release could be written in, before any budget is spent."""
     if crs != CRS84:
         _projjson(crs)
+
+
+def _check_known_crs(crs: str | None) -> None:
+    """Refuse a reference system that does not exist, as far as that can be told: without pyproj nothing
+    that would need one can be done."""
+    with suppress(MissingExtraError):
+        check_crs(crs)
 
 
 def is_same_crs(one: Any, other: Any) -> bool:

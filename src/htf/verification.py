@@ -51,7 +51,8 @@ NOT_GIVEN = (
     MemoryError,
     np.linalg.LinAlgError,
 )
-MOST_CORNERS = 2**24  # of all boxes, that are looked at one by one
+MOST_NUMBERS = 2**24  # of the corners of all boxes, that are looked at one by one: 300 MB of memory
+MOST_STEPS = 2**31  # regions times lines of the ledger: a minute; releases have some million
 PAID_TOGETHER = ("linear", "buckets", "runs")
 
 
@@ -128,7 +129,8 @@ def _take_crs(geo: Any) -> Any:
 
 def _check_tiling(release: Release) -> Check:
     shape = np.array(release.domain.shape, dtype=np.int64)
-    if len(release) << release.domain.dimensions <= MOST_CORNERS:
+    dimensions = release.domain.dimensions
+    if len(release) * dimensions << dimensions <= MOST_NUMBERS:
         passed = tiles(release.low, release.high, np.zeros_like(shape), shape)
     else:  # by the tree, in less memory: regions of it that hold each of its ends once
         cells = sum(release.tree.cells(release.leaves).tolist())
@@ -165,6 +167,9 @@ def _check_ledger(release: Release) -> Check:
     in_order = bool(np.all(np.diff(table.line, prepend=0) >= 0)) and bounds[-1] == len(table)
     if not in_order or _spent_units(release, np.float64) > 2 * release.record_epsilon.units + 1:
         return Check("ledger", False, "lines and measurements do not belong together")
+    if len(release.ledger) * len(release.tree) > MOST_STEPS:
+        found = f"{len(release.ledger):,} lines for {len(release.tree):,} regions"
+        return Check("ledger", False, f"{found} are more than can be checked")
     own, wrong = np.zeros(len(release.tree), dtype=np.int64), []
     layers = [(layer, release.tree.parent[layer]) for layer in release.tree.layers(1)]
     for number, line in enumerate(release.ledger):

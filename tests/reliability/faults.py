@@ -5,7 +5,7 @@ and the C library (`faults.c`, compiled with cc) makes calls on files below one 
 ENOSPC, once or from then on, or kills the process there. A worker has imported everything and forks for
 each case, so a case takes a fraction of a second.
 
-`python tests/reliability/faults.py [EVERY]` tries every call, or each EVERY-th, in every mode.
+`campaign` tries every call, or each so-many-th, with every error; kills.py does the same with kills.
 """
 
 from __future__ import annotations
@@ -22,14 +22,19 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reliability.sandbox import Tally
+
 READS, WRITES = 1, 2
+NEVER = 2**40  # no command makes so many calls
 KILL = -1
 SPARE = re.compile(r"[^ ]*release-[0-9a-f]{8}\.parquet")
 
@@ -91,13 +96,20 @@ class Worker:
         self._made = 0
         _make_inputs(folder / "inputs")
         pipe = subprocess.PIPE
-        command = [sys.executable, str(Path(__file__).resolve()), "--worker"]
-        environment = {**os.environ, "LD_PRELOAD": str(build_shim(folder))}
+        tests = Path(__file__).resolve().parent.parent
+        paths = [str(tests), str(tests.parent / "src"), os.environ.get("PYTHONPATH", "")]
+        command = [sys.executable, "-m", "reliability.faults"]
+        environment = {
+            **os.environ,
+            "LD_PRELOAD": str(build_shim(folder)),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        }
         self._process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, text=True, env=environment
         )
 
-    def run(self, scenario: str, mode: str, number: int) -> Case:
+    def run(self, scenario: str, mode: str, number: int, after: float | None = None) -> Case:
+        """The fault comes at a call of this number; or a kill `after` so many seconds."""
         self._made += 1
         folder = self.folder / f"case{self._made}"
         shutil.copytree(self.folder / "inputs" / scenario, folder)
@@ -106,6 +118,7 @@ class Worker:
         files = ("points.csv", "budget.sqlite", "out.parquet")
         arguments = [str(folder / word) if word in files else word for word in words]
         order = {"folder": str(folder), "number": number, "arguments": arguments, "mode": mode}
+        order["after"] = after
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(order), file=self._process.stdin, flush=True)
@@ -117,26 +130,28 @@ class Worker:
 
 
 @contextmanager
-def started_worker() -> Iterator[Worker]:
+def started_worker(*scenarios: str) -> Iterator[Worker]:
+    """Warm: a case of each scenario was run to its end, so that the worker has imported what they need."""
     memory = Path("/dev/shm")  # syncs are quick there
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         worker = Worker(Path(name))
         try:
+            for scenario in scenarios:
+                shutil.rmtree(worker.run(scenario, "EIO", NEVER).folder)
             yield worker
         finally:
             worker.close()
 
 
 def try_faults(
-    worker: Worker, scenario: str, mode: str, numbers: Sequence[int] | None = None, every: int = 1
+    worker: Worker, scenario: str, mode: str, numbers: Sequence[int]
 ) -> tuple[Counter[str], list[str]]:
-    """These calls, or each `every`-th until there are no more. How they ended, and what was wrong."""
+    """These calls, until there are no more. How they ended, and what was wrong."""
     ends, wrong = Counter[str](), []
-    tried = numbers or range(1, 1_000_000, every)
-    for number in tried:
+    for number in numbers:
         case = worker.run(scenario, mode, number)
         fired = bool(case.fired) or case.code == -signal.SIGKILL
-        if fired or numbers:
+        if fired:
             ends[f"exit {case.code}"] += 1
         wrong += [f"{case.name}: {finding}\n{case.said}" for finding in findings(case)]
         _find_output(case).unlink(missing_ok=True)  # which may be elsewhere
@@ -149,20 +164,31 @@ def try_faults(
 def findings(case: Case) -> list[str]:
     """Where the exit code, the messages, the budget and the output do not agree."""
     from htf.curator.budget import BudgetFile
+    from htf.errors import InputError
     from htf.release import Release
 
     output = _find_output(case)
-    account = BudgetFile(case.folder / "budget.sqlite", "pings").account()  # sound, in any case
+    budget = BudgetFile(case.folder / "budget.sqlite", "pings")
+    account = budget.account()  # sound, in any case
     entries = account.entries
     written = output.exists()
     wrong = []
-    if written and Release.load(output).epsilon > account.spent:
-        wrong.append("more was released than charged")
-    digest = hashlib.sha256(output.read_bytes()).hexdigest() if written else ""
+    # The output, or a spare one where that failed, in its folder or elsewhere.
+    files = sorted({*case.folder.glob("[!.]*.parquet"), *([output] if written else [])})
+    for file in files:
+        try:
+            if Release.load(file).epsilon > account.spent:
+                wrong.append("more was released than charged")
+        except InputError as error:
+            wrong.append(f"half a file: {error}")
+    digests = {hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
     published = [entry for entry in entries if entry.state == "published"]
-    if any(entry.sha256 != digest for entry in published):
+    if any(entry.sha256 not in digests for entry in published):
         wrong.append("what is published is not there")
     if case.code == -signal.SIGKILL:
+        told = _told_entries(case)
+        wrong += [f"entry {id_} is told and lost" for id_ in told if id_ not in _ids(entries)]
+        budget.charge("0.1", "ug", unit=account.unit)  # nothing is left locked
         return wrong
     asked = (case.folder / "out.parquet").exists()  # elsewhere is not where it was asked for
     done = asked and bool(entries) and published == list(entries)
@@ -170,11 +196,22 @@ def findings(case: Case) -> list[str]:
         wrong.append(f"exit {case.code}")
     if (case.code == 0) != done:
         wrong.append(f"exit {case.code}, and {'all' if done else 'not all'} is done")
+    if any(file.name not in case.said for file in files if file != output):
+        wrong.append("a spare release is there, and not told")
     if "our fault" in case.said or "Traceback" in case.said:
         wrong.append("our fault")
     if written != any(words in case.said for words in ("Wrote ", "was written", "is complete, as")):
         wrong.append(f"the release is {'' if written else 'not '}there, and the message differs")
-    return wrong + _about_charges(case, [entry.id for entry in entries])
+    return wrong + _about_charges(case, _ids(entries))
+
+
+def _ids(entries: Sequence[Any]) -> list[str]:
+    return [entry.id for entry in entries]
+
+
+def _told_entries(case: Case) -> list[str]:
+    words = case.said.replace(",", " ").replace(":", " ").replace(".", " ").split()
+    return [words[place + 1] for place, word in enumerate(words[:-1]) if word == "entry"]
 
 
 def _find_output(case: Case) -> Path:
@@ -186,8 +223,7 @@ def _find_output(case: Case) -> Path:
 
 def _about_charges(case: Case, ids: list[str]) -> list[str]:
     """Every charge that stands is told, and every one that does not."""
-    words = case.said.replace(",", " ").replace(":", " ").replace(".", " ").split()
-    told = [words[place + 1] for place, word in enumerate(words[:-1]) if word == "entry"]
+    told = _told_entries(case)
     unsure = "may stand" in case.said
     wrong = [f"the charge of entry {id_} is not told" for id_ in ids if id_ not in told]
     if (
@@ -253,6 +289,9 @@ def _in_a_child(shim: Any, order: dict[str, Any], run: Any) -> dict[str, Any]:
             report = {"fired": os.fsdecode(shim.faults_fired()), "imported": imported}
             os.write(fired.fileno(), json.dumps(report).encode())
             os._exit(code)
+        if order["after"] is not None:
+            time.sleep(order["after"])
+            os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         said.seek(0)
         fired.seek(0)
@@ -263,22 +302,23 @@ def _in_a_child(shim: Any, order: dict[str, Any], run: Any) -> dict[str, Any]:
         return {"code": code, "said": text, **report}
 
 
-def main() -> None:
-    if "--worker" in sys.argv:
-        serve_orders()
-        return
-    every = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    failed = False
-    with started_worker() as worker:
-        for scenario in SCENARIOS:
-            for mode in MODES:
-                ends, wrong = try_faults(worker, scenario, mode, every=every)
-                print(f"{scenario}, {mode}: {dict(ends)}, {len(wrong)} findings", flush=True)
-                for finding in wrong:
-                    print("  " + finding.replace("\n", "\n    "))
-                failed = failed or bool(wrong)
-    sys.exit(failed)
+def campaign(scale: float, seed: int, folder: Path) -> list[Tally]:
+    """Each so-many-th call, from one that the seed chooses on."""
+    del folder  # the worker has one of its own, in memory
+    every = max(round(1 / scale), 1)
+    numbers = range(1 + seed % every, NEVER, every)
+
+    def of_scenario(scenario: str) -> list[Tally]:
+        tallies = []
+        with started_worker(scenario) as worker:
+            for mode in (mode for mode in MODES if MODES[mode].error != KILL):
+                tallies.append(Tally(f"faults, {mode}"))
+                tallies[-1].take(*try_faults(worker, scenario, mode, numbers))
+        return tallies
+
+    with ThreadPoolExecutor(len(SCENARIOS)) as pool:
+        return Tally.joined(pool.map(of_scenario, SCENARIOS))
 
 
 if __name__ == "__main__":
-    main()
+    serve_orders()

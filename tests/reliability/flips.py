@@ -1,11 +1,8 @@
-"""Flipped bits in a budget file: what is spent never shrinks, and nothing goes beyond the cap.
-
-`python tests/reliability/flips.py [EVERY]` tries every bit of a small file, or each EVERY-th.
-"""
+"""Flipped bits in a budget file: what is spent never shrinks, and nothing goes beyond the cap."""
 
 from __future__ import annotations
 
-import sys
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +11,9 @@ from pathlib import Path
 from htf.curator.account import Account
 from htf.curator.budget import JOURNALS, BudgetFile, read_accounts
 from htf.errors import BudgetError, InputError
+from reliability.sandbox import Tally, sandbox
+
+BITS = 20_000  # at scale 1, of some 200,000
 
 FITS, BEYOND = "0.1", "0.3"  # of `pings`, which has 0.2 left
 REFUSED, HARMLESS = "refused", "harmless"
@@ -97,19 +97,28 @@ def _charge(path: Path, epsilon: str) -> bool:
     return True
 
 
-def main() -> None:
-    every = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+def campaign(scale: float, seed: int, folder: Path) -> list[Tally]:
+    """Bits all over the file, and every so-many-th of those beside its rows; some by the commands too."""
+    make_budget(folder / "budget.sqlite")
+    content = (folder / "budget.sqlite").read_bytes()
+    chance = random.Random(seed)
+    number = min(max(int(BITS * scale), 50), 8 * len(content))
+    bits = sorted(chance.sample(range(8 * len(content)), number))
     fast = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=fast if fast.is_dir() else None) as name:
-        folder = Path(name)
-        make_budget(folder / "budget.sqlite")
-        content = (folder / "budget.sqlite").read_bytes()
-        outcomes, findings = try_flips(content, range(0, 8 * len(content), every), folder)
-    print(f"{len(content)} bytes, each {every}-th bit:", dict(outcomes))
-    for bit, wrong in findings:
-        print(f"bit {bit}: {wrong}")
-    sys.exit(bool(findings))
+        outcomes, findings = try_flips(content, bits, Path(name))
+    library = Tally("budget file, one bit flipped")
+    library.take(outcomes, [f"bit {bit}: {wrong}" for bit, wrong in findings])
+    return [library, _by_command(content, bits[:: len(bits) // 50 + 1], folder)]
 
 
-if __name__ == "__main__":
-    main()
+def _by_command(content: bytes, bits: Iterable[int], folder: Path) -> Tally:
+    tally, path = Tally("budget file, one bit flipped, by htf budget"), folder / "flipped.sqlite"
+    with sandbox() as box:
+        for bit in bits:
+            _restore(path, flip(content, bit))
+            for command in ("show", "check"):
+                ending = box.run("budget", command, path)
+                said = f"bit {bit}: htf budget {command}: {ending.wrong}\n{ending.said}"
+                tally.add(HARMLESS if ending.code == 0 else REFUSED, said if ending.wrong else "")
+    return tally

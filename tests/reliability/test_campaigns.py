@@ -1,0 +1,116 @@
+"""A small piece of each part of the campaign, so that it works when it is needed; `make reliability` runs all."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from htf.curator.budget import BudgetFile, read_accounts
+from reliability import flips
+from reliability.campaign import CAMPAIGNS, table
+from reliability.faults import findings, started_worker
+from reliability.fuzz_releases import is_as_published
+from reliability.hostile import Opened, make_seeds
+from reliability.sandbox import Ending, Tally, sandbox
+from support import require
+
+SMALL = {"inputs": 0.01, "releases": 0.005, "kills": 0.01, "faults": 0.008, "flips": 0.005, "load": 0.01}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_piece_of_each(name: str, tmp_path: Path) -> None:
+    if name in ("kills", "faults"):
+        require("cc", "gcc")
+    tallies = CAMPAIGNS[name](SMALL[name], 1, tmp_path)
+    assert [finding for tally in tallies for finding in tally.findings] == []
+    assert all(tally.tried for tally in tallies)
+    assert len(table(tallies).splitlines()) == len(tallies) + 2
+
+
+@pytest.mark.parametrize(
+    ("ending", "wrong"),
+    [
+        (Ending(0, "fine\n", 1, 0), ""),
+        (Ending(2, "Error: no", 1, 0), ""),
+        (Ending(2, "", 1, 0), "no message"),
+        (Ending(1, "Error: this is our fault", 1, 0), "exit 1"),
+        (Ending(-9, "", 1, 0), "killed by SIGKILL"),
+        (Ending(0, "a\x1b[2J", 1, 0), "raw control characters ['\\x1b']"),
+        (Ending(0, "", 1, 2**31), "2,048 MB of memory"),
+        (Ending(2, "Error: x does not fit into memory", 1, 0), "0 MB of memory"),
+    ],
+)
+def test_what_counts_as_wrong(ending: Ending, wrong: str) -> None:
+    assert ending.wrong == wrong
+
+
+def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
+    """A server that nothing is wrong with waits for ever; it stands for a loop without an end."""
+    release = make_seeds(tmp_path)["plane"]
+    with sandbox(longest_wait=5) as box:
+        ending = box.run("serve", release, "--port", "0", "--allow-not-private")
+        assert ending.wrong == "killed by SIGKILL"
+        assert box.run("info", release).code in (
+            0,
+            -9,
+        )  # in a new process, which may be slow to start
+
+
+def test_processor_time_is_limited(tmp_path: Path) -> None:
+    release = make_seeds(tmp_path)["plane"]
+    with sandbox(most_seconds=0.5) as box:
+        output = tmp_path / "points.csv"
+        ending = box.run("sample", release, "--n", "200000000", "-o", output)
+    assert ending.wrong == "killed by SIGXCPU"
+
+
+def test_a_doctored_file_that_was_accepted_would_be_found(tmp_path: Path) -> None:
+    sound = make_seeds(tmp_path)["plane"]
+    file = Opened.read(sound)
+    assert is_as_published(file.write(tmp_path / "same.parquet"), sound)
+    moved = file.with_column("std_error", file.table["std_error"].to_numpy() * 0)
+    assert not is_as_published(moved.write(tmp_path / "moved.parquet"), sound)
+
+
+def test_a_budget_that_forgets_would_be_found(tmp_path: Path) -> None:
+    """Here more is left than the flipped files have, so that what they must refuse fits."""
+    path = tmp_path / "budget.sqlite"
+    BudgetFile.create(path, "pings", 2).charge("0.1", "htf")
+    truth = read_accounts(path)
+    assert flips._try_one(path, truth) == ("charged beyond the cap", "0.3 was charged")
+    assert flips._try_one(path, truth)[0] == "other accounts shown"
+
+
+def test_a_lost_charge_would_be_found() -> None:
+    require("cc", "gcc")
+    with started_worker("records") as worker:
+        case = worker.run("records", "EIO", 2**40)
+        assert (case.code, findings(case)) == (0, [])
+        shutil.copy(worker.folder / "inputs" / "records" / "budget.sqlite", case.folder)
+        assert "more was released than charged" in findings(case)
+        (case.folder / "out.parquet").write_bytes(b"PAR1 half a file")
+        assert any(finding.startswith("half a file") for finding in findings(case))
+
+
+def test_tallies_of_several_workers_are_joined() -> None:
+    one, two = Tally("a"), Tally("a")
+    one.add("refused")
+    two.add("refused")
+    two.add("accepted", "it differs")
+    (both,) = Tally.joined([[one], [two]])
+    assert (both.tried, both.results, both.findings) == (
+        3,
+        {"refused": 2, "WRONG": 1},
+        ["it differs"],
+    )
+
+
+def test_the_make_target() -> None:
+    require("make", "make")
+    command = ["make", "-n", "reliability", "VENV=/none"]
+    root = Path(__file__).parent.parent.parent
+    told = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    assert "-m reliability.campaign" in told
