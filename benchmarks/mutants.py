@@ -109,11 +109,12 @@ def find_mutants(source: str) -> list[Mutant]:
     found: list[Mutant] = []
     tree = ast.parse(source)
     places = _places(tree)
+    lines = source.encode().splitlines(keepends=True)  # positions in the tree count bytes
     for node in _nodes(tree):
-        before = ast.get_source_segment(source, node) or ""
-        place = places[node.lineno]
-        for after in _changes(node):
-            changed = _spliced(source, node, after)
+        changes, place = list(_changes(node)), places[node.lineno]
+        before = _text(lines, node) if changes else ""
+        for after in changes:
+            changed = _spliced(lines, node, after)
             found.append(Mutant(len(found), node.lineno, place, before, after, changed))
     for first, second in _neighbours(tree):
         both: Any = ast.Module([first, second], [])
@@ -121,10 +122,8 @@ def find_mutants(source: str) -> list[Mutant]:
         both.end_lineno, both.end_col_offset = second.end_lineno, second.end_col_offset
         before = f"{ast.unparse(first)}; {ast.unparse(second)}"
         after = f"{ast.unparse(second)}\n{ast.unparse(first)}"
-        changed = _spliced(source, both, after)
-        found.append(
-            Mutant(len(found), first.lineno, places[first.lineno], before, after, changed)
-        )
+        changed = _spliced(lines, both, after)
+        found.append(Mutant(len(found), first.lineno, places[first.lineno], before, after, changed))
     return found
 
 
@@ -227,9 +226,15 @@ def _with(node: Any, **fields: Any) -> str:
     return text if isinstance(node, ast.Attribute) else f"({text})"
 
 
-def _spliced(source: str, node: Any, text: str) -> str:
-    """The source with the text of the node replaced; positions in the tree count bytes."""
-    lines = source.encode().splitlines(keepends=True)
+def _text(lines: list[bytes], node: Any) -> str:
+    text = lines[node.lineno - 1 : node.end_lineno]
+    text[-1] = text[-1][: node.end_col_offset]
+    text[0] = text[0][node.col_offset :]
+    return b"".join(text).decode()
+
+
+def _spliced(lines: list[bytes], node: Any, text: str) -> str:
+    """The source with the text of the node replaced."""
     first, last = node.lineno - 1, node.end_lineno - 1
     indented = text.replace("\n", "\n" + " " * node.col_offset).encode()
     middle = lines[first][: node.col_offset] + indented + lines[last][node.end_col_offset :]
@@ -332,7 +337,9 @@ class InPlace:
         with os.fdopen(came, "rb") as told:
             found: list[tuple[bool, float, set[str]]] = pickle.load(told)
         os.waitpid(child, 0)
-        failed = [item.nodeid for item, (passed, *_) in zip(items, found, strict=True) if not passed]
+        failed = [
+            item.nodeid for item, (passed, *_) in zip(items, found, strict=True) if not passed
+        ]
         if failed:
             raise pytest.UsageError(f"tests fail without any change: {', '.join(failed)}")
         return {number: (seconds, calls) for number, (_, seconds, calls) in enumerate(found)}
@@ -362,7 +369,6 @@ class InPlace:
             traceback.print_exc()
         finally:
             os._exit(status)
-
 
     def _passes_in_time(self, item: pytest.Item, seconds: float) -> bool:
         _limit_time(4 + 5 * seconds)
@@ -426,7 +432,9 @@ def codes_of(source: str, file: str) -> dict[str, CodeType]:
     return {**found, "": rest}
 
 
-def _changed_codes(before: dict[str, CodeType], after: dict[str, CodeType]) -> dict[str, CodeType] | None:
+def _changed_codes(
+    before: dict[str, CodeType], after: dict[str, CodeType]
+) -> dict[str, CodeType] | None:
     """Functions that are not the same; None where anything else is not."""
     if before.keys() != after.keys() or _essence(before[""]) != _essence(after[""]):
         return None
@@ -465,7 +473,9 @@ def try_in_place(trial: Trial, mutants: Sequence[Mutant]) -> Iterator[tuple[int,
             number, result = line.split()
             yield int(number), result
     if os.waitpid(child, 0)[1] != 0:
-        raise SystemExit("the tests fail without any change: choose others, or mend them first (--show)")
+        raise SystemExit(
+            "the tests fail without any change: choose others, or mend them first (--show)"
+        )
 
 
 def try_imported(trial: Trial, source: str) -> str:
@@ -521,7 +531,10 @@ def _wait_for(child: int, seconds: float) -> str:
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            slow = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
+            slow = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (
+                signal.SIGXCPU,
+                signal.SIGKILL,
+            )
             return "timeout" if slow else "survived" if status == 0 else "killed"
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
@@ -532,15 +545,24 @@ def _wait_for(child: int, seconds: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("files", type=Path, nargs="*")
-    parser.add_argument("--tests", nargs="+", help="what pytest is given, instead of what mutants.toml names")
+    parser.add_argument(
+        "--tests", nargs="+", help="what pytest is given, instead of what mutants.toml names"
+    )
     parser.add_argument("--sample", type=int, help="try so many of the mutants")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--only", type=int, nargs="+", help="the numbers of mutants to try")
-    parser.add_argument("--quick", type=float, default=math.inf, metavar="SECONDS",
-        help="leave out tests that take longer")
+    parser.add_argument(
+        "--quick",
+        type=float,
+        default=math.inf,
+        metavar="SECONDS",
+        help="leave out tests that take longer",
+    )
     parser.add_argument("--show", action="store_true", help="what the tests print")
     parser.add_argument("--list", action="store_true", help="show the mutants and stop")
-    parser.add_argument("--summary", action="store_true", help="no line for mutants that were caught")
+    parser.add_argument(
+        "--summary", action="store_true", help="no line for mutants that were caught"
+    )
     parser.add_argument("--mistakes", action="store_true", help="try the mistakes of mutants.toml")
     given = parser.parse_args()
     plan = tomllib.loads(PLAN.read_text())
@@ -577,7 +599,7 @@ def try_file(file: Path, plan: dict[str, Any], given: argparse.Namespace) -> Non
         print(*mutants, sep="\n")
         return
     tests = given.tests or plan["tests"][name]
-    harmless = {(h["place"], h["change"]): h["why"] for h in plan["harmless"] if h["file"] == name}
+    harmless = {(h["place"], h["change"]): h["why"] for h in plan.get("harmless", []) if h["file"] == name}
     results: Counter[str] = Counter()
     trial = Trial(file, source, tests, given.quick, given.show)
     for mutant, result in _results(trial, mutants):

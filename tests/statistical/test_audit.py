@@ -49,7 +49,9 @@ from support import grid, with_one_more
 ALARM = 1e-8  # 12 audits of secret noise: a false alarm in 8 million runs of the tests
 MISSED = 1e-9  # on each side of 24 audits of secret noise: one in 20 million runs of the tests
 EPSILON = Epsilon.of(1)
-LEAK = EPSILON * 13 // 10  # what is lost where noise is drawn at 1.3 times the rate that was paid for
+LEAK = (
+    EPSILON * 13 // 10
+)  # what is lost where noise is drawn at 1.3 times the rate that was paid for
 SEEN = 0.6  # what is to be proved of sound measurements
 CAUGHT = 1.6  # and of half the noise, which loses nearly 2
 

@@ -111,7 +111,9 @@ def test_what_a_mechanism_refuses_is_told_in_terms_of_a_person() -> None:
 
 
 def test_what_a_budget_refuses_is_told_as_it_is(budget: BudgetFile) -> None:
-    with pytest.raises(BudgetError, match=r"(?s)epsilon 3 is more than .* nothing of it is spent\.$"):
+    with pytest.raises(
+        BudgetError, match=r"(?s)epsilon 3 is more than .* nothing of it is spent\.$"
+    ):
         made(epsilon=3, ledger=budget)
 
 
