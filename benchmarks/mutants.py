@@ -28,6 +28,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import inspect
+import json
 import math
 import os
 import pickle
@@ -41,10 +42,10 @@ import time
 import tomllib
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -277,7 +278,7 @@ class Trial:
     file: Path
     source: str
     tests: Sequence[str]
-    longest: float = math.inf  # seconds of a processor that a test may take to be run at all
+    seconds: float = math.inf  # of a processor for a mutant: the quickest tests that take no longer together
     show: bool = False
 
 
@@ -289,7 +290,7 @@ class InPlace:
     ) -> None:
         self.file, self.source, self.mutants = str(trial.file), trial.source, mutants
         self.early, self.report = early, report
-        self.show, self.longest = trial.show, trial.longest
+        self.show, self.seconds = trial.show, trial.seconds
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -299,14 +300,14 @@ class InPlace:
         calls = self._baseline(session.items)
         before = codes_of(self.source, self.file)
         gc.freeze()
+        chosen = self._quickest(calls, lambda called: bool(called))
+        self.report.write(json.dumps([session.items[test].nodeid for _, test in chosen]) + "\n")
         for mutant in self.mutants:
             changed = _changed_codes(before, codes_of(mutant.source, self.file))
             if changed is None or not changed.keys() <= functions.keys():
                 continue
-            tests = [
-                t for t in calls if changed.keys() & calls[t][1] and calls[t][0] <= self.longest
-            ]
-            timed = sorted((calls[t][0], t) for t in tests)
+            names = changed.keys()
+            timed = self._quickest(calls, lambda called, names=names: bool(names & called))
             child = os.fork()
             if child == 0:
                 self._try([(session.items[t], s) for s, t in timed], functions, changed)
@@ -315,6 +316,14 @@ class InPlace:
                 continue  # what it does while modules load has not been tried
             self.report.write(f"{mutant.number} {result}\n")
         return True
+
+    def _quickest(
+        self, calls: dict[int, tuple[float, set[str]]], wanted: Callable[[set[str]], bool]
+    ) -> list[tuple[float, int]]:
+        """Seconds and numbers of tests that call what is wanted, as far as the time goes."""
+        timed = sorted((seconds, test) for test, (seconds, called) in calls.items() if wanted(called))
+        ends = accumulate(seconds for seconds, _ in timed)
+        return [test for test, end in zip(timed, ends, strict=True) if end <= self.seconds]
 
     def _functions(self) -> dict[str, list[FunctionType]]:
         """Those of the file, by their names; without names that stand for several."""
@@ -457,8 +466,8 @@ def _load_loops() -> None:
     load_loops.cache_clear()
 
 
-def try_in_place(trial: Trial, mutants: Sequence[Mutant]) -> Iterator[tuple[int, str]]:
-    """Numbers and results of those that can be tried so."""
+def try_in_place(trial: Trial, mutants: Sequence[Mutant], chosen: list[str]) -> Iterator[tuple[int, str]]:
+    """Numbers and results of those that can be tried so. `chosen` gets the quickest tests that call the file."""
     came, goes = os.pipe()
     child = os.fork()
     if child == 0:
@@ -469,6 +478,7 @@ def try_in_place(trial: Trial, mutants: Sequence[Mutant]) -> Iterator[tuple[int,
                 _become_tests(trial, None, InPlace(trial, mutants, early, report))
     os.close(goes)
     with os.fdopen(came) as told:
+        chosen += json.loads(told.readline() or "[]")
         for line in told:
             number, result = line.split()
             yield int(number), result
@@ -556,7 +566,7 @@ def main() -> None:
         type=float,
         default=math.inf,
         metavar="SECONDS",
-        help="leave out tests that take longer",
+        help="of a processor for each mutant: only the quickest tests that call it",
     )
     parser.add_argument("--show", action="store_true", help="what the tests print")
     parser.add_argument("--list", action="store_true", help="show the mutants and stop")
@@ -617,9 +627,10 @@ def try_file(file: Path, plan: dict[str, Any], given: argparse.Namespace) -> Non
 
 
 def _results(trial: Trial, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
-    waiting = {mutant.number: mutant for mutant in mutants}
-    for number, result in try_in_place(trial, mutants):
+    waiting, chosen = {mutant.number: mutant for mutant in mutants}, list[str]()
+    for number, result in try_in_place(trial, mutants, chosen):
         yield waiting.pop(number), result
+    trial = replace(trial, tests=chosen)
     for mutant in waiting.values():
         yield mutant, try_imported(trial, mutant.source)
 

@@ -133,6 +133,18 @@ def test_no_sum_with_what_was_spent_wraps_around() -> None:
     assert ledger.spent.units == whole
 
 
+def test_no_sum_along_a_path_wraps_around() -> None:
+    """Spent below, asked above and below: each fits 64 bits, and all three together do not."""
+    tree, whole = RegionTree((64,)), Epsilon.of(1000).units
+    halves = tree.split(*(np.array([v]) for v in (0, 0, 32)))[0]
+    ledger = Ledger(tree, Epsilon.of(1000))
+    ledger.charge(count_of(halves, whole))
+    asked = np.array([0, *halves]), np.array([whole, *[2**63 - whole - 1] * 2])
+    with pytest.raises(BudgetError, match="more than the total of 1000"):
+        ledger.charge(CountRegions("dear", *asked))
+    assert (ledger.spent.units, len(ledger.lines)) == (whole, 1)
+
+
 def test_what_nearly_is_the_cap_is_charged_whatever_way_it_is_summed() -> None:
     """Floats are only for what could pass 64 bits: within the cap they refuse nothing."""
     tree = RegionTree((64,))
