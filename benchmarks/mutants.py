@@ -560,7 +560,7 @@ def main() -> None:
     )
     parser.add_argument("--sample", type=int, help="try so many of the mutants")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
-    parser.add_argument("--only", type=int, nargs="+", help="the numbers of mutants to try")
+    parser.add_argument("--only", type=int, nargs="+", help="the numbers of mutants, or of mistakes, to try")
     parser.add_argument(
         "--quick",
         type=float,
@@ -579,21 +579,23 @@ def main() -> None:
     for package in () if given.list else LARGE_PACKAGES:
         importlib.import_module(package)
     if given.mistakes:
-        raise SystemExit(try_mistakes(plan, given.show))
+        raise SystemExit(try_mistakes(plan, given.only, given.show))
     for file in given.files:
         try_file(file.resolve(), plan, given)
 
 
-def try_mistakes(plan: dict[str, Any], show: bool) -> int:
+def try_mistakes(plan: dict[str, Any], only: Sequence[int] | None, show: bool) -> int:
     """How many of those that are spelled out were missed."""
     missed = 0
-    for mistake in plan["mistakes"]:
+    for number, mistake in enumerate(plan["mistakes"]):
+        if only is not None and number not in only:
+            continue
         file = ROOT / mistake["file"]
         source = file.read_text()
         changed = source.replace(mistake["before"], mistake["after"])
         result = try_imported(Trial(file, source, mistake["tests"], show=show), changed)
         missed += result == "survived"
-        print(f"{result:8}  {mistake['file']}: {mistake['what']}", flush=True)
+        print(f"{result:8}  {number:4d}  {mistake['file']}: {mistake['what']}", flush=True)
     return missed
 
 

@@ -162,6 +162,7 @@ def test_noise_is_drawn_at_the_rate_that_is_charged(number: int) -> None:
     question, noise = QUESTIONS[number], Recorder()
     curator = curator_with(noise)
     answer = curator.measure(question)
+    assert not answer.flags.writeable  # what a release keeps is what was drawn
     assert noise.draws == EXPECTED[type(question)](question, answer)
     assert (noise.asked_for_words > 0) == isinstance(question, MedianCuts)
     on_paths = [question.epsilon[np.isin(question.regions, [0, half])].sum() for half in (1, 2)]

@@ -80,15 +80,21 @@ def test_what_a_charge_is(budget: BudgetFile) -> None:
     assert entry.id != budget.charge("0.1", "ug").id
 
 
+class Watching(FastNoise):
+    """Draws only where the budget was charged."""
+
+    def __init__(self, budget: BudgetFile) -> None:
+        self.budget = budget
+
+    def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
+        assert [entry.state for entry in self.budget.account().entries] == ["pending"]
+        return super().draw(epsilon_units, sensitivity)
+
+
 def test_a_release_is_charged_before_noise_and_published_after(
     budget: BudgetFile, tmp_path: Path
 ) -> None:
-    class Watching(FastNoise):
-        def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
-            assert [entry.state for entry in budget.account().entries] == ["pending"]
-            return super().draw(epsilon_units, sensitivity)
-
-    release = publish(MATRIX, "0.4", "ug", noise=Watching(), ledger=budget, label="spring")
+    release = publish(MATRIX, "0.4", "ug", noise=Watching(budget), ledger=budget, label="spring")
     (entry,) = budget.account().pending
     assert release.budget_entry == entry.id
     saved = budget.save(release, tmp_path / "out.parquet")
@@ -176,7 +182,8 @@ def test_what_fails_after_the_charge_says_that_it_stands(
 
 
 def test_questions_without_a_mechanism_are_charged_once(budget: BudgetFile) -> None:
-    curator = Curator(MATRIX, Epsilon.of(1), FastNoise(), budget=budget, label="by hand")
+    """And before the first answer is drawn."""
+    curator = Curator(MATRIX, Epsilon.of(1), Watching(budget), budget=budget, label="by hand")
     assert budget.account().entries == ()
     for _ in range(2):
         (question,) = curator.window.count([0], Epsilon.of("0.5"), "all")
