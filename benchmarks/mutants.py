@@ -354,10 +354,13 @@ class InPlace:
         return {number: (seconds, calls) for number, (_, seconds, calls) in enumerate(found)}
 
     def _timed(self, item: pytest.Item) -> tuple[bool, float, set[str]]:
+        """Tests that take longer than there is time for are broken off, and never run."""
         calls: set[str] = set()
         start = time.process_time()
-        with traced(self.file, calls):
+        with traced(self.file, calls), broken_off(self.seconds) as late:
             passed = _passes(item)
+        if late.is_set():
+            return True, math.inf, calls
         return passed, time.process_time() - start, calls
 
     def _try(
@@ -402,6 +405,23 @@ def _limit_memory() -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     room = pages * resource.getpagesize() + 2**32
     resource.setrlimit(resource.RLIMIT_AS, (room, room))
+
+
+@contextmanager
+def broken_off(seconds: float) -> Iterator[threading.Event]:
+    """Raise in whatever takes longer, and say so."""
+    late = threading.Event()
+
+    def stop(*_: Any) -> None:
+        late.set()
+        raise TimeoutError(f"more than {seconds} s")
+
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, min(seconds, 10**6), 1)  # again, if it was caught
+    try:
+        yield late
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 @contextmanager

@@ -22,7 +22,9 @@ from htf.curator.account import Account, Entry
 from htf.curator.budget import read_accounts
 from htf.curator.curator import Curator
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
+from htf.curator.window import Steps, Window
 from htf.domain import IntArray
+from htf.mechanisms.base import Histogram, Mechanism
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 MATRIX = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), 17))
@@ -190,6 +192,24 @@ def test_questions_without_a_mechanism_are_charged_once(budget: BudgetFile) -> N
         curator.measure(question)
     (entry,) = budget.account().entries
     assert (entry.epsilon, entry.mechanism) == (Epsilon.of(1), "measurements")
+
+
+class Nothing(Mechanism):
+    """Asks no question."""
+
+    name = "nothing"
+    citation = "none"
+
+    def build(self, window: Window) -> Steps[Histogram]:
+        del window
+        yield from ()
+        return Histogram(np.array([0]), np.zeros(1), np.ones(1), "last-count")
+
+
+def test_a_release_without_questions_is_charged_like_others(budget: BudgetFile) -> None:
+    release = Curator(MATRIX, Epsilon.of("0.5"), FastNoise(), budget=budget).run(Nothing())
+    (entry,) = budget.account().pending
+    assert (release.budget_entry, entry.epsilon) == (entry.id, Epsilon.of("0.5"))
 
 
 def test_a_release_is_published_once_and_where_it_was_charged(
