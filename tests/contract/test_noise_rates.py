@@ -127,6 +127,7 @@ QUESTIONS: list[Measurement] = [
     MedianCuts("m", units(0, 2), units(3, 5) * 10**13, units(0, 1)),
     PrivTreeSplits("p", units(2), units(10**15), ((0, 1),), 2),
     PrivTreeSplits("p", units(2), units(10**15), ((1,), (0,)), 2),
+    PrivTreeSplits("p", units(1), units(10**15), ((1,), (0, 1)), 2),
     LinearQueries(
         "l",
         *joint(Epsilon.of("0.3")),
@@ -138,7 +139,7 @@ QUESTIONS: list[Measurement] = [
         "r", *joint(Epsilon.of("0.7")), *CURVE, units(0, 3, 3, 20), units(5, 24, 4, 24), units(2, 7, 1, 4)
     ),
 ]  # fmt: skip
-SENSITIVITIES = [1, 2, 1, 1, 1, 35, 4, 11]  # as ledgers state them
+SENSITIVITIES = [1, 2, 1, 1, 1, 1, 35, 4, 11]  # as ledgers state them
 every_question = pytest.mark.parametrize(
     "number", range(len(QUESTIONS)), ids=lambda n: f"{n}-{QUESTIONS[n].kind}"
 )
