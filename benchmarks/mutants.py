@@ -278,7 +278,9 @@ class Trial:
     file: Path
     source: str
     tests: Sequence[str]
-    seconds: float = math.inf  # of a processor for a mutant: the quickest tests that take no longer together
+    seconds: float = (
+        math.inf
+    )  # of a processor for a mutant: the quickest tests that take no longer together
     show: bool = False
 
 
@@ -321,7 +323,9 @@ class InPlace:
         self, calls: dict[int, tuple[float, set[str]]], wanted: Callable[[set[str]], bool]
     ) -> list[tuple[float, int]]:
         """Seconds and numbers of tests that call what is wanted, as far as the time goes."""
-        timed = sorted((seconds, test) for test, (seconds, called) in calls.items() if wanted(called))
+        timed = sorted(
+            (seconds, test) for test, (seconds, called) in calls.items() if wanted(called)
+        )
         ends = accumulate(seconds for seconds, _ in timed)
         return [test for test, end in zip(timed, ends, strict=True) if end <= self.seconds]
 
@@ -486,7 +490,9 @@ def _load_loops() -> None:
     load_loops.cache_clear()
 
 
-def try_in_place(trial: Trial, mutants: Sequence[Mutant], chosen: list[str]) -> Iterator[tuple[int, str]]:
+def try_in_place(
+    trial: Trial, mutants: Sequence[Mutant], chosen: list[str]
+) -> Iterator[tuple[int, str]]:
     """Numbers and results of those that can be tried so. `chosen` gets the quickest tests that call the file."""
     came, goes = os.pipe()
     child = os.fork()
@@ -580,7 +586,9 @@ def main() -> None:
     )
     parser.add_argument("--sample", type=int, help="try so many of the mutants")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
-    parser.add_argument("--only", type=int, nargs="+", help="the numbers of mutants, or of mistakes, to try")
+    parser.add_argument(
+        "--only", type=int, nargs="+", help="the numbers of mutants, or of mistakes, to try"
+    )
     parser.add_argument(
         "--quick",
         type=float,
@@ -631,7 +639,9 @@ def try_file(file: Path, plan: dict[str, Any], given: argparse.Namespace) -> Non
         print(*mutants, sep="\n")
         return
     tests = given.tests or plan["tests"][name]
-    harmless = {(h["place"], h["change"]): h["why"] for h in plan.get("harmless", []) if h["file"] == name}
+    harmless = {
+        (h["place"], h["change"]): h["why"] for h in plan.get("harmless", []) if h["file"] == name
+    }
     results: Counter[str] = Counter()
     trial = Trial(file, source, tests, given.quick, given.show)
     for mutant, result in _results(trial, mutants):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -170,6 +170,44 @@ def test_noise_is_drawn_at_the_rate_that_is_charged(number: int) -> None:
     assert curator.spent.units == max(on_paths)
     (line,) = curator._ledger.lines
     assert (line.kind, line.sensitivity) == (question.kind, SENSITIVITIES[number])
+    table = curator._table()  # and the release says what was charged, and for which regions
+    assert set(table.region.tolist()) == set(question.regions.tolist())
+    assert table.epsilon.sum() == question.epsilon.sum()
+
+
+@every_question
+def test_a_question_holds_numbers_of_its_own(number: int) -> None:
+    """So that nobody changes them after they were charged: no array is the one that was given."""
+    question = QUESTIONS[number]
+    given = {name: writeable(value) for name, value in vars_of(question).items()}
+    for name, value in vars_of(type(question)(**given)).items():
+        for part, own in zip(parts_of(given[name]), parts_of(value), strict=True):
+            if isinstance(own, np.ndarray):
+                assert (own.dtype, own.flags.writeable) == (np.int64, False)
+                assert not np.shares_memory(own, part)
+            else:
+                assert type(own) in (str, int)
+
+
+def vars_of(question: Measurement) -> dict[str, Any]:
+    return {f.name: getattr(question, f.name) for f in fields(question)}
+
+
+def parts_of(value: Any) -> list[Any]:
+    return [p for v in value for p in parts_of(v)] if isinstance(value, tuple) else [value]
+
+
+def writeable(value: Any) -> Any:
+    """A copy that may be changed, with NumPy's numbers for plain ones."""
+    if isinstance(value, tuple):
+        return tuple(map(writeable, value))
+    return (
+        value
+        if isinstance(value, str)
+        else np.int64(value)
+        if isinstance(value, int)
+        else value.copy()
+    )
 
 
 @every_question
