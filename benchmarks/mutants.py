@@ -42,7 +42,8 @@ import time
 import tomllib
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -302,14 +303,13 @@ class InPlace:
         calls = self._baseline(session.items)
         before = codes_of(self.source, self.file)
         gc.freeze()
-        chosen = self._quickest(calls, lambda called: bool(called))
+        chosen = self._quickest(calls, None)
         self.report.write(json.dumps([session.items[test].nodeid for _, test in chosen]) + "\n")
         for mutant in self.mutants:
             changed = _changed_codes(before, codes_of(mutant.source, self.file))
             if changed is None or not changed.keys() <= functions.keys():
                 continue
-            names = changed.keys()
-            timed = self._quickest(calls, lambda called, names=names: bool(names & called))
+            timed = self._quickest(calls, changed.keys())
             child = os.fork()
             if child == 0:
                 self._try([(session.items[t], s) for s, t in timed], functions, changed)
@@ -320,11 +320,13 @@ class InPlace:
         return True
 
     def _quickest(
-        self, calls: dict[int, tuple[float, set[str]]], wanted: Callable[[set[str]], bool]
+        self, calls: dict[int, tuple[float, set[str]]], names: AbstractSet[str] | None
     ) -> list[tuple[float, int]]:
-        """Seconds and numbers of tests that call what is wanted, as far as the time goes."""
+        """Seconds and numbers of tests that call one of these, or any, as far as the time goes."""
         timed = sorted(
-            (seconds, test) for test, (seconds, called) in calls.items() if wanted(called)
+            (seconds, test)
+            for test, (seconds, called) in calls.items()
+            if (called if names is None else called & names)
         )
         ends = accumulate(seconds for seconds, _ in timed)
         return [test for test, end in zip(timed, ends, strict=True) if end <= self.seconds]
@@ -442,7 +444,7 @@ def traced(file: str, calls: set[str]) -> Iterator[None]:
         yield
     finally:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
 
 def codes_of(source: str, file: str) -> dict[str, CodeType]:
@@ -484,7 +486,7 @@ def _essence(code: Any) -> Any:
 
 def _load_loops() -> None:
     """Once for all children, and not so that it looks done to tests."""
-    from htf.curator.rehearsal import load_loops
+    from htf.curator.rehearsal import load_loops  # noqa: PLC0415
 
     load_loops()
     load_loops.cache_clear()

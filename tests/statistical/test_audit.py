@@ -238,8 +238,10 @@ def test_the_audit_is_not_a_matter_of_luck(name: str) -> None:
         likely, rare = chances(name, loss)
         few, many = stats.binom.ppf(MISSED, runs, likely), stats.binom.isf(MISSED, runs, rare)
         assert proved_epsilon(int(few), int(many), runs) > least
-    expected = (round(runs * chance) for chance in chances(name, 1))
-    assert proved_epsilon(*expected, runs) < 0.95 * float(EPSILON)  # a sound one passes with room
+    likely, rare = (round(runs * chance) for chance in chances(name, 1))
+    assert proved_epsilon(likely, rare, runs) < 0.95 * float(
+        EPSILON
+    )  # a sound one passes with room
     for side, chance in zip((True, False), chances(name, 1), strict=True):
         found = attack.frequency(SeededNoise, EPSILON, side)
         assert stats.binomtest(found, runs, chance).pvalue > ALARM
