@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -127,6 +127,7 @@ QUESTIONS: list[Measurement] = [
     MedianCuts("m", units(0, 2), units(3, 5) * 10**13, units(0, 1)),
     PrivTreeSplits("p", units(2), units(10**15), ((0, 1),), 2),
     PrivTreeSplits("p", units(2), units(10**15), ((1,), (0,)), 2),
+    PrivTreeSplits("p", units(1), units(10**15), ((1,), (0, 1)), 2),
     LinearQueries(
         "l",
         *joint(Epsilon.of("0.3")),
@@ -138,7 +139,7 @@ QUESTIONS: list[Measurement] = [
         "r", *joint(Epsilon.of("0.7")), *CURVE, units(0, 3, 3, 20), units(5, 24, 4, 24), units(2, 7, 1, 4)
     ),
 ]  # fmt: skip
-SENSITIVITIES = [1, 2, 1, 1, 1, 35, 4, 11]  # as ledgers state them
+SENSITIVITIES = [1, 2, 1, 1, 1, 1, 35, 4, 11]  # as ledgers state them
 every_question = pytest.mark.parametrize(
     "number", range(len(QUESTIONS)), ids=lambda n: f"{n}-{QUESTIONS[n].kind}"
 )
@@ -162,12 +163,51 @@ def test_noise_is_drawn_at_the_rate_that_is_charged(number: int) -> None:
     question, noise = QUESTIONS[number], Recorder()
     curator = curator_with(noise)
     answer = curator.measure(question)
+    assert not answer.flags.writeable  # what a release keeps is what was drawn
     assert noise.draws == EXPECTED[type(question)](question, answer)
     assert (noise.asked_for_words > 0) == isinstance(question, MedianCuts)
     on_paths = [question.epsilon[np.isin(question.regions, [0, half])].sum() for half in (1, 2)]
     assert curator.spent.units == max(on_paths)
     (line,) = curator._ledger.lines
     assert (line.kind, line.sensitivity) == (question.kind, SENSITIVITIES[number])
+    table = curator._table()  # and the release says what was charged, and for which regions
+    assert set(table.region.tolist()) == set(question.regions.tolist())
+    assert table.epsilon.sum() == question.epsilon.sum()
+
+
+@every_question
+def test_a_question_holds_numbers_of_its_own(number: int) -> None:
+    """So that nobody changes them after they were charged: no array is the one that was given."""
+    question = QUESTIONS[number]
+    given = {name: writeable(value) for name, value in vars_of(question).items()}
+    for name, value in vars_of(type(question)(**given)).items():
+        for part, own in zip(parts_of(given[name]), parts_of(value), strict=True):
+            if isinstance(own, np.ndarray):
+                assert (own.dtype, own.flags.writeable) == (np.int64, False)
+                assert not np.shares_memory(own, part)
+            else:
+                assert type(own) in (str, int)
+
+
+def vars_of(question: Measurement) -> dict[str, Any]:
+    return {f.name: getattr(question, f.name) for f in fields(question)}
+
+
+def parts_of(value: Any) -> list[Any]:
+    return [p for v in value for p in parts_of(v)] if isinstance(value, tuple) else [value]
+
+
+def writeable(value: Any) -> Any:
+    """A copy that may be changed, with NumPy's numbers for plain ones."""
+    if isinstance(value, tuple):
+        return tuple(map(writeable, value))
+    return (
+        value
+        if isinstance(value, str)
+        else np.int64(value)
+        if isinstance(value, int)
+        else value.copy()
+    )
 
 
 @every_question

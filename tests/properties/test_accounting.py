@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError
 from htf.curator.ledger import Ledger, LedgerLine
-from htf.curator.measurements import CountRegions, Measurement, ScoreSplits
+from htf.curator.measurements import (
+    CountRegions,
+    Measurement,
+    MedianCuts,
+    PrivTreeSplits,
+    ScoreSplits,
+)
 from htf.curator.noise import NoiseSource, ScriptedNoise
 from htf.curator.window import Steps, Window
 from htf.domain import IntArray
@@ -133,6 +139,18 @@ def test_no_sum_with_what_was_spent_wraps_around() -> None:
     assert ledger.spent.units == whole
 
 
+def test_no_sum_along_a_path_wraps_around() -> None:
+    """Spent below, asked above and below: each fits 64 bits, and all three together do not."""
+    tree, whole = RegionTree((64,)), Epsilon.of(1000).units
+    halves = tree.split(*(np.array([v]) for v in (0, 0, 32)))[0]
+    ledger = Ledger(tree, Epsilon.of(1000))
+    ledger.charge(count_of(halves, whole))
+    asked = np.array([0, *halves]), np.array([whole, *[2**63 - whole - 1] * 2])
+    with pytest.raises(BudgetError, match="more than the total of 1000"):
+        ledger.charge(CountRegions("dear", *asked))
+    assert (ledger.spent.units, len(ledger.lines)) == (whole, 1)
+
+
 def test_what_nearly_is_the_cap_is_charged_whatever_way_it_is_summed() -> None:
     """Floats are only for what could pass 64 bits: within the cap they refuse nothing."""
     tree = RegionTree((64,))
@@ -184,6 +202,18 @@ def test_nonsense_is_refused_before_it_is_charged() -> None:
         curator.measure(ScoreSplits("split", np.array([0]), one, np.array([2]), np.array([1])))
     with pytest.raises(InputError, match="nothing is asked"):
         curator.measure(count_of([], 1))
+    for cuts in ([], [1, 2]):  # one price, and several answers
+        with pytest.raises(InputError, match="one cut for each region"):
+            curator.measure(ScoreSplits("split", np.array([0]), one, one, np.array(cuts)))
+    for axes in ([], [0, 1]):
+        with pytest.raises(InputError, match="one axis"):
+            curator.measure(MedianCuts("median", np.array([0]), one, np.array(axes)))
+    thin = curator.window.tree.split(*(np.array([v]) for v in (0, 0, 1)))[0]
+    with pytest.raises(InputError, match="no place for a cut"):
+        curator.measure(MedianCuts("median", thin, np.array([1, 1]), np.array([0, 0])))
+    for axes_by_depth in ((), ((0,), ()), ((0, 2),)):
+        with pytest.raises(InputError, match="axis"):
+            curator.measure(PrivTreeSplits("privtree", thin[:1], one, axes_by_depth, 0))
     assert curator.spent.units == 0
     assert curator._ledger.lines == ()
 

@@ -450,6 +450,7 @@ def test_linear_queries_are_charged_once() -> None:
         ([[[1] * 63], [[1] * 64]], [range(65), range(65)], "one column for each"),
         ([[[0] * 64]] * 2, [range(65), range(65)], "ask for something"),
         ([[[2**23] * 64], [[1] * 64]], [range(65), range(65)], r"must not pass 2\*\*22"),
+        ([[[1 - 2**23] * 64], [[1] * 64]], [range(65), range(65)], r"must not pass 2\*\*22"),
         ([[[2**12] * 64]] * 2, [range(65), range(65)], r"product .* must not pass 2\*\*22"),
         ([[[0.5] * 64]] * 2, [range(65), range(65)], "whole numbers"),
     ],

@@ -84,6 +84,16 @@ def test_people_are_kept_one_by_one(records: Records, most: int, once_per: str |
         assert distance(together, without) == own.total()
 
 
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_the_only_one_with_too_many_is_cut(most: int) -> None:
+    """Beside others who have fewer, or just as many as may be."""
+    many: Records = [(x, 0.5, "ann", at) for x in (0.5, 1.5) for at in (0, 0, 1800, None)]
+    few: Records = [(2.5, 1.5, "bob", None)] * most
+    found = read([*many, *few, (2.5, 0.5, "eve", 0)], most, None)
+    assert found.total() == most + most + 1
+    assert (found[2, 1], found[2, 0]) == (most, 1)
+
+
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True), st.data())
 @settings(max_examples=15)
 def test_no_name_makes_the_bound_break(names: list[str], data: st.DataObject) -> None:

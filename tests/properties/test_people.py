@@ -191,6 +191,34 @@ def test_uniform_numbers_beside_a_bound_fall_on_the_right_side() -> None:
     assert asked > 100
 
 
+class Word(ScriptedNoise):
+    """Uniform numbers that all begin with the same 64 bits."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__()
+        self.halves = bits >> 32, bits & 0xFFFFFFFF
+
+    def words(self, number: int) -> Words:
+        return np.resize(np.array(self.halves, dtype=np.uint32), number)
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("text", ["0.1", "2"])
+def test_the_number_changes_where_the_price_says(share: Fraction, text: str) -> None:
+    """Of two numbers to choose from, just below and just above the probability of the first."""
+    records, epsilon = [1, 1, 1, 2], Epsilon.of(text)
+    larger = max(share.numerator, share.denominator - share.numerator)
+    rate = epsilon.fraction / (2 * larger)
+    first, second = (exponential(-rate * naive_utility(records, k, share)) for k in (1, 2))
+    bound = int(first / (first + second) * 2**64)
+    people = RecordsPerPerson.from_records(records, 2)
+    for bits, number in ((bound - 2, 1), (bound + 2, 2)):
+        assert (
+            suggest_max_records(people, epsilon, quantile=share, noise=Word(bits)).max_records
+            == number
+        )
+
+
 def draws(records: list[int], most: int, share: Fraction, epsilon: str, size: int) -> Any:
     people, noise = RecordsPerPerson.from_records(records, most), SeededNoise(11)
     price = Epsilon.of(epsilon)

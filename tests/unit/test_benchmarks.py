@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import duckdb
+import pytest
 
-INGEST = Path(__file__).parents[2] / "benchmarks" / "ingest.py"
+ROOT = Path(__file__).parents[2]
+INGEST, MUTANTS = ROOT / "benchmarks" / "ingest.py", ROOT / "benchmarks" / "mutants.py"
 
 
 def test_reading_is_measured_against_a_plain_count(tmp_path: Path) -> None:
@@ -45,15 +49,20 @@ def test_few_people_of_the_made_up_points_are_cut(tmp_path: Path) -> None:
     assert most > 60
 
 
-def test_mutants_are_small_changes_that_still_compile() -> None:
-    spec = spec_from_file_location("mutants", INGEST.parent / "mutants.py")
+@pytest.fixture(scope="module")
+def mutants() -> ModuleType:
+    spec = spec_from_file_location("mutants", MUTANTS)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules["mutants"] = module  # where its dataclass looks for its names
     spec.loader.exec_module(module)
-    source = (INGEST.parents[1] / "src" / "htf" / "curator" / "medians.py").read_text()
-    found = module.find_mutants(source)
+    return module
+
+
+def test_mutants_are_small_changes_that_still_compile(mutants: ModuleType) -> None:
+    source = (ROOT / "src/htf/curator/medians.py").read_text()
+    found = mutants.find_mutants(source)
     assert len(found) > 150
     assert len({mutant.source for mutant in found}) > 0.95 * len(found)
     for mutant in found:
@@ -63,6 +72,45 @@ def test_mutants_are_small_changes_that_still_compile() -> None:
         m.after for m in found if m.before == "2" and "UTILITY_SENSITIVITY" in _line(source, m)
     ]
     assert halved == ["3", "1"] * 2  # the rate of the float path, and that of the exact one
+
+
+def test_a_charge_after_the_answer_is_among_the_mutants(mutants: ModuleType) -> None:
+    found = mutants.find_mutants((ROOT / "src/htf/curator/curator.py").read_text())
+    (late,) = [m for m in found if m.before.startswith("self._ledger.charge(measurement); answer")]
+    assert late.place == "Curator.measure"
+    assert late.source.index("answer = measurement") < late.source.index("self._ledger.charge(")
+    compile(late.source, "curator.py", "exec")
+
+
+def test_the_plan_of_the_mutants_is_up_to_date(mutants: ModuleType) -> None:
+    """Every mistake can be made, and every survivor that was looked at is still a mutant."""
+    plan = tomllib.loads(MUTANTS.with_suffix(".toml").read_text())
+    for file, tests in plan["tests"].items():
+        found = {mutant.key for mutant in mutants.find_mutants((ROOT / file).read_text())}
+        known = [(h["place"], h["change"]) for h in plan["harmless"] if h["file"] == file]
+        assert set(known) <= found, file
+        assert len(set(known)) == len(known), file
+        assert all((ROOT / test.split("::")[0]).exists() for test in tests)
+    assert {h["file"] for h in plan["harmless"]} <= plan["tests"].keys()
+    for mistake in plan["mistakes"]:
+        source = (ROOT / mistake["file"]).read_text()
+        assert source.count(mistake["before"]) == 1, mistake["what"]
+        compile(source.replace(mistake["before"], mistake["after"]), mistake["file"], "exec")
+
+
+def test_a_mutant_of_a_compiled_loop_is_not_hidden_by_machine_code(mutants: ModuleType) -> None:
+    """The test calls a loop of another file, which was compiled with the one that is changed."""
+    file = "src/htf/curator/kernels.py"
+    source = (ROOT / file).read_text()
+    (dropped,) = [
+        mutant.number
+        for mutant in mutants.find_mutants(source)
+        if mutant.key == ("add_to_trees", "number_tree[node] += number  ->  pass")
+    ]
+    test = "tests/properties/test_hilbert.py::test_costs_are_the_deviations_rounded_down"
+    command = [sys.executable, str(MUTANTS), file, "--only", str(dropped), "--tests", test]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.stdout.endswith(f"{file}: 1 made, 1 caught, 0 harmless, 0 left\n"), ran.stderr
 
 
 def _line(source: str, mutant: Any) -> str:

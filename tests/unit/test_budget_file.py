@@ -22,7 +22,9 @@ from htf.curator.account import Account, Entry
 from htf.curator.budget import read_accounts
 from htf.curator.curator import Curator
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
+from htf.curator.window import Steps, Window
 from htf.domain import IntArray
+from htf.mechanisms.base import Histogram, Mechanism
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 MATRIX = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), 17))
@@ -80,15 +82,21 @@ def test_what_a_charge_is(budget: BudgetFile) -> None:
     assert entry.id != budget.charge("0.1", "ug").id
 
 
+class Watching(FastNoise):
+    """Draws only where the budget was charged."""
+
+    def __init__(self, budget: BudgetFile) -> None:
+        self.budget = budget
+
+    def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
+        assert [entry.state for entry in self.budget.account().entries] == ["pending"]
+        return super().draw(epsilon_units, sensitivity)
+
+
 def test_a_release_is_charged_before_noise_and_published_after(
     budget: BudgetFile, tmp_path: Path
 ) -> None:
-    class Watching(FastNoise):
-        def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
-            assert [entry.state for entry in budget.account().entries] == ["pending"]
-            return super().draw(epsilon_units, sensitivity)
-
-    release = publish(MATRIX, "0.4", "ug", noise=Watching(), ledger=budget, label="spring")
+    release = publish(MATRIX, "0.4", "ug", noise=Watching(budget), ledger=budget, label="spring")
     (entry,) = budget.account().pending
     assert release.budget_entry == entry.id
     saved = budget.save(release, tmp_path / "out.parquet")
@@ -178,13 +186,32 @@ def test_what_fails_after_the_charge_says_that_it_stands(
 
 
 def test_questions_without_a_mechanism_are_charged_once(budget: BudgetFile) -> None:
-    curator = Curator(MATRIX, Epsilon.of(1), FastNoise(), budget=budget, label="by hand")
+    """And before the first answer is drawn."""
+    curator = Curator(MATRIX, Epsilon.of(1), Watching(budget), budget=budget, label="by hand")
     assert budget.account().entries == ()
     for _ in range(2):
         (question,) = curator.window.count([0], Epsilon.of("0.5"), "all")
         curator.measure(question)
     (entry,) = budget.account().entries
     assert (entry.epsilon, entry.mechanism) == (Epsilon.of(1), "measurements")
+
+
+class Nothing(Mechanism):
+    """Asks no question."""
+
+    name = "nothing"
+    citation = "none"
+
+    def build(self, window: Window) -> Steps[Histogram]:
+        del window
+        yield from ()
+        return Histogram(np.array([0]), np.zeros(1), np.ones(1), "last-count")
+
+
+def test_a_release_without_questions_is_charged_like_others(budget: BudgetFile) -> None:
+    release = Curator(MATRIX, Epsilon.of("0.5"), FastNoise(), budget=budget).run(Nothing())
+    (entry,) = budget.account().pending
+    assert (release.budget_entry, entry.epsilon) == (entry.id, Epsilon.of("0.5"))
 
 
 def test_a_release_is_published_once_and_where_it_was_charged(

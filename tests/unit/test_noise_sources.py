@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from decimal import Decimal, getcontext
+from decimal import Context, Decimal, getcontext
 from fractions import Fraction
 from itertools import product
 
@@ -21,7 +22,16 @@ from htf.curator.noise import (
     noise_from_text,
     round_up,
 )
-from htf.curator.sampler import Probability, Words, WordSource, plan_for, sample_discrete_laplace
+from htf.curator.sampler import (
+    Probability,
+    Words,
+    WordSource,
+    _at_least_one,
+    _digit,
+    _zero,
+    plan_for,
+    sample_discrete_laplace,
+)
 from htf.domain import IntArray
 
 
@@ -29,8 +39,19 @@ def test_sources_are_found_by_text() -> None:
     assert isinstance(noise_from_text("opendp"), OpenDPNoise)
     assert isinstance(noise_from_text("fast"), FastNoise)
     assert noise_from_text("seeded:42").description == "seeded:42"
-    for text in ("", "seeded", "seeded:", "seeded:-1", "seeded:x", "OpenDP", "laplace"):
-        with pytest.raises(InputError, match=f"got {text!r}"):
+    for text in (
+        "",
+        "seeded",
+        "seeded:",
+        "seeded:-1",
+        "seeded:x",
+        "seeded:+1",
+        "other:1",
+        "fast:1",
+        "OpenDP",
+        "laplace",
+    ):
+        with pytest.raises(InputError, match=re.escape(f"got {text!r}")):
             noise_from_text(text)
 
 
@@ -55,6 +76,11 @@ def test_opendp_noise_passes_32_bits() -> None:
     draws = OpenDPNoise().draw_at(Fraction(1, 10**12), 200)
     assert np.abs(draws).max() > 2**33
     assert len(np.unique(np.abs(draws))) == 200
+
+
+def test_threads_draw_as_many_as_were_asked_for() -> None:
+    for size in (0, 1, 200, 203, 401):
+        assert len(OpenDPNoise().draw_at(Fraction(1, 10), size)) == size
 
 
 def test_seeds_repeat_and_system_noise_does_not() -> None:
@@ -134,6 +160,26 @@ def test_an_expansion_is_computed_until_its_words_are_certain(away: str, first: 
     assert beside_half.words(1) == first
 
 
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 2 * 10**15), Fraction(1, 3), Fraction(22), Fraction(1000)]
+)
+@pytest.mark.parametrize("digits", [80, 160])
+def test_the_margin_covers_what_rounding_does(rate: Fraction, digits: int) -> None:
+    """At both ends of the range of rates too, where differences lose digits and q is next to nothing."""
+    wide = Context(prec=4 * digits, Emax=10**9, Emin=-(10**9))
+    q = wide.exp(wide.divide(Decimal(-rate.numerator), Decimal(rate.denominator)))
+    one = Decimal(1)
+    sums = wide.subtract(one, q), wide.add(one, q)
+    for formula, exact in (
+        (_zero, wide.divide(*sums)),
+        (_at_least_one, q),
+        (_digit, wide.divide(q, sums[1])),
+    ):
+        low, high = Probability(rate, formula)._bounds(digits)
+        assert 0 < low < Fraction(exact) < high
+        assert high - low < Fraction(exact) / 10 ** (digits - 30)
+
+
 def test_high_digits_are_reached() -> None:
     """A word of zero ties with, or undercuts, the rare event of a digit beyond the plan."""
     rate = Fraction(30)  # no places: only the high digits
@@ -145,6 +191,18 @@ def test_high_digits_are_reached() -> None:
     # Not zero; a high digit; then, for its value, one success more and a failure; negative.
     script = [largest, 0, largest, rare, 0, rare, largest, 1]
     assert sample_discrete_laplace(rate, 1, words_from(script))[0] == -(1 + 2)
+
+
+def test_high_digits_stand_above_the_others() -> None:
+    """Two in all, above two low digits of which the first is 1."""
+    rate, largest = Fraction(6), 0xFFFFFFFF
+    plan = plan_for(rate)
+    assert plan.places == 2
+    assert plan.first_words[1] == 0  # a word that ties
+    rare = plan.probabilities[1].words(2) - 1
+    # Not zero; a high digit; 1 and no 2; the tie; one high digit more and no other; positive.
+    script = [largest, 0, 0, largest, rare, 0, rare, largest, 0]
+    assert sample_discrete_laplace(rate, 1, words_from(script))[0] == 1 + 1 + (2 << 2)
 
 
 def test_extreme_rates() -> None:

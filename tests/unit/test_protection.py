@@ -35,7 +35,7 @@ from htf import (
 from htf.curator.noise import FastNoise, SeededNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.sampler import Words
-from htf.protection import OF_RECORDS, Suggestion
+from htf.protection import OF_RECORDS, Suggestion, epsilon_per_record
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 PERSON = Protection("person", 5, "hour")
@@ -66,6 +66,37 @@ def budget(tmp_path: Path) -> BudgetFile:
 
 
 # --- the claim ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        (("people", 5), "unit must be record or person, got 'people'"),
+        (("person", 0), "whole number between 1 and 1048576, got 0"),
+        (("person", -1), "between 1 and 1048576, got -1"),
+        (("person", 2**20 + 1), "between 1 and 1048576, got 1048577"),
+        (("person", 0.5), "whole number .* got 0.5"),  # half a record would have twice the epsilon
+        (("person", 2.0), "whole number .* got 2.0"),
+        (("person", True), "whole number .* got True"),
+        (("person", "3"), "whole number .* got '3'"),
+        (("person", 5, "week"), "One of hour, day, all, got 'week'"),
+        (("record", 2), "none was named"),
+        (("record", 1, "day"), "none was named"),
+    ],
+)
+def test_claims_that_cannot_be_kept_are_refused(claim: tuple[Any, ...], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        Protection(*claim)
+
+
+def test_claims_at_their_bounds() -> None:
+    for number in (1, 2**20):
+        kept = Protection("person", number)
+        assert epsilon_per_record(Epsilon.of(1), kept).units == 10**15 // number
+    fields: dict[str, Any] = {"noise": "fast", "private": True, "epsilon": Epsilon.of(1)}
+    for number, most, quantile in ((0, 5, "0.9"), (6, 5, "0.9"), (1, 5, "0"), (1, 5, "1")):
+        with pytest.raises(InputError, match="a suggestion lies between 1 and 5"):
+            Suggestion(number, Fraction(quantile), most, **fields)
 
 
 def test_a_release_claims_the_whole_for_a_person() -> None:
@@ -111,7 +142,9 @@ def test_what_a_mechanism_refuses_is_told_in_terms_of_a_person() -> None:
 
 
 def test_what_a_budget_refuses_is_told_as_it_is(budget: BudgetFile) -> None:
-    with pytest.raises(BudgetError, match=r"epsilon 3 is more than .* Nothing was charged$"):
+    with pytest.raises(
+        BudgetError, match=r"(?s)epsilon 3 is more than .* nothing of it is spent\.$"
+    ):
         made(epsilon=3, ledger=budget)
 
 
