@@ -860,13 +860,13 @@ DOMAIN = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
     ("call", "says"),
     [
         (
-            lambda: htf.publish(FRAME, 1),  # type: ignore[arg-type]
+            lambda: htf.publish(FRAME, 1),
             r"matrix must be a FrequencyMatrix, got a DataFrame: count the points first, with "
             r"htf\.read_points\(points, domain, \[column, column\]\)",
         ),
         (lambda: htf.publish("trips.parquet", 1), r"got 'trips.parquet': .*htf\.read_points"),  # type: ignore[arg-type]
         (lambda: htf.publish(np.ones((4, 4)), 1), r"got an array of float64: .*htf\.read_points"),  # type: ignore[arg-type]
-        (lambda: htf.Release.load(FRAME), r"name of a file, got a DataFrame: .*htf\.read_points"),  # type: ignore[arg-type]
+        (lambda: htf.Release.load(FRAME), r"name of a file, got a DataFrame: .*htf\.read_points"),
         (
             lambda: htf.read_points(FRAME, DOMAIN, "lon"),
             r"columns must be a list of names, one for each axis, such as \['lon', 'lat'\], got 'lon'",
