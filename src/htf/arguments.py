@@ -98,7 +98,7 @@ def whole(value: object, name: str, least: int | None = None, remedy: str = "") 
 def seed(value: object, name: str) -> int:
     """Of a generator: 0 or more, and larger than other numbers may be."""
     if not is_whole(value) or not 0 <= int(value) < LARGEST_SEED:  # type: ignore[call-overload]
-        raise unfit(name, "a whole number, 0 or more, of at most 100 digits", value)
+        raise unfit(name, "a whole number of at most 100 digits, 0 or more", value)
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 

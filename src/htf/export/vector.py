@@ -45,13 +45,13 @@ def write_layer(
     `about` is what `htf.export.provenance.provenance` says of the release.
     """
     path = arguments.path(path, "the output")
+    check_layer_name(path, overwrite=overwrite)
     _check_layer(layer)
     arguments.text(name, "the name of a layer")
     if "statement" not in arguments.mapping(about, "about", "a dictionary"):
         raise InputError(
             "about must have the statement of the release: see provenance(release, rule)"
         )
-    check_layer_name(path, overwrite=overwrite)
     WRITERS[path.suffix.lower()](layer, Target(path, overwrite), about, name)
 
 
