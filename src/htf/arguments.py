@@ -218,9 +218,9 @@ def whole_numbers(values: object, name: str) -> NDArray[np.int64]:
 def _from_objects(
     found: NDArray[Any], name: str, expected: str, public: bool
 ) -> NDArray[np.float64]:
-    """Decimals, fractions and numbers beyond 64 bits come as objects."""
+    """Decimals, fractions and numbers beyond 64 bits come as objects. What is missing becomes NaN."""
     for one in found.ravel():
-        if not is_number(one):
+        if not (one is None or is_number(one)):
             told = described(one) if public else f"one of type {type(one).__name__}"
             raise InputError(f"{name} must be {expected}, got {told}")
     try:
