@@ -225,6 +225,21 @@ def test_uneven_words_are_drawn_again() -> None:
     assert uniform_below(np.array([3]), words).tolist() == [5 % 3]
 
 
+@pytest.mark.parametrize("limit", [2, 3, 5, 6, 7, 100, 2**31, 2**31 - 1, 2**62 + 1])
+def test_as_many_words_lead_to_each_number(limit: int) -> None:
+    """Of 2**64 words the last few are drawn again, so that the others are a multiple of the limit."""
+    end = 2**64 // limit * limit
+    for word in {0, limit, end - 1, end, 2**64 - 1} - {2**64}:
+        script = [word >> 32, word & 0xFFFFFFFF, 0, 1]
+
+        def words(number: int, script: list[int] = script) -> Any:
+            return np.array([script.pop(0) for _ in range(number)], dtype=np.uint32)
+
+        used = word if word < end else 1
+        assert uniform_below(np.array([limit]), words).tolist() == [used % limit]
+        assert len(script) == (2 if word < end else 0)
+
+
 @given(st.data(), matrices((1,)))
 @settings(max_examples=100, deadline=None)
 def test_median_loss_is_within_epsilon(data: Any, matrix: FrequencyMatrix) -> None:

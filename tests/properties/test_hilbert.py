@@ -265,6 +265,11 @@ def test_cells_are_joined_into_the_coarse_grid() -> None:
         (LeastCostBuckets, {"regions": [1]}, "whole map"),
         (WeightedRuns, {"stops": [2, 9]}, "within the curve"),
         (WeightedRuns, {"starts": [0, 4]}, "begin before it ends"),
+        (WeightedRuns, {"starts": [0, -1]}, "within the curve"),  # whose weight would not count
+        (WeightedRuns, {"starts": [-4, 2], "stops": [4, 4]}, "within the curve"),
+        (WeightedRuns, {"starts": [0]}, "a start, a stop and a weight"),
+        (WeightedRuns, {"stops": [4]}, "a start, a stop and a weight"),
+        (WeightedRuns, {"starts": [], "stops": [], "weights": []}, "a start, a stop and a weight"),
         (WeightedRuns, {"weights": [1, 0]}, "weight of a run"),
         (WeightedRuns, {"weights": [2**9 + 1, 1]}, "weight of a run"),
         (WeightedRuns, {"weights": [1]}, "a start, a stop and a weight"),

@@ -133,6 +133,13 @@ def test_beyond_the_cap(budget: BudgetFile) -> None:
     budget.charge("0.3", "ug")
 
 
+def test_nothing_is_left_of_a_budget_that_is_spent(budget: BudgetFile) -> None:
+    budget.charge("1", "ug")
+    assert budget.account().left == Epsilon(0)
+    with pytest.raises(BudgetError, match="0 of 1"):
+        budget.account().check(Epsilon(1))
+
+
 def test_noise_that_hides_nothing(budget: BudgetFile) -> None:
     for noise in (SeededNoise(1), ScriptedNoise([0]), "seeded:7"):
         refused(budget, InputError, "seeded or scripted noise hides nothing", noise=noise)
