@@ -89,6 +89,7 @@ class Mutant:
     number: int
     line: int
     place: str  # the function that it is in
+    text: str  # of the line
     before: str
     after: str
     source: str
@@ -98,9 +99,9 @@ class Mutant:
         return f"{_short(self.before)}  ->  {_short(self.after)}"
 
     @property
-    def key(self) -> tuple[str, str]:
-        """As mutants.toml names it."""
-        return self.place, self.change
+    def key(self) -> tuple[str, str, str]:
+        """As mutants.toml names it; numbers of lines and mutants change too often."""
+        return self.place, self.text, self.change
 
     def __str__(self) -> str:
         return f"{self.number:4d}  line {self.line:3d}  {self.place}:  {self.change}"
@@ -112,12 +113,17 @@ def find_mutants(source: str) -> list[Mutant]:
     tree = ast.parse(source)
     places = _places(tree)
     lines = source.encode().splitlines(keepends=True)  # positions in the tree count bytes
+    texts = [line.decode().strip() for line in lines]
     for node in _nodes(tree):
         changes, place = list(_changes(node)), places[node.lineno]
         before = _text(lines, node) if changes else ""
         for after in changes:
             changed = _spliced(lines, node, after)
-            found.append(Mutant(len(found), node.lineno, place, before, after, changed))
+            found.append(
+                Mutant(
+                    len(found), node.lineno, place, texts[node.lineno - 1], before, after, changed
+                )
+            )
     for first, second in _neighbours(tree):
         both: Any = ast.Module([first, second], [])
         both.lineno, both.col_offset = first.lineno, first.col_offset
@@ -125,7 +131,17 @@ def find_mutants(source: str) -> list[Mutant]:
         before = f"{ast.unparse(first)}; {ast.unparse(second)}"
         after = f"{ast.unparse(second)}\n{ast.unparse(first)}"
         changed = _spliced(lines, both, after)
-        found.append(Mutant(len(found), first.lineno, places[first.lineno], before, after, changed))
+        found.append(
+            Mutant(
+                len(found),
+                first.lineno,
+                places[first.lineno],
+                texts[first.lineno - 1],
+                before,
+                after,
+                changed,
+            )
+        )
     return found
 
 
@@ -642,7 +658,9 @@ def try_file(file: Path, plan: dict[str, Any], given: argparse.Namespace) -> Non
         return
     tests = given.tests or plan["tests"][name]
     harmless = {
-        (h["place"], h["change"]): h["why"] for h in plan.get("harmless", []) if h["file"] == name
+        (h["place"], h["line"], h["change"]): h["why"]
+        for h in plan.get("harmless", [])
+        if h["file"] == name
     }
     results: Counter[str] = Counter()
     trial = Trial(file, source, tests, given.quick, given.show)
