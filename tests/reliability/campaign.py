@@ -39,10 +39,10 @@ def run(name: str, scale: float, seed: int) -> list[Tally]:
 
 
 def table(tallies: list[Tally]) -> str:
-    lines = ["| what | tried | result |", "| --- | ---: | --- |"]
+    lines = ["| what | tried | how it ended | failures |", "| --- | ---: | --- | ---: |"]
     for tally in tallies:
         ends = ", ".join(f"{end}: {times:,}" for end, times in tally.results.most_common())
-        lines.append(f"| {tally.what} | {tally.tried:,} | {ends} |")
+        lines.append(f"| {tally.what} | {tally.tried:,} | {ends} | {len(tally.findings)} |")
     return "\n".join(lines)
 
 

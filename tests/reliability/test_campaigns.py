@@ -124,7 +124,7 @@ def test_tallies_of_several_workers_are_joined() -> None:
     (both,) = Tally.joined([[one], [two]])
     assert (both.tried, both.results, both.findings) == (
         3,
-        {"refused": 2, "WRONG": 1},
+        {"refused": 2, "accepted": 1},
         ["it differs"],
     )
 
