@@ -58,6 +58,7 @@ def save(
     release: Release, path: Path, *, overwrite: bool = False, budget: Budget | None = None
 ) -> None:
     """Write the file, whole or not at all. `budget` knows which older release may be written over."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     check_release_name(path)
@@ -65,9 +66,15 @@ def save(
     # Outlines are all different: a list of different ones would only be in the way of reading them.
     short = [name for name in _leaf_columns(table.schema) if name != "geometry"]
     options = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": short}
+
+    def write(unfinished: Path) -> None:
+        # Of a file that it opened itself pyarrow prints a traceback where the disk stays full.
+        with pa.OSFile(str(unfinished), "wb") as sink:
+            pq.write_table(table, sink, **options)
+
     write_whole(
         path,
-        lambda unfinished: pq.write_table(table, unfinished, **options),
+        write,
         overwrite=overwrite,
         by_release=True,
         budget=budget,

@@ -81,15 +81,13 @@ class Tally:
         return sum(self.results.values())
 
     def add(self, result: str, finding: str = "") -> None:
-        self.results["WRONG" if finding else result] += 1
+        self.results[result] += 1
         if finding:
             self.findings.append(finding)
 
     def take(self, results: Counter[str], findings: list[str]) -> None:
-        """What was counted elsewhere, findings included."""
+        """What was counted elsewhere; a result is counted whether or not something was wrong with it."""
         self.results += results
-        self.results["WRONG"] += len(findings)
-        self.results = +self.results
         self.findings += findings
 
     @staticmethod

@@ -11,10 +11,10 @@ import pytest
 from htf.curator.budget import BudgetFile, read_accounts
 from reliability import flips
 from reliability.campaign import CAMPAIGNS, table
-from reliability.faults import findings, started_worker
+from reliability.faults import Worker, findings, started_worker, try_faults
 from reliability.fuzz_releases import is_as_published
 from reliability.hostile import Opened, make_seeds
-from reliability.sandbox import Ending, Tally, sandbox
+from reliability.sandbox import LONGEST_WAIT, MOST_SECONDS, Ending, Tally, sandbox
 from support import require
 
 SMALL = {"inputs": 0.01, "releases": 0.005, "kills": 0.01, "faults": 0.008, "flips": 0.005, "load": 0.01}  # fmt: skip
@@ -47,24 +47,23 @@ def test_what_counts_as_wrong(ending: Ending, wrong: str) -> None:
     assert ending.wrong == wrong
 
 
-def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
-    """A server that nothing is wrong with waits for ever; it stands for a loop without an end."""
+@pytest.mark.parametrize(
+    ("limits", "wrong"),
+    [
+        ({"most_seconds": 0.5}, "killed by SIGXCPU"),
+        ({"most_seconds": 1e6, "longest_wait": 5}, "killed by SIGKILL"),
+    ],
+)
+def test_a_command_without_an_end_is_ended(
+    limits: dict[str, float], wrong: str, tmp_path: Path
+) -> None:
+    """By its processor time, or by the clock; a new process runs the next one."""
     release = make_seeds(tmp_path)["plane"]
-    with sandbox(longest_wait=5) as box:
-        ending = box.run("serve", release, "--port", "0", "--allow-not-private")
-        assert ending.wrong == "killed by SIGKILL"
-        assert box.run("info", release).code in (
-            0,
-            -9,
-        )  # in a new process, which may be slow to start
-
-
-def test_processor_time_is_limited(tmp_path: Path) -> None:
-    release = make_seeds(tmp_path)["plane"]
-    with sandbox(most_seconds=0.5) as box:
-        output = tmp_path / "points.csv"
-        ending = box.run("sample", release, "--n", "200000000", "-o", output)
-    assert ending.wrong == "killed by SIGXCPU"
+    with sandbox(**limits) as box:
+        endless = ("sample", release, "--n", "1000000000", "-o", tmp_path / "points.csv")
+        assert box.run(*endless).wrong == wrong
+        box.most_seconds, box.longest_wait = MOST_SECONDS, LONGEST_WAIT
+        assert box.run("info", release).code == 0
 
 
 def test_a_doctored_file_that_was_accepted_would_be_found(tmp_path: Path) -> None:
@@ -95,6 +94,28 @@ def test_a_lost_charge_would_be_found() -> None:
         assert any(finding.startswith("half a file") for finding in findings(case))
 
 
+@pytest.mark.parametrize("mode", ["EIO from then on", "ENOSPC from then on"])
+def test_a_disk_that_stays_full_while_a_release_is_written(mode: str) -> None:
+    """The last calls are on the release and the budget file."""
+    require("cc", "gcc")
+    with started_worker("records") as worker:
+        last = _last_call(worker, mode)
+        numbers = range(last - 60, last, 3)
+        ends, wrong = try_faults(worker, "records", mode, numbers)
+    assert wrong == []
+    assert ends
+
+
+def _last_call(worker: Worker, mode: str) -> int:
+    """The largest number at which a call still fails, found by halving."""
+    fewest, most = 1, 4096
+    while most - fewest > 1:
+        middle = (fewest + most) // 2
+        case = worker.run("records", mode, middle)
+        fewest, most = (middle, most) if case.fired else (fewest, middle)
+    return fewest
+
+
 def test_tallies_of_several_workers_are_joined() -> None:
     one, two = Tally("a"), Tally("a")
     one.add("refused")
@@ -103,7 +124,7 @@ def test_tallies_of_several_workers_are_joined() -> None:
     (both,) = Tally.joined([[one], [two]])
     assert (both.tried, both.results, both.findings) == (
         3,
-        {"refused": 2, "WRONG": 1},
+        {"refused": 2, "accepted": 1},
         ["it differs"],
     )
 

@@ -168,7 +168,7 @@ def test_a_damaged_file_on_the_command_line(
 
 
 def test_flipped_bits(tmp_path: Path) -> None:
-    """A sample; `reliability/flips.py` tries them all. Neither outcome may be all there is."""
+    """A sample; `make reliability` tries more. Neither outcome may be all there is."""
     make_budget(tmp_path / "budget.sqlite")
     content = (tmp_path / "budget.sqlite").read_bytes()
     words = (b"pings", b"trips", b"one record", b"one person", b"HTFB")
