@@ -518,6 +518,9 @@ def test_published_files_are_compared_with_their_digests(
     assert run([*check, "--in", str(tmp_path / "nowhere")]) == 2
     assert run(release_command(points, budget, outputs[1], "--overwrite")) == 2  # it was one
     assert "was published under this name" in capfd.readouterr().err
+    outputs[1].write_bytes(b"X" + outputs[1].read_bytes()[1:])  # no Parquet file any more
+    assert run(release_command(points, budget, outputs[1], "--overwrite")) == 2
+    assert "was published under this name" in capfd.readouterr().err
     shutil.copy(outputs[0], outputs[1])  # of the other entry: this one is not there, not changed
     assert states(*everywhere) == ["found", "missing"]
 
