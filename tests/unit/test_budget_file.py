@@ -319,7 +319,14 @@ def test_a_budget_is_made_once(budget: BudgetFile) -> None:
             BudgetFile.create(budget.path, name, 5)
     assert budget.account().left == Epsilon.of("0.6")
     BudgetFile.create(budget.path, "trips", 5)
-    assert [account.dataset for account in read_accounts(budget.path)] == ["pings", "trips"]
+    BudgetFile.create(budget.path, "caf\u00e9", 5)
+    with pytest.raises(InputError, match="never made anew"):  # which looks the same
+        BudgetFile.create(budget.path, "cafe\u0301", 5)
+    assert [account.dataset for account in read_accounts(budget.path)] == [
+        "pings",
+        "trips",
+        "caf\u00e9",
+    ]
 
 
 @pytest.mark.parametrize("name", ["", " ", "a ", "a\nb", "x" * 201])
