@@ -251,7 +251,7 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
 def _protection(reading: Reading, max_records: int | None) -> Protection:
     if reading.user is None:
         if max_records is not None:
-            raise InputError("a most of records is for each person: name the users' column")
+            raise InputError("a limit on records is for each person: name the users' column")
         return Protection()
     if max_records is None:
         raise InputError(
