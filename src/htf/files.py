@@ -324,7 +324,7 @@ def _try_folder(path: Path) -> None:
     """Write a file there, and remove it: whatever is in the way of that is found out now."""
     probe = _new_beside(path)
     try:
-        with open(probe, "xb", buffering=0) as file:
+        with open(probe, "xb") as file:  # buffered: a plain write may end early without an error
             file.write(PROBE)
     except OSError as error:
         raise _cannot_write(path, error) from None
