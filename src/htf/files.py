@@ -284,7 +284,8 @@ def _check_content(path: Path, permission: Permission) -> None:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
     if start.startswith(SQLITE_STARTS) and start[APPLICATION] == BUDGET_FILE:
         raise OutputError(f"cannot write {path}: it is a budget file, which nothing may replace")
-    if start.startswith(PARQUET_STARTS):
+    # A damaged release may start in any way: a budget knows it by its name.
+    if start.startswith(PARQUET_STARTS) or permission.budget is not None:
         _check_release(path, permission)
 
 
@@ -323,7 +324,7 @@ def _try_folder(path: Path) -> None:
     """Write a file there, and remove it: whatever is in the way of that is found out now."""
     probe = _new_beside(path)
     try:
-        with open(probe, "xb", buffering=0) as file:
+        with open(probe, "xb") as file:  # buffered: a plain write may end early without an error
             file.write(PROBE)
     except OSError as error:
         raise _cannot_write(path, error) from None

@@ -507,7 +507,7 @@ def test_published_files_are_compared_with_their_digests(
     assert states(*everywhere) == ["found", "found"]
     assert run([*check, *everywhere]) == 0
     told = capfd.readouterr()
-    assert "is sound: 1 budgets with 3 charges" in told.out
+    assert "is sound: 1 budget with 3 charges" in told.out
     assert "moved.parquet" in told.out
     assert f"entry {entry.id}, lost) is pending" in told.err
     outputs[1].write_bytes(outputs[1].read_bytes() + b"x")
@@ -517,6 +517,9 @@ def test_published_files_are_compared_with_their_digests(
     assert "moved.parquet is not what was published under that name" in capfd.readouterr().err
     assert run([*check, "--in", str(tmp_path / "nowhere")]) == 2
     assert run(release_command(points, budget, outputs[1], "--overwrite")) == 2  # it was one
+    assert "was published under this name" in capfd.readouterr().err
+    outputs[1].write_bytes(b"X" + outputs[1].read_bytes()[1:])  # no Parquet file any more
+    assert run(release_command(points, budget, outputs[1], "--overwrite")) == 2
     assert "was published under this name" in capfd.readouterr().err
     shutil.copy(outputs[0], outputs[1])  # of the other entry: this one is not there, not changed
     assert states(*everywhere) == ["found", "missing"]

@@ -4,16 +4,18 @@ still can. Else one record would decide about others, which no noise covers."""
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import read_points
+from htf import Axis, Domain, read_points
 from odd_records import (
     COLUMNS,
     DOMAIN,
@@ -25,7 +27,7 @@ from odd_records import (
     plain_rows,
     to_table,
 )
-from support import counted
+from support import NaiveRecord, counted, naive_counts
 
 
 def as_parquet(table: pa.Table, folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -109,6 +111,27 @@ def test_no_record_decides_about_others_in_other_sources(
     kinds: tuple[str, str], source: Source, tmp_path: Path
 ) -> None:
     check_additions(kinds, source, 3, 5, tmp_path)
+
+
+@pytest.mark.parametrize("most", [None, 2])
+def test_no_record_is_put_into_the_last_cell_for_want_of_one(
+    most: int | None, tmp_path: Path
+) -> None:
+    """Of an axis whose last numbers are rounded across its upper edge, and brought back."""
+    axis = Axis("x", -1.7906999186491817, 0.18340025505212498, 777)
+    last = math.nextafter(axis.high, axis.low)
+    assert axis.to_cells(np.array([last]))[0] >= axis.cells
+    for others in (
+        [0.1, 0.1, last],
+        [0.1, 0.1, last, 5.0],
+    ):  # the second beyond what statistics prove
+        places = [*others, math.nan]
+        table = pa.table({"x": places, "person": ["one"] * len(places)})
+        options: dict[str, Any] = {} if most is None else {"user": "person", "max_records": most}
+        pq.write_table(table, tmp_path / "points.parquet")
+        found = read_points(tmp_path / "points.parquet", Domain((axis,)), ["x"], **options)
+        records: list[NaiveRecord] = [((place,), "one", None) for place in places]
+        assert counted(found) == naive_counts(records, Domain((axis,)), most)
 
 
 @pytest.mark.parametrize("most", [None, 2])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
+import pickle
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,8 @@ from htf.curator import budget_store as store
 from htf.curator.account import Account, Entry
 from htf.curator.budget import read_accounts
 from htf.curator.curator import Curator
+from htf.curator.ledger import Ledger
+from htf.curator.measurements import CountRegions, Measurement
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.curator.window import Steps, Window
 from htf.domain import IntArray
@@ -215,6 +221,43 @@ class Nothing(Mechanism):
         return Histogram(np.array([0]), np.zeros(1), np.ones(1), "last-count")
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_curator_is_not_copied(copied: Callable[[Curator], object], budget: BudgetFile) -> None:
+    """A copy would have a ledger of its own, for which nothing was charged."""
+    curator = Curator(MATRIX, Epsilon.of(1), budget=budget)
+    with pytest.raises(InputError, match="cannot be copied or pickled"):
+        copied(curator)
+
+
+def test_a_forked_curator_does_not_spend_the_charge_again(
+    budget: BudgetFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curator = Curator(MATRIX, Epsilon.of(1), FastNoise(), budget=budget)
+    question = CountRegions("count", np.array([0]), np.array([Epsilon.of("0.4").units]))
+    curator.measure(question)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(InputError, match="answers in another process"):
+        curator.measure(question)
+    assert curator.spent == Epsilon.of("0.4")
+
+
+def test_threads_do_not_both_get_the_last_of_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each stops between its look at the sum and its charge."""
+
+    def slowly(self: Ledger, measurement: Measurement, kind: type[np.generic]) -> Any:
+        found = before(self, measurement, kind)
+        sleep(0.02)
+        return found
+
+    before = Ledger._loss_with
+    monkeypatch.setattr(Ledger, "_loss_with", slowly)
+    curator = Curator(MATRIX, Epsilon.of(1), FastNoise())
+    question = CountRegions("count", np.array([0]), np.array([Epsilon.of("0.6").units]))
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(curator.measure, question) for _ in range(4)]
+    assert sum(one.exception() is None for one in asked) == 1
+
+
 def test_a_release_without_questions_is_charged_like_others(budget: BudgetFile) -> None:
     release = Curator(MATRIX, Epsilon.of("0.5"), FastNoise(), budget=budget).run(Nothing())
     (entry,) = budget.account().pending
@@ -276,7 +319,14 @@ def test_a_budget_is_made_once(budget: BudgetFile) -> None:
             BudgetFile.create(budget.path, name, 5)
     assert budget.account().left == Epsilon.of("0.6")
     BudgetFile.create(budget.path, "trips", 5)
-    assert [account.dataset for account in read_accounts(budget.path)] == ["pings", "trips"]
+    BudgetFile.create(budget.path, "caf\u00e9", 5)
+    with pytest.raises(InputError, match="never made anew"):  # which looks the same
+        BudgetFile.create(budget.path, "cafe\u0301", 5)
+    assert [account.dataset for account in read_accounts(budget.path)] == [
+        "pings",
+        "trips",
+        "caf\u00e9",
+    ]
 
 
 @pytest.mark.parametrize("name", ["", " ", "a ", "a\nb", "x" * 201])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import socket
 import stat
 import threading
@@ -338,6 +339,18 @@ def test_cleaning_up_does_not_undo_success(tmp_path: Path, monkeypatch: pytest.M
     write_whole(tmp_path / "a.txt", put("new"))
     assert (tmp_path / "a.txt").read_text() == "new"
     assert synced == [True]  # the folder, after the file came to it
+
+
+def test_a_disk_with_little_room_is_found_before_anything_is_written(place: Path) -> None:
+    """There is room for a part of what is tried: a plain write would take that part, and call it done."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16 << 10, before[1]))
+    try:
+        with pytest.raises(OutputError, match="cannot write"):
+            check_output(place / "a.parquet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(place.iterdir())
 
 
 def test_a_failed_write_leaves_nothing(place: Path) -> None:

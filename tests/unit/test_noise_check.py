@@ -273,3 +273,12 @@ def test_a_forked_child_tests_again() -> None:
         [sys.executable, "-c", IN_CHILD], capture_output=True, text=True, check=True
     )
     assert ran.stdout.split("\n")[:2] == ["(False, True) (True, True)", "(False, True)"]
+
+
+def test_sound_noise_is_not_refused_for_a_repeat() -> None:
+    """Two draws agree with a probability of about 1 / (4 scale); and only odd first draws lead to the others."""
+    tests, number = 8, MORE_DRAWS // noise_check.WIDE_SHARE
+    of_draws = number * (number - 1) / 2 / (4 * noise_check.WIDE)
+    pairs_of_words = MORE_DRAWS // 4
+    of_words = pairs_of_words * (pairs_of_words - 1) / 2 / 2**64
+    assert tests * ODD * (of_draws + of_words + tests * noise_check.WRONG) < noise_check.WRONG

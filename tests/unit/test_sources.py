@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import struct
+import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from htf import Axis, Domain, InputError, Release, publish, read_points
 from htf.ingest.columns import find_fields
 from htf.ingest.engines import read_memory
 from htf.ingest.geometry import decode_points
+from htf.ingest.points import NothingInside
 from support import Connections, counted, dense
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
@@ -244,6 +247,32 @@ def test_a_map_without_a_system_refuses_points_that_have_one() -> None:
     assert counted(read_points(TABLE, plain)) == EXPECTED
     with pytest.raises(InputError, match="names no reference system"):
         read_points(TABLE, plain, crs="EPSG:27700")
+
+
+@pytest.mark.parametrize("last", ["0.5", "none"])
+def test_points_of_text_are_refused_by_their_type(last: str, tmp_path: Path) -> None:
+    """Whatever the text is: else one record would decide whether all others are read."""
+    kind = pa.struct([("x", pa.string()), ("y", pa.string())])
+    points = pa.array([{"x": "0.5", "y": "41"}, {"x": last, "y": "41"}], kind)
+    about = {"encoding": "point", "geometry_types": ["Point"]}
+    said = {"version": "1.1.0", "primary_column": "place", "columns": {"place": about}}
+    table = pa.table({"place": points}).replace_schema_metadata({b"geo": json.dumps(said)})
+    pq.write_table(table, tmp_path / "points.parquet")
+    with pytest.raises(
+        InputError, match=r"column 'place.x' must hold numbers, but it holds string"
+    ):
+        read_points(tmp_path / "points.parquet", DOMAIN)
+
+
+@pytest.mark.parametrize("people", [[None, None], [None, "a"]])
+def test_a_table_may_name_nobody(people: list[str | None]) -> None:
+    """One name more or less does not decide whether it can be read."""
+    frame = pd.DataFrame({"lon": [-9.0, 0.5], "lat": [41.0, 55.0]})
+    frame["who"] = pd.Series(people, dtype=object)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NothingInside)
+        found = read_points(frame, DOMAIN, user="who", max_records=1, allow_empty=True)
+    assert sum(counted(found).values()) == people.count("a")
 
 
 def test_other_geometries_than_points(tmp_path: Path) -> None:

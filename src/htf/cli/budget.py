@@ -155,7 +155,9 @@ def close(file: Path, dataset: str) -> None:
     from htf.curator.budget import BudgetFile
 
     account = BudgetFile(file, dataset).close()
-    say(f"{dataset} is closed since {account.closed}: {account.spent} of {account.cap} was spent.")
+    say(
+        f"{dataset} has been closed since {account.closed}: {account.spent} of {account.cap} was spent."
+    )
 
 
 def open_budget(ledger: Path | None, dataset: str | None, output: Path) -> BudgetFile | None:
@@ -236,12 +238,17 @@ def told_charges(error: BaseException) -> list[str]:
 
 def _show_publications(file: Path, accounts: list[Account], found: list[Publication]) -> None:
     entries = sum(len(account.entries) for account in accounts)
-    say(f"{file} is sound: {len(accounts)} budgets with {entries} charges.")
+    budgets, charges = _some(len(accounts), "budget"), _some(entries, "charge")
+    say(f"{file} is sound: {budgets} with {charges}.")
     if found:
         rows = [(p.entry.id, p.dataset, p.entry.file, p.state, p.path or "") for p in found]
         show_table(("entry", "data set", "file", "state", "where"), rows)
     for account in accounts:
         _tell_pending(account)
+
+
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _show_account(account: Account) -> None:

@@ -178,7 +178,7 @@ def _check_people(
 
     if points.reading.user is None:
         if points.max_records is not None or suggest is not None:
-            raise InputError("a most of records is for each person: name their column with --user")
+            raise InputError("a limit on records is for each person: name their column with --user")
         return OF_RECORDS
     if (points.max_records is None) == (suggest is None):
         raise InputError(

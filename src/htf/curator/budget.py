@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -81,7 +82,7 @@ class BudgetFile:
         if not isinstance(unit, str) or unit not in UNITS:
             raise arguments.unfit("the unit", " or ".join(map(repr, UNITS)), unit)
         with open_books(path, WRITE, new=True) as books:
-            if dataset.casefold() in (name.casefold() for name in books.accounts):
+            if _as_read(dataset) in map(_as_read, books.accounts):
                 raise InputError(
                     f"{path} has a budget for {dataset!r} already, and a budget is never made anew: "
                     f"see `htf budget show {path.name}`"
@@ -480,6 +481,11 @@ def _check_name(dataset: str) -> None:
             f"a data set needs a name of 1 to {LONGEST_NAME} printable characters, got "
             f"{arguments.described(dataset)}"
         )
+
+
+def _as_read(name: str) -> str:
+    """The same for names that look alike: by case, or by how a letter with an accent is stored."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _storable(text: str) -> str:

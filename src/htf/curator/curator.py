@@ -6,8 +6,10 @@ that is charged is the epsilon that sets the noise. What leaves this module is n
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from htf import arguments
 from htf.bounds import check_bounds
@@ -56,8 +58,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_budget", "_cells", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_protection", "_suggestion",
-        "_taken", "_used", "window",
+        "_budget", "_cells", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
+        "_protection", "_suggestion", "_taken", "_used", "window",
     )  # fmt: skip
 
     def __init__(
@@ -91,9 +93,17 @@ class Curator:
         self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
         self._used = False
+        self._process: int | None = None  # that has begun to ask, and alone goes on
+        self._one_by_one = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Curator(epsilon={self._epsilon}, exact counts not shown)"
+
+    def __reduce__(self) -> NoReturn:
+        raise InputError(
+            "a Curator cannot be copied or pickled: a copy would hold the exact counts, and spend once more what "
+            "was charged once. Make a new one"
+        )
 
     @property
     def spent(self) -> Epsilon:
@@ -105,11 +115,13 @@ class Curator:
         if type(measurement) not in MEASUREMENTS:  # a subclass could compute anything
             raise InputError(f"{type(measurement).__name__} is not a measurement of the Curator")
         measurement.check(self.window.tree)
-        self._pay(BY_HAND, {})
-        self._ledger.charge(measurement)
-        answer = measurement.answer(self._cells, self._noise)
-        answer.flags.writeable = False
-        self._taken.append((measurement, answer))
+        self._keep_to_process()  # before the lock, which a forked child may have got closed
+        with self._one_by_one:  # two threads could both find room for the last charge
+            self._pay(BY_HAND, {})
+            self._ledger.charge(measurement)
+            answer = measurement.answer(self._cells, self._noise)
+            answer.flags.writeable = False
+            self._taken.append((measurement, answer))
         return answer
 
     def run(self, mechanism: Mechanism, progress: Progress | None = None) -> Release:
@@ -170,12 +182,22 @@ class Curator:
 
         What can fail for want of sound noise or of compiled loops fails here, before any charge.
         """
+        self._keep_to_process()
         check_noise(self._noise)
         load_loops()
         if self._budget is not None and self._entry is None:
             check_adds_up(self._noise.private, parameters)
             unit = self._protection.name
             self._entry = self._budget.charge(self._price, mechanism, self._label, unit=unit).id
+
+    def _keep_to_process(self) -> None:
+        """The one that asks first: a forked child has the same ledger, and would spend the rest of it again."""
+        self._process = self._process or os.getpid()
+        if self._process != os.getpid():
+            raise InputError(
+                "this Curator answers in another process, where it was asked first: here it would spend the "
+                "same epsilon again. Make a new one"
+            )
 
     @property
     def _price(self) -> Epsilon:

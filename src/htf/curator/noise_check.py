@@ -26,7 +26,8 @@ from htf.errors import InputError
 from htf.processes import once_per_process
 
 SCALE = 3  # at which OpenDP 0.14.1 is most wrong
-WIDE = 10**12  # a scale beyond 32 bits
+# A scale beyond 32 bits, at which no two of some thousand draws are the same by chance.
+WIDE = 10**16
 DRAWS, MORE_DRAWS = 4_000, 40_000
 WIDE_SHARE = 20  # one draw of the wide scale for so many of the other
 ODD = 2e-3  # first draws less likely than this are not believed yet, ...

@@ -21,6 +21,7 @@ from htf.domain import CRS84, FloatArray
 from htf.errors import InputError, MissingExtraError
 from htf.ingest.columns import OF_GEOMETRY
 from htf.ingest.engines import ARROW
+from htf.ingest.expressions import as_number
 from htf.processes import once_per_process
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def same_crs(one: str, other: str) -> bool:
 def coordinate(column: Value, part: str, columns_as: str) -> FloatingValue:
     """x or y of a column of points: structs of both, or well-known binary."""
     if column.type().is_struct():
-        return column[part].cast("float64")
+        return as_number(column[part], f"{column.get_name()}.{part}", text=False)
     return _decoder(part, columns_as)(column.cast("binary"))
 
 

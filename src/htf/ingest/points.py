@@ -251,7 +251,7 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
 def _protection(reading: Reading, max_records: int | None) -> Protection:
     if reading.user is None:
         if max_records is not None:
-            raise InputError("a most of records is for each person: name the users' column")
+            raise InputError("a limit on records is for each person: name the users' column")
         return Protection()
     if max_records is None:
         raise InputError(
@@ -414,15 +414,15 @@ def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
     """As Axis.to_cells; a point just below the upper edge must not be rounded across it.
 
     The arithmetic never goes down as places go up: if the last number below the edge is not rounded
-    across it, none is, and no row needs to be looked at for that.
+    across it, none is, and no row needs to be looked at for that. A missing cell stays missing: engines
+    leave it out of a `least`, which would put it into the last one.
     """
-    import ibis
-
     cell: Any = (place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit)
     found = ex.floor(cell)
     if axis.to_cells(np.nextafter(axis.high, axis.low)) < axis.cells:
         return found
-    return ibis.least(found, ibis.literal(axis.cells - 1, "int64"))
+    kept: IntegerValue = (found >= axis.cells).ifelse(axis.cells - 1, found)
+    return kept
 
 
 def _to_matrix(

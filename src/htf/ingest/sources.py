@@ -605,9 +605,9 @@ def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
     try:
         table = _convert(source, list(names), geometry)
         empty = [name for name in names if pa.types.is_null(table[name].type)]
-        for name in empty:  # nothing at all is as well a number
+        for name in empty:  # nothing at all is as well a whole number: a place, a time or a person
             place = table.column_names.index(name)
-            table = table.set_column(place, name, table[name].cast(pa.float64()))
+            table = table.set_column(place, name, table[name].cast(pa.int64()))
     except Exception:
         pass  # and out of its reach, for the message may quote the data
     else:
