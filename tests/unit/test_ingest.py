@@ -174,6 +174,9 @@ def test_progress_is_a_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert all(0 <= share <= 1 for share in shares)
 
 
+ONE_CELL = np.zeros((2, 1), dtype=np.int32)
+
+
 @pytest.mark.parametrize(
     ("build", "says"),
     [
@@ -181,8 +184,17 @@ def test_progress_is_a_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (lambda d: FrequencyMatrix.from_dense(d, np.full((4, 2), 0.5)), "whole numbers"),
         (lambda d: FrequencyMatrix.from_dense(d, np.full((4, 2), -1)), "must not be negative"),
         (lambda d: FrequencyMatrix.from_cells(d, [[4], [0]]), "axis 'x' must lie between 0 and 3"),
+        (lambda d: FrequencyMatrix.from_cells(d, [[-1, 3], [0, 0]]), "axis 'x' must lie between 0 and 3"),
+        (lambda d: FrequencyMatrix.from_cells(d, [[0, 4], [0, 0]]), "axis 'x' must lie between 0 and 3"),
+        (lambda d: FrequencyMatrix.from_cells(d, [[0, 1], [0, 0]], [3, -1]), "must not be negative"),
         (lambda d: FrequencyMatrix.from_cells(d, [[0], [0]], [1, 2]), "one count for each cell"),
         (lambda d: FrequencyMatrix.from_cells(d, [[0], [0]], [2**60]), r"more than 2\*\*40"),
+        # Of half a record the half would show: noise is of whole numbers.
+        (lambda d: FrequencyMatrix(d, ONE_CELL, np.array([0.5])), "counts must be an array of whole numbers"),
+        (lambda d: FrequencyMatrix(d, ONE_CELL, [1]), "counts must be an array of whole numbers"),
+        (lambda d: FrequencyMatrix(d, ONE_CELL * 0.5, np.array([1])), "coordinates must be an array of whole"),
+        (lambda d: FrequencyMatrix(d, ONE_CELL, np.array([1, 2])), "a row for each axis, a column for each"),
+        (lambda d: FrequencyMatrix(d, ONE_CELL[:, None], np.array([[1]])), "a row for each axis, a column for each"),
     ],
 )  # fmt: skip
 def test_bad_matrices_are_refused(build: Any, says: str) -> None:
@@ -194,6 +206,11 @@ def test_repeated_cells_add_up() -> None:
     matrix = FrequencyMatrix.from_cells(DOMAIN, [[1, 1, 3, 0], [0, 0, 1, 0]], [5, 6, 7, 0])
     assert dense(matrix).tolist() == [[0, 0], [11, 0], [0, 0], [0, 7]]
     assert len(matrix.exact_counts) == 2
+    assert not matrix.exact_counts.flags.writeable
+    assert not matrix.exact_coordinates.flags.writeable
+    single = FrequencyMatrix.from_cells(DOMAIN, [[1, 3], [0, 1]])
+    assert dense(single).tolist() == [[0, 0], [1, 0], [0, 0], [0, 1]]
+    assert len(FrequencyMatrix.from_cells(DOMAIN, [[], []]).exact_counts) == 0
 
 
 def read_text(folder: Path, text: str, name: str = "points.csv", **options: Any) -> int:
