@@ -89,6 +89,23 @@ def test_claims_that_cannot_be_kept_are_refused(claim: tuple[Any, ...], says: st
         Protection(*claim)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"private": "no"}, "private must be"),  # any text is true
+        ({"private": 1}, "private must be"),
+        ({"epsilon": 0.1}, "the epsilon of a suggestion must be"),
+        ({"most": 2**20 + 1}, "between 1 and 1048576, got 1048577"),
+        ({"noise": None}, "the noise of a suggestion must be"),
+        ({"budget_entry": 7}, "the budget entry of a suggestion must be"),
+    ],
+)
+def test_suggestions_that_nobody_makes_are_refused(wrong: dict[str, Any], says: str) -> None:
+    sound = Suggestion(3, Fraction(9, 10), 20, Epsilon.of("0.1"), "fast", True)
+    with pytest.raises(InputError, match=says):
+        replace(sound, **wrong)
+
+
 def test_claims_at_their_bounds() -> None:
     for number in (1, 2**20):
         kept = Protection("person", number)
