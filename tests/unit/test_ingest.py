@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,7 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, NothingInsideError, read_points
-from htf.ingest.engines import open_duckdb
+from htf.ingest.engines import Engine, open_duckdb
+from htf.ingest.points import Reading, _cell, read_matrix, read_records_per_person
+from htf.ingest.sources import Access
 from support import dense, grid
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
@@ -330,3 +333,33 @@ def test_duckdb_tells_how_far_it_is_and_prints_nothing(capfd: pytest.CaptureFixt
     assert shares[-1] == 1
     assert len(shares) > 1
     assert all(0 <= share <= 1 for share in shares)
+
+
+def test_a_file_that_changes_before_the_end_is_refused(tmp_path: Path) -> None:
+    """After the rows were counted, or while remarks are made. Records are counted, and those that are too many
+    taken off again, in two readings: of different rows somebody could keep more than may be."""
+    path, reading = tmp_path / "points.csv", Reading(["lon", "lat"], user="who")
+    path.write_text("lon,lat,who\n3.0,55.0,ann\nnowhere,55.0,bob\n")
+
+    def change(_: Any) -> None:
+        with path.open("a") as file:
+            file.write("\n")
+
+    options: dict[str, Any]
+    for options in ({"progress": change}, {"tell": change}):
+        with pytest.raises(InputError, match="changed while it was read"):
+            read_matrix(path, DOMAIN, reading, Access(), 2, **options)
+    with pytest.raises(InputError, match="changed while it was read"):
+        read_records_per_person(path, DOMAIN, reading, Access(), 2, progress=change)
+    assert read_matrix(path, DOMAIN, reading, Access(), 2).exact_counts.tolist() == [1]
+
+
+def test_places_outside_have_no_cell_on_any_engine() -> None:
+    """Some engines give a cell to what is not a number, so it is taken out before they are asked."""
+    axis = Axis("x", 1.0, 4.0, 3)
+    places = [math.nan, math.inf, -math.inf, 0.5, 1.0, 2.5, 3.9, 4.0, 9.0, None]
+    rows = ibis.memtable(pa.table({"p0": pa.array(places, pa.float64())}))
+    engine = Engine(ibis.duckdb.connect())
+    assert not engine.floors_anything
+    found = engine.fetch(rows.select(cell=_cell(rows, Domain((axis,)), engine)))
+    assert found["cell"].to_pylist() == [*[None] * 4, 0, 1, 2, *[None] * 3]

@@ -80,6 +80,7 @@ def budget(tmp_path: Path) -> BudgetFile:
         (("person", True), "whole number, got True"),
         (("person", "3"), "whole number, got '3'"),
         (("person", 5, "week"), "one of hour, day, all, got 'week'"),
+        (("person", 5, None, "no"), "of_query must be"),
         (("record", 2), "none was named"),
         (("record", 1, "day"), "none was named"),
     ],
