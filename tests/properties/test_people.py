@@ -191,6 +191,24 @@ def test_uniform_numbers_beside_a_bound_fall_on_the_right_side() -> None:
     assert asked > 100
 
 
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_bound_beside_the_first_64_bits_is_decided_by_more(side: int) -> None:
+    """It is 2**-110 away from three quarters, and the uniform number between the two."""
+    bound = Fraction(3, 4) + side * Fraction(1, 2**110)
+    context = Context(prec=150)
+    odds = bound / (1 - bound)
+    rate = Fraction(
+        context.ln(context.divide(Decimal(odds.numerator), Decimal(odds.denominator)))
+    )
+    runs = np.array([1, 2]), np.array([1, 1]), np.array([0, 1])
+    word, first = (0, 3 * 2**62) if side > 0 else (2**32 - 1, 3 * 2**62 - 1)
+
+    def words(size: int) -> Words:
+        return np.full(size, word, dtype=np.uint32)
+
+    assert choose_run_exactly(runs, rate, first, words) == (0 if side > 0 else 1)
+
+
 class Word(ScriptedNoise):
     """Uniform numbers that all begin with the same 64 bits."""
 
