@@ -197,9 +197,7 @@ def test_a_bound_beside_the_first_64_bits_is_decided_by_more(side: int) -> None:
     bound = Fraction(3, 4) + side * Fraction(1, 2**110)
     context = Context(prec=150)
     odds = bound / (1 - bound)
-    rate = Fraction(
-        context.ln(context.divide(Decimal(odds.numerator), Decimal(odds.denominator)))
-    )
+    rate = Fraction(context.ln(context.divide(Decimal(odds.numerator), Decimal(odds.denominator))))
     runs = np.array([1, 2]), np.array([1, 1]), np.array([0, 1])
     word, first = (0, 3 * 2**62) if side > 0 else (2**32 - 1, 3 * 2**62 - 1)
 
