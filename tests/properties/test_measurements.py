@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf import FrequencyMatrix
+from htf import FrequencyMatrix, InputError
 from htf.curator.cells import SWEEP_FROM, ExactCells, deviation_rounded_down
-from htf.curator.measurements import CountRegions, ScoreSplits
+from htf.curator.measurements import CountRegions, ScoreSplits, own_integers
 from htf.domain import IntArray
 from htf.tree import RegionTree
 from support import dense, grid, matrices, naive_objective, with_one_more
@@ -140,3 +140,11 @@ def test_deviation_is_exact_beyond_64_bits(total: int, size: int, above: int, nu
     columns = [np.array([[value]], dtype=np.int64) for value in (total, size, above, number)]
     expected = (2 * (above * size - total * number)) // size
     assert int(deviation_rounded_down(*columns)[0, 0]) == expected
+
+
+def test_numbers_that_would_wrap_around_are_refused() -> None:
+    """Also beside smaller ones: as an epsilon it would be below 0."""
+    numbers = np.array([1, 2**63], dtype=np.uint64)
+    with pytest.raises(InputError, match="prices must fit 64 bits"):
+        own_integers(numbers, "prices")
+    assert own_integers(numbers - np.uint64(1), "prices").tolist() == [0, 2**63 - 1]

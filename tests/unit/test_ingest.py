@@ -177,7 +177,8 @@ def test_progress_is_a_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert all(0 <= share <= 1 for share in shares)
 
 
-ONE_CELL = np.zeros((2, 1), dtype=np.int32)
+ONE_CELL: Any = np.zeros((2, 1), dtype=np.int32)
+NO_ARRAY: Any = [1]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ ONE_CELL = np.zeros((2, 1), dtype=np.int32)
         (lambda d: FrequencyMatrix.from_cells(d, [[0], [0]], [2**60]), r"more than 2\*\*40"),
         # Of half a record the half would show: noise is of whole numbers.
         (lambda d: FrequencyMatrix(d, ONE_CELL, np.array([0.5])), "counts must be an array of whole numbers"),
-        (lambda d: FrequencyMatrix(d, ONE_CELL, [1]), "counts must be an array of whole numbers"),
+        (lambda d: FrequencyMatrix(d, ONE_CELL, NO_ARRAY), "counts must be an array of whole numbers"),
         (lambda d: FrequencyMatrix(d, ONE_CELL * 0.5, np.array([1])), "coordinates must be an array of whole"),
         (lambda d: FrequencyMatrix(d, ONE_CELL, np.array([1, 2])), "a row for each axis, a column for each"),
         (lambda d: FrequencyMatrix(d, ONE_CELL[:, None], np.array([[1]])), "a row for each axis, a column for each"),
@@ -345,8 +346,8 @@ def test_a_file_that_changes_before_the_end_is_refused(tmp_path: Path) -> None:
         with path.open("a") as file:
             file.write("\n")
 
-    options: dict[str, Any]
-    for options in ({"progress": change}, {"tell": change}):
+    moments: list[dict[str, Any]] = [{"progress": change}, {"tell": change}]
+    for options in moments:
         with pytest.raises(InputError, match="changed while it was read"):
             read_matrix(path, DOMAIN, reading, Access(), 2, **options)
     with pytest.raises(InputError, match="changed while it was read"):
