@@ -85,7 +85,7 @@ WITHOUT_DATA: dict[str, tuple[list[str], int, str]] = {
     "for people": (["--user", "who", "--max-records", "3"], 2, "epsilons of different units do not add up"),
     "no quantile": (["--user", "who", "--suggest-max-records", "0.1", "--quantile", "90"], 2, "between 0 and 1"),
     "no time": (["--user", "who", "--max-records", "3", "--once-per", "day"], 2, "needs times"),
-    "no slot": (["--user", "who", "--max-records", "3", "--once-per", "week"], 2, "One of hour, day, all"),
+    "no slot": (["--user", "who", "--max-records", "3", "--once-per", "week"], 2, "one of hour, day, all"),
     "no unit": (["--time-unit", "h"], 2, "one of s, ms, us, ns"),
     "no engine": (["--engine", "abacus"], 2, "must be one of duckdb, spark"),
     "no size": (["--memory", "lots"], 2, "as in 500MB or 4GB"),
