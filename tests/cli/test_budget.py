@@ -507,7 +507,7 @@ def test_published_files_are_compared_with_their_digests(
     assert states(*everywhere) == ["found", "found"]
     assert run([*check, *everywhere]) == 0
     told = capfd.readouterr()
-    assert "is sound: 1 budgets with 3 charges" in told.out
+    assert "is sound: 1 budget with 3 charges" in told.out
     assert "moved.parquet" in told.out
     assert f"entry {entry.id}, lost) is pending" in told.err
     outputs[1].write_bytes(outputs[1].read_bytes() + b"x")

@@ -236,7 +236,9 @@ def told_charges(error: BaseException) -> list[str]:
 
 def _show_publications(file: Path, accounts: list[Account], found: list[Publication]) -> None:
     entries = sum(len(account.entries) for account in accounts)
-    say(f"{file} is sound: {len(accounts)} budgets with {entries} charges.")
+    charges = f"{entries} {'charge' if entries == 1 else 'charges'}"
+    budgets = f"{len(accounts)} {'budget' if len(accounts) == 1 else 'budgets'}"
+    say(f"{file} is sound: {budgets} with {charges}.")
     if found:
         rows = [(p.entry.id, p.dataset, p.entry.file, p.state, p.path or "") for p in found]
         show_table(("entry", "data set", "file", "state", "where"), rows)
