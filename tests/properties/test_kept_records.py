@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError, Protection, read_points
-from htf.ingest.people import CELL, PERSON, TIME, count_kept
+from htf.ingest.people import CELL, PERSON, TIME, count, count_kept, records_of_each
 from htf.ingest.points import Reading, read_records_per_person
 from htf.ingest.sources import Access
 from support import NaiveRecord, counted, naive_counts
@@ -159,6 +159,25 @@ def test_a_query_is_asked_once() -> None:
     ]
     assert asked[0] == 1
     assert asked[1] > 1, "of a table that stays as it is, twice is quicker"
+
+
+def test_records_without_a_cell_are_no_records() -> None:
+    """An engine may give them in spite of the filter. Somebody with none else is not among the people: as one
+    of 0 records they would stand where those with the most do."""
+    rows = [("ann", 1), ("ann", 1), ("bob", 4), ("bob", None), ("eve", None), ("eve", None)]
+    people, cells = zip(*rows, strict=True)
+    located = ibis.memtable(
+        pa.table({PERSON: people, CELL: pa.array(cells, pa.int64()), TIME: [0] * len(rows)})
+    )
+    engine = ibis.duckdb.connect()
+
+    def found(table: ibis.Table) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row.values()) for row in engine.to_pyarrow(table).to_pylist())
+
+    assert found(count(located)) == [(1, 2), (4, 1)]
+    for of_query in (True, False):
+        assert found(count_kept(located, 1, of_query=of_query)) == [(1, 1), (4, 1)]
+    assert found(records_of_each(located, 3)) == [(1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("once_per", [None, "day", "all"])
