@@ -184,7 +184,7 @@ def test_no_file_of_the_data_is_their_prior(
 ) -> None:
     (folder / "data" / "link.parquet").unlink()
     assert run(command(folder / source, budget, "--prior", folder / prior)) == 2
-    assert "is the data to be released, or a part of them" in capfd.readouterr().err
+    assert "is the data to be released, or one of their files" in capfd.readouterr().err
     assert budget.account().entries == ()
     matrix = read_points(str(folder / source), Domain.from_bounds(-74.12, 40.57, -73.81, 40.87, 16))
     known = read_prior(folder / prior, matrix.domain)

@@ -85,8 +85,8 @@ def _times(table: Table, times: Sequence[Times]) -> Iterator[Reason]:
         number = ex.kinds_of_time(column)["number"] if time.text else ~empty
         yield Reason(f"the column {time.name!r} is empty there", empty, fate)
         yield Reason(
-            f"the time in the column {time.name!r} lies outside of the years 1 to 9999 there (if times are "
-            "numbers: is --time-unit right?)",
+            f"the column {time.name!r} holds no time of the years 1 to 9999 there (if times are numbers: is "
+            "--time-unit right?)",
             unread & number,
             fate,
         )
