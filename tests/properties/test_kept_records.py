@@ -43,7 +43,12 @@ def as_table(records: Records) -> pa.Table:
 
 def read(records: Records, most: int, once_per: str | None) -> Counter[tuple[int, ...]]:
     table = as_table(records)
-    options: dict[str, Any] = {"user": "who", "time": "at", "once_per": once_per}
+    options: dict[str, Any] = {
+        "user": "who",
+        "time": "at",
+        "once_per": once_per,
+        "allow_empty": True,
+    }
     matrix = read_points(
         table, DOMAIN, ["x", "y"], max_records=most, tell=lambda _: None, **options
     )
