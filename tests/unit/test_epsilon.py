@@ -65,6 +65,43 @@ def test_what_falls_between_units_is_rounded_down() -> None:
     assert (Epsilon.of("0.001") // 7).units == 10**12 // 7
 
 
+def test_budgets_are_multiplied_and_divided_by_whole_numbers() -> None:
+    """A factor of 0.5 would be cut to 0, and cost nothing."""
+    one: Any = Epsilon.of(1)
+    for wrong in (
+        lambda: one * 0.5,
+        lambda: one * Fraction(3, 2),
+        lambda: one // 2.5,
+        lambda: one + 1,
+        lambda: one - 1,
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    for parts in (0, -1):
+        with pytest.raises(InputError, match=f"at least one part, got {parts}"):
+            one // parts
+
+
+def test_units_are_pythons_whole_numbers() -> None:
+    """Those of NumPy would wrap around."""
+    many = Epsilon(np.int64(2**62)) * 4  # type: ignore[arg-type]
+    assert (type(many.units), many.units) == (int, 2**64)
+    wrong: list[Any] = [0.5, 2.0, True, "1", None]
+    for units in wrong:
+        with pytest.raises(InputError, match="the units of an Epsilon"):
+            Epsilon(units)
+
+
+def test_weights_are_fractions_from_0_on() -> None:
+    """Beside one below 0 another would get more than the whole."""
+    parts = Epsilon(100).share([Fraction(1), 0, Fraction(3)])
+    assert [part.units for part in parts] == [25, 0, 75]
+    wrong: list[Any] = [[2, -1], [-1, -1], [Fraction(1, 2), 0.5], [0.5, 0.5], [0, 0], []]
+    for weights in wrong:
+        with pytest.raises(InputError, match="weights must be fractions, none below 0"):
+            Epsilon(100).share(weights)
+
+
 def test_a_budget_cannot_go_below_zero() -> None:
     with pytest.raises(InputError):
         Epsilon.of(1) - Epsilon.of(2)

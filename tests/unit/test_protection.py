@@ -156,8 +156,10 @@ def said(protection: Protection, **options: Any) -> str:
 
 
 def test_the_statement_for_records_says_early_what_is_not_protected() -> None:
-    text = said(OF_RECORDS)
-    first = text.split("\n\n")[0]
+    release = made(OF_RECORDS)
+    text = release.statement
+    first, *_, last = text.split("\n\n")
+    assert last == f"Noise: {release.noise}. Mechanism: {release.mechanism}."
     assert (
         "The unit of protection is one record: adding or removing any one record changes" in first
     )
