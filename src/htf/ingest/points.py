@@ -462,7 +462,8 @@ def _check_times(
         known = any(found[kind][0] for kind in ("zoned", "bare", "number"))
         if found["some"][0] and not known and not allow_empty:
             raise InputError(
-                f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text"
+                f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text. (This message "
+                "is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
             )
         if found["zoned"][0] and found["bare"][0] and tell is not None:
             tell(
