@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -68,15 +69,16 @@ def test_what_falls_between_units_is_rounded_down() -> None:
 def test_budgets_are_multiplied_and_divided_by_whole_numbers() -> None:
     """A factor of 0.5 would be cut to 0, and cost nothing."""
     one: Any = Epsilon.of(1)
-    for wrong in (
+    wrong: list[Callable[[], Any]] = [
         lambda: one * 0.5,
         lambda: one * Fraction(3, 2),
         lambda: one // 2.5,
         lambda: one + 1,
         lambda: one - 1,
-    ):
+    ]
+    for compute in wrong:
         with pytest.raises(TypeError):
-            wrong()
+            compute()
     for parts in (0, -1):
         with pytest.raises(InputError, match=f"at least one part, got {parts}"):
             one // parts
@@ -94,7 +96,7 @@ def test_units_are_pythons_whole_numbers() -> None:
 
 def test_weights_are_fractions_from_0_on() -> None:
     """Beside one below 0 another would get more than the whole."""
-    parts = Epsilon(100).share([Fraction(1), 0, Fraction(3)])
+    parts = Epsilon(100).share([Fraction(1), Fraction(0), Fraction(3)])
     assert [part.units for part in parts] == [25, 0, 75]
     wrong: list[Any] = [[2, -1], [-1, -1], [Fraction(1, 2), 0.5], [0.5, 0.5], [0, 0], []]
     for weights in wrong:
