@@ -91,7 +91,7 @@ def whole(value: object, name: str, least: int | None = None, remedy: str = "") 
         raise unfit(name, expected, value, remedy)
     found: int = int(value)  # type: ignore[call-overload]
     if not -LARGEST < found < LARGEST:
-        raise unfit(name, f"{expected} below 2**63", value)
+        raise unfit(name, f"{expected}{' ' if least is None else ' and '}below 2**63", value)
     return found
 
 

@@ -69,7 +69,7 @@ def check_not_data(prior: FileMark | None, data: Iterable[FileMark]) -> None:
     for file in data:
         if prior.is_same(file) or _is_copy(prior, file):
             raise InputError(
-                f"the prior {prior.path.name} is the data to be released, or a part of them: a prior is published "
+                f"the prior {prior.path.name} is the data to be released, or one of their files: a prior is published "
                 "whole, and must be public and made without them"
             )
 

@@ -33,11 +33,13 @@ from htf.query.leaf_noise import noise_variances
 from htf.release import MeasurementTable, Release
 from htf.release_header import (
     FORMAT,
+    LONGEST_ENTRY,
     LONGEST_HEADER,
     MOST_LINES,
     WITH_COLUMNS,
     NewerFileError,
     read_header,
+    read_json,
 )
 from htf.tree import RegionTree
 
@@ -161,14 +163,15 @@ def charged_entry(path: Path) -> str | None:
     """The entry of a budget file that the release in this file was charged to; None where there is no
     such release.
 
-    It looks at the header only. A damaged file is no error: this is asked of any file that is about to
-    be written over.
+    It looks at this one field of the header, so that a newer format tells it too. A damaged file is no
+    error: this is asked of any file that is about to be written over.
     """
     try:
-        found = _read_header(_read_metadata(path), path).get("budget_entry")
+        header = read_json(_read_metadata(path).get(KEY, b"null"))
     except ReleaseFileError:
         return None
-    return found if isinstance(found, str) else None
+    found = header.get("budget_entry") if isinstance(header, dict) else None
+    return found[:LONGEST_ENTRY] if isinstance(found, str) else None
 
 
 def is_worded_here(header: dict[str, Any]) -> bool:

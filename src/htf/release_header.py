@@ -28,6 +28,7 @@ MOST_LINES = (
 )
 MOST_ANSWERS = 2**40
 LONGEST_WORD, LONGEST_TEXT = 1000, 20_000
+LONGEST_ENTRY = 64  # the id of a charge
 
 Rule = Callable[[Any, str], None]
 
@@ -245,7 +246,7 @@ HEADER = _fields(
         "prior": _prior,
         "protection": _protection,
         "suggestion": _suggestion,
-        "budget_entry": _text(form="[0-9A-Za-z_-]{1,64}"),
+        "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
         "columns_digest": _sha256,
     },
 )

@@ -10,13 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from htf import Release
-from htf.cli.main import run
+from htf.cli.main import cli, run
 from htf.cli.points import read_domain
 from htf.domain import CRS84
 
@@ -273,6 +274,30 @@ def test_help_names_the_commands() -> None:
     for command in ("forecast", "release", "query", "info", "verify", "mechanisms", "demo"):
         assert command in told
     assert htf("--version").stdout.startswith("htf, version")
+
+
+def _help(name: str) -> str:
+    with click.Context(cli) as context:
+        command = cli.get_command(context, name)
+        assert command is not None
+        return " ".join(command.get_help(context).split())
+
+
+def test_help_has_no_range_without_ends() -> None:
+    with click.Context(cli) as context:
+        for name in cli.list_commands(context):
+            assert "=None" not in _help(name), name
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("release", ("on your screen only", "--allow-empty", "nothing is charged", "never a release that a budget", ".geoparquet or .pq")),
+        ("query", ("Without boxes it is the whole map", "never a release", ".csv, .json, .parquet, .geojson, .gpkg or .fgb")),
+    ],
+)  # fmt: skip
+def test_help_says_what_is_written_and_what_is_refused(command: str, told: tuple[str, ...]) -> None:
+    assert [text for text in told if text not in _help(command)] == []
 
 
 @pytest.mark.parametrize(

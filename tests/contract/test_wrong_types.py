@@ -23,6 +23,7 @@ import pytest
 import shapely
 
 import htf
+from htf.arguments import whole
 from htf.comparison import Named, difference
 from htf.curator.budget import read_accounts
 from htf.curator.measurements import CountRegions
@@ -896,3 +897,12 @@ def test_settings_may_be_plain_values() -> None:
     given = htf.make_mechanism("htf", {"halvings": 4, "growth": 2, "total_share": "0.02"})
     assert given == htf.make_mechanism("htf", {"halvings": "4", "growth": "2", "total_share": 0.02})
     assert given.parameters()["growth"] == 2.0
+
+
+def test_too_large_a_number_is_refused_in_a_sentence() -> None:
+    with pytest.raises(
+        HtfError, match=r"must be a whole number, 0 or more and below 2\*\*63, got 9"
+    ):
+        whole(10**20 - 1, "points", least=0)
+    with pytest.raises(HtfError, match=r"must be a whole number below 2\*\*63, got 9"):
+        whole(10**20 - 1, "points")

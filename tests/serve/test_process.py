@@ -398,6 +398,7 @@ def test_it_says_at_once_what_it_is_doing(
     line = json.loads(said[0])
     assert line["event"] == "load"
     assert line["message"].startswith("Loading 2 releases. The first start also compiles")
+    assert line["message"].isascii()  # the log would write \\u2026 for three dots
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     capfd.readouterr()
     assert run_command(command) == 2

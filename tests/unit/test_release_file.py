@@ -29,6 +29,7 @@ from htf import (
 )
 from htf.domain import Axis
 from htf.release_file import charged_entry
+from htf.release_header import FORMAT
 from support import city_matrix, grid
 
 
@@ -287,6 +288,18 @@ def test_a_release_knows_its_charge_after_it_was_saved(budget: BudgetFile, tmp_p
     assert budget.publish(str(again.budget_entry), path).state == "published"
     with pytest.raises(InputError, match="published already"):
         budget.save(again, tmp_path / "second.parquet")
+
+
+def test_a_charged_release_of_a_newer_format_stays(budget: BudgetFile, tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    release = publish(PLAIN, "0.4", "ug", ledger=budget)
+    release.save(path)
+    rewrite(path, lambda header, _: header.update(format=FORMAT + 1, more="of it"))
+    assert charged_entry(path) == release.budget_entry
+    content = path.read_bytes()
+    with pytest.raises(InputError, match="was charged to a budget"):
+        publish(PLAIN, 1, "ug", noise="seeded:1").save(path, overwrite=True)
+    assert path.read_bytes() == content
 
 
 def test_the_charge_of_any_file_can_be_asked_for(budget: BudgetFile, tmp_path: Path) -> None:

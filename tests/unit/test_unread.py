@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import Axis, Domain, InputError, publish, read_points
+from htf import Axis, Domain, InputError, publish, read_points, suggest_max_records
 from htf.cli import main
 
 MAP = Domain.from_bounds(0, 0, 1, 1, 4)
@@ -45,7 +45,7 @@ def test_fields_that_are_no_numbers(tmp_path: Path) -> None:
         tmp_path / "a.csv", "lon,lat", "0.5,0.5", "E0.5,0.5", "nan,0.5", ",0.5", '"0,5",0.5'
     )
     assert told(path) == [
-        "1 of 5 rows are left out: the column 'lon' is empty there.",
+        "1 of 5 rows is left out: the column 'lon' is empty there.",
         "3 of 5 rows are left out: the column 'lon' holds no number there.",
     ]
 
@@ -56,9 +56,9 @@ def test_numbers_that_are_none(in_file: bool, tmp_path: Path) -> None:
     table = pa.table({"lon": [0.1, 0.2, math.nan, None], "lat": [0.5, 0.5, 0.5, math.nan]})
     pq.write_table(table, tmp_path / "a.parquet")
     assert told(tmp_path / "a.parquet" if in_file else table) == [
-        "1 of 4 rows are left out: the column 'lon' is empty there.",
-        "1 of 4 rows are left out: the column 'lon' holds no number there.",
-        "1 of 4 rows are left out: the column 'lat' holds no number there.",
+        "1 of 4 rows is left out: the column 'lon' is empty there.",
+        "1 of 4 rows is left out: the column 'lon' holds no number there.",
+        "1 of 4 rows is left out: the column 'lat' holds no number there.",
     ]
 
 
@@ -83,7 +83,7 @@ def test_milliseconds_without_their_unit(form: str, tmp_path: Path) -> None:
     elif form == "float":
         source = source.set_column(2, "at", source["at"].cast(pa.float64()))
     (line,) = told(source, HOURS, OF_HOURS, allow_empty=True)
-    assert line.startswith("10 of 10 rows are left out: the time in the column 'at' lies outside")
+    assert line.startswith("10 of 10 rows are left out: the column 'at' holds no time of the years")
     assert "is --time-unit right?" in line
     assert told(source, HOURS, OF_HOURS, time_unit="ms") == []
 
@@ -98,13 +98,13 @@ def test_people_and_their_times(tmp_path: Path) -> None:
     )
     people: dict[str, Any] = {"user": "who", "max_records": 1, "time": "at"}
     assert told(path, **people) == [
-        "1 of 3 rows are taken for records of one moment: the column 'at' is empty there.",
-        "1 of 3 rows are taken for records of one moment: the column 'at' holds no time there that is "
+        "1 of 3 rows is taken to be of one moment: the column 'at' is empty there.",
+        "1 of 3 rows is taken to be of one moment: the column 'at' holds no time there that is "
         "written as in 2017-09-11T08:30:00+08:00.",
-        "1 of 3 rows are left out: the column 'who' names nobody there.",
+        "1 of 3 rows is left out: the column 'who' names nobody there.",
     ]
     assert told(path, **people, once_per="all") == [
-        "1 of 3 rows are left out: the column 'who' names nobody there."
+        "1 of 3 rows is left out: the column 'who' names nobody there."
     ]
 
 
@@ -134,7 +134,7 @@ def test_text_of_sqlite_that_is_not_utf8(tmp_path: Path) -> None:
     matrix = read_points(tmp_path / "a.sqlite", MAP, ["lon", "lat"], **options)
     assert int(matrix.exact_counts.sum()) == 1
     assert told(tmp_path / "a.sqlite", **options) == [
-        "1 of 2 rows are left out: the column 'who' names nobody there."
+        "1 of 2 rows is left out: the column 'who' names nobody there."
     ]
 
 
@@ -146,7 +146,7 @@ def test_points_of_geometries(tmp_path: Path) -> None:
         tmp_path / "a.parquet"
     )
     assert told(tmp_path / "a.parquet") == [
-        "1 of 3 rows are left out: the column 'geometry' is empty there."
+        "1 of 3 rows is left out: the column 'geometry' is empty there."
     ]
 
 
@@ -197,6 +197,27 @@ def test_the_screen_says_it_and_the_release_does_not(
     assert "For your eyes only" in err
     assert "1,234" not in out
     assert "holds no number" not in out + repr(pq.read_schema(output).metadata)
+
+
+def test_it_is_said_once_and_before_a_suggestion_is_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """For that the data are read first, and then again for the release."""
+    seen: list[str] = []
+
+    def suggest(*asked: Any, **options: Any) -> Any:
+        seen.append(capfd.readouterr().err)
+        return suggest_max_records(*asked, **options)
+
+    monkeypatch.setattr("htf.curator.contributions.suggest_max_records", suggest)
+    rows = ["0.5,0.5,a"] * 10 + ["north,0.5,a"] * 1234
+    path = write(tmp_path / "a.csv", "lon,lat,who", *rows)
+    asked = ["release", str(path), "--bounds", "0,0,1,1", "--cells", "8", "--noise", "fast"]
+    people = ["--user", "who", "--suggest-max-records", "0.1", "--epsilon", "1"]
+    assert main.run([*asked, *people, "-o", str(tmp_path / "out.parquet")]) == 0
+    assert "1,234 of 1,244 rows are left out" in seen[0]
+    assert "Using the columns" in seen[0]
+    assert capfd.readouterr().err == ""
 
 
 def test_a_release_from_python_has_no_note_either() -> None:

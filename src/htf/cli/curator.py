@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--records-range",
-    type=WholeNumber(),
+    type=WholeNumber(1),
     default=1000,
     show_default=True,
     metavar="N",
@@ -72,7 +72,13 @@ if TYPE_CHECKING:
     "--ledger", type=click.Path(path_type=Path), help="Charge this file; see `htf budget`."
 )
 @click.option("--dataset", metavar="NAME", help="Name of the points' budget in it.")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The release.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The release: .parquet, .geoparquet or .pq.",
+)
 @click.option(
     "--overwrite",
     is_flag=True,
@@ -81,7 +87,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-empty",
     is_flag=True,
-    help="Release noise alone if no record is inside, where whether there is a release must tell nothing.",
+    help="Make a release, of noise alone, even if no record is inside: for programs, whose missing release would tell that.",
 )
 @tells_what_was_charged
 def release(
@@ -104,8 +110,8 @@ def release(
 
     POINTS is a CSV (plain, .gz or .zst) or Parquet file, a folder or a quoted pattern of them; a DuckDB or
     SQLite file, or postgresql://USER@HOST/DATABASE, with --table or --sql. Points outside the bounds (the
-    upper edges are outside), missing, NaN or infinite are left out and not reported. If none is inside, that is
-    an error, and nothing is charged.
+    upper edges are outside), missing, NaN or infinite are left out. How many rows could not be read, and why, is
+    said on your screen only, never in the release. If no point is inside, that is an error, and nothing is charged.
     """
     from htf.curator.noise import noise_from_text
     from htf.epsilon import Epsilon
@@ -137,6 +143,18 @@ def release(
     _report(plan, _make_release(plan, known, found))
 
 
+def _screen() -> Callable[[str], None]:
+    """For the curator, who sees the screen; not for the output. Each remark once, also where data are read twice."""
+    told: set[str] = set()
+
+    def tell(message: str) -> None:
+        if message not in told:
+            told.add(message)
+            say(message, err=True)
+
+    return tell
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What was asked for, checked."""
@@ -149,6 +167,7 @@ class Plan:
     overwrite: bool
     allow_empty: bool
     budget: BudgetFile | None
+    tell: Callable[[str], None] = field(default_factory=_screen)
 
 
 def _check_output(plan: Plan, prior: str | None, ledger: Path | None) -> None:
@@ -225,7 +244,7 @@ def _suggest(plan: Plan, price: Epsilon, most: int, quantile: str) -> Suggestion
     with reading_bar(points.name) as progress:
         people = read_records_per_person(
             points.source, points.domain, points.reading, points.access, most,
-            allow_empty=plan.allow_empty, progress=progress, tell=_tell,
+            allow_empty=plan.allow_empty, progress=progress, tell=plan.tell,
         )  # fmt: skip
     return suggest_max_records(
         RecordsPerPerson(people),
@@ -278,11 +297,6 @@ def _settle(found: Suggestion) -> int:
     )
 
 
-def _tell(message: str) -> None:
-    """For the curator, who sees the screen; not for the output."""
-    say(message, err=True)
-
-
 def _read_prior(source: str, points: Points) -> Prior:
     """Before the data, so that what is wrong with it is said before any budget is spent. It is compared with
     their files here too, for to read all of them takes long."""
@@ -306,7 +320,7 @@ def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None
     with reading_bar(points.name) as progress:
         matrix = read_matrix(
             points.source, points.domain, points.reading, points.access, points.max_records,
-            allow_empty=plan.allow_empty, progress=progress, tell=_tell,
+            allow_empty=plan.allow_empty, progress=progress, tell=plan.tell,
         )  # fmt: skip
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)

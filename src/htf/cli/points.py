@@ -41,7 +41,7 @@ OPTIONS = (
         help="One more axis; COLUMN may be hour(T), weekday(T) or day(T) of a column T of times.",
     ),
     click.option("--user", metavar="COLUMN", help="Who a record is of: epsilon is then for a person."),
-    click.option("--max-records", type=WholeNumber(), metavar="K", help="Records kept of each person at most."),
+    click.option("--max-records", type=WholeNumber(1), metavar="K", help="Records kept of each person at most."),
     click.option(
         "--once-per", metavar="hour|day|all",
         help="First keep one record of each person, cell and hour or day, or ever.",

@@ -101,7 +101,7 @@ def _tell_start(number: int) -> None:
     from htf.serve.logs import log
 
     releases = "1 release" if number == 1 else f"{number} releases"
-    told = f"Loading {releases}. The first start also compiles, which takes about 15 seconds …"
+    told = f"Loading {releases}. The first start also compiles, which takes about 15 seconds."
     if sys.stderr.isatty():
         say(told, err=True)
     else:

@@ -166,7 +166,14 @@ def _write(sample: Sample, path: Path, progress: Progress | None) -> None:
 
 def _check_points(total: float, n: int | None, most: int) -> int:
     """How many points to draw: `n`, or as many as the release counts."""
-    points = max(round(total), 0) if n is None else arguments.whole(n, "points (n)", 0)
+    if n is None:
+        points = max(round(total), 0)
+    elif arguments.is_whole(n) and n > most:
+        points = (
+            most + 1
+        )  # also of numbers that are too large to be read, the error names our limit
+    else:
+        points = arguments.whole(n, "points (n)", 0)
     if points > most:
         asked = (
             f"the release counts {total:.6g}: say how many with --n"

@@ -134,13 +134,14 @@ def read_points(
     a Spark DataFrame, a mapping from column names to arrays; or a sequence of arrays, one for each axis.
     `columns` names one column for each axis of the domain, in order, or hour(T), weekday(T) or day(T) of
     a column T of times; the first two are guessed where there is one sensible guess, and said. Points
-    outside the bounds, on their upper edge, missing, NaN or infinite are left out, and not reported.
+    outside the bounds, on their upper edge, missing, NaN or infinite are left out.
 
     With `user`, at most `max_records` of each person are kept, of those first one for each person, cell
     and hour or day of `time`, or ever (`once_per`: hour, day, all), and an epsilon then protects a person.
     Times are ISO 8601 text, timestamps, or numbers since 1970 in `time_unit`; `utc_offset` is added.
     `crs` is that of the coordinates, if it is not the map's. `engine` is duckdb or, for files, spark;
-    `memory` what it may take. `tell` gets remarks for the curator's eyes only.
+    `memory` what it may take. `tell` gets remarks for the curator's eyes only, such as how many rows could
+    not be read; without it they are not made.
 
     Raises InputError for arguments that are wrong, points that cannot be read, and columns that are not
     there. If no record is inside, that is a NothingInsideError, so that no budget is spent on noise; with
@@ -203,6 +204,8 @@ def read_records_per_person(
         raise InputError("records per person need the users' column")
     with _located(source, domain, reading, access, tell, allow_empty) as (opened, located):
         found = opened.engine.run(records_of_each(located, most), opened.name, progress)
+        if tell is not None:
+            _remark_unread(opened, domain, reading, source, tell)
         if len(found["records"]) == 0:
             _remark_nothing(opened, domain, reading, source, tell, allow_empty)
         opened.check_unchanged()
@@ -459,7 +462,8 @@ def _check_times(
         known = any(found[kind][0] for kind in ("zoned", "bare", "number"))
         if found["some"][0] and not known and not allow_empty:
             raise InputError(
-                f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text"
+                f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text. (This message "
+                "is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
             )
         if found["zoned"][0] and found["bare"][0] and tell is not None:
             tell(

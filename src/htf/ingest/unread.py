@@ -22,7 +22,7 @@ EYES_ONLY = (
     "For your eyes only (these are exact facts about the data, which no noise covers: do not publish "
     "them):"
 )
-LEFT_OUT, WITHOUT_TIME = "left out", "taken for records of one moment"
+LEFT_OUT, WITHOUT_TIME = "left out", "taken to be of one moment"
 AS_IN = "2017-09-11T08:30:00+08:00"
 
 
@@ -58,7 +58,7 @@ def describe_unread(
     total = int(found["total"][0])
     numbers = [int(found[name][0] or 0) if total else 0 for name in sums]
     lines = [
-        f"  {number:,} of {total:,} rows are {reason.fate}: {reason.told}."
+        f"  {number:,} of {total:,} rows {'is' if number == 1 else 'are'} {reason.fate}: {reason.told}."
         for number, reason in zip(numbers, reasons, strict=True)
         if number
     ]
@@ -85,8 +85,8 @@ def _times(table: Table, times: Sequence[Times]) -> Iterator[Reason]:
         number = ex.kinds_of_time(column)["number"] if time.text else ~empty
         yield Reason(f"the column {time.name!r} is empty there", empty, fate)
         yield Reason(
-            f"the time in the column {time.name!r} lies outside of the years 1 to 9999 there (if times are "
-            "numbers: is --time-unit right?)",
+            f"the column {time.name!r} holds no time of the years 1 to 9999 there (if times are numbers: is "
+            "--time-unit right?)",
             unread & number,
             fate,
         )
