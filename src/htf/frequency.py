@@ -36,7 +36,8 @@ class FrequencyMatrix(ReadOnlyArrays):
         files: Sequence[FileMark] = (),
     ) -> None:
         """Takes distinct non-empty cells as they are; `from_cells` checks and adds up."""
-        self._files = tuple(files)
+        marks = arguments.items(files, "files", "a list of marks of files")
+        self._files = tuple(arguments.instance(mark, FileMark, "files") for mark in marks)
         self._domain = check_domain(domain)
         self._protection = arguments.instance(protection, Protection, "protection")
         for array, what in ((coordinates, "coordinates"), (counts, "counts")):

@@ -45,6 +45,8 @@ class Prior(ReadOnlyArrays):
         check_domain(self.domain)
         arguments.text(self.name, "the name of a prior")
         arguments.text(self.sha256, "the SHA-256 of a prior")
+        if self.file is not None:
+            arguments.instance(self.file, FileMark, "file")
         if not isinstance(self.weights, np.ndarray) or self.weights.dtype != np.uint32:
             remedy = "make a prior with htf.read_prior"
             raise arguments.unfit("weights", "an array of uint32", self.weights, remedy)

@@ -297,7 +297,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "coordinates": np.zeros((2, 1), dtype=np.int32),
             "counts": np.ones(1, dtype=np.int64),
             "protection": htf.Protection(),
+            "files": (),
         },
+        {"files": {"empty list"}},
     ),
     "FrequencyMatrix.from_cells": lambda w: Call(
         htf.FrequencyMatrix.from_cells,
@@ -402,7 +404,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "read_points of arrays": lambda w: Call(
         htf.read_points,
-        {"source": [[0.5], [0.5]], "domain": w.domain},
+        {"source": [[0.5], [0.5]], "domain": w.domain, "allow_empty": True, "tell": len},
         {"source": {"nested", "frame"}},
         {"source": "points|file|arrays|column"},
         ("source",),
@@ -416,7 +418,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "Prior": lambda w: Call(
         Prior,
         {f.name: getattr(w.prior, f.name) for f in fields(Prior)},
-        {"name": TEXT, "sha256": TEXT},
+        {"name": TEXT, "sha256": TEXT, "file": NONE},
         {"sha256": "SHA-256"},
     ),
     "Prior.of": lambda w: Call(
@@ -835,6 +837,7 @@ def test_every_public_name_is_in_the_table() -> None:
         "BudgetError",
         "HtfError",
         "InputError",
+        "NothingInsideError",
         "ReleaseFileError",
         "Mechanism",
     }

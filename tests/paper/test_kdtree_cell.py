@@ -250,7 +250,7 @@ def test_refusals(name: str) -> None:
         ({"cell_share": 1.0}, "cell_share must be between 0 and 1"),
         ({"estimate": "best"}, "estimate must be combined or fresh, got 'best'"),
         ({"split_deviations": -1.0}, "split_deviations must not be negative"),
-        ({"split_deviations": math.nan}, "split_deviations must not be negative"),
+        ({"split_deviations": math.nan}, "split_deviations must be a finite number, got nan"),
     ):
         with pytest.raises(InputError, match=message):
             mechanism(**settings)

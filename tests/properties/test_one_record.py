@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import math
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,3 +165,20 @@ def test_no_field_of_a_text_file_decides_about_others(most: int | None, tmp_path
         options: dict[str, Any] = {} if most is None else {"user": "person", "max_records": most}
         found = counted(read_points(path, DOMAIN, COLUMNS, **options))
         assert found == expected([*rows, new], most), (column, text[:20])
+
+
+@pytest.mark.parametrize("most", [None, 1])
+def test_false_statistics_decide_nothing(most: int | None, tmp_path: Path) -> None:
+    """They say of a damaged file that all its records are inside. Each row is looked at all the same."""
+    path = tmp_path / "points.parquet"
+    table = pa.table({"x": [0.1, 0.2, 7.5], "y": [0.5, 0.5, 0.5], "person": ["a", "b", "c"]})
+    pq.write_table(table, path, use_dictionary=False, compression="none")
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    told, false = struct.pack("<d", 7.5), struct.pack("<d", 0.2)
+    assert data[footer:].count(told) > 0
+    path.write_bytes(data[:footer] + data[footer:].replace(told, false))
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).statistics.max == 0.2
+    options: dict[str, Any] = {} if most is None else {"user": "person", "max_records": most}
+    matrix = read_points(path, Domain(DOMAIN.axes[:2]), ["x", "y"], **options)
+    assert int(matrix.exact_counts.sum()) == 2

@@ -94,7 +94,7 @@ class PointsFile(DataSet):
     def load(self) -> FrequencyMatrix:
         from htf.ingest.points import read_points
 
-        return read_points(self.path, self.map, self.columns, tell=lambda _: None)
+        return read_points(self.path, self.map, self.columns, tell=lambda _: None, allow_empty=True)
 
     def fingerprint(self) -> str:
         return f"{self!r} {_file_state(self.path)}"

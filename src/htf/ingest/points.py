@@ -433,6 +433,11 @@ def _to_matrix(
 ) -> FrequencyMatrix:
     order = np.argsort(found[CELL])  # the engine gives them in any order
     keys = np.asarray(found[CELL], dtype=np.int64)[order]
+    if len(keys) and not 0 <= keys[0] <= keys[-1] < domain.size:
+        raise InputError(
+            "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not "
+            "fit its rows?"
+        )
     counts = np.asarray(found["records"], dtype=np.int64)[order]
     if int(counts.sum()) > MOST_RECORDS:
         raise InputError("more than 2**40 records are not supported")

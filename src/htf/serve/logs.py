@@ -37,9 +37,13 @@ def _as_json(values: dict[str, Any]) -> bytes:
 def _write(lines: bytes) -> None:
     """A log that cannot be written, since its disk is full, say, is no reason to stop answering."""
     with suppress(OSError):
+        stream = getattr(sys.stderr, "buffer", None)
+        if stream is None:  # a program that catches what is said has text only
+            sys.stderr.write(lines.decode())
+            return
         sys.stderr.flush()  # what was written as text comes first
-        sys.stderr.buffer.write(lines)
-        sys.stderr.buffer.flush()
+        stream.write(lines)
+        stream.flush()
 
 
 class RequestLog:
