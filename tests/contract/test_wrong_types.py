@@ -375,8 +375,10 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "memory": "1GB",
             "progress": None,
             "tell": None,
+            "allow_empty": False,
         },
         {
+            "allow_empty": {"true"},
             "columns": NONE,
             "max_records": WHOLE,
             "once_per": NONE,
@@ -423,8 +425,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "Prior.of": lambda w: Call(
         Prior.of,
-        {"values": np.ones((4, 4)), "domain": w.domain, "name": "a", "sha256": "b"},
-        {"values": {"nested", "truths", "frame"}, "name": TEXT, "sha256": TEXT},
+        {"values": np.ones((4, 4)), "domain": w.domain, "name": "a", "sha256": "b", "file": None},
+        {"values": {"nested", "truths", "frame"}, "name": TEXT, "sha256": TEXT, "file": NONE},
         {"values": "prior", "sha256": "SHA-256"},
     ),
     "Prior.check_map": lambda w: Call(w.prior.check_map, {"domain": w.domain}),

@@ -147,6 +147,7 @@ def read_points(
     there. If no record is inside, that is a NothingInsideError, so that no budget is spent on noise; with
     `allow_empty` it is a warning. docs/budget.md says when a program needs that.
     """
+    arguments.flag(allow_empty, "allow_empty")
     reading = Reading(columns, crs, user, time, time_unit, utc_offset, once_per)
     access = Access(table, sql, engine, memory)
     return read_matrix(
