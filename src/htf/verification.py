@@ -1,7 +1,7 @@
-"""Check a release against itself: does what it says follow from what it holds?
+"""Check a release against itself: do its claims follow from its contents?
 
-This finds files that were damaged or doctored, and mistakes of ours. It cannot show that the noise
-was drawn honestly: for that one has to trust whoever ran the release.
+This finds damaged and doctored files, and our own mistakes. It cannot show that the noise was drawn
+honestly: for that one must trust whoever made the release.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _check_tiling(release: Release) -> Check:
     else:  # by the tree, in less memory: regions of it that hold each of its ends once
         cells = sum(release.tree.cells(release.leaves).tolist())
         passed = cells == release.domain.size and release.tree.is_covered_once_by(release.leaves)
-    return Check("tiling", passed, f"{len(release)} boxes cover the map, each cell once")
+    return Check("tiling", passed, f"{len(release)} leaves cover the map, each cell once")
 
 
 def _check_spend(release: Release) -> Check:

@@ -179,7 +179,7 @@ def test_tiles_without_anything(api: httpx.Client) -> None:
         ("city/tiles/3/-1/0.geojson", 404, "there is no tile 3/-1/0"),
         ("city/tiles/3/1/0.png", 404, "nothing here"),
         ("nowhere/tiles/3/1/0.geojson", 404, "this release has no reference system"),
-        ("hours/tiles/3/1/0.geojson?where=x=-30:-29.9", 400, "a tile says where on the map"),
+        ("hours/tiles/3/1/0.geojson?where=x=-30:-29.9", 400, "a tile already names the place"),
         ("hours/tiles/3/1/0.geojson?where=minute=0:1", 422, "there is no axis 'minute'"),
         ("hours/tiles/3/1/0.geojson?box=0,0,1,1", 400, "there is no parameter 'box'"),
     ],

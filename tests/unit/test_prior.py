@@ -105,7 +105,7 @@ def test_the_file_carries_it(release: Release, tmp_path: Path) -> None:
     assert release.prior is not None
     for told in (again.statement, json.dumps(again.summary())):
         assert release.prior.sha256 in told
-    assert "only if it was not made from the data released" in again.statement
+    assert "only if the prior was not made from the data released" in again.statement
     assert run(["info", str(path)]) == 0
 
 
@@ -273,7 +273,7 @@ def test_an_earlier_release_is_a_prior(tmp_path: Path) -> None:
         ([[1.0, np.nan]], "has the value nan"),
         ([[1.0, np.inf]], "has the value inf"),
         ([[0.0, 0.0]], "is zero everywhere"),
-        ([1.0, 2.0], r"shape \(2,\): give numbers with one axis for each of the map's, x, y"),
+        ([1.0, 2.0], r"shape \(2,\): give an array with the axes of the map, x, y"),
         (np.ones((2, 2, 2)), r"shape \(2, 2, 2\)"),
         (np.ones((0, 2)), r"shape \(0, 2\)"),
         ([["a", "b"]], "must be numbers in rows of the same length, got one of type str"),
@@ -297,9 +297,9 @@ def test_other_maps_and_mechanisms_are_refused_before_anything_is_spent(land: Pr
 @pytest.mark.parametrize(
     ("prior", "more", "says"),
     [
-        ("data.csv", (), "is the data to be released"),
-        ("copy.csv", (), "is the data to be released"),
-        ("linked.csv", (), "is the data to be released"),
+        ("data.csv", (), "is one of the files of the data"),
+        ("copy.csv", (), "is one of the files of the data"),
+        ("linked.csv", (), "is one of the files of the data"),
         ("none.npy", (), "there is no file"),
         ("ones.txt2", (), "the name must end in one of .csv"),
         ("broken.npy", (), "cannot read an array of numbers"),

@@ -72,7 +72,9 @@ def interpolate(
     last array has for each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
     """
     if not np.all((estimates >= 0) & (estimates < LARGEST)) or np.any(tree.slabs[leaves] > 0):
-        raise InputError("leaves must not be cut, nor hold less than nothing or absurdly much")
+        raise InputError(
+            "leaves must not be cut, and their counts must be neither negative nor absurdly large"
+        )
     finer, leaf = _divide(tree, leaves, estimates, prior)
     measure = measures(finer, np.arange(len(finer)), prior)
     found = np.concatenate([estimates, np.zeros(len(finer) - len(tree))])
@@ -236,7 +238,7 @@ class _Estimation:
     ) -> None:
         self.measured, self.variances = measured, variances
         if np.any(self.variances == UNKNOWN):
-            raise InputError("a box without any count in it or below it cannot be estimated")
+            raise InputError("a region without any count in it or below it cannot be estimated")
         turns = Neighbourhood(tree)
         self.tree, self.steps = tree, turns.steps
         self.level = turns.turns // TURNS_OF_A_LEVEL

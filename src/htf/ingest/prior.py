@@ -100,7 +100,7 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
     release = Release.load(path)
     if not release.private:
         raise InputError(
-            f"{path.name} is not private (noise: {release.noise}): it must not be published, as a prior either"
+            f"{path.name} is not private (noise: {release.noise}): it must not be published, not even as a prior"
         )
     own = prior_cells(release.domain)
     if [(a.name, a.low, a.high) for a in own.axes] != [

@@ -110,7 +110,7 @@ def check_pair(maps: object) -> tuple[Release, Release]:
     """The releases of two maps that are to be compared."""
     given = arguments.items(maps, "maps", "a list of two htf.maps.comparison.Named")
     if len(given) != 2:
-        raise InputError(f"two maps are compared, got {len(given)}")
+        raise InputError(f"a comparison needs two maps, got {len(given)}")
     first, second = (arguments.instance(one, Named, "each map").release for one in given)
     return first, second
 

@@ -129,7 +129,7 @@ def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:
     """The places of the two axes that are drawn; `x` and `y` stand for the first two of a map that
     calls them otherwise."""
     if domain.dimensions < 2:
-        raise InputError(f"a map needs two axes, and this release has only {domain.names[0]!r}")
+        raise InputError(f"a map needs two axes, but this release has only {domain.names[0]!r}")
     names = read_axes(names)
     if tuple(names) == PLACES[0] and not set(names) & set(domain.names):
         return 0, 1

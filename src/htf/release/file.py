@@ -213,7 +213,7 @@ def _opened(path: Path) -> Iterator[_File]:
     except HtfError:
         raise
     except PermissionError:
-        raise ReleaseFileError(f"{path} may not be read: permission denied") from None
+        raise ReleaseFileError(f"{path} cannot be read: permission denied") from None
     except MemoryError:
         raise ReleaseFileError(f"{path} does not fit into memory") from None
     except Exception:

@@ -70,7 +70,7 @@ class MeasurementTable(ReadOnlyArrays):
         for name, column in self.columns().items():
             arguments.row(column, "i", f"{name} of measurements").flags.writeable = False
         if len({len(column) for column in self.columns().values()}) > 1:
-            raise InputError("the columns of measurements must be of one length")
+            raise InputError("the columns of measurements must have the same length")
 
     def __len__(self) -> int:
         return len(self.region)
@@ -164,18 +164,18 @@ class Release(ReadOnlyArrays):
 
     def _check(self) -> None:
         if not self.tree.is_covered_once_by(self.leaves):
-            raise InputError("the boxes of a release must cover the map, each cell once")
+            raise InputError("the leaves of a release must cover the map, each cell once")
         self.tree.check_regions(self.measurements.region)
         if not len(self.leaves) == len(self.estimates) == len(self.scales):
-            raise InputError("a release needs one estimate and one scale for each box")
+            raise InputError("a release needs one estimate and one scale per leaf")
         if not (np.all(np.abs(self.estimates) <= LARGEST) and np.all(self.scales >= 0)):
             raise InputError("the estimates of a release must be finite, their scales positive")
         if not np.all(self.scales <= LARGEST):
-            raise InputError("the noise of a release is of a scale that no epsilon gives")
+            raise InputError("the noise of a release has a scale that no epsilon gives")
         if self.prior is not None:
             self.prior.check_map(self.domain)
             if self.estimator != HOMOGENEOUS:
-                raise InputError(f"the estimator {self.estimator!r} knows no prior")
+                raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
         epsilon_per_record(self.epsilon, self.protection, self.suggestion)  # refuses what cannot be
 
     @classmethod

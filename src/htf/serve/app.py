@@ -320,7 +320,7 @@ class Service:
         if is_known(request.scope, etag):
             return not_modified(etag, self.cache)
         if not holding.path.is_file() or file_stamp(holding.path) != holding.stamp:
-            raise Refusal(503, "the file was changed since it was loaded: restart the server")
+            raise Refusal(503, "the file has changed since it was loaded: restart the server")
         mark = "" if holding.release.private else "NOT-PRIVATE-"
         return FileResponse(
             holding.path,
@@ -431,7 +431,9 @@ class Service:
                     chunks.append(chunk)
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise Refusal(408, f"the body did not come within {limits.seconds:g} seconds") from None
+            raise Refusal(
+                408, f"the body did not arrive within {limits.seconds:g} seconds"
+            ) from None
         finally:
             self._held_bytes -= size
         return b"".join(chunks)

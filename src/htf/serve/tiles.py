@@ -102,7 +102,7 @@ def _no_tile(*place: int | str) -> Refusal:
 def check_tiles(domain: Domain) -> None:
     if domain.dimensions < 2 or domain.crs is None:
         lack = "one axis only" if domain.dimensions < 2 else "no reference system"
-        raise Refusal(404, f"this release has {lack}: there are no tiles of it")
+        raise Refusal(404, f"this release has {lack}, so it has no tiles")
 
 
 def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
@@ -130,7 +130,9 @@ def make_outlines(holding: Holding, where: Where) -> Packed:
 
 def _check_further(domain: Domain, where: Where) -> None:
     if set(where) & set(domain.names[:2]):
-        raise Refusal(400, "a tile says where on the map: where is for further axes")
+        raise Refusal(
+            400, "a tile already names the place on the map: where is for further axes only"
+        )
 
 
 def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:

@@ -120,7 +120,7 @@ def _check_places(maps: Sequence[Named], wish: Wish) -> None:
         names = domain.names[drawn[0]], domain.names[drawn[1]]
         if drawn != (0, 1) and names not in PLACES:
             raise InputError(
-                f"an HTML map shows places, and {', '.join(names)} are none: draw them as .png or .svg"
+                f"an HTML map shows places, and {', '.join(names)} are not places: draw them as .png or .svg"
             )
 
 
