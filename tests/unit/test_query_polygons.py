@@ -122,7 +122,7 @@ def test_a_rectangle_with_a_range_has_the_answer_of_the_box(
 @pytest.mark.parametrize("mechanism", ["htf", "htf-paper", "kdtree"])
 def test_counts_are_those_of_overlap_areas(mechanism: str) -> None:
     asked = release(mechanism)
-    polygons, parts = shapes(3), asked.parts
+    polygons, parts = shapes(3), asked.derived.parts
     shares = shares_of(parts.low, parts.high, polygons)
     answers = asked.count_polygons(polygons)
     np.testing.assert_allclose(answers.count, shares @ parts.estimates, rtol=1e-9, atol=1e-6)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.errors import InputError, MissingExtraError
+from htf.estimation.level import LEVEL_TEXT
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import FloatArray
 from htf.release.release import Release, check_release
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 LEAVES = "leaves"  # the name of the layer
 LEAVES_RULE = (
-    "One row for each leaf of the release. count, std_error, low and high (95 %) are what the release "
+    f"One row for each leaf of the release. count, std_error, low and high ({LEVEL_TEXT}) are what the release "
     "answers for that box; density is count per square kilometre."
 )
 
 ZONES = "zones"
 ZONES_RULE = (
-    "One row for each zone, cut off at the edge of the map. count, std_error, low and high (95 %) are what "
+    f"One row for each zone, cut off at the edge of the map. count, std_error, low and high ({LEVEL_TEXT}) are what "
     "the release answers for it; partial is the share of the answer that rests on boxes covered in part."
 )
 

@@ -112,5 +112,5 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
         )
     cells = np.indices(own.shape).reshape(own.dimensions, -1).T
     steps = np.array(release.domain.shape) / np.array(own.shape)
-    found = release.index.measure(cells * steps, (cells + 1) * steps).estimate
+    found = release.derived.index.measure(cells * steps, (cells + 1) * steps).estimate
     return np.maximum(found, 0.0).reshape(own.shape)

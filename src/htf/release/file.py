@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import HtfError, MissingExtraError, OutputError, ReleaseFileError
-from htf.estimation.noise_law import noise_variances
+from htf.estimation.noise_law import noise_deviations
 from htf.estimation.prior import Prior
 from htf.files import Budget, is_file, write_whole
 from htf.frame.crs import CRS84, check_crs, to_projjson
@@ -381,7 +381,7 @@ def table_of_columns(release: Release) -> pa.Table:
     if domain.dimensions > 1:
         columns["geometry"] = _rectangles(release)
     columns["count"] = release.estimates
-    columns["std_error"] = np.sqrt(noise_variances(release.scales))
+    columns["std_error"] = noise_deviations(release.scales)
     columns["noise_scale"] = release.scales
     for number, axis in enumerate(domain.axes):
         columns[f"{axis.name}_low"] = axis.from_cells(release.low[:, number])

@@ -262,7 +262,7 @@ class Service:
         def work(deadline: Deadline) -> tuple[int, Reply]:
             release = holding.release
             shapes = questions.read_polygons(body, release.domain, self.limits)
-            domain, index = release.domain, release.answering_index
+            domain, index = release.domain, release.derived.answering_index
             answers: list[dict[str, float]] = []
             for start in range(0, max(len(shapes), 1), POLYGON_SLICE):
                 deadline.check()
@@ -472,7 +472,7 @@ def as_refusal(error: Exception) -> Refusal:
 def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatArray:
     """The columns of the answers. Rows were checked together: an error names the row that was sent."""
     columns = np.empty((len(ANSWER), len(rows)))
-    domain, index = release.domain, release.answering_index
+    domain, index = release.domain, release.derived.answering_index
     for start in range(0, len(rows), SLICE):
         deadline.check()
         part = slice(start, start + SLICE)

@@ -18,6 +18,8 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.estimation.level import LEVEL_TEXT
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray
 from htf.maps.browser.assets import LICENCE, maplibre, own
 from htf.maps.browser.mercator import Plane, corners_in_square
@@ -179,7 +181,8 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
     ]
     said = [
         _how_to_read(),
-        "Strong colours and the words “more than noise” are where the difference is more than 1.96 of its "
+        "Strong colours and the words “more than noise” are where the difference is more than "
+        f"{NORMAL_DEVIATIONS} of its "
         "standard errors; both releases have noise of their own, so their variances add up.",
         CHANCE,
         "Squares become smaller as you zoom in.",
@@ -192,7 +195,10 @@ def _zoom_of_squares(width: float) -> float:
 
 
 def _how_to_read() -> str:
-    return "Point at the map, tap it, or move it with the arrow keys, for a count and its 95 % interval."
+    return (
+        "Point at the map, tap it, or move it with the arrow keys, for a count and its "
+        f"{LEVEL_TEXT} interval."
+    )
 
 
 def _plane(maps: Sequence[Named]) -> Plane | None:
