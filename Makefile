@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint types versions reliability benchmark clean
+.PHONY: demo test lint types docs versions reliability benchmark clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/htf demo --out htf-demo --overwrite
@@ -20,6 +20,10 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+# Into site/, to be opened from there: site/index.html. A warning, such as a broken link, is an error.
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 versions: $(VENV)/.installed-dev
 	.ci/versions $(BIN)/python
@@ -49,4 +53,4 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.installed-demo
 
 clean:
-	rm -rf $(VENV) htf-demo
+	rm -rf $(VENV) htf-demo site
