@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 # The attributes by which a page loads something; <a href> waits for a click.
-LOADING = {"src", "srcset", "data", "poster", "background"}
+LOADING = {"src", "data", "poster", "background"}
+REMOTE = re.compile(r"\s*(https?:)?//", re.I)
 REMOTE_IN_CSS = re.compile(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^"')\s]+""", re.I)
 
 
@@ -37,10 +38,14 @@ class _Loads(HTMLParser):
         self._in_style = tag == "style"
         values = {name: value or "" for name, value in attrs}
         loaded = [value for name, value in values.items() if name in LOADING]
+        loaded += values.get("srcset", "").split(",")
         if tag == "link" and values.get("rel") not in {"canonical", "next", "prev"}:
             loaded.append(values.get("href", ""))
-        self.remote += [address for address in loaded if re.search(r"(^|,\s*)(https?:)?//", address)]
+        self.remote += [address for address in loaded if REMOTE.match(address)]
         self.remote += REMOTE_IN_CSS.findall(values.get("style", ""))
+
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002 - the parser gives it
+        self._in_style = False
 
     def handle_data(self, data: str) -> None:
         if self._in_style:

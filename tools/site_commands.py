@@ -37,9 +37,11 @@ def _parts(command: click.Command, context: click.Context, level: int) -> Iterat
 
 def _text(said: str) -> str:
     """Paragraphs of a help text. Those after a backspace keep their lines, as on the screen."""
-    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(said.split("\f")[0]))
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(said.split("\f", maxsplit=1)[0]))
     return "\n\n".join(
-        "```text\n" + part.replace("\b", "").strip("\n") + "\n```" if "\b" in part else _escaped(part)
+        "```text\n" + part.replace("\b", "").strip("\n") + "\n```"
+        if "\b" in part
+        else _escaped(part)
         for part in paragraphs
     )
 

@@ -1,6 +1,7 @@
 """What MkDocs does beside its plugins when it builds the documentation (see mkdocs.yml).
 
-* A folder in `nav` stands for all of its pages, so that a new proof or decision needs no entry.
+* A folder in `nav` stands for all of its pages, and `...` for the pages that nothing else names, so
+  that a new page needs no entry.
 * The page on the command line gets its text from the commands.
 * CHANGELOG.md and CONTRIBUTING.md, which stand beside README.md, become pages.
 * The built site must load nothing from elsewhere: it is read without a network, and a page that calls
@@ -16,6 +17,8 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+
+from htf.cli.main import cli
 from site_check import remote_resources
 from site_commands import commands_page
 
@@ -24,7 +27,10 @@ FROM_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    config.nav = _with_folders(config.nav, Path(config.docs_dir))
+    docs = Path(config.docs_dir)
+    nav = _with_folders(config.nav, docs)
+    named = {*_pages(nav), *FROM_ROOT}
+    config.nav = _with_rest(nav, [page for page in _markdown(docs, docs) if page not in named])
     return config
 
 
@@ -39,8 +45,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     if COMMANDS not in markdown:
         return markdown
-    from htf.cli.main import cli
-
     return markdown.replace(COMMANDS, commands_page(cli, "htf"))
 
 
@@ -56,6 +60,12 @@ def relinked(text: str) -> str:
     return re.sub(r"\[([^\]]+)\]\((?!https?:|#|[\w/-]+\.md)[^)]+\)", r"\1", text)
 
 
+def _markdown(folder: Path, docs: Path) -> list[str]:
+    """The pages below a folder, the one about the folder first."""
+    found = sorted(folder.rglob("*.md"), key=lambda page: (page.name != "README.md", str(page)))
+    return [str(page.relative_to(docs)) for page in found]
+
+
 def _with_folders(nav: Any, docs: Path) -> Any:
     if isinstance(nav, dict):
         return {title: _with_folders(item, docs) for title, item in nav.items()}
@@ -63,9 +73,25 @@ def _with_folders(nav: Any, docs: Path) -> Any:
         return nav
     items: list[Any] = []
     for item in nav:
-        if isinstance(item, str) and item.endswith("/"):
-            pages = sorted((docs / item).glob("*.md"), key=lambda p: (p.name != "README.md", p.name))
-            items += [str(page.relative_to(docs)) for page in pages]
-        else:
-            items.append(_with_folders(item, docs))
+        is_folder = isinstance(item, str) and item.endswith("/")
+        items += _markdown(docs / item, docs) if is_folder else [_with_folders(item, docs)]
     return items
+
+
+def _with_rest(nav: Any, rest: list[str]) -> Any:
+    if isinstance(nav, dict):
+        return {title: _with_rest(item, rest) for title, item in nav.items()}
+    if not isinstance(nav, list):
+        return nav
+    items: list[Any] = []
+    for item in nav:
+        items += rest if item == "..." else [_with_rest(item, rest)]
+    return items
+
+
+def _pages(nav: Any) -> list[str]:
+    if isinstance(nav, str):
+        return [nav]
+    return [
+        page for item in (nav.values() if isinstance(nav, dict) else nav) for page in _pages(item)
+    ]

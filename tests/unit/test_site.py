@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -94,3 +95,17 @@ def test_the_glossary_has_an_anchor_for_each_word() -> None:
     anchors = [heading.lower().replace(" ", "-") for heading in headings]
     assert anchors == sorted(anchors)
     assert set(WORDS) <= set(anchors)
+
+
+def test_the_beliefs_on_the_page_about_epsilon() -> None:
+    page = (DOCS / "concepts/epsilon.md").read_text()
+    befores = [float(text) / 100 for text in re.findall(r"([\d.]+) % before \|", page)]
+    rows = re.findall(r"^\| ([\d.]+) \| [\d.,]+ \| (.*% )\|$", page, re.M)
+    assert len(befores) == 5
+    assert len(rows) == 9
+    for epsilon, cells in rows:
+        for before, cell in zip(befores, cells.split("|"), strict=True):
+            odds = math.exp(float(epsilon)) * before / (1 - before)
+            number = cell.split()[0]
+            digits = len(number.partition(".")[2])
+            assert f"{100 * odds / (1 + odds):.{digits}f}" == number, (epsilon, before)
