@@ -22,7 +22,7 @@ def _parts(command: click.Command, context: click.Context, level: int) -> Iterat
     rows = [
         row
         for param in command.get_params(context)
-        if param.name != "help" and (row := param.get_help_record(context)) and row[1]
+        if "--help" not in param.opts and (row := param.get_help_record(context)) and row[1]
     ]
     if rows:
         yield "| option | meaning |\n| --- | --- |"

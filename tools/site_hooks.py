@@ -2,6 +2,7 @@
 
 * A folder in `nav` stands for all of its pages, and `...` for the pages that nothing else names, so
   that a new page needs no entry.
+* A list may follow a line of text directly, as on GitHub; Python-Markdown wants a blank line between.
 * The page on the command line gets its text from the commands.
 * CHANGELOG.md and CONTRIBUTING.md, which stand beside README.md, become pages.
 * The built site must load nothing from elsewhere: it is read without a network, and a page that calls
@@ -23,6 +24,7 @@ from site_check import remote_resources
 from site_commands import commands_page
 
 COMMANDS = "::: htf commands"
+LIST_ITEM = re.compile(r"([-*]|1\.) ")
 FROM_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 
 
@@ -43,15 +45,29 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    if COMMANDS not in markdown:
-        return markdown
-    return markdown.replace(COMMANDS, commands_page(cli, "htf"))
+    if COMMANDS in markdown:
+        markdown = markdown.replace(COMMANDS, commands_page(cli, "htf"))
+    return with_lists_apart(markdown)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
     found = remote_resources(Path(config.site_dir))
     if found:
         raise PluginError("the site would load from elsewhere:\n" + "\n".join(found))
+
+
+def with_lists_apart(markdown: str) -> str:
+    """A blank line before each list that begins below a line of text."""
+    lines: list[str] = []
+    is_fenced = False
+    for line in markdown.splitlines():
+        is_fenced ^= line.startswith("```")
+        before = lines[-1] if lines else ""
+        begins = LIST_ITEM.match(line) and not LIST_ITEM.match(before) and not is_fenced
+        if begins and before and not before.startswith((" ", "#")):
+            lines.append("")
+        lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
 def relinked(text: str) -> str:

@@ -63,6 +63,7 @@ def test_the_page_of_commands_has_every_command_and_its_options() -> None:
         assert command.hidden or f"### htf {name}\n" in page
     assert "#### htf budget init\n" in page
     assert "| `--cap" in page
+    assert "--help" not in page
 
 
 def test_the_text_of_a_command_is_markdown() -> None:
