@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import re
 from collections.abc import Iterator
@@ -49,7 +50,9 @@ def _text(said: str) -> str:
 def _escaped(said: str) -> str:
     """As text; what stands between backticks stays code."""
     pieces = said.split("`")
-    pieces[::2] = [re.sub(r"([*_<>\[\]])", r"\\\1", piece) for piece in pieces[::2]]
+    pieces[::2] = [
+        re.sub(r"([*_\[\]])", r"\\\1", html.escape(piece, quote=False)) for piece in pieces[::2]
+    ]
     return "`".join(pieces)
 
 

@@ -69,7 +69,9 @@ def test_the_page_of_commands_has_every_command_and_its_options() -> None:
 def test_the_text_of_a_command_is_markdown() -> None:
     @click.command()
     @click.argument("file")
-    @click.option("--kind", type=click.Choice(["a", "b"]), help="One of *two*.", show_default=True)
+    @click.option(
+        "--kind", type=click.Choice(["a", "b"]), help="One of *two*, x<y.", show_default=True
+    )
     @click.option("--old", hidden=True, help="No longer said.")
     def one(file: str, kind: str, old: str) -> None:
         """Read FILE as `a_b`.
@@ -80,7 +82,7 @@ def test_the_text_of_a_command_is_markdown() -> None:
 
     page = commands_page(one, "one")
     assert "Read FILE as `a_b`.\n\n```text\none  two\n```" in page
-    assert "| `--kind [a\\|b]` | One of \\*two\\*. |" in page
+    assert "| `--kind [a\\|b]` | One of \\*two\\*, x&lt;y. |" in page
     assert "--old" not in page
 
 
