@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
 
 import click
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import htf
@@ -112,3 +117,19 @@ def test_the_beliefs_on_the_page_about_epsilon() -> None:
             number = cell.split()[0]
             digits = len(number.partition(".")[2])
             assert f"{100 * odds / (1 + odds):.{digits}f}" == number, (epsilon, before)
+
+
+def test_the_page_about_the_file_names_all_that_is_in_one(tmp_path: Path) -> None:
+    page = (DOCS / "reference/file-format.md").read_text()
+    domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 50))
+    htf.publish(matrix, 1, "uniform", noise="seeded:1").save(tmp_path / "one.parquet")
+    schema = pq.read_schema(tmp_path / "one.parquet")
+    header = json.loads(schema.metadata[b"htf"])
+    assert isinstance(schema.field("measurements").type, pa.ListType)
+    measured = [field.name for field in schema.field("measurements").type.value_type]
+    for name in {*schema.names, *measured, *header, *header["ledger"][0]}:
+        assert f"`{name}`" in page, name
+    (query,) = re.findall(r"```sql\n(.*?)```", page, re.S)
+    query = query.replace("release.parquet", str(tmp_path / "one.parquet"))
+    assert [row[0] for row in duckdb.sql(query).fetchall()] == [0]
