@@ -18,9 +18,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 
 from htf import Domain, Release, publish, read_points
-from htf.domain import FloatArray, IntArray
+from htf.estimation.least_squares import least_squares
 from htf.evaluation.synthetic import synthetic_city
-from htf.inference import least_squares
+from htf.frame.domain import FloatArray, IntArray
 
 EPSILON, POINTS, CELLS = "0.3", 300_000, 512
 BLANK = "#e9edf2"

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from htf import Release, publish
-from htf.domain import Domain, FloatArray
 from htf.evaluation.synthetic import synthetic_city
+from htf.frame.domain import Domain, FloatArray
 from htf.ingest.points import read_points
 from htf.query.shapes import Shapes
 

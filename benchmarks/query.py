@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from htf import Release
-from htf.domain import Domain, FloatArray, IntArray, tiles
-from htf.epsilon import Epsilon
-from htf.inference import TreeCounts
+from htf.estimation.least_squares import TreeCounts
+from htf.frame.domain import Domain, FloatArray, IntArray, tiles
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import Epsilon
 from htf.query.boxes import axis_table, count_boxes
 from htf.query.index import BoxIndex
 from htf.query.tree_index import TreeIndex
-from htf.tree import RegionTree
 
 SIDE = 1024
 POINTS = 1_000_000

@@ -24,7 +24,7 @@ from glob import has_magic, iglob
 from pathlib import Path
 from typing import Protocol
 
-from htf import arguments
+from htf.base import arguments
 from htf.errors import InputError, OutputError
 
 UNFINISHED = (
@@ -290,7 +290,7 @@ def _check_content(path: Path, permission: Permission) -> None:
 
 
 def _check_release(path: Path, permission: Permission) -> None:
-    from htf.release_file import charged_entry, is_release
+    from htf.release.file import charged_entry, is_release
 
     if is_release(path) and not permission.by_release:
         raise OutputError(

@@ -14,28 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
-from htf.curator.catalogue import KINDS, MEASUREMENTS
-from htf.curator.ledger import LedgerLine, sum_along_paths
+from htf.base import arguments
+from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
-from htf.domain import FloatArray, IntArray, tiles
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import HtfError, InputError, MissingExtraError
-from htf.inference import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
+from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
+from htf.frame.crs import same_projjson
+from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.mechanisms import registry
-from htf.protection import RECORD, suggested_at
-from htf.release import MeasurementTable, Release
-from htf.release_file import (
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.privacy.ledger import LedgerLine, sum_along_paths
+from htf.privacy.protection import RECORD, suggested_at
+from htf.release.file import (
     GEO,
     KEY,
     Contents,
     geo_metadata,
-    is_same_crs,
     is_worded_here,
     read,
     table_of_columns,
 )
-from htf.release_header import read_json
+from htf.release.header import read_json
+from htf.release.kinds import KINDS
+from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +117,7 @@ def _same_map(stored: bytes | None, release: Release) -> bool:
     if found == wanted:
         return True
     systems = [_take_crs(found), _take_crs(wanted)]
-    return bool(found == wanted) and None not in systems and is_same_crs(*systems)
+    return bool(found == wanted) and None not in systems and same_projjson(*systems)
 
 
 def _take_crs(geo: Any) -> Any:

@@ -16,7 +16,7 @@ import pytest
 
 from htf import Release
 from htf.cli.main import run
-from htf.comparison import difference, grids_to_compare
+from htf.maps.comparison import difference, grids_to_compare
 from support import wait_for
 
 

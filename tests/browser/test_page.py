@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from htf import Release
-from htf.web.assets import own
+from htf.maps.browser.assets import own
 from support import wait_for
 
 NUMBERS = itertools.count()  # so that each address is a new one
@@ -238,7 +238,9 @@ def test_a_box_outside_of_the_map(fresh: Any) -> None:
     page = fresh("#r=east")
     assert "lies on the map" not in page.inner_text("#answer")
     type_box(page, (3.5, 52.0, 4.5, 52.6))
-    page.wait_for_selector("#answer >> text=50 % of your box lies on the map. The rest is not counted.")
+    page.wait_for_selector(
+        "#answer >> text=50 % of your box lies on the map. The rest is not counted."
+    )
     type_box(page, (52.1, 4.2, 52.4, 4.6))
     page.wait_for_selector("#answer >> text=With x and y swapped it would lie on the map")
     told = page.inner_text("#answer")

@@ -20,9 +20,9 @@ import pytest
 
 from htf import BudgetFile, Domain, InputError, Release, publish, read_points, read_prior
 from htf.cli.main import run
-from htf.curator.account import Entry
-from htf.origins import FileMark
-from htf.prior import Prior
+from htf.estimation.prior import Prior
+from htf.privacy.account import Entry
+from htf.privacy.origins import FileMark
 
 BOUNDS = "-74.12,40.57,-73.81,40.87"
 

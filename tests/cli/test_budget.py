@@ -39,7 +39,7 @@ from htf.cli.main import run
 
 CHARGE_ONE_BY_ONE = """
 import sys
-from htf.curator.budget import BudgetFile
+from htf.privacy.budget import BudgetFile
 from htf.errors import BudgetError
 budget = BudgetFile(sys.argv[1], "pings")
 print("ready", flush=True)
@@ -602,7 +602,7 @@ def test_a_release_that_names_its_charge_is_not_overwritten(
     output.write_text("a release")
     for named, says in ((entry.id, f"as entry {entry.id}"), ("another", "which is not in")):
         monkeypatch.setattr(
-            "htf.release_file.charged_entry", lambda _, named=named: named, raising=False
+            "htf.release.file.charged_entry", lambda _, named=named: named, raising=False
         )
         with pytest.raises(InputError, match=says):
             budget.may_overwrite(output)

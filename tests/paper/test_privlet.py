@@ -9,8 +9,9 @@ import pytest
 
 from htf import BudgetError, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
-from htf.grids import MOST_CELLS, coarse_shape, even_edges, padded
+from htf.estimation.noise_law import noise_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import MOST_CELLS, coarse_shape, even_edges, padded
 from htf.mechanisms.privlet import (
     Privlet,
     cell_variance,
@@ -20,7 +21,6 @@ from htf.mechanisms.privlet import (
     reconstruct_privlet,
     sensitivity_of,
 )
-from htf.query.leaf_noise import noise_variances
 from support import grid
 
 # Each check of a variance is two-sided at this many standard errors of its estimate; with seeds

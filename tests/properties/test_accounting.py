@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError
-from htf.curator.ledger import Ledger, LedgerLine
 from htf.curator.measurements import (
     CountRegions,
     Measurement,
@@ -20,9 +19,10 @@ from htf.curator.measurements import (
 )
 from htf.curator.noise import NoiseSource, ScriptedNoise
 from htf.curator.window import Steps, Window
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import Histogram, Mechanism
-from htf.tree import RegionTree
+from htf.privacy.ledger import Ledger, LedgerLine
 from support import city_matrix, grid
 
 

@@ -26,7 +26,7 @@ from htf.curator.measurements import (
 )
 from htf.curator.medians import choose_medians, choose_run_exactly, uniform_below
 from htf.curator.noise import SeededNoise
-from htf.tree import RegionTree
+from htf.frame.tree import RegionTree
 from support import city_matrix, dense, grid, matrices, with_one_more
 
 ALARM = 1e-6  # for each statistical check; seeds are fixed

@@ -14,11 +14,11 @@ import shapely
 from shapely.geometry import shape
 
 from htf import Domain, FrequencyMatrix, Release, publish
+from htf.maps.views import view
 from htf.serve import tiles
 from htf.serve.holdings import Holding, load_holdings
 from htf.serve.limits import Refusal
 from htf.serve.tiles import tile_bounds
-from htf.views import view
 from serving import BOUNDS
 
 
@@ -191,7 +191,7 @@ def test_tiles_that_there_are_not(api: httpx.Client, path: str, status: int, tex
 
 
 def test_one_axis_has_no_tiles_and_counts(tmp_path: Any) -> None:
-    from htf.domain import Axis
+    from htf.frame.domain import Axis
 
     domain = Domain((Axis("hour", 0, 24, 24),))
     release = publish(FrequencyMatrix.from_cells(domain, np.arange(24)[None].repeat(9, 1)), 1, "hb")
@@ -259,7 +259,7 @@ def test_outlines_of_too_many_or_of_nowhere(
     assert api.get("/api/releases/nowhere/leaves").status_code == 404
     assert api.get("/api/releases/hours/leaves?where=hour=7:10").json()["length"] > 0
     assert api.get("/api/releases/hours/leaves?where=x=0:1").status_code in (400, 422)
-    monkeypatch.setattr("htf.web.rectangles.MOST_OUTLINES", 10)
+    monkeypatch.setattr("htf.maps.browser.rectangles.MOST_OUTLINES", 10)
     refused = api.get("/api/releases/hours/leaves?where=hour=8:11")
     assert refused.status_code == 413
     assert "too many to draw" in refused.json()["detail"]

@@ -19,10 +19,10 @@ import pytest
 
 from htf import Answers, FrequencyMatrix, Mechanism, Release, publish
 from htf.curator.cells import ExactCells
-from htf.domain import Domain, IntArray
 from htf.evaluation.counting import ExactCounter
 from htf.evaluation.synthetic import synthetic_city
 from htf.evaluation.workloads import Boxes
+from htf.frame.domain import Domain, IntArray
 from htf.ingest.points import read_points
 from htf.mechanisms.adaptive_grid import AdaptiveGrid
 from htf.mechanisms.htf import Htf

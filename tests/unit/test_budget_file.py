@@ -20,17 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import BudgetError, BudgetFile, Domain, Epsilon, FrequencyMatrix, InputError, publish
-from htf.curator import budget as module
-from htf.curator import budget_store as store
-from htf.curator.account import Account, Entry
-from htf.curator.budget import read_accounts
 from htf.curator.curator import Curator
-from htf.curator.ledger import Ledger
 from htf.curator.measurements import CountRegions, Measurement
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.curator.window import Steps, Window
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms.base import Histogram, Mechanism
+from htf.privacy import budget as module
+from htf.privacy import budget_store as store
+from htf.privacy.account import Account, Entry
+from htf.privacy.budget import read_accounts
+from htf.privacy.ledger import Ledger
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 MATRIX = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), 17))

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import InputError
-from htf.domain import IntArray, tiles
-from htf.halving import Neighbourhood, halve_often, halving_axes
-from htf.tree import RegionTree
+from htf.frame.domain import IntArray, tiles
+from htf.frame.halving import Neighbourhood, halve_often, halving_axes
+from htf.frame.tree import RegionTree
 
 SHAPES = [(1,), (2,), (7,), (1, 9), (5, 4), (3, 13), (8, 8), (3, 5, 7), (2, 1, 6), (4, 4, 4)]
 

@@ -14,11 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError, Release, publish, verify
-from htf.curator.ledger import sum_along_paths
 from htf.curator.noise import NoiseSource, ScriptedNoise, SeededNoise
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms import htf as module
 from htf.mechanisms.htf import Htf
+from htf.privacy.ledger import sum_along_paths
 from support import city_matrix, grid, matrices
 
 STRANGE = [0, 0, 1, -1, 25, -25, 400, 10**6, -(10**6), 2**40, -(2**40), 2**60, -(2**60)]

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from htf import Epsilon, InputError, publish, verify
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON
-from htf.inference import (
+from htf.estimation.least_squares import (
     NONNEGATIVE,
     SiblingLayer,
     TreeCounts,
@@ -24,8 +22,10 @@ from htf.inference import (
     nonnegative_least_squares,
     scales_of_variances,
 )
-from htf.query.leaf_noise import noise_variances
-from htf.tree import RegionTree
+from htf.estimation.noise_law import noise_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 from support import city_matrix
 
 

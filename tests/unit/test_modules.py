@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from htf.maps.browser.assets import STATIC, own
+from htf.maps.browser.modules import EXPORT, IMPORT, joined, resolve
 from htf.serve.site import load_site
-from htf.web.assets import STATIC, own
-from htf.web.modules import EXPORT, IMPORT, joined, resolve
 
 SCRIPTS = sorted(STATIC.rglob("*.js"))
 STYLES = sorted(STATIC.rglob("*.css"))
@@ -40,7 +40,7 @@ def test_files_are_short(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
 def test_modules_import_what_others_export(path: Path) -> None:
-    """In the one form that `htf.web.modules` and the server's versions of addresses understand."""
+    """In the one form that `htf.maps.browser.modules` and the server's versions of addresses understand."""
     text = path.read_text(encoding="utf-8")
     assert len(IMPORT.findall(text)) == len(re.findall(r"\bimport\b.*[{(*'\"]", text))
     assert len(EXPORT.findall(text)) == len(re.findall(r"^export\b", text, re.M))

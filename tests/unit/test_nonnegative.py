@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from htf import publish
 from htf.curator.noise import SeededNoise
-from htf.domain import FloatArray
-from htf.nonnegative import non_negative
-from htf.release import Parts
+from htf.estimation.nonnegative import non_negative
+from htf.frame.domain import FloatArray
+from htf.release.release import Parts
 from support import city_matrix, dense
 
 numbers = st.floats(-1e6, 1e6) | st.integers(-3, 3).map(float)

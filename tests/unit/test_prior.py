@@ -18,9 +18,9 @@ import pytest
 from htf import Domain, FrequencyMatrix, InputError, Release, ReleaseFileError, publish, verify
 from htf import read_prior as read
 from htf.cli.main import run
-from htf.domain import Axis
-from htf.prior import MOST_CELLS, PRIOR_SHARE, Prior
-from htf.tree import RegionTree
+from htf.estimation.prior import MOST_CELLS, PRIOR_SHARE, Prior
+from htf.frame.domain import Axis
+from htf.frame.tree import RegionTree
 from support import city_matrix, grid
 
 CELLS = 128

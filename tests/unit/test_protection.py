@@ -35,7 +35,7 @@ from htf import (
 from htf.curator.noise import FastNoise, SeededNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.sampler import Words
-from htf.protection import OF_RECORDS, Suggestion, epsilon_per_record
+from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_record
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 PERSON = Protection("person", 5, "hour")

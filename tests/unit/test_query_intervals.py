@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from htf.domain import FloatArray
+from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
+from htf.frame.domain import FloatArray
 from htf.query.half_widths import KURTOSES, QUANTILES, continuous_half_width
 from htf.query.half_widths import half_width as half_width_of_cumulants
-from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
 
 SCALES = [0.1, 0.2, 0.25, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, 1e4, 1e6]
 STEP = 0.05  # every weight below is a multiple of it

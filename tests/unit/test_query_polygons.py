@@ -16,13 +16,13 @@ from hypothesis.extra import numpy as hnp
 
 from htf import Answers, Axis, Domain, FrequencyMatrix, InputError, Release, publish
 from htf.curator.noise import ScriptedNoise
-from htf.domain import FloatArray, IntArray
-from htf.inference import TreeCounts
-from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
+from htf.estimation.least_squares import TreeCounts
+from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.tree import RegionTree
 from htf.query.polygons import count_polygons
 from htf.query.shapes import read_shapes
 from htf.query.tree_index import TreeIndex
-from htf.tree import RegionTree
 from support import (
     city_matrix,
     continuous_half_widths,

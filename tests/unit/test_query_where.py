@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
-from htf.domain import Axis, FloatArray
+from htf.frame.domain import Axis, FloatArray
 from htf.query.where import full_ranges, full_rows
 
 HOURS = Domain((Axis("x", 0, 6, 6), Axis("y", 10, 20, 5), Axis("hour", 0, 24, 8)))

@@ -15,10 +15,10 @@ from scipy import stats
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, Release, publish, read_points
 from htf.curator.noise import SeededNoise
-from htf.domain import IntArray
+from htf.estimation.nonnegative import non_negative
 from htf.export import sample
 from htf.export.sample import write_points
-from htf.nonnegative import non_negative
+from htf.frame.domain import IntArray
 from support import city_matrix, grid
 
 ALPHA = 1e-6  # the false-alarm rate of each chi-square test, had the seed not been fixed

@@ -15,23 +15,23 @@ from hypothesis import strategies as st
 from htf import Domain, FrequencyMatrix, InputError, Release, publish, read_prior
 from htf.curator.cells import ExactCells
 from htf.curator.noise import ScriptedNoise
-from htf.domain import Axis, FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.inference import (
+from htf.estimation.least_squares import (
     NONNEGATIVE,
     TreeCounts,
     count_variances,
     estimate_leaves,
 )
+from htf.estimation.noise_law import noise_fourth_cumulants
+from htf.frame.domain import Axis, FloatArray, IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.quadtree import Quadtree
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.query.boxes import axis_table
 from htf.query.half_widths import single_half_width
 from htf.query.index import BoxIndex, join_edges
 from htf.query.kernels import COUNT, HIGH, LOW, PARTIAL
-from htf.query.leaf_noise import noise_fourth_cumulants
 from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex
 from htf.query.tree_kernels import FEW, FIRST_ROOM, MEASURES, NOISE, RAW, SPREAD, measure_tree
-from htf.tree import RegionTree
 from support import (
     city_matrix,
     continuous_half_widths,

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
-from htf.domain import CRS84, Axis, FloatArray
-from htf.views import View, view
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis, FloatArray
+from htf.maps.views import View, view
 
 HOURS = Domain((Axis("x", 0, 9, 12), Axis("y", 10, 20, 7), Axis("hour", 0, 24, 8)), CRS84)
 TRIPS = Domain(

@@ -17,13 +17,14 @@ import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.cli.main import run
-from htf.comparison import Named
-from htf.domain import CRS84, Axis
-from htf.protection import PERSON, Protection
-from htf.web.assets import own
-from htf.web.document import Wish, html_map
-from htf.web.mercator import Plane, corners_in_square
-from htf.web.rectangles import rectangles, weighted_limits
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
+from htf.maps.browser.assets import own
+from htf.maps.browser.document import Wish, html_map
+from htf.maps.browser.mercator import Plane, corners_in_square
+from htf.maps.browser.rectangles import rectangles, weighted_limits
+from htf.maps.comparison import Named
+from htf.privacy.protection import PERSON, Protection
 
 pytest.importorskip("maplibre")
 
@@ -141,9 +142,7 @@ def test_a_map_that_lies_nowhere_keeps_its_shape() -> None:
     )
     width, height = corners.max(axis=0) - corners.min(axis=0)
     assert (width, height) == (pytest.approx(0.01), pytest.approx(0.005))
-    assert (
-        data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "cell"
-    )
+    assert data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "cell"
 
 
 def test_limits_of_colours_go_by_area() -> None:
@@ -157,7 +156,7 @@ def test_limits_of_colours_go_by_area() -> None:
 
 def test_colours_are_those_of_pictures() -> None:
     matplotlib = pytest.importorskip("matplotlib")
-    from htf.plot import COLOURS, DARKEST, PALEST
+    from htf.maps.plot import COLOURS, DARKEST, PALEST
 
     listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("shared/colours.js"), re.S)
     assert listed is not None

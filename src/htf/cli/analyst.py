@@ -25,17 +25,17 @@ from htf.cli.types import FileName
 from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_output
-from htf.protection import OF_RECORDS
+from htf.privacy.protection import OF_RECORDS
 from htf.query.answer_texts import show_count, show_interval
 from htf.query.texts import read_boxes, read_where
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from htf.domain import Domain, FloatArray
+    from htf.frame.domain import Domain, FloatArray
     from htf.query.box_files import BoxFile
     from htf.query.boxes import Answers
-    from htf.release import Release
+    from htf.release.release import Release
 
 LONGEST_VALUE = 60
 
@@ -86,7 +86,7 @@ def query(
     """
     from htf.export.answers import check_ending, join_columns, to_json
     from htf.query.boxes import count_boxes
-    from htf.release import Release
+    from htf.release.release import Release
 
     if polygons_file is not None and not (boxes or boxes_file):
         query_polygons(release_file, polygons_file, by, where, as_json, output, overwrite)
@@ -120,7 +120,7 @@ def query(
 @json_option
 def info(release_file: Path, as_json: bool) -> None:
     """Show the privacy statement, the ledger, the mechanism and its parameters."""
-    from htf.release import Release
+    from htf.release.release import Release
 
     release = Release.load(release_file)
     summary = release.summary()

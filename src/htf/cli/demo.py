@@ -18,9 +18,9 @@ from htf.files import check_output, make_folder, write_whole
 from htf.query.answer_texts import show_count, show_interval
 
 if TYPE_CHECKING:
-    from htf.domain import FloatArray
     from htf.evaluation.synthetic import City
-    from htf.release import Release
+    from htf.frame.domain import FloatArray
+    from htf.release.release import Release
 
 EPSILON = "0.5"
 CELLS = 1024
@@ -55,8 +55,8 @@ SAMPLE_BOXES = {
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier `htf demo`.")
 def demo(out: Path, points: int, overwrite: bool) -> None:
     """Release a made-up city, ask for counts beside the truth, and draw the map."""
-    from htf.domain import Domain
     from htf.evaluation.synthetic import synthetic_city
+    from htf.frame.domain import Domain
     from htf.ingest.points import read_points
     from htf.publication import publish
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from htf.query.boxes import Answers
-    from htf.release import Release
+    from htf.release.release import Release
 
 PARQUET = (".parquet", ".geoparquet")
 LABEL = "label"
@@ -67,7 +67,7 @@ def query_polygons(
     from htf.export.answers import check_layer, to_json
     from htf.export.provenance import provenance, told_where
     from htf.query.polygons import count_polygons
-    from htf.release import Release
+    from htf.release.release import Release
 
     if output is not None:
         _check_output(output, (release_file, polygons_file), overwrite)

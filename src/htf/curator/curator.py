@@ -11,24 +11,26 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from htf import arguments
-from htf.bounds import check_bounds
-from htf.curator.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.base import arguments
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
-from htf.curator.ledger import Ledger
+from htf.curator.frequency import FrequencyMatrix
 from htf.curator.measurements import Measurement
 from htf.curator.noise import NoiseSource, OpenDPNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.curator.window import Window
-from htf.domain import Domain, IntArray
-from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
-from htf.frequency import FrequencyMatrix
-from htf.origins import check_not_data
-from htf.prior import Prior
-from htf.protection import (
+from htf.estimation.prior import Prior
+from htf.frame.bounds import check_bounds
+from htf.frame.crs import check_crs
+from htf.frame.domain import Domain, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.ledger import Ledger
+from htf.privacy.origins import check_not_data
+from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
     Protection,
@@ -36,9 +38,7 @@ from htf.protection import (
     epsilon_per_record,
     price_of_records,
 )
-from htf.release import MeasurementTable, Release
-from htf.release_file import check_crs
-from htf.tree import RegionTree
+from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:
     from htf.curator.window import Steps

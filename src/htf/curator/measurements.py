@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from htf import arguments
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.base import arguments
+from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
-from htf.read_only import ReadOnlyArrays
-from htf.tree import RegionTree
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 if TYPE_CHECKING:
     from htf.curator.cells import ExactCells

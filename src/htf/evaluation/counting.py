@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import FloatArray, IntArray
+from htf.curator.frequency import FrequencyMatrix
 from htf.evaluation.workloads import Boxes
-from htf.frequency import FrequencyMatrix
+from htf.frame.domain import FloatArray, IntArray
 from htf.query.index import BoxIndex
-from htf.release import Release
+from htf.release.release import Release
 
 MOST_TABLE_CELLS = 4096 * 4096
 CELLS_PER_LEAF = (

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray, IntArray
+from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
+from htf.estimation.nonnegative import non_negative
 from htf.evaluation.datasets import DataSet, PointsFile
-from htf.frequency import FrequencyMatrix
-from htf.nonnegative import non_negative
-from htf.release import Release
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.release.release import Release
 
 SEED = 2021  # fixed: a stand-in is one population, and the runs differ by noise and questions alone
 MOST_CELLS = 2**24  # with records: some GB of memory; a release of a few kB may speak of far more

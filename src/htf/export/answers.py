@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import geopandas
     import pyarrow as pa
 
-    from htf.domain import Domain, FloatArray
+    from htf.frame.domain import Domain, FloatArray
 
 TABLES = (".csv", ".json", ".parquet")
 LAYERS = (".geojson", ".gpkg", ".fgb")

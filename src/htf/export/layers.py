@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.areas import square_kilometres
-from htf.domain import FloatArray
 from htf.errors import InputError, MissingExtraError
-from htf.release import Release, check_release
+from htf.frame.areas import square_kilometres
+from htf.frame.domain import FloatArray
+from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     import geopandas

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from htf import arguments
-from htf.bounds import is_projected
-from htf.domain import CRS84, Domain
+from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.crs import CRS84, is_projected
+from htf.frame.domain import Domain
 
 # Pairs of names that mean x and y. A common beginning may stand before both, as in pickup_lon.
 PAIRS = (

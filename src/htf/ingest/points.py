@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import Axis, Domain, FloatArray, check_domain
+from htf.base import arguments
+from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 from htf.errors import InputError, NothingInsideError
-from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
+from htf.frame.crs import same_crs
+from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.ingest import expressions as ex
 from htf.ingest.columns import (
     Field,
@@ -30,7 +31,7 @@ from htf.ingest.columns import (
     refuse_degrees,
 )
 from htf.ingest.engines import DUCKDB, Engine, Progress
-from htf.ingest.geometry import coordinate, projected, same_crs
+from htf.ingest.geometry import coordinate, projected
 from htf.ingest.people import (
     CELL,
     PERSON,
@@ -43,9 +44,9 @@ from htf.ingest.people import (
 )
 from htf.ingest.sources import Access, Source, is_arrays, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
-from htf.origins import FileMark, mark_files
-from htf.protection import ONCE_PER, Protection
-from htf.protection import PERSON as ONE_PERSON
+from htf.privacy.origins import FileMark, mark_files
+from htf.privacy.protection import ONCE_PER, Protection
+from htf.privacy.protection import PERSON as ONE_PERSON
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray, check_domain
 from htf.errors import InputError
+from htf.estimation.prior import Prior, prior_cells, read_weights, show_bounds
 from htf.files import is_file
+from htf.frame.domain import Domain, FloatArray, check_domain
 from htf.ingest.columns import check_columns
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
-from htf.origins import FileMark
-from htf.prior import Prior, prior_cells, read_weights, show_bounds
-from htf.release import Release
-from htf.release_file import is_release
+from htf.privacy.origins import FileMark
+from htf.release.file import is_release
+from htf.release.release import Release
 
 ARRAY_FILES = (".npy", ".npz")
 LON_LAT = ("lon", "lat")

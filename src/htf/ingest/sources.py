@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
+from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
+from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
 from htf.ingest.engines import (
     DUCKDB,
@@ -31,7 +32,7 @@ from htf.ingest.engines import (
     quietly,
 )
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND
-from htf.ingest.geometry import name_of_crs, read_geo_metadata
+from htf.ingest.geometry import read_geo_metadata
 from htf.ingest.listing import Listing, list_database, list_files
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.text import LONGEST_RECORD, Fits, Layout, check_text, read_layout

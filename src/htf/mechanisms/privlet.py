@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import BudgetError
-from htf.grids import (
+from htf.estimation.least_squares import scales_of_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import (
     MOST_CELLS,
     check_most_cells,
     coarse_shape,
@@ -44,11 +44,11 @@ from htf.grids import (
     even_edges,
     padded,
 )
-from htf.inference import scales_of_variances
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 ESTIMATOR = "privlet"
 LARGEST_SCALE = 10**15  # of noise; 64 bits hold a thousand times that

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from htf.compiled import compiled
+from htf.base.compiled import compiled
 
 OUTSIDE = 0.05  # the share of intervals that may miss
 

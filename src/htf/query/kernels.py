@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from htf.compiled import compiled
-from htf.domain import FloatArray
+from htf.base.compiled import compiled
+from htf.frame.domain import FloatArray
 from htf.query.half_widths import half_width
 
 # Of an axis: what is needed to find the cell of a coordinate.

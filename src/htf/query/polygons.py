@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
+from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.query.boxes import Answers, share_inside, snap_to_cells, to_snapped_cells
 from htf.query.shapes import Shapes, need_shapely, read_shapes
 from htf.query.where import Where, full_ranges, read_where

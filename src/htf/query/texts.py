@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from htf.base.numerals import decimal
 from htf.errors import InputError
-from htf.numerals import decimal
 
 BOX = "W,S,E,N"
 

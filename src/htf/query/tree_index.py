@@ -1,6 +1,6 @@
 """Counts of boxes and polygons where estimates come of all counts of a tree, with error bars.
 
-After constrained inference (`htf.inference`) the errors of leaves are correlated: what one leaf has
+After constrained inference (`htf.estimation.least_squares`) the errors of leaves are correlated: what one leaf has
 too much its siblings have too little. So the variance of a sum is not the sum of variances. Here it is
 exact, and costs time along the edges of what is counted only. docs/proofs/tree-noise.md has the proof of
 
@@ -30,10 +30,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
-from htf.homogeneous import HOMOGENEOUS
-from htf.inference import (
+from htf.estimation.homogeneous import HOMOGENEOUS
+from htf.estimation.least_squares import (
     LEAST_SQUARES,
     NONNEGATIVE,
     UNKNOWN,
@@ -42,10 +41,11 @@ from htf.inference import (
     least_squares,
     sum_upwards,
 )
+from htf.estimation.noise_law import noise_fourth_cumulants
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.tree import NO_REGION, RegionTree
 from htf.query.index import ANSWER_COLUMNS, in_chunks, measure_outlines
-from htf.query.leaf_noise import noise_fourth_cumulants
 from htf.query.tree_kernels import MEASURES, answer_tree, finish_tree, running_sums
-from htf.tree import NO_REGION, RegionTree
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from htf import arguments
-from htf.domain import Axis, Domain, FloatArray
+from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.domain import Axis, Domain, FloatArray
 
 Where = Mapping[str, Sequence[float]]
 

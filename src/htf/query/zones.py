@@ -11,25 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import CRS84, Axis, Domain, FloatArray, check_domain
+from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
-from htf.query.shapes import (
-    HALF_TURN,
-    TURN,
-    Shapes,
-    need_shapely,
-    same_crs,
-    shifted,
-    to_crs,
-    unrolled,
-)
+from htf.frame.crs import CRS84, same_crs
+from htf.frame.domain import Axis, Domain, FloatArray, check_domain
+from htf.query.shapes import HALF_TURN, TURN, Shapes, need_shapely, shifted, to_crs, unrolled
 
 if TYPE_CHECKING:
     import geopandas
 
     from htf.query.where import Where
-    from htf.release import Release
+    from htf.release.release import Release
 
 MOST_ZONES = 1_000_000
 FINEST_RESOLUTION = 15  # of H3
@@ -53,7 +45,7 @@ def zone_layer(
         import geopandas
     except ImportError:
         raise MissingExtraError("geopandas", "geo", "A layer of zones") from None
-    from htf.release import check_release
+    from htf.release.release import check_release
 
     remedy = "make them with h3_zones or grid_zones"
     arguments.instance(zones, Zones, "zones", remedy)

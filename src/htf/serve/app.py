@@ -23,13 +23,13 @@ from starlette.requests import Request
 from starlette.responses import FileResponse
 from starlette.routing import Route, Router
 
-from htf.domain import Domain, FloatArray
 from htf.errors import InputError, MissingExtraError
+from htf.frame.domain import Domain, FloatArray
 from htf.query.boxes import Answers, count_boxes
 from htf.query.outside import outside_note, polygons_note
 from htf.query.polygons import count_polygons
 from htf.query.where import Where
-from htf.release import Release
+from htf.release.release import Release
 from htf.serve import questions, site
 from htf.serve.holdings import Holding, file_stamp
 from htf.serve.limits import Limits, Refusal

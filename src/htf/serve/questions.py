@@ -14,9 +14,10 @@ from urllib.parse import unquote_plus
 import numpy as np
 import orjson
 
-from htf.domain import CRS84, Domain, FloatArray
+from htf.base.numerals import LONGEST
 from htf.errors import InputError
-from htf.numerals import LONGEST
+from htf.frame.crs import CRS84
+from htf.frame.domain import Domain, FloatArray
 from htf.query.shapes import PIECES_OF_MAP, PIECES_OF_POLYGON
 from htf.query.tables import edge_places, rows_of_table
 from htf.query.texts import read_boxes, read_where

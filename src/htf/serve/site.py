@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from htf.maps.browser.assets import STATIC, find_maplibre
+from htf.maps.browser.modules import resolve
 from htf.serve.replies import Packed
-from htf.web.assets import STATIC, find_maplibre
-from htf.web.modules import resolve
 
 INDEX = "index.html"
 MAPLIBRE = ("maplibre-gl.js", "maplibre-gl.css")

@@ -18,17 +18,18 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from htf.areas import square_kilometres
-from htf.domain import CRS84, Domain, FloatArray, IntArray
+from htf.frame.areas import square_kilometres
+from htf.frame.crs import CRS84, transformer
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.maps.browser.rectangles import MOST_OUTLINES, packed_outlines
 from htf.query.boxes import to_snapped_cells
 from htf.query.where import Where, full_ranges
-from htf.serve.holdings import Bounds, transformer
+from htf.serve.holdings import Bounds
 from htf.serve.limits import Refusal
 from htf.serve.replies import Packed
-from htf.web.rectangles import MOST_OUTLINES, packed_outlines
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
     from htf.serve.holdings import Holding
 
 DEEPEST = 24
@@ -47,7 +48,7 @@ class Boxes:
     low: IntArray
     high: IntArray
     columns: dict[str, FloatArray]
-    is_clear: NDArray[np.bool_]  # more than noise, as on every map (htf.views)
+    is_clear: NDArray[np.bool_]  # more than noise, as on every map (htf.maps.views)
 
 
 class TileCache:

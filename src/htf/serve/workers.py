@@ -15,7 +15,7 @@ from htf.query.boxes import RowCounter
 from htf.serve.limits import Limits, Refusal
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 T = TypeVar("T")
 Row = list[float]

@@ -1,0 +1,98 @@
+"""The budget of one data set: what was charged to it, what is left, and what it refuses.
+
+No file is touched here. `budget.py` keeps accounts in a file, `budget_store.py` reads and writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from htf.errors import BudgetError, InputError
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import OF_RECORDS, PERSON, Protection
+
+ONE_RECORD = OF_RECORDS.name
+UNITS = (ONE_RECORD, Protection(PERSON).name)
+PENDING, PUBLISHED, WITHDRAWN = "pending", "published", "withdrawn"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One charge. It stays pending until its release has been written."""
+
+    id: str
+    charged: str  # when, in UTC
+    mechanism: str
+    label: str
+    epsilon: Epsilon
+    unit: str
+    state: str
+    file: str | None  # the name of what was published, without its folder
+    sha256: str | None
+    withdrawn: str | None = None  # when, in UTC; a charge counts all the same
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "epsilon": str(self.epsilon), "epsilon_units": self.epsilon.units}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The budget of one data set, and what was charged to it."""
+
+    dataset: str
+    unit: str
+    relation: str
+    cap: Epsilon
+    created: str
+    closed: str | None
+    entries: tuple[Entry, ...]
+
+    @property
+    def spent(self) -> Epsilon:
+        return total(self.entries)
+
+    @property
+    def left(self) -> Epsilon:
+        return Epsilon(max(self.cap.units - self.spent.units, 0))
+
+    @property
+    def pending(self) -> tuple[Entry, ...]:
+        """Charges whose release is being made, or was broken off. They count like the others."""
+        return tuple(entry for entry in self.entries if entry.state == PENDING)
+
+    def check(self, epsilon: Epsilon, unit: str = ONE_RECORD) -> None:
+        """Refuse a charge that does not fit."""
+        if unit != self.unit:
+            raise InputError(
+                f"{self.dataset!r} counts epsilon for {self.unit}, and this is a charge for {unit}: "
+                "epsilons of different units do not add up. Keep to one unit for all releases of these "
+                "data; docs/budget.md says what it means to use both"
+            )
+        if self.closed is not None:
+            raise BudgetError(f"{self.dataset!r} was closed on {self.closed}: no more is released")
+        if epsilon > self.left:
+            waiting = total(self.pending)
+            of_it = f", {waiting} of it by charges that are pending" if waiting.units else ""
+            raise BudgetError(
+                f"epsilon {epsilon} is more than what is left for {self.dataset!r}: {self.left} of "
+                f"{self.cap} ({self.spent} is spent{of_it})"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        exact = {name: getattr(self, name) for name in ("cap", "spent", "left")}
+        return {
+            "dataset": self.dataset,
+            "unit": self.unit,
+            "relation": self.relation,
+            **{name: str(value) for name, value in exact.items()},
+            **{f"{name}_units": value.units for name, value in exact.items()},
+            "created": self.created,
+            "closed": self.closed,
+            "entries": [entry.to_dict() for entry in self.entries],
+        }
+
+
+def total(entries: Iterable[Entry]) -> Epsilon:
+    return Epsilon(sum(entry.epsilon.units for entry in entries))

@@ -1,0 +1,148 @@
+"""The privacy guarantee in plain words, made from the release alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from htf.privacy.protection import PERSON, RECORD
+
+if TYPE_CHECKING:
+    from htf.privacy.protection import Suggestion
+    from htf.release.release import Release
+
+NOT_PRIVATE = (
+    "NOT PRIVATE. The noise of this release came from a seed or a script, so that anyone who knows "
+    "it can take it off again. It is for tests and benchmarks and must not be published. "
+    "The following would hold with secret noise:"
+)
+
+GUARANTEE = (
+    "This release is {epsilon}-differentially private (pure, epsilon = {epsilon}). "
+    "The unit of protection is {unit}: adding or removing {change} changes the "
+    "probability of any outcome of the whole release, the boxes included, by a factor of at most "
+    "exp({epsilon}). {together} The epsilon was fixed before the first noise was drawn; it holds whatever "
+    "anyone knows already and however often the release is queried. It covers the records as they were "
+    "read; whether a file could be read at all is not part of it."
+)
+
+CHANGE = {RECORD: "any one record", PERSON: "all records of any one person"}
+
+TOGETHER = {
+    RECORD: (
+        "The many records of one person are NOT protected together: for someone with k records the "
+        "guarantee is k times epsilon, and that much weaker."
+    ),
+    PERSON: (
+        "A person is whoever has one identifier in the data: someone with several is protected as if "
+        "they were several people; people who share one are protected together, and for one of them alone "
+        "the guarantee is twice epsilon, and that much weaker."
+    ),
+}
+
+BOUNDED = (
+    "{first}At most {kept} of each person {were} kept, chosen by that person's records alone; the noise is "
+    "that of epsilon {each} for each record, so that all of them together lose no more than epsilon. Records "
+    "that name no person were dropped. Counts are of the records that were kept: they may be lower than the "
+    "truth, most of all where people have many records.{distinct}"
+)
+
+FIRST = {
+    None: "",
+    "hour": "Of the records that one person has in the same cell and hour only one was taken. ",
+    "day": "Of the records that one person has in the same cell and day only one was taken. ",
+    "all": "Of the records that one person has in the same cell only one was taken. ",
+}
+
+DISTINCT = (
+    " So the count of a cell is of distinct people; one of several cells has a person once for each cell "
+    "where a record of theirs was kept."
+)
+
+SUGGESTED = (
+    "How many records of a person to keep was looked up with noise: {suggested}, out of 1 to {most}, is a guess at "
+    "the number that a share of {quantile} of the people do not pass. This has cost {price} of the epsilon of {epsilon}."
+)
+
+# What is known beforehand of the bound; what was looked up with noise is covered, and not among it.
+KNOWN_BOUND = ", how many records of each person were kept"
+KNOWN_RANGE = ", the range in which the number of records to keep was looked up"
+
+OF_QUERY = (
+    "The records are the rows of the result of a query or view. The guarantee covers those rows, and not "
+    "what they were made from: where a LIMIT, a join or an aggregate lets {one} change the rows of "
+    "others, that is not covered."
+)
+
+NOT_PROTECTED = (
+    "Not protected: what is public beforehand, namely the bounds of the map, its "
+    "grid, the mechanism and its parameters{bound}; facts about a place that do not hinge on any {one}; "
+    "and anything learnt outside this release, such as other releases of the same data, "
+    "whose epsilons add up, or the time the computation took. Records outside the bounds are left "
+    "out and not reported."
+)
+
+TOTAL_DISCLOSED = (
+    "The curator gave the number of records to the mechanism as public: {total} was disclosed exactly, "
+    "outside the guarantee, and whether any {one} is part of that number is not protected."
+)
+
+PRIOR_USED = (
+    "The estimates use a public prior that the curator gave, {name} (SHA-256 {sha256}), which travels with "
+    "the release. The guarantee holds only if it was not made from the data released; if it is itself a "
+    "private release of them, the epsilons add up."
+)
+
+
+def privacy_statement(release: Release) -> str:
+    protection, parts = release.protection, [_guarantee(release)]
+    if protection.unit == PERSON:
+        parts.append(_bounded(release))
+    if release.suggestion is not None:
+        parts.append(_suggested(release, release.suggestion))
+    if protection.of_query:
+        parts.append(OF_QUERY.format(one=protection.name))
+    if release.prior is not None:
+        parts.append(PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
+    if (total := release.parameters.get("public_total")) is not None:
+        parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
+    parts.append(NOT_PROTECTED.format(bound=_known(release), one=protection.name))
+    parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
+    return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
+
+
+def _guarantee(release: Release) -> str:
+    unit = release.protection.unit
+    return GUARANTEE.format(
+        epsilon=release.epsilon,
+        unit=release.protection.name,
+        change=CHANGE[unit],
+        together=TOGETHER[unit],
+    )
+
+
+def _bounded(release: Release) -> str:
+    protection = release.protection
+    number = protection.max_records
+    return BOUNDED.format(
+        first=FIRST[protection.once_per],
+        kept="1 record" if number == 1 else f"{number} records",
+        were="was" if number == 1 else "were",
+        each=release.record_epsilon,
+        distinct=DISTINCT if protection.once_per == "all" else "",
+    )
+
+
+def _known(release: Release) -> str:
+    if release.protection.unit == RECORD:
+        return ""
+    return KNOWN_BOUND if release.suggestion is None else KNOWN_RANGE
+
+
+def _suggested(release: Release, suggestion: Suggestion) -> str:
+    return SUGGESTED.format(
+        suggested=suggestion.max_records,
+        most=suggestion.most,
+        quantile=suggestion.quantile,
+        price=suggestion.epsilon,
+        epsilon=release.epsilon,
+    )
