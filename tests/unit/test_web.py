@@ -50,7 +50,7 @@ def test_the_file_has_all_boxes_with_their_answers() -> None:
     made = release()
     data = data_of(html_map([Named(made, "city")], Wish()))
     (sheet,) = data["panels"][0]["sheets"]
-    parts = made.parts
+    parts = made.derived.parts
     x, y = made.domain.axes
     boxes = np.column_stack(
         [x.from_cells(parts.low[:, 0]), y.from_cells(parts.low[:, 1]), x.from_cells(parts.high[:, 0]), y.from_cells(parts.high[:, 1])]

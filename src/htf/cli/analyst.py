@@ -24,6 +24,7 @@ from htf.cli.screen import (
 from htf.cli.types import FileName
 from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
+from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output
 from htf.privacy.protection import OF_RECORDS
 from htf.query.answer_texts import show_count, show_interval
@@ -74,7 +75,7 @@ def query(
     output: Path | None,
     overwrite: bool,
 ) -> None:
-    """Count the records in boxes or polygons, with a standard error and a 95 % interval.
+    """Count the records in boxes or polygons, with a standard error and an interval.
 
     Of a release with more axes than those of the map, `--where hour=7:10` says which part to count;
     axes that are not named are counted whole. Without boxes it is the whole map.
@@ -101,7 +102,7 @@ def query(
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
-        answers = count_boxes(release.domain, release.answering_index, asked.rows)
+        answers = count_boxes(release.domain, release.derived.answering_index, asked.rows)
     edges = _edge_columns(release.domain, asked.rows)
     table = join_columns(edges, asked.given, answers.to_columns())
     if as_json:
@@ -241,7 +242,7 @@ def _tell_outside(domain: Domain, rows: FloatArray, answers: Answers) -> None:
 def _show_answers(domain: Domain, asked: BoxFile, answers: Answers) -> None:
     shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
     questions = _show_questions(domain, asked, len(shown))
-    told = (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
+    told = (">count", ">std. error", f">{LEVEL_TEXT} interval", ">partial", ">inside map")
     rows = [
         (
             *(values[number] for _, values in questions),

@@ -57,7 +57,7 @@ def export(
     """Turn a release into a layer or a raster for GIS tools; the ending says which.
 
     .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv have the boxes of the release with count,
-    std_error, low and high (95 %), density per km² and the bounds along every axis. .tif is a
+    std_error, low and high (the interval), density per km² and the bounds along every axis. .tif is a
     cloud-optimised GeoTIFF of expected counts per pixel, further axes summed or cut by --where. Each file
     carries the privacy statement; that of a .csv is in a text file beside it. With --h3 or --grid a layer has
     these zones, cut off at the edge of the map, so that their counts add up to that of the release.

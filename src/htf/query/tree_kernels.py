@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base.compiled import compiled
+from htf.estimation.noise_kernels import continuous_half_width, single_half_width
 from htf.frame.domain import FloatArray
 from htf.frame.tree import NO_REGION
-from htf.query.half_widths import continuous_half_width, single_half_width
 
 # Shared code is compiled into each function that uses it. Numba notices changes of a function's own
 # file, not of others: after one there, the caches of those who use it have to be deleted.
