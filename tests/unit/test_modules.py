@@ -76,6 +76,7 @@ def test_versions_follow_what_is_imported() -> None:
             assert load_site()[resolve(name, target)].etag.startswith(version)
             assert len(version) == 8
     assert re.search(r'"/static/page/page\.js\?v=\w{8}"', site["index.html"])
+    assert load_site()["page/api.js"].media.startswith(b"text/javascript")
     assert re.search(r'"/static/page/page\.css\?v=\w{8}"', site["index.html"])
 
 
