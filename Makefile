@@ -4,6 +4,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+STATIC := src/htf/maps/browser/static
+export DENO_DIR := $(abspath $(VENV))/deno
+export DENO_NO_UPDATE_CHECK := 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: demo test lint types docs versions reliability benchmark clean
@@ -17,6 +20,9 @@ test: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/deno fmt --check
+	$(BIN)/deno lint
+	$(BIN)/deno check $(STATIC)/page/page.js $(STATIC)/offline/offline.js
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy

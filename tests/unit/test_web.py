@@ -142,9 +142,7 @@ def test_a_map_that_lies_nowhere_keeps_its_shape() -> None:
     )
     width, height = corners.max(axis=0) - corners.min(axis=0)
     assert (width, height) == (pytest.approx(0.01), pytest.approx(0.005))
-    assert (
-        data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "points per cell"
-    )
+    assert data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "cell"
 
 
 def test_limits_of_colours_go_by_area() -> None:
@@ -160,7 +158,7 @@ def test_colours_are_those_of_pictures() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     from htf.maps.plot import COLOURS, DARKEST, PALEST
 
-    listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("drawing.js"), re.S)
+    listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("shared/colours.js"), re.S)
     assert listed is not None
     ours = re.findall(r"#\w{6}", listed[1])
     theirs = matplotlib.colormaps[COLOURS](np.linspace(PALEST, DARKEST, len(ours)))
