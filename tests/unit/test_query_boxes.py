@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain
-from htf.query.boxes import BLOCK, Answers, RowCounter, count_boxes, share_inside, to_snapped_cells
+from htf.query.boxes import BLOCK, RowCounter, count_boxes, share_inside, to_snapped_cells
+from htf.query.columns import Answers
 from htf.query.index import BoxIndex
 from htf.query.outside import outside_note
 

@@ -26,7 +26,7 @@ from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
 from htf.files import check_output
 from htf.privacy.protection import OF_RECORDS
-from htf.query.answer_texts import show_count, show_interval
+from htf.query.answer_texts import HEADINGS, show_answer
 from htf.query.texts import read_boxes, read_where
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from htf.frame.domain import Domain, FloatArray
     from htf.query.box_files import BoxFile
-    from htf.query.boxes import Answers
+    from htf.query.columns import Answers
     from htf.release.release import Release
 
 LONGEST_VALUE = 60
@@ -241,19 +241,11 @@ def _tell_outside(domain: Domain, rows: FloatArray, answers: Answers) -> None:
 def _show_answers(domain: Domain, asked: BoxFile, answers: Answers) -> None:
     shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
     questions = _show_questions(domain, asked, len(shown))
-    told = (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
     rows = [
-        (
-            *(values[number] for _, values in questions),
-            show_count(answer["count"]),
-            f"{answer['std_error']:,.1f}",
-            show_interval(answer),
-            f"{answer['partial']:.1%}",
-            f"{answer['inside']:.1%}",
-        )
+        (*(values[number] for _, values in questions), *show_answer(answer))
         for number, answer in enumerate(shown)
     ]
-    show_table((*(header for header, _ in questions), *told), rows)
+    show_table((*(header for header, _ in questions), *HEADINGS), rows)
     if len(answers) > len(rows):
         console().print(f"… and {len(answers) - len(rows):,} more: use -o FILE.csv or --json")
     show_answer_note(shown)

@@ -20,14 +20,15 @@ from htf.cli.screen import (
 from htf.cli.types import FileName
 from htf.errors import InputError, MissingExtraError
 from htf.files import check_output, is_file, is_folder
-from htf.query.answer_texts import show_count, show_interval
+from htf.query.answer_texts import HEADINGS, show_answer
+from htf.query.columns import describe_columns
 from htf.query.texts import read_where
 
 if TYPE_CHECKING:
     import geopandas
     import pyarrow as pa
 
-    from htf.query.boxes import Answers
+    from htf.query.columns import Answers
     from htf.release.release import Release
 
 PARQUET = (".parquet", ".geoparquet")
@@ -36,9 +37,8 @@ PLAIN = (".csv", ".json")  # without the outlines
 FORMATS = "GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and shapefiles (also zipped)"
 MOST_NAMED = 5
 RULE = (
-    "One row for each polygon of the file {file}, with its own columns. count, std_error, low and high "
-    "(95 %) are what the release answers for it; partial is the share of the count that rests on boxes it "
-    "covers in part, and inside the share of its area that lies on the map."
+    "One row per polygon of the file {file}, with its own columns and what the release answers for it. "
+    + describe_columns()
 )
 
 polygons_option = click.option(
@@ -241,18 +241,10 @@ def _write(
 def _show(labels: list[str], answers: Answers) -> None:
     shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
     rows = [
-        (
-            label,
-            show_count(answer["count"]),
-            f"{answer['std_error']:,.1f}",
-            show_interval(answer),
-            f"{answer['partial']:.1%}",
-            f"{answer['inside']:.1%}",
-        )
+        (label, *show_answer(answer))
         for label, answer in zip(labels[: len(shown)], shown, strict=True)
     ]
-    told = (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
-    show_table(("polygon", *told), rows)
+    show_table(("polygon", *HEADINGS), rows)
     if len(labels) > len(rows):
         console().print(f"… and {len(labels) - len(rows):,} more: use -o FILE.csv or --json")
     show_answer_note(shown)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from htf.mechanisms.base import Histogram
-    from htf.query.boxes import Answers
+    from htf.query.columns import Answers
     from htf.query.index import BoxIndex
     from htf.query.tree_index import NestedParts, TreeIndex
     from htf.query.where import Where

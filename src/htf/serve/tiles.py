@@ -161,8 +161,7 @@ def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Boxes:
 def _parts(release: Release, touched: IntArray) -> Boxes:
     parts = release.parts
     low, high = parts.low[touched], parts.high[touched]
-    answers = release.count(_on_map(release.domain, low, high)).to_columns()
-    del answers["partial"], answers["inside"]  # 0 and 1: a part is covered whole
+    answers = release.count(_on_map(release.domain, low, high)).to_columns(of_leaves=True)
     noise = math.sqrt(2) * parts.scales[touched]
     is_clear = parts.estimates[touched] > parts.clear_deviations * noise
     return Boxes(low, high, answers, is_clear)

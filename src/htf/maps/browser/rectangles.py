@@ -16,7 +16,7 @@ from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.mercator import Plane, corners_in_square
 from htf.maps.comparison import DEVIATIONS, Difference, grid_rows
 from htf.maps.views import drawn_axes, outlines, ranges_in_cells, view
-from htf.query.boxes import Answers
+from htf.query.columns import Answers
 from htf.query.where import Where
 from htf.release.release import Release
 
