@@ -47,8 +47,8 @@ def snap_rows(rows: FloatArray, axes: FloatArray) -> FloatArray:
 def snap_column(values: FloatArray, axes: FloatArray) -> FloatArray:
     """Coordinates along the one axis, wherever they are."""
     cells = np.empty(len(values))
-    for place in range(len(values)):
-        cells[place] = _snap(values[place], axes, 0)
+    for row in range(len(values)):
+        cells[row] = _snap(values[row], axes, 0)
     return cells
 
 
