@@ -47,14 +47,7 @@ def publish(
     the budget does not suffice. If the budget was charged by then, the error says so.
     """
     if ledger is not None:
-        if budget is not None:
-            raise InputError("ledger is the old name of budget: give budget only")
-        warnings.warn(
-            "publish(ledger=…) is now called budget=…; the next version drops the old name",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        budget = ledger
+        budget = _by_old_name(budget, ledger)
     if isinstance(mechanism, str):
         mechanism = make_mechanism(mechanism)
     remedy = "give the name of one, or make one with htf.make_mechanism(name)"
@@ -66,3 +59,13 @@ def publish(
         matrix, total, noise, prior, budget=budget, label=label, suggestion=suggestion
     )
     return curator.run(mechanism, progress)
+
+
+def _by_old_name(budget: BudgetFile | None, ledger: BudgetFile) -> BudgetFile:
+    if budget is not None:
+        raise InputError("ledger is the old name of budget: give budget only")
+    remedy = "open it with htf.BudgetFile(path, dataset)"
+    arguments.instance(ledger, BudgetFile, "the budget", remedy)
+    message = "publish(ledger=…) is now publish(budget=…); the next version drops the old name"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    return ledger

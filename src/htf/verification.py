@@ -136,7 +136,7 @@ def _check_tiling(release: Release) -> Check:
     else:  # by the tree, in less memory: regions of it that hold each of its ends once
         cells = sum(release.tree.cells(release.leaves).tolist())
         passed = cells == release.domain.size and release.tree.is_covered_once_by(release.leaves)
-    return Check("tiling", passed, f"{len(release)} boxes cover the map, each cell once")
+    return Check("tiling", passed, f"{len(release)} leaves cover the map, each cell once")
 
 
 def _check_spend(release: Release) -> Check:

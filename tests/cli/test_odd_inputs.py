@@ -74,8 +74,8 @@ READING = {
     "prior": [
         "release", "points.csv", "--bounds", BOUNDS, "--epsilon", "1", "--prior", "{}", "-o", "never.parquet",
     ],
-    "ledger": [
-        "release", "points.csv", "--bounds", BOUNDS, "--epsilon", "1", "--ledger", "{}", "--dataset", "d",
+    "budget": [
+        "release", "points.csv", "--bounds", BOUNDS, "--epsilon", "1", "--budget", "{}", "--dataset", "d",
         "-o", "never.parquet",
     ],
 }  # fmt: skip
@@ -110,7 +110,7 @@ def test_names_that_are_too_long(
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])
-@pytest.mark.parametrize("command", [c for c in READING if c not in ("release", "prior", "ledger")])
+@pytest.mark.parametrize("command", [c for c in READING if c not in ("release", "prior", "budget")])
 @pytest.mark.usefixtures("place")
 def test_names_that_no_file_can_have(
     command: str, name: str, capfd: pytest.CaptureFixture[str]

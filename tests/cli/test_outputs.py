@@ -60,7 +60,7 @@ def release(*words: Any, of: str = "points.parquet") -> list[Any]:
     return ["release", of, *MAP, "--epsilon", "0.5", *words]
 
 
-CHARGED = ("--ledger", "budget.sqlite", "--dataset", "pings")
+CHARGED = ("--budget", "budget.sqlite", "--dataset", "pings")
 # Every file that a command reads, and the command; `-o` is added.
 READERS: dict[str, tuple[str, list[Any]]] = {
     "release": ("points.parquet", release()),

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from htf.cli.experiments import progress_of_trials
 from htf.cli.main import run
-from htf.cli.researcher import _progress
 from htf.evaluation.marking import CONSEQUENCE, WARNING
 from htf.evaluation.results import PART_FILES, PARTS
 from support import wait_for
@@ -244,6 +244,6 @@ def test_progress_says_what_is_left(
     monkeypatch.setattr(
         researcher, "SECONDS_BETWEEN_LINES", -1.0
     )  # also where the clock stands still
-    with _progress(10, 2) as tell:
+    with progress_of_trials(10, 2) as tell:
         tell(Progress(5, 10, 125.0, "city: ag"))
     assert "5 of 10 trials, 2 min left" in capsys.readouterr().err

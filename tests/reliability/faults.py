@@ -1,4 +1,4 @@
-"""Injected faults: the n-th read, write, sync, rename or removal of `htf release --ledger` fails.
+"""Injected faults: the n-th read, write, sync, rename or removal of `htf release --budget` fails.
 
 After each, the exit code, what was said, the budget file and the output must agree. A shim between Python
 and the C library (`faults.c`, compiled with cc) makes calls on files below one folder fail with EIO or
@@ -113,7 +113,7 @@ class Worker:
         self._made += 1
         folder = self.folder / f"case{self._made}"
         shutil.copytree(self.folder / "inputs" / scenario, folder)
-        output = ["--ledger", "budget.sqlite", "--dataset", "pings", "-o", "out.parquet"]
+        output = ["--budget", "budget.sqlite", "--dataset", "pings", "-o", "out.parquet"]
         words = ["release", "points.csv", *MAP, *SCENARIOS[scenario], *output]
         files = ("points.csv", "budget.sqlite", "out.parquet")
         arguments = [str(folder / word) if word in files else word for word in words]

@@ -25,7 +25,7 @@ SOURCE = Path(htf.__file__).parent
 NO_FOLDER = "/dev/null/none"  # nobody can make it, not even root
 RELEASE = (
     "release points.csv --bounds 0,0,1,1 --cells 4 --epsilon 1 --noise fast --mechanism uniform "
-    "--ledger budget.db --dataset d -o release.parquet"
+    "--budget budget.db --dataset d -o release.parquet"
 )
 
 

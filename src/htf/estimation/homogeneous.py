@@ -236,7 +236,7 @@ class _Estimation:
     ) -> None:
         self.measured, self.variances = measured, variances
         if np.any(self.variances == UNKNOWN):
-            raise InputError("a box without any count in it or below it cannot be estimated")
+            raise InputError("a region without any count in it or below it cannot be estimated")
         turns = Neighbourhood(tree)
         self.tree, self.steps = tree, turns.steps
         self.level = turns.turns // TURNS_OF_A_LEVEL

@@ -164,10 +164,10 @@ class Release(ReadOnlyArrays):
 
     def _check(self) -> None:
         if not self.tree.is_covered_once_by(self.leaves):
-            raise InputError("the boxes of a release must cover the map, each cell once")
+            raise InputError("the leaves of a release must cover the map, each cell once")
         self.tree.check_regions(self.measurements.region)
         if not len(self.leaves) == len(self.estimates) == len(self.scales):
-            raise InputError("a release needs one estimate and one scale for each box")
+            raise InputError("a release needs one estimate and one scale for each leaf")
         if not (np.all(np.abs(self.estimates) <= LARGEST) and np.all(self.scales >= 0)):
             raise InputError("the estimates of a release must be finite, their scales positive")
         if not np.all(self.scales <= LARGEST):
@@ -199,7 +199,7 @@ class Release(ReadOnlyArrays):
         warning = "" if self.private else ", NOT PRIVATE"
         unit = "" if self.protection.unit == RECORD else f" for {self.protection.name}"
         name = self.mechanism if self.mechanism.isprintable() else repr(self.mechanism)
-        return f"Release({name}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
+        return f"Release({name}, epsilon={self.epsilon}{unit}, {len(self)} leaves{warning})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

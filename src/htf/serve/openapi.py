@@ -74,7 +74,7 @@ def _list_paths() -> dict[str, Any]:
         "/api/releases/{id}": {
             "get": _operation(
                 "describeRelease",
-                "All of a release but its boxes: privacy statement, ledger, parameters.",
+                "All of a release but its leaves: privacy statement, ledger, parameters.",
                 _json("Release"),
                 [ID],
                 errors=(404,),
@@ -137,7 +137,7 @@ def _file_paths() -> dict[str, Any]:
         "/api/releases/{id}/leaves": {
             "get": _operation(
                 "leaves",
-                "The outlines of all boxes, to draw: corners within a frame of Web Mercator, as columns of "
+                "The outlines of all leaves, to draw: corners within a frame of Web Mercator, as columns of "
                 "32-bit floats W,S,E,N, or SW,SE,NW,NE where sides are not upright; deflated, base64.",
                 _json("Outlines"),
                 [ID, WHERE],
