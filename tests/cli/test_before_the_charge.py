@@ -80,7 +80,7 @@ WITHOUT_DATA: dict[str, tuple[list[str], int, str]] = {
     "an unreadable prior": (["--prior", "broken.npy"], 2, "cannot read an array"),
     "a prior of another map": (["--prior", "elsewhere.parquet"], 2, "is of another map"),
     "a prior for another mechanism": (["--prior", "broken.npy", "--mechanism", "ug"], 2, "ug takes no prior"),
-    "nobody": (["--max-records", "3"], 2, "name their column with --user"),
+    "nobody": (["--max-records", "3"], 2, "name the column of persons with --user"),
     "no bound": (["--user", "who"], 2, "--max-records K"),
     "for people": (["--user", "who", "--max-records", "3"], 2, "epsilons of different units do not add up"),
     "no quantile": (["--user", "who", "--suggest-max-records", "0.1", "--quantile", "90"], 2, "between 0 and 1"),

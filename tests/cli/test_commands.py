@@ -193,7 +193,7 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "swapped bounds": (but("--bounds", "-73,40,-74,41"), 2, "west must be less than east"),
         "three bounds": (but("--bounds", "1,2,3"), 2, "got '1,2,3'"),
         "no bounds": (["release", points, "--epsilon", "1", "-o", out], 2, "--bounds W,S,E,N"),
-        "both bounds": (but("--around", "1,2,3"), 2, "either --bounds"),
+        "both bounds": (but("--around", "1,2,3"), 2, "give --bounds"),
         "no epsilon": (["release", points, "--bounds", BOUNDS, "-o", out], 2, "--epsilon"),
         "bad epsilon": (but("--epsilon", "-1"), 2, "got '-1'"),
         "bad cells": (but("--cells", "10x10"), 2, "got '10x10'"),

@@ -265,7 +265,7 @@ def test_the_demo_replaces_only_its_own_files(
         before = contents(place)
         for overwrite in ([], ["--overwrite"]):
             assert htf("demo", "--out", other, "--points", "2000", *overwrite) == 2
-        assert "not of a folder that" in " ".join(capfd.readouterr().err.split())
+        assert "did not make that folder" in " ".join(capfd.readouterr().err.split())
         assert contents(place) == before
 
 

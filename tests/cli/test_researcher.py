@@ -209,7 +209,7 @@ def mistakes(points: Path, out: Path) -> dict[str, tuple[list[str], str]]:
         "no matrix": (["evaluate", "no.npz:A", "-o", str(out)], "there is no file no.npz"),
         "a map for the city": (
             ["evaluate", "city", "--cells", "64", "-o", str(out)],
-            "a map of its own",
+            "its own map",
         ),
         "cells for a matrix": (
             ["evaluate", "m.npy", "--cells", "64", "-o", str(out)],

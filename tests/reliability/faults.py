@@ -198,8 +198,8 @@ def findings(case: Case) -> list[str]:
         wrong.append(f"exit {case.code}, and {'all' if done else 'not all'} is done")
     if any(file.name not in case.said for file in files if file != output):
         wrong.append("a spare release is there, and not told")
-    if "our fault" in case.said or "Traceback" in case.said:
-        wrong.append("our fault")
+    if "a bug in HTF" in case.said or "Traceback" in case.said:
+        wrong.append("a bug in HTF")
     if written != any(words in case.said for words in ("Wrote ", "was written", "is complete, as")):
         wrong.append(f"the release is {'' if written else 'not '}there, and the message differs")
     return wrong + _about_charges(case, _ids(entries))

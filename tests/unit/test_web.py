@@ -196,8 +196,8 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["{a}", "--difference", "-o", "m.html"], "--difference needs two releases"),
         (["{a}", "{b}", "{a}", "-o", "m.html"], "of one release or of two, got 3"),
-        (["{a}", "-o", "m.html", "--by", "x"], "--by makes panels"),
-        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for a map for a browser"),
+        (["{a}", "-o", "m.html", "--by", "x"], "--by draws panels"),
+        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),
         (["{a}", "-o", "m.pdf"], "written as .html or .png or .svg"),
         (["{a}", "{nowhere}", "-o", "m.html"], "has no reference system"),

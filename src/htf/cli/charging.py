@@ -1,4 +1,4 @@
-"""What `htf release` does with a budget file: open it, check it, and say what was charged."""
+"""Charging `htf release` to a budget file: open it, check it, and say what was charged."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def report_charge(budget: BudgetFile | None, release: Release) -> None:
 
 
 def report_pending(account: Account) -> None:
-    """Warn of charges whose release is not there."""
+    """Warn of charges without a release."""
     for entry in account.pending:
         say(
             f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {entry.label}) "
@@ -120,6 +120,6 @@ def _note_charges(error: BaseException) -> None:
 
 
 def notes_about_charges(error: BaseException) -> list[str]:
-    """What was charged before the error. Click wraps an interruption in an error of its own."""
+    """The notes that say what was charged. Click wraps an interruption in an error of its own."""
     notes = [*getattr(error, "__notes__", []), *getattr(error.__cause__, "__notes__", [])]
     return [note for note in notes if note.startswith((CHARGE, NOTHING))]

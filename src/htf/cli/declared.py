@@ -12,7 +12,6 @@ from htf.base.options import OPTION, Option
 from htf.cli.types import FileName, WholeNumber
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 SEVERAL = "tuple[str, ...]"
 # By the type of a field, without "or None". All else is text.
 TYPES: dict[str, click.ParamType[Any]] = {"int": WholeNumber(1), "Path": FileName()}
@@ -35,8 +34,8 @@ def option_of(declaration: type, name: str, **changes: Any) -> Callable[[F], F]:
     return _make(field, **changes)
 
 
-def take(declaration: type[T], given: dict[str, Any]) -> dict[str, Any]:
-    """What the command line gave for the fields of a dataclass, read from text where they say how."""
+def take(declaration: type, given: dict[str, Any]) -> dict[str, Any]:
+    """Values for the fields of a dataclass, from what the command line gave."""
     return {
         field.name: _read(field.metadata[OPTION], given[field.name])
         for field in _declared(declaration)

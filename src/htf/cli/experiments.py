@@ -1,4 +1,4 @@
-"""What `htf evaluate` and `htf paper` share: data, trials with progress, and results."""
+"""Shared by `htf evaluate` and `htf paper`: data, trials with progress, and results."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def write_reports(results: Results, plan: Plan, folder: Path) -> None:
 
 
 def draw_all(folder: Path, figures: Iterator[tuple[str, Figure]]) -> None:
-    """Matplotlib may be missing. The results are there without figures too."""
+    """Draw figures if Matplotlib is installed. The results do not need them."""
     from htf.evaluation.figures import save_figure
 
     try:

@@ -1,4 +1,4 @@
-"""`htf forecast`: what error to expect, found without the data."""
+"""`htf forecast`: simulate a release to see what error to expect, without the data."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def forecast(
 
 @dataclass(frozen=True)
 class Source:
-    """Where the stand-in comes from, in words, with notes about it."""
+    """The origin of the stand-in, in words, with notes about it."""
 
     kind: str
     name: str

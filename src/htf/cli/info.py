@@ -45,7 +45,7 @@ def info(release_file: Path, as_json: bool) -> None:
 
 
 def _show_guarantee(release: Release) -> None:
-    """What epsilon protects, and how the limit per person was suggested, if it was."""
+    """Show what epsilon protects, and how the limit per person was suggested, if it was."""
     if release.protection != OF_RECORDS:
         rows = [
             *release.protection.to_dict().items(),

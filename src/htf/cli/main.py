@@ -153,7 +153,7 @@ def _complain_of_machine(error: OSError) -> int:
 
 
 def _fault(error: Exception) -> str:
-    """Where it happened. The message is left out because it might quote data."""
+    """Say where it happened. The message is left out because it might quote data."""
     frames = traceback.extract_tb(error.__traceback__)
     places = "\n".join(f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
     return (

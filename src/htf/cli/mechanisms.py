@@ -1,4 +1,4 @@
-"""`htf mechanisms`: what there is to choose from."""
+"""`htf mechanisms`: list the mechanisms to choose from."""
 
 from __future__ import annotations
 

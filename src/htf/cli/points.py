@@ -106,7 +106,7 @@ def points_options(command: F) -> F:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Where the points are, and how to read them onto the map."""
+    """A source of points, and how to read it onto the map."""
 
     source: str
     domain: Domain

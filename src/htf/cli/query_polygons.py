@@ -151,8 +151,8 @@ def _label_column(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> 
         texts = [name for name in columns if _is_text(frame[name])]
         return texts[0] if len(texts) == 1 else None
     if by not in columns:
-        there = ", ".join(map(repr, columns)) or "none"
-        raise InputError(f"{path} has no column {by!r}; its columns are {there}")
+        names = ", ".join(map(repr, columns)) or "none"
+        raise InputError(f"{path} has no column {by!r}; its columns are {names}")
     return by
 
 

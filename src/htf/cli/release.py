@@ -197,7 +197,7 @@ def _check_output(plan: Plan, options: ReleaseOptions) -> None:
 
 
 def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> Protection:
-    """What epsilon will protect. Refuses what cannot become a release."""
+    """Returns what epsilon will protect. Refuses what cannot become a release."""
     from htf.curator.contributions import read_quantile
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import OF_RECORDS, PERSON, Protection, epsilon_per_record
