@@ -333,7 +333,7 @@ def test_what_is_written_is_done_though_nobody_hears_of_it(
         ran = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
         os.close(writing)
     assert ran.returncode == 0, ran.stderr
-    assert re.search(r"Note: not all could be shown \(.*(No space left|Broken pipe)", ran.stderr)
+    assert re.search(r"Note: some messages could not be shown \(.*(No space left|Broken pipe)", ran.stderr)
     (entry,) = budget.account().entries
     assert entry.state == "published"
     assert Release.load(tmp_path / "out.parquet").budget_entry == entry.id

@@ -300,7 +300,7 @@ def test_the_commands(points: Path, tmp_path: Path) -> None:
     assert told["entries"][0]["sha256"] == hashlib.sha256(output.read_bytes()).hexdigest()
     shown = htf("budget", "show", file)
     for words in (
-        "0.6 spent of 2, 1.4 left",
+        "0.6 spent of 2, 1.4 remains",
         entry.id,
         "published",
         "one record, added or removed",
@@ -340,7 +340,7 @@ def test_a_budget_for_people(
         )
     assert run(["budget", "show", str(file)]) == 0
     shown = capfd.readouterr()
-    assert "0.5 spent of 1, 0.5 left" in shown.out
+    assert "0.5 spent of 1, 0.5 remains" in shown.out
     assert "one person, added or removed" in shown.out
     assert shown.err == ""
     assert run(["info", str(output)]) == 0
