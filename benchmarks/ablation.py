@@ -24,12 +24,8 @@ import numpy as np
 
 import htf.estimation.homogeneous as estimation
 import htf.mechanisms.htf as growth
-from htf.estimation.least_squares import (
-    LEAST_SQUARES,
-    least_squares,
-    nonnegative_least_squares,
-    scales_of_variances,
-)
+from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
+from htf.estimation.noise_law import scales_of_variances
 from htf.evaluation.datasets import DataSet, built_in_sets, open_points
 from htf.evaluation.specs import read_spec
 from htf.evaluation.trials import Bench, Trial, run_trial

@@ -1,7 +1,7 @@
-"""Check a release against itself: does what it says follow from what it holds?
+"""Check a release against itself: do its claims follow from its contents?
 
-This finds files that were damaged or doctored, and mistakes of ours. It cannot show that the noise
-was drawn honestly: for that one has to trust whoever ran the release.
+This finds damaged and doctored files, and our own mistakes. It cannot show that the noise was drawn
+honestly: for that one must trust whoever made the release.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.errors import HtfError, InputError, MissingExtraError
 from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
+from htf.estimation.noise_law import count_scales
 from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.mechanisms import registry
@@ -244,12 +245,14 @@ def _last_counts(release: Release) -> tuple[IntArray, FloatArray]:
     last[table.region] = np.arange(len(table))  # of repeated places the last assignment stays
     last = last[release.leaves]
     values = np.where(last >= 0, table.value[last], np.iinfo(np.int64).min).astype(np.int64)
-    return values, 1 / (table.epsilon[last] / UNITS_PER_EPSILON)
+    return values, count_scales(table.epsilon[last])
 
 
 def _from_all_counts(release: Release) -> tuple[FloatArray, FloatArray]:
     """Each leaf has what least squares make of all counts."""
-    return estimate_leaves(release.tree, release.leaves, release.tree_counts, release.estimator)
+    return estimate_leaves(
+        release.tree, release.leaves, release.measurements.tree_counts(), release.estimator
+    )
 
 
 Estimator = Callable[[Release], tuple[IntArray | FloatArray, FloatArray]]

@@ -98,7 +98,7 @@ def test_a_release_that_is_not_private_is_named(
 def test_like_public_points(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--like", folder / "points.parquet", "--bounds", BOUNDS, "--cells", 64, "--runs", 1)
     out, err = ask(capsys, *words)
-    warning = "points.parquet must be public and must NOT be the data to be released"
+    warning = "points.parquet must be public and must NOT be the data that you will release"
     assert warning in err
     assert warning in out
     assert "30,000 records" in out

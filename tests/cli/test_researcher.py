@@ -130,7 +130,7 @@ def test_a_killed_bench_goes_on_where_it_stopped(
     assert rows(tmp_path) == rows(evaluated[0])
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in parts.items())
     assert max(Counter(trials_in(kept(tmp_path))).values()) == 1
-    assert ", 0 of them finished before" not in again.stdout
+    assert ", of which 0 are done already" not in again.stdout
     wait_for(lambda: not any(_is_alive(child) for child in children))
 
 

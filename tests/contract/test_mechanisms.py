@@ -219,7 +219,7 @@ def test_nothing_a_mechanism_holds_leads_to_the_data() -> None:
 def test_a_curator_makes_one_release() -> None:
     curator = Curator(city_matrix(), Epsilon.of(1), SeededNoise(4))
     curator.run(make_mechanism("htf-paper"))
-    with pytest.raises(Exception, match="has made its release"):
+    with pytest.raises(Exception, match="has already made its release"):
         curator.run(make_mechanism("htf-paper"))
 
 

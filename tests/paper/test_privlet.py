@@ -9,7 +9,7 @@ import pytest
 
 from htf import BudgetError, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.estimation.noise_law import noise_variances
+from htf.estimation.noise_law import noise_variance, noise_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_GRID_CELLS, coarse_shape, even_edges, padded
 from htf.mechanisms.privlet import (
@@ -17,7 +17,6 @@ from htf.mechanisms.privlet import (
     cell_variance,
     haar_matrix,
     invert_haar,
-    noise_variance,
     reconstruct_privlet,
     sensitivity_of,
 )

@@ -200,7 +200,7 @@ def test_nonsense_is_refused_before_it_is_charged() -> None:
         curator.measure(ScoreSplits("split", np.array([0]), one, np.array([0]), np.array([64])))
     with pytest.raises(InputError, match="axis"):
         curator.measure(ScoreSplits("split", np.array([0]), one, np.array([2]), np.array([1])))
-    with pytest.raises(InputError, match="nothing is asked"):
+    with pytest.raises(InputError, match="names no region"):
         curator.measure(count_of([], 1))
     for cuts in ([], [1, 2]):  # one price, and several answers
         with pytest.raises(InputError, match="one cut for each region"):

@@ -14,6 +14,7 @@ import shapely
 from shapely.geometry import shape
 
 from htf import Domain, FrequencyMatrix, Release, publish
+from htf.estimation.noise_law import noise_variances
 from htf.maps.views import view
 from htf.serve import tiles
 from htf.serve.holdings import Holding, load_holdings
@@ -179,7 +180,7 @@ def test_tiles_without_anything(api: httpx.Client) -> None:
         ("city/tiles/3/-1/0.geojson", 404, "there is no tile 3/-1/0"),
         ("city/tiles/3/1/0.png", 404, "nothing here"),
         ("nowhere/tiles/3/1/0.geojson", 404, "this release has no reference system"),
-        ("hours/tiles/3/1/0.geojson?where=x=-30:-29.9", 400, "a tile says where on the map"),
+        ("hours/tiles/3/1/0.geojson?where=x=-30:-29.9", 400, "a tile already names the place"),
         ("hours/tiles/3/1/0.geojson?where=minute=0:1", 422, "there is no axis 'minute'"),
         ("hours/tiles/3/1/0.geojson?box=0,0,1,1", 400, "there is no parameter 'box'"),
     ],
@@ -211,8 +212,8 @@ def test_what_is_more_than_noise_is_as_on_every_map(
     """Of the parts themselves; and of squares, which are clear where a view of them is, but for a few at
     the margin: the index adds up the noise of parts in steps of its own."""
     city, hours = releases["city"], releases["hours"]
-    parts = city.parts
-    clear = parts.estimates > parts.clear_deviations * np.sqrt(2) * parts.scales
+    parts = city.derived.parts
+    clear = parts.estimates > parts.clear_deviations * np.sqrt(noise_variances(parts.scales))
     said = {tuple(f["properties"]["box"]): f["properties"]["clear"] for f in get_tiles(api, "city", BOUNDS, 11)}  # fmt: skip
     x, y = city.domain.axes
     edges = zip(x.from_cells(parts.low[:, 0]), y.from_cells(parts.low[:, 1]), x.from_cells(parts.high[:, 0]), y.from_cells(parts.high[:, 1]), strict=True)  # fmt: skip

@@ -116,7 +116,7 @@ def test_independent_leaves_would_be_seen(matrix: FrequencyMatrix) -> None:
     release = publish(matrix, "0.5", TREES["quadtree"], noise="seeded:1")
     regions = np.flatnonzero(leaves_below(release) >= 1000)
     low, high = release.tree.low[regions], release.tree.high[regions]
-    plain = release.index.measure(low.astype(np.float64), high.astype(np.float64))
+    plain = release.derived.index.measure(low.astype(np.float64), high.astype(np.float64))
     answers = release.count(boxes_of(release, regions))
     assert np.all(plain.variance > 5 * answers.std_error**2)
 

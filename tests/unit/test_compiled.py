@@ -82,7 +82,7 @@ def test_a_loop_is_stamped_with_every_file_its_code_comes_from() -> None:
     from htf.query import kernels as boxes
     from htf.query import polygon_kernels, tree_kernels
 
-    shared = {"columns.py", "half_widths.py", "kernels.py"}
+    shared = {"columns.py", "noise_kernels.py", "kernels.py"}
     for loop, own in (
         (boxes.finish_leaves, set()),
         (tree_kernels.finish_tree, {"prefetch.py", "tree_kernels.py"}),

@@ -38,7 +38,7 @@ def plan(stand_in: DataSet = SMALL, epsilon: str = "0.5", runs: int = 2, **spec:
 def test_a_release_stands_in_as_it_was_published(mechanism: str) -> None:
     release = release_of(city_matrix(), mechanism)
     counts = dense(PastRelease("r", release).load())
-    parts = release.parts
+    parts = release.derived.parts
     weights = non_negative(parts)
     expected = weights * (round(release.estimates.sum()) / weights.sum())
     held = [

@@ -125,6 +125,15 @@ def test_steps_cut_every_region_once_after_its_parent(tree: RegionTree) -> None:
     assert sorted(cut) == np.flatnonzero(tree.slabs > 0).tolist()
 
 
+@given(trees_of_halves())
+def test_steps_are_the_same_where_only_boxes_that_are_cut_are_looked_at(tree: RegionTree) -> None:
+    whole, lean = Neighbourhood(tree), Neighbourhood(tree, all_boxes=False)
+    assert np.array_equal(lean.turns, whole.turns)
+    for step, expected in zip(lean.steps, whole.steps, strict=True):
+        for name in ("cut", "left", "before", "after"):
+            assert np.array_equal(getattr(step, name), getattr(expected, name))
+
+
 def cut_once(shape: tuple[int, ...], axis: int, *cuts: int) -> RegionTree:
     tree = RegionTree(shape)
     tree.cut(np.array([0]), np.array([axis]), np.array(cuts), np.array([len(cuts)]))

@@ -222,7 +222,7 @@ def test_an_empty_leaf_stays_whole_beside_a_full_one() -> None:
 @pytest.mark.parametrize("epsilon", ["0.02", "1", "300"])
 def test_the_parts_of_a_release_tile_it_and_sum_to_its_boxes(epsilon: str) -> None:
     release = publish(city_matrix(), epsilon, "htf", noise=SeededNoise(3))
-    parts = release.parts
+    parts = release.derived.parts
     assert parts.estimates.sum() == release.estimates.sum()
     assert np.all(parts.estimates >= 0)
     for low, high, estimate in list(zip(release.low, release.high, release.estimates, strict=True))[
@@ -304,11 +304,11 @@ def test_without_noise_a_release_is_close_to_the_data() -> None:
 def test_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room for all, the leaves that gain most are divided."""
     release = publish(city_matrix(), "0.5", noise="seeded:1")
-    free = len(release.parts.low)
+    free = len(release.derived.parts.low)
     monkeypatch.setattr("htf.estimation.homogeneous.MOST_PARTS", (len(release) + free) // 2)
     again = publish(city_matrix(), "0.5", noise="seeded:1")
-    assert len(release) < len(again.parts.low) <= (len(release) + free) // 2
-    assert again.parts.estimates.sum() == release.estimates.sum()
+    assert len(release) < len(again.derived.parts.low) <= (len(release) + free) // 2
+    assert again.derived.parts.estimates.sum() == release.estimates.sum()
 
 
 def test_intervals_of_cut_leaves_heed_the_interpolation_inside_them() -> None:

@@ -196,7 +196,7 @@ def test_as_many_records_as_there_may_be(epsilon: str) -> None:
         grid(2**20, 2**20), np.array([[5, 2**19], [7, 3]]), np.array([2**40 - 9, 9])
     )
     release = publish(matrix, epsilon, "htf", noise=SeededNoise(1))
-    assert release.parts.estimates.sum() == release.estimates.sum()
+    assert release.derived.parts.estimates.sum() == release.estimates.sum()
     answer = release.count([0, 0, 2**20, 2**20])
     assert np.all(np.isfinite(answer.count))
     if epsilon == "1000":

@@ -16,13 +16,11 @@ from htf.estimation.least_squares import (
     NONNEGATIVE,
     SiblingLayer,
     TreeCounts,
-    count_variances,
     estimate_leaves,
     least_squares,
     nonnegative_least_squares,
-    scales_of_variances,
 )
-from htf.estimation.noise_law import noise_variances
+from htf.estimation.noise_law import count_variances, noise_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON

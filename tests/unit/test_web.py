@@ -50,7 +50,7 @@ def test_the_file_has_all_boxes_with_their_answers() -> None:
     made = release()
     data = data_of(html_map([Named(made, "city")], Wish()))
     (sheet,) = data["panels"][0]["sheets"]
-    parts = made.parts
+    parts = made.derived.parts
     x, y = made.domain.axes
     boxes = np.column_stack(
         [x.from_cells(parts.low[:, 0]), y.from_cells(parts.low[:, 1]), x.from_cells(parts.high[:, 0]), y.from_cells(parts.high[:, 1])]
@@ -106,7 +106,7 @@ def test_each_of_two_releases_has_its_own_claim() -> None:
     for text in (html_map(pair, Wish()), html_map(pair, Wish(), as_difference=True)):
         assert "people with ε = 1 for each person, all with ε = 1 for each record." in text
         assert "all of hour" in text
-    assert "people: The rectangles are the boxes" in html_map(pair, Wish())
+    assert "people: The rectangles are the parts" in html_map(pair, Wish())
     assert "all: The rectangles are the cells, 16 by 16" in html_map(pair, Wish())
     same = html_map([Named(records, "a"), Named(records, "b")], Wish())
     assert "Differentially private: ε = 1 for each record. What" in same
@@ -195,7 +195,7 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "words"),
     [
         (["{a}", "--difference", "-o", "m.html"], "--difference needs two releases"),
-        (["{a}", "{b}", "{a}", "-o", "m.html"], "of one release or of two, got 3"),
+        (["{a}", "{b}", "{a}", "-o", "m.html"], "shows one release or two, got 3"),
         (["{a}", "-o", "m.html", "--by", "x"], "--by draws panels"),
         (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),

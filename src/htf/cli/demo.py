@@ -14,6 +14,7 @@ from htf.cli.forecast import MOST_POINTS
 from htf.cli.screen import progress_bar, say, show_answer_note, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import MissingExtraError, OutputError
+from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output, make_folder, write_whole
 from htf.query.answer_texts import show_count, show_interval
 
@@ -135,7 +136,7 @@ def _show_answers_beside_truth(city: CityPoints, release: Release) -> None:
         rows.append(
             (name, f"{truth:,}", show_count(answer["count"]), interval, partial, f"{error:.1%}")
         )
-    headers = ("box", ">truth", ">released", ">95 % interval", ">partial", ">error")
+    headers = ("box", ">truth", ">released", f">{LEVEL_TEXT} interval", ">partial", ">error")
     show_table(
         headers, rows, "Counts beside the truth, which may be shown because nobody lives here"
     )

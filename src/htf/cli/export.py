@@ -45,7 +45,7 @@ def export(
     """Turn a release into a layer or a raster for GIS tools. The ending sets the format.
 
     .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv hold the leaves of the release, with count,
-    std_error, low and high (95 %), density per km², and the bounds along every axis. .tif is a
+    std_error, low and high (the interval), density per km², and the bounds along every axis. .tif is a
     cloud-optimised GeoTIFF of expected counts per pixel; further axes are summed, or cut by --where. Each
     file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
     layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.

@@ -73,7 +73,7 @@ def query(
     output: Path | None,
     overwrite: bool,
 ) -> None:
-    """Count the records in boxes or polygons, with a standard error and a 95 % interval.
+    """Count the records in boxes or polygons, with a standard error and an interval.
 
     Without boxes or polygons, the whole map is counted. If the release has more axes than the map's two,
     `--where hour=7:10` selects a part; axes that you do not name count in full.
@@ -98,7 +98,7 @@ def query(
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
-        answers = count_boxes(release.domain, release.answering_index, asked.rows)
+        answers = count_boxes(release.domain, release.derived.answering_index, asked.rows)
     edges = _edge_columns(release.domain, asked.rows)
     table = join_columns(edges, asked.given, answers.to_columns())
     if as_json:

@@ -72,7 +72,7 @@ def query_polygons(
             check_layer(output, frame.crs)
         bar.update(task, description=f"counting {len(frame):,} polygons")
         answers = count_polygons(
-            release.domain, release.answering_index, frame.geometry, where=ranges
+            release.domain, release.derived.answering_index, frame.geometry, where=ranges
         )
     _report_odd(release, frame, labels, answers)
     table = _as_table(frame, by, labels, answers)

@@ -206,7 +206,7 @@ def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> 
     if reading.user is None:
         if reading.max_records is not None or suggest is not None:
             raise InputError(
-                "--max-records limits the records per person: name the column of persons with --user"
+                "--max-records limits the records per person: name the column of people with --user"
             )
         return OF_RECORDS
     if (reading.max_records is None) == (suggest is None):

@@ -1,7 +1,7 @@
-"""How many records of each person to keep, found with noise. Sensitive.
+"""How many records to keep per person, chosen with noise. Sensitive.
 
-Few records kept lose counts, many cost noise, and how many people have is a secret. So the number is
-a noisy quantile of records per person, by the exponential mechanism over the public range 1 to `most`,
+Keeping few records loses counts, keeping many costs noise, and how many records people have is secret. So the
+number is a noisy quantile of records per person, by the exponential mechanism over the public range 1 to `most`,
 sampled exactly. One person moves the ranks by one, however many records they have: the price is not
 multiplied by anything. Proof: docs/proofs/people.md.
 """

@@ -175,7 +175,7 @@ def check_opendp_version() -> None:
         raise InputError(f"OpenDP is not installed. {OTHER_NOISE}") from None
     if not _is_sound(found):
         raise InputError(
-            f"OpenDP {found} draws wrong noise, which does not protect anybody as claimed. {OTHER_NOISE}"
+            f"OpenDP {found} draws wrong noise, which does not protect people as claimed. {OTHER_NOISE}"
         )
 
 

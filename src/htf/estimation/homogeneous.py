@@ -57,9 +57,11 @@ def estimate_regions(
     return _Estimation(tree, measured, variances, prior).run()
 
 
-def measures(tree: RegionTree, regions: IntArray, prior: Prior | None) -> FloatArray:
-    """What densities are per unit of: cells, or what a prior expects."""
-    return tree.cells(regions).astype(np.float64) if prior is None else prior.measure(tree, regions)
+def measures(tree: RegionTree, prior: Prior | None, regions: IntArray | None = None) -> FloatArray:
+    """What densities of regions, by default of all, are per unit of: cells, or what a prior expects."""
+    if prior is None:
+        return tree.cells(regions).astype(np.float64)
+    return prior.measure(tree, np.arange(len(tree)) if regions is None else regions)
 
 
 def interpolate(
@@ -72,11 +74,13 @@ def interpolate(
     last array has for each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
     """
     if not np.all((estimates >= 0) & (estimates < LARGEST)) or np.any(tree.slabs[leaves] > 0):
-        raise InputError("leaves must not be cut, nor hold less than nothing or absurdly much")
+        raise InputError(
+            "leaves must not be cut, and their counts must be neither negative nor absurdly large"
+        )
     finer, leaf = _divide(tree, leaves, estimates, prior)
-    measure = measures(finer, np.arange(len(finer)), prior)
+    measure = measures(finer, prior)
     found = np.concatenate([estimates, np.zeros(len(finer) - len(tree))])
-    for step in Neighbourhood(finer).steps:
+    for step in Neighbourhood(finer, all_boxes=False).steps:
         new = step.among(step.left >= len(tree))
         total = found[new.cut]
         left = _rounded(total * _expected_share(new, found, measure))
@@ -92,7 +96,7 @@ def _divide(
     Parts are divided again while a prior is uneven in them: a large leaf may hold much of its detail.
     """
     finer, turns = tree.copy(), Neighbourhood(tree)
-    measure = measures(tree, np.arange(len(tree)), prior)
+    measure = measures(tree, prior)
     moved = _moved_records(turns, leaves, estimates, measure)
     parts, owner = leaves, np.arange(len(leaves))
     found: list[tuple[IntArray, IntArray]] = []  # parts that stay whole, and their leaves
@@ -106,10 +110,15 @@ def _divide(
         some = _largest(moved, LEAST_MOVED, room)
         found.append((parts[~some], owner[~some]))
         cut, steps = parts[some], np.full(int(some.sum()), FINER)
+        finer.make_room(len(cut) * (2 ** (FINER + 1) - 2))
         parts, of = halve_often(finer, cut, had[some], steps)
-        share = measures(finer, parts, prior) / measures(finer, cut, prior)[of]
+        owner = owner[some][of]
+        if prior is None:
+            found.append((parts, owner))
+            break
+        share = measures(finer, prior, parts) / measures(finer, prior, cut)[of]
         records, moved = records[some][of] * share, np.zeros(len(parts))
-        owner, had = owner[some][of], had[some][of] + FINER
+        had = had[some][of] + FINER
     leaf = np.full(len(finer), -1)
     for some_parts, owners in found:
         leaf[some_parts] = owners
@@ -220,7 +229,7 @@ def _slab_measures(tree: RegionTree, axis: int, edges: IntArray, prior: Prior | 
     slabs, inner = RegionTree(tree.high[0].tolist()), edges[1:-1]
     root = np.zeros(1, dtype=np.int64)
     parts = slabs.cut(root, np.array([axis]), inner, np.array([len(inner)])) if len(inner) else root
-    found = measures(slabs, parts, prior)
+    found = measures(slabs, prior, parts)
     return np.asarray(found / found.sum())
 
 
@@ -240,8 +249,8 @@ class _Estimation:
         turns = Neighbourhood(tree)
         self.tree, self.steps = tree, turns.steps
         self.level = turns.turns // TURNS_OF_A_LEVEL
-        cells = tree.cells(np.arange(len(tree))).astype(np.float64)
-        self.measure = measures(tree, np.arange(len(tree)), prior)
+        cells = tree.cells().astype(np.float64)
+        self.measure = measures(tree, prior)
         self.measure *= _further_densities(tree, measured, prior)
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations

@@ -28,15 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import InputError
-from htf.estimation.noise_law import noise_variances
+from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
-from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.privacy.epsilon import Epsilon
 
 UNKNOWN = np.inf  # the variance of what the counts do not determine
-LEAST_VARIANCE = (
-    1e-100  # at an epsilon of hundreds a variance underflows, and its inverse overflows
-)
 
 LEAST_SQUARES = "least-squares"
 NONNEGATIVE = "nonnegative-least-squares"
@@ -79,29 +76,24 @@ class TreeCounts:
         return first.astype(np.float64) + mean_deviations, variances
 
 
-def count_variances(epsilon_units: IntArray) -> FloatArray:
-    """The variance of the noise in a count that was taken with this epsilon."""
-    variances = noise_variances(1 / (epsilon_units / UNITS_PER_EPSILON))
-    return np.asarray(np.maximum(variances, LEAST_VARIANCE))
-
-
-def scales_of_variances(variances: FloatArray) -> FloatArray:
-    """The scale of discrete Laplace noise of these variances; about sqrt(variance / 2).
-
-    The inverse of `noise_variances`, since 2 p / (1 - p)^2 is also 1 / (2 sinh(1 / (2 b))^2).
-    """
-    return np.asarray(0.5 / np.arcsinh(1 / np.sqrt(2 * variances)))
-
-
 def least_squares(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, FloatArray]:
     """Estimates of all regions from all counts, and their variances.
 
     What the counts do not determine has an estimate of NaN and an infinite variance.
     """
-    layers = _sibling_layers(tree)
-    estimates, variances = _sum_upwards(layers, *counts.by_region(tree))
-    _smooth_downwards(layers, estimates, variances)
+    estimates, variances, _ = least_squares_and_below(tree, counts)
     return estimates, variances
+
+
+def least_squares_and_below(
+    tree: RegionTree, counts: TreeCounts
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same, and the variance of each region from the counts in it and below it alone."""
+    layers = _sibling_layers(tree)
+    estimates, below = _sum_upwards(layers, *counts.by_region(tree))
+    variances = below.copy()
+    _smooth_downwards(layers, estimates, variances)
+    return estimates, variances, below
 
 
 def nonnegative_least_squares(
@@ -147,6 +139,15 @@ def estimate_leaves(
 def sum_upwards(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, FloatArray]:
     """Each region from the counts in it and below it, and the variance of that."""
     return _sum_upwards(_sibling_layers(tree), *counts.by_region(tree))
+
+
+def sum_leaves(tree: RegionTree, leaves: IntArray, values: FloatArray) -> FloatArray:
+    """What the leaves in each region have together; of regions below leaves, nothing."""
+    sums = np.zeros(len(tree))
+    sums[leaves] = values
+    for layer in reversed(tree.layers(1)):
+        np.add.at(sums, tree.parent[layer], sums[layer])
+    return sums
 
 
 def smooth_variances(tree: RegionTree, variances: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from htf.frame.curve import places_on_curve
 from htf.frame.domain import FloatArray
 
 if TYPE_CHECKING:
-    from htf.release.release import Parts
+    from htf.estimation.parts import Parts
 
 
 def non_negative(parts: Parts) -> FloatArray:
@@ -28,7 +28,7 @@ def non_negative(parts: Parts) -> FloatArray:
     nothing changes. Of two halves that together have too much, each gives by its variance.
     """
     order = np.argsort(places_on_curve(parts.low, parts.high), kind="stable")
-    sums, variances = parts.estimates[order], np.square(parts.scales[order])
+    sums, variances = parts.estimates[order], np.square(parts.scales[order])  # but for a factor
     pairs = []
     while len(sums) > 1:
         pairs.append((_pairs(sums), _pairs(variances)))

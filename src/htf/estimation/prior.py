@@ -56,7 +56,7 @@ class Prior(ReadOnlyArrays):
             raise InputError(f"the prior {self.name} does not fit its cells")
         if self.domain.dimensions > MOST_AXES:
             raise InputError(
-                f"a prior is for maps of at most {MOST_AXES} axes, and this one has "
+                f"a prior works on maps of at most {MOST_AXES} axes, but this one has "
                 f"{self.domain.dimensions}: leave it out"
             )
         if not self.weights.any():
@@ -88,7 +88,7 @@ class Prior(ReadOnlyArrays):
         if wrong.size:
             raise InputError(
                 f"the prior {name} has the value {wrong[0]}: values must be finite and not negative; "
-                "put 0 where nothing is expected"
+                "use 0 where nothing is expected"
             )
         own = prior_cells(_with_cells(domain, array.shape))
         return cls(own, _whole_numbers(array, own.shape), name, sha256, file)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.estimation.noise_law import log_likelihoods
 from htf.frame.domain import FloatArray, IntArray
 
 # True counts that are told apart, in standard deviations of the noise.
@@ -116,8 +117,7 @@ def _likelihood() -> FloatArray:
 
 def _likelihood_of(noisy: FloatArray, single: NDArray[np.bool_]) -> FloatArray:
     distance = np.abs(noisy[:, None] - SUPPORT)
-    exponent = np.where(single, -np.sqrt(2) * distance, -0.5 * distance**2)
-    return np.asarray(np.exp(exponent) + 1e-12)
+    return np.asarray(np.exp(log_likelihoods(distance, single)) + 1e-12)
 
 
 def _most_likely_prior(

@@ -53,7 +53,7 @@ class PastRelease(DataSet):
 
     def load(self) -> FrequencyMatrix:
         generator = np.random.default_rng(SEED)
-        parts, noise = self.release.parts, self.release.tree_index
+        parts, noise = self.release.derived.parts, self.release.derived.tree_index
         records = _round_at_random(self._expected(), generator)
         unevenness = 0.0 if noise is None else noise.unevenness
         cells, counts = scatter(parts.low, parts.high, records, unevenness, generator)
@@ -62,7 +62,7 @@ class PastRelease(DataSet):
 
     def _expected(self) -> FloatArray:
         """Records of each part, none below zero, scaled to the number wanted."""
-        weights = non_negative(self.release.parts)
+        weights = non_negative(self.release.derived.parts)
         number = np.rint(self.release.estimates.sum()) if self.points is None else self.points
         if number < 1 or not weights.any():
             raise InputError(

@@ -55,7 +55,7 @@ def check_layer(path: Path, crs: Any, dimensions: int = 2) -> None:
         return
     if dimensions < 2:
         raise InputError(
-            f"a layer needs a map of two axes, this one has one: write one of {', '.join(TABLES)}"
+            f"a layer needs a map with two axes, but this one has one: write one of {', '.join(TABLES)}"
         )
     if suffix == ".geojson" and crs is None:
         raise InputError(

@@ -50,7 +50,7 @@ def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, in the release's reference system."""
     if check_release(release).domain.dimensions < 2:
         raise InputError(
-            f"a map needs two axes, and this release has only {release.domain.names[0]!r}: "
+            f"a map needs two axes, but this release has only {release.domain.names[0]!r}: "
             "export it as .csv"
         )
     try:

@@ -48,7 +48,7 @@ def write_raster(
     rule = f"{RULE} Summed: {seen.summed}." if seen.summed else RULE
     about = provenance(release, rule)
     # The running sums of a view leave rounding errors where nothing is.
-    rounding = 1e-12 * np.abs(release.parts.estimates).sum()
+    rounding = 1e-12 * np.abs(release.derived.parts.estimates).sum()
     counts = np.where(np.abs(seen.counts) > rounding, seen.counts, 0.0)
     rows = np.ascontiguousarray(counts.T[::-1], dtype=np.float32)  # north first
 

@@ -94,7 +94,7 @@ class Sample:
     ) -> None:
         from htf.release.release import check_release
 
-        parts = check_release(release).parts
+        parts = check_release(release).derived.parts
         weights = non_negative(parts)
         total = float(release.estimates.sum())
         self.points = _check_points(total, n, most)

@@ -1,4 +1,4 @@
-"""How large boxes are on the ground. Public."""
+"""Areas on the ground. Public."""
 
 from __future__ import annotations
 

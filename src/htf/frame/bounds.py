@@ -1,7 +1,7 @@
-"""Bounds that cannot be meant, as far as that can be told without the data.
+"""Bounds that must be mistakes, as far as one can tell without the data.
 
-A slip in the bounds costs as much budget as a good map. So what a reference system rules out is refused
-before anything is charged: a latitude beyond the pole, and degrees where the system counts metres.
+A slip in the bounds costs as much budget as a good map. So bounds that the reference system rules out are
+refused before anything is charged: a latitude beyond the pole, and degrees where the system counts metres.
 """
 
 from __future__ import annotations

@@ -253,7 +253,10 @@ def _signed_corners(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
 
 def cell_counts(low: IntArray, high: IntArray) -> IntArray:
     """The number of cells of each box."""
-    return np.asarray(np.prod(high - low, axis=1, dtype=np.int64))
+    cells = high[:, 0] - low[:, 0]
+    for axis in range(1, low.shape[1]):  # several times as fast as a product along short rows
+        cells *= high[:, axis] - low[:, axis]
+    return np.asarray(cells)
 
 
 def _check_degrees(west: float, south: float, east: float, north: float) -> None:

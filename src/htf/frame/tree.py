@@ -80,34 +80,31 @@ class RegionTree:
         """The number of children: they are `first_child`, `first_child + 1`, …"""
         return self._view(self._slabs)
 
-    def cells(self, regions: IntArray) -> IntArray:
-        """The number of cells of each of `regions`."""
+    def cells(self, regions: IntArray | None = None) -> IntArray:
+        """The number of cells of each of `regions`, by default of all."""
+        if regions is None:
+            return cell_counts(self.low, self.high)
         return cell_counts(self._low[regions], self._high[regions])
 
     def layers(self, first: int = 0) -> list[IntArray]:
         """Regions from `first` on, by ascending depth."""
-        depths = self._depth[first : self._size]
+        depths = self._depth[first : self._size].astype(np.int16)  # which are sorted by counting
         order = np.argsort(depths, kind="stable")
         starts = np.flatnonzero(np.diff(depths[order])) + 1
         return np.split(order + first, starts) if len(order) else []
 
     def preorder(self) -> IntArray:
         """The rank of each region when parents come first and siblings' subtrees stay together."""
-        sizes, layers = self.subtree_sizes(), self.layers()
-        ranks = np.zeros(self._size, dtype=np.int64)
-        for layer in layers[1:]:
-            parents = self._parent[layer]
-            before = np.cumsum(sizes[layer]) - sizes[layer]
-            of_first = before[np.searchsorted(layer, self._first_child[parents])]
-            ranks[layer] = ranks[parents] + 1 + before - of_first
-        return ranks
-
-    def subtree_sizes(self) -> IntArray:
-        """How many regions there are in each, itself included."""
-        sizes = np.ones(self._size, dtype=np.int64)
-        for layer in reversed(self.layers(1)):
+        layers = self.layers(1)
+        sizes = np.ones(self._size, dtype=np.int64)  # of subtrees, in regions
+        for layer in reversed(layers):
             np.add.at(sizes, self._parent[layer], sizes[layer])
-        return sizes
+        before, ranks = np.zeros((2, self._size), dtype=np.int64)
+        for layer in layers:
+            parents = self._parent[layer]
+            before[layer] = np.cumsum(sizes[layer]) - sizes[layer]
+            ranks[layer] = ranks[parents] + 1 + before[layer] - before[self._first_child[parents]]
+        return ranks
 
     def is_covered_once_by(self, regions: IntArray) -> bool:
         """Whether `regions` tile the domain: every region that is not cut lies in exactly one."""
@@ -153,16 +150,17 @@ class RegionTree:
         self._check_cuts(regions, axes, cuts, cuts_each)
         slabs = cuts_each + 1
         parents = np.repeat(regions, slabs)
-        rows = np.arange(len(parents))
         first = np.cumsum(slabs) - slabs
         low, high = self._low[parents], self._high[parents]
-        is_first = np.zeros(len(parents), dtype=bool)
-        is_first[first] = True
-        is_last = np.roll(is_first, -1)
-        along = np.repeat(axes, slabs)
-        low[rows[~is_first], along[~is_first]] = cuts
-        high[rows[~is_last], along[~is_last]] = cuts
+        follows = np.ones(len(parents), dtype=bool)
+        follows[first] = False
+        rows, along = np.flatnonzero(follows), np.repeat(axes, cuts_each)
+        low[rows, along] = high[rows - 1, along] = cuts  # each begins where the last one ends
         return self._append(regions, axes, slabs, first, parents, low, high)
+
+    def make_room(self, more: int) -> None:
+        """For so many more regions at once, so that arrays are moved once only."""
+        self._reserve(self._size + more)
 
     def copy(self) -> RegionTree:
         """A tree of the same regions that can be cut further on its own."""
@@ -293,11 +291,11 @@ class RegionTree:
         capacity = len(self._parent)
         if size <= capacity:
             return
-        extra = max(size, 2 * capacity) - capacity
         for name in ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs"):
-            old = getattr(self, name)
-            room = np.zeros((extra, *old.shape[1:]), dtype=np.int64)
-            setattr(self, name, np.concatenate([old, room]))
+            old = getattr(self, name)[: self._size]
+            room = np.empty((max(size, 2 * capacity), *old.shape[1:]), dtype=np.int64)
+            room[: self._size] = old
+            setattr(self, name, room)
 
 
 def _depths(parent: IntArray) -> IntArray:

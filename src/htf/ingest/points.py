@@ -146,7 +146,7 @@ def read_records_per_person(
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
     if reading.user is None:
-        raise InputError("records per person need the users' column")
+        raise InputError("counting records per person needs the column of people: give user")
     with _located(source, domain, reading, tell) as (opened, located):
         found = opened.engine.run(records_of_each(located, most), opened.name, progress)
         if tell is not None:
@@ -199,11 +199,14 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
 def _protection(reading: Reading) -> Protection:
     if reading.user is None:
         if reading.max_records is not None:
-            raise InputError("a limit on records is for each person: name the users' column")
+            raise InputError(
+                "--max-records limits the records per person: name the column of people with --user "
+                "(in Python: user)"
+            )
         return Protection()
     if reading.max_records is None:
         raise InputError(
-            "to protect persons, say how many records of each are kept at most: --max-records K "
+            "to protect people, give the number of records to keep per person: --max-records K "
             "(in Python: max_records)"
         )
     return Protection(ONE_PERSON, reading.max_records, reading.once_per)
@@ -274,7 +277,7 @@ def _places(
     crs = reading.crs or (opened.crs if fields[0].of_geometry else None)
     refuse_degrees(fields, domain, crs)
     if crs is not None and domain.dimensions < 2:
-        raise InputError(f"a reference system ({crs}) is of two axes, and the map has one")
+        raise InputError(f"a reference system ({crs}) needs two axes, but the map has one")
     if crs is not None and domain.crs is None:
         raise InputError(
             f"the points are in {crs}, but the map names no reference system: give it one"
@@ -282,7 +285,7 @@ def _places(
     if crs is not None and domain.crs is not None and not same_crs(crs, domain.crs):
         if not opened.engine.columns_as:
             raise InputError(
-                f"a database does not turn {crs} into {domain.crs} for us: do it in the query, as with "
+                f"a database cannot transform {crs} to {domain.crs} for us: do it in the query, as with "
                 "PostGIS's ST_Transform"
             )
         numbered = rows.mutate(**{f"raw{n}": value for n, value in enumerate(values)})

@@ -100,7 +100,7 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
     release = Release.load(path)
     if not release.private:
         raise InputError(
-            f"{path.name} is not private (noise: {release.noise}): it must not be published, as a prior either"
+            f"{path.name} is not private (noise: {release.noise}): it must not be published, not even as a prior"
         )
     own = prior_cells(release.domain)
     if [(a.name, a.low, a.high) for a in own.axes] != [
@@ -112,5 +112,5 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
         )
     cells = np.indices(own.shape).reshape(own.dimensions, -1).T
     steps = np.array(release.domain.shape) / np.array(own.shape)
-    found = release.index.measure(cells * steps, (cells + 1) * steps).estimate
+    found = release.derived.index.measure(cells * steps, (cells + 1) * steps).estimate
     return np.maximum(found, 0.0).reshape(own.shape)

@@ -125,9 +125,13 @@ class Reading(Access):
         if abs(offset) > LARGEST_OFFSET:
             raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
         if self.once_per is not None and self.user is None:
-            raise InputError(f"once per {self.once_per} is for each person: name the users' column")
+            raise InputError(
+                f"once per {self.once_per} applies to people: name the column of people with --user (in Python: user)"
+            )
         if self.once_per in ("hour", "day") and self.time is None:
-            raise InputError(f"once per {self.once_per} needs times: name their column")
+            raise InputError(
+                f"once per {self.once_per} needs times: name their column with --time (in Python: time)"
+            )
 
     def wanted(self, source: Any, domain: Domain) -> list[str | None]:
         """The names of columns as they were given, one for each axis."""

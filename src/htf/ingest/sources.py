@@ -93,11 +93,13 @@ def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
         if access.engine != DUCKDB:
             raise InputError("a database counts in its own engine: leave --engine out")
         if (access.table is None) == (access.sql is None):
-            raise InputError("which table of the database? Give --table NAME, or --sql QUERY")
+            raise InputError(
+                "which table of the database should be read? Give --table NAME, or --sql QUERY"
+            )
         return _open_database(name, suffix, access)
     if "://" in name:  # which is not shown: it may hold a password
         raise InputError(
-            f"of addresses only {' and '.join(SERVERS)} can be read; give files by their names"
+            f"only addresses of {' and '.join(SERVERS)} can be read: give files by name"
         )
     if access.table is not None or access.sql is not None:
         known = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
@@ -199,7 +201,7 @@ def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
     if len(found) > 1:
         raise InputError(
             f"the files of {listing.name} differ in their column of points or its reference system: "
-            "release them one by one, or bring them to one"
+            "release them one by one, or convert them to the same"
         )
     return found.pop()
 

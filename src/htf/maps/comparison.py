@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.estimation.level import OUTSIDE
+from htf.estimation.noise_law import NORMAL_DEVIATIONS, is_clear
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
@@ -21,8 +23,7 @@ from htf.query.columns import Answers
 from htf.query.where import Where, full_ranges
 from htf.release.release import Release, check_release
 
-DEVIATIONS = 1.96  # of a 95 % interval
-CHANCE = "By chance alone about one square in twenty would stand out."
+CHANCE = f"By chance alone about one square in {1 / OUTSIDE:.0f} would stand out."
 FEWEST_SQUARES, MOST_SQUARES = 12, 65_536  # a side; in all
 
 
@@ -56,7 +57,7 @@ class Difference:
 
     @property
     def is_beyond_noise(self) -> NDArray[np.bool_]:
-        return np.abs(self.value) > DEVIATIONS * self.std_error
+        return is_clear(np.abs(self.value), self.std_error, NORMAL_DEVIATIONS)
 
 
 def difference(
@@ -110,7 +111,7 @@ def check_pair(maps: object) -> tuple[Release, Release]:
     """The releases of two maps that are to be compared."""
     given = arguments.items(maps, "maps", "a list of two htf.maps.comparison.Named")
     if len(given) != 2:
-        raise InputError(f"two maps are compared, got {len(given)}")
+        raise InputError(f"a comparison needs two maps, got {len(given)}")
     first, second = (arguments.instance(one, Named, "each map").release for one in given)
     return first, second
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import MissingExtraError
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray
@@ -105,8 +106,8 @@ def plot_difference(
     ax.set_title(title, fontsize=12)
     _label(ax, shown)
     words = (
-        "Strong colours: the difference is more than 1.96 of its standard errors, the variances of both added. "
-        + CHANCE
+        f"Strong colours: the difference is more than {NORMAL_DEVIATIONS} of its standard errors, "
+        "the variances of both added. " + CHANCE
     )
     _finish(figure, [ax], maps, shown, [words])
     return figure

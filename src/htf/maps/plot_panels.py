@@ -50,7 +50,7 @@ def plot_panels(
     """A panel for each of up to 24 equal steps of the axis `by`, or of its range in `where`."""
     domain, drawn = release.domain, drawn_axes(release.domain, axes)
     if axis_number(domain, by) in drawn:
-        raise InputError(f"panels are by an axis that is not drawn, and {by!r} is: give other axes")
+        raise InputError(f"panels need an axis that is not drawn, but {by!r} is: give other axes")
     ranges = panel_ranges(domain, by, where)
     seen = [
         view(release, axes, {**read_where(where), by: ends}, max(pixels // 2, 1)) for ends in ranges

@@ -1,7 +1,7 @@
 """A two-dimensional view of a release with any number of axes.
 
 Two axes are drawn; the others are summed, whole or within the ranges of `where`. What is spread over
-the display grid are the parts that answers are made of (`Release.parts`), each evenly over its
+the display grid are the parts that answers are made of (`Derived.parts`), each evenly over its
 box, so that a pixel holds what `Release.count` would say of it. Only public values are touched.
 """
 
@@ -16,16 +16,24 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
+from htf.estimation.noise_law import is_clear, noise_variances
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray, read_pair
 from htf.query.boxes import to_snapped_cells
 from htf.query.where import Where, axis_number, full_ranges, read_where, show
 
 if TYPE_CHECKING:
-    from htf.release.release import Parts
+    from htf.estimation.parts import Parts
 
 MOST_PIXELS = 1024  # a side, unless it is said how many
 # Pairs of axes that are a place, in the coordinate reference system of the map.
 PLACES = (("x", "y"), ("dest_x", "dest_y"))
+
+
+class HasParts(Protocol):
+    """What a view needs of htf.query.derived."""
+
+    @property
+    def parts(self) -> Parts: ...
 
 
 @runtime_checkable
@@ -35,7 +43,7 @@ class Viewable(Protocol):
     @property
     def domain(self) -> Domain: ...
     @property
-    def parts(self) -> Parts: ...
+    def derived(self) -> HasParts: ...
 
 
 class Outlined(Protocol):
@@ -95,7 +103,7 @@ def view(
     domain = release.domain
     drawn = drawn_axes(domain, axes)
     first, end = ranges_in_cells(domain, drawn, where)
-    parts = release.parts
+    parts = release.derived.parts
     touched = np.flatnonzero(np.all((parts.low < end) & (parts.high > first), axis=1))
     low, high = parts.low[touched], parts.high[touched]
     share = np.ones(len(touched))
@@ -109,7 +117,7 @@ def view(
     low, high = low[:, drawn], high[:, drawn]
     masses = share * parts.estimates[touched]
     counts = rasterise(low, high, masses, frame, shape)
-    variances = 2 * np.square(share * parts.scales[touched])
+    variances = np.square(share) * noise_variances(parts.scales[touched])
     noise = np.sqrt(np.maximum(rasterise(low, high, variances, frame, shape, power=2), 0))
     # The running sums leave rounding errors where the mass is exactly nil.
     rounding = 1e-12 * np.abs(masses).sum()
@@ -120,7 +128,7 @@ def view(
         is_place=_is_place(domain, drawn),
         counts=counts,
         noise=noise,
-        is_clear=counts > parts.clear_deviations * noise + rounding,
+        is_clear=is_clear(counts, noise, parts.clear_deviations, rounding),
         summed=describe_summed(domain, drawn, where),
     )
 
@@ -129,7 +137,7 @@ def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:
     """The places of the two axes that are drawn; `x` and `y` stand for the first two of a map that
     calls them otherwise."""
     if domain.dimensions < 2:
-        raise InputError(f"a map needs two axes, and this release has only {domain.names[0]!r}")
+        raise InputError(f"a map needs two axes, but this release has only {domain.names[0]!r}")
     names = read_axes(names)
     if tuple(names) == PLACES[0] and not set(names) & set(domain.names):
         return 0, 1

@@ -44,7 +44,7 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
-from htf.estimation.least_squares import scales_of_variances
+from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import LEAST_MOST_CELLS, check_most_cells, coarse_shape, even_edges
 from htf.frame.tree import RegionTree
@@ -59,7 +59,6 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.mechanisms.hdmm import minimise
-from htf.mechanisms.privlet import noise_variance
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 if TYPE_CHECKING:

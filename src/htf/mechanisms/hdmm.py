@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.estimation.least_squares import scales_of_variances
+from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import (
     MOST_GRID_CELLS,
@@ -45,7 +45,7 @@ from htf.frame.grids import (
     even_edges,
 )
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
-from htf.mechanisms.privlet import noise_variance, refuse_too_much_noise
+from htf.mechanisms.privlet import refuse_too_much_noise
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 if TYPE_CHECKING:

@@ -21,13 +21,8 @@ import numpy as np
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
 from htf.estimation.homogeneous import HOMOGENEOUS, estimate_regions
-from htf.estimation.least_squares import (
-    TreeCounts,
-    count_variances,
-    scales_of_variances,
-    smooth_variances,
-    sum_upwards,
-)
+from htf.estimation.least_squares import TreeCounts, smooth_variances, sum_upwards
+from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_LEAVES, wide_axes
 from htf.frame.halving import halve_often, halving_axes
@@ -291,7 +286,7 @@ def estimate_homogeneous_leaves(
 def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`."""
     return estimate_homogeneous_leaves(
-        release.tree, release.leaves, release.tree_counts, release.prior
+        release.tree, release.leaves, release.measurements.tree_counts(), release.prior
     )
 
 

@@ -23,12 +23,8 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
-from htf.estimation.least_squares import (
-    LEAST_SQUARES,
-    TreeCounts,
-    least_squares,
-    scales_of_variances,
-)
+from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, least_squares
+from htf.estimation.noise_law import scales_of_variances
 from htf.frame.domain import Domain, IntArray
 from htf.frame.grids import MOST_LEAVES
 from htf.mechanisms.base import (

@@ -42,7 +42,8 @@ from numpy.typing import NDArray
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
-from htf.estimation.least_squares import TreeCounts, count_variances, scales_of_variances
+from htf.estimation.least_squares import TreeCounts
+from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import Domain, FloatArray, IntArray, cell_counts
 from htf.frame.grids import MOST_GRID_CELLS, even_edges, limit_parts
 from htf.frame.tree import RegionTree

@@ -34,7 +34,7 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError
-from htf.estimation.least_squares import scales_of_variances
+from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import (
     MOST_GRID_CELLS,
@@ -114,11 +114,6 @@ def cell_variance(grid: Sequence[int], epsilon_units: int) -> float:
 def sensitivity_of(grid: Sequence[int]) -> int:
     """The product of 1 + log2(m) over the axes."""
     return math.prod(padded(cells).bit_length() for cells in grid)
-
-
-def noise_variance(scale: float) -> float:
-    """Of discrete Laplace noise: 1 / (2 sinh(1 / (2 b))^2), about 2 b^2 and never quite zero."""
-    return 0.5 / math.sinh(min(0.5 / scale, 200.0)) ** 2
 
 
 def haar_matrix(cells: int) -> IntArray:

@@ -15,12 +15,8 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
-from htf.estimation.least_squares import (
-    LEAST_SQUARES,
-    TreeCounts,
-    least_squares,
-    scales_of_variances,
-)
+from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, least_squares
+from htf.estimation.noise_law import scales_of_variances
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.grids import MOST_LEAVES, Grid, wide_axes
 from htf.frame.tree import RegionTree

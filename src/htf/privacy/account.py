@@ -1,4 +1,4 @@
-"""The budget of one data set: what was charged to it, what is left, and what it refuses.
+"""The budget of one data set: its charges, what remains, and which charges it refuses.
 
 No file is touched here. `budget.py` keeps accounts in a file, `budget_store.py` reads and writes it.
 """
@@ -59,25 +59,27 @@ class Account:
 
     @property
     def pending(self) -> tuple[Entry, ...]:
-        """Charges whose release is being made, or was broken off. They count like the others."""
+        """Charges whose release is still being made, or was interrupted. They count like all others."""
         return tuple(entry for entry in self.entries if entry.state == PENDING)
 
     def check(self, epsilon: Epsilon, unit: str = ONE_RECORD) -> None:
         """Refuse a charge that does not fit."""
         if unit != self.unit:
             raise InputError(
-                f"{self.dataset!r} counts epsilon for {self.unit}, and this is a charge for {unit}: "
-                "epsilons of different units do not add up. Keep to one unit for all releases of these "
-                "data; docs/budget.md says what it means to use both"
+                f"{self.dataset!r} counts epsilon for {self.unit}, but this charge is for {unit}: "
+                "epsilons of different units cannot be added. Use one unit for all releases of these data; "
+                "docs/budget.md explains what using both would mean"
             )
         if self.closed is not None:
-            raise BudgetError(f"{self.dataset!r} was closed on {self.closed}: no more is released")
+            raise BudgetError(
+                f"{self.dataset!r} was closed on {self.closed}: it takes no more charges"
+            )
         if epsilon > self.left:
             waiting = total(self.pending)
-            of_it = f", {waiting} of it by charges that are pending" if waiting.units else ""
+            of_it = f", {waiting} of it by pending charges" if waiting.units else ""
             raise BudgetError(
-                f"epsilon {epsilon} is more than what is left for {self.dataset!r}: {self.left} of "
-                f"{self.cap} ({self.spent} is spent{of_it})"
+                f"epsilon {epsilon} is more than the budget of {self.dataset!r} allows: {self.left} of "
+                f"{self.cap} remains ({self.spent} is spent{of_it})"
             )
 
     def to_dict(self) -> dict[str, Any]:

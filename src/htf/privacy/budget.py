@@ -84,7 +84,7 @@ class BudgetFile:
         with open_books(path, WRITE, new=True) as books:
             if _as_read(dataset) in map(_as_read, books.accounts):
                 raise InputError(
-                    f"{path} has a budget for {dataset!r} already, and a budget is never made anew: "
+                    f"{path} already has a budget for {dataset!r}, and a budget is never replaced: "
                     f"see `htf budget show {path.name}`"
                 )
             books.execute(
@@ -159,7 +159,7 @@ class BudgetFile:
             return self._enter_written(entry, release, path)
 
     def publish(self, id_: str, path: str | Path) -> Entry:
-        """Enter a release as published that was written, and then something broke before its entry.
+        """Enter a release that was written, but not entered as published before something failed.
 
         Nothing is refunded by this. It is refused for a file that cannot be what was charged.
         """
@@ -219,7 +219,7 @@ class BudgetFile:
         )
 
     def close(self) -> Account:
-        """No more charges, ever."""
+        """Refuse all further charges, for good."""
         with open_books(self.path, WRITE) as books:
             account = books.account(self.dataset)
             if account.closed is None:

@@ -50,8 +50,8 @@ class FileMark:
             same = False
         if not same:
             raise InputError(
-                f"{self.path.name} is not there any more, or has changed since it was read, and cannot be compared: "
-                "a prior must not be one of the files of the data. Keep the files until the release is made"
+                f"{self.path.name} has changed or disappeared since it was read, so it cannot be compared: a prior "
+                "must not be one of the files of the data. Keep the files until the release is made"
             )
 
 
@@ -69,14 +69,14 @@ def check_not_data(prior: FileMark | None, data: Iterable[FileMark]) -> None:
     for file in data:
         if prior.is_same(file) or _is_copy(prior, file):
             raise InputError(
-                f"the prior {prior.path.name} is the data to be released, or one of their files: a prior is published "
-                "whole, and must be public and made without them"
+                f"the prior {prior.path.name} is one of the files of the data to be released, or a copy of one. A prior is "
+                "published whole, so it must be public and made without these data"
             )
 
 
 def _is_copy(one: FileMark, other: FileMark) -> bool:
-    """Whether they hold the same, packed or not. Files of different sizes need not be opened for that,
-    unless one of them is packed."""
+    """Whether both have the same content, compressed or not. Files of different sizes need not be opened,
+    unless one of them is compressed."""
     if one.size != other.size and not (one.is_packed or other.is_packed):
         return False
     for file in (one, other):

@@ -1,7 +1,7 @@
-"""What one epsilon protects. Public: it travels from the matrix to the release.
+"""What epsilon protects. Public: it travels from the matrix to the release.
 
-The unit is one record; or one person, of whom at most `max_records` records were kept, so that all
-that is asked of a record may cost the epsilon divided by that number.
+The unit is one record, or one person with at most `max_records` kept records. The measurements of each
+record may then cost epsilon divided by that number.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ class Protection:
 
     def __post_init__(self) -> None:
         arguments.choice(self.unit, (RECORD, PERSON), "the unit")
-        most = arguments.whole(self.max_records, "the most records of a person (max_records)")
+        most = arguments.whole(
+            self.max_records, "the number of records kept per person (max_records)"
+        )
         if not 1 <= most <= MOST_RECORDS_OF_A_PERSON:
             raise InputError(
-                "the most records of a person must be a whole number between 1 and "
+                "the number of records kept per person must be a whole number between 1 and "
                 f"{MOST_RECORDS_OF_A_PERSON}, got {most}"
             )
         object.__setattr__(self, "max_records", most)
@@ -42,7 +44,7 @@ class Protection:
             arguments.choice(self.once_per, ONCE_PER, "once_per")
         arguments.flag(self.of_query, "of_query")
         if self.unit == RECORD and (self.max_records != 1 or self.once_per is not None):
-            raise InputError("records are bounded for each person, and none was named")
+            raise InputError("records are limited per person, but no column names the person")
 
     @property
     def name(self) -> str:
@@ -55,7 +57,7 @@ class Protection:
         if self.unit == RECORD:
             return self.name
         records = "record" if self.max_records == 1 else "records"
-        return f"{self.name}, at most {self.max_records} {records} of each"
+        return f"{self.name}, at most {self.max_records} {records} each"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -119,12 +121,12 @@ def suggested_at(suggestion: Suggestion | None) -> Epsilon:
 
 
 def price_of_records(epsilon: Epsilon, suggestion: Suggestion | None) -> Epsilon:
-    """What a total of `epsilon` leaves for the records, after what a suggestion has cost."""
+    """What a total of `epsilon` leaves for the records after paying for a suggestion."""
     cost = suggested_at(suggestion)
     if cost >= epsilon:
         raise InputError(
-            f"the suggestion has cost {cost}, and the epsilon of a release counts it in: "
-            f"{epsilon} leaves nothing for the records"
+            f"the suggestion cost {cost}, which is part of the epsilon of the release: {epsilon} leaves "
+            "nothing for the records"
         )
     return epsilon - cost
 
@@ -138,15 +140,15 @@ def epsilon_per_record(
     """
     if suggestion is not None and protection.unit != PERSON:
         raise InputError(
-            "a suggestion of how many records of a person to keep is for data that name one, and the "
-            f"unit of these is {protection.name}: leave it out"
+            f"a suggested number of records per person needs person-level data, but the unit here is "
+            f"{protection.name}: leave the suggestion out"
         )
     price = price_of_records(epsilon, suggestion)
     share = price // protection.max_records
     if share.units == 0:
         raise InputError(
-            f"epsilon {price} over {protection.max_records} records of each person is less than 1e-15 "
-            "for a record, the least there is: keep fewer records, or spend more"
+            f"epsilon {price} over {protection.max_records} records per person is less than 1e-15 per "
+            "record, the smallest epsilon: keep fewer records, or spend more"
         )
     return share
 

@@ -11,85 +11,84 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 NOT_PRIVATE = (
-    "NOT PRIVATE. The noise of this release came from a seed or a script, so that anyone who knows "
-    "it can take it off again. It is for tests and benchmarks and must not be published. "
-    "The following would hold with secret noise:"
+    "NOT PRIVATE. The noise of this release came from a seed or a script. Anyone who knows it can "
+    "subtract the noise. The release is for tests and benchmarks and must not be published. "
+    "With secret noise the following would hold:"
 )
 
 GUARANTEE = (
     "This release is {epsilon}-differentially private (pure, epsilon = {epsilon}). "
-    "The unit of protection is {unit}: adding or removing {change} changes the "
-    "probability of any outcome of the whole release, the boxes included, by a factor of at most "
-    "exp({epsilon}). {together} The epsilon was fixed before the first noise was drawn; it holds whatever "
-    "anyone knows already and however often the release is queried. It covers the records as they were "
-    "read; whether a file could be read at all is not part of it."
+    "The unit of protection is {unit}: adding or removing {change} changes the probability of any "
+    "outcome of the whole release, the map's leaves included, by a factor of at most exp({epsilon}). {together} "
+    "The epsilon was fixed before any noise was drawn. The guarantee holds whatever anyone already "
+    "knows, and however often the release is queried. It covers the records as they were read; "
+    "whether a file could be read at all is not covered."
 )
 
 CHANGE = {RECORD: "any one record", PERSON: "all records of any one person"}
 
 TOGETHER = {
     RECORD: (
-        "The many records of one person are NOT protected together: for someone with k records the "
-        "guarantee is k times epsilon, and that much weaker."
+        "The records of one person are NOT protected together: for someone with k records the guarantee "
+        "is k times epsilon, and that much weaker."
     ),
     PERSON: (
-        "A person is whoever has one identifier in the data: someone with several is protected as if "
-        "they were several people; people who share one are protected together, and for one of them alone "
-        "the guarantee is twice epsilon, and that much weaker."
+        "A person is whoever has one identifier in the data. Someone with several identifiers is protected "
+        "as if they were several people. People who share an identifier are protected together; for one "
+        "of them alone the guarantee is twice epsilon, and that much weaker."
     ),
 }
 
 BOUNDED = (
-    "{first}At most {kept} of each person {were} kept, chosen by that person's records alone; the noise is "
-    "that of epsilon {each} for each record, so that all of them together lose no more than epsilon. Records "
-    "that name no person were dropped. Counts are of the records that were kept: they may be lower than the "
-    "truth, most of all where people have many records.{distinct}"
+    "{first}At most {kept} per person {were} kept, and the choice depended only on that person's records. The "
+    "noise is that of epsilon {each} per record, so that all records of a person together lose at most "
+    "epsilon. Records that name no person were dropped. Counts are of the records that were kept: they may be "
+    "lower than the truth, most of all where people have many records.{distinct}"
 )
 
 FIRST = {
     None: "",
-    "hour": "Of the records that one person has in the same cell and hour only one was taken. ",
-    "day": "Of the records that one person has in the same cell and day only one was taken. ",
-    "all": "Of the records that one person has in the same cell only one was taken. ",
+    "hour": "Only one record per person, cell and hour was used. ",
+    "day": "Only one record per person, cell and day was used. ",
+    "all": "Only one record per person and cell was used. ",
 }
 
 DISTINCT = (
-    " So the count of a cell is of distinct people; one of several cells has a person once for each cell "
-    "where a record of theirs was kept."
+    " So the count of one cell is a number of distinct people. The count of several cells has a person once "
+    "per cell in which a record of theirs was kept."
 )
 
 SUGGESTED = (
-    "How many records of a person to keep was looked up with noise: {suggested}, out of 1 to {most}, is a guess at "
-    "the number that a share of {quantile} of the people do not pass. This has cost {price} of the epsilon of {epsilon}."
+    "The number of records to keep per person was chosen with noise: {suggested}, out of 1 to {most}. It estimates "
+    "the number that a share of {quantile} of the people do not exceed. This cost {price} of the epsilon of {epsilon}."
 )
 
-# What is known beforehand of the bound; what was looked up with noise is covered, and not among it.
-KNOWN_BOUND = ", how many records of each person were kept"
-KNOWN_RANGE = ", the range in which the number of records to keep was looked up"
+# What is known beforehand about the bound. A number that was chosen with noise is covered, so it is not listed.
+KNOWN_BOUND = ", how many records were kept per person"
+KNOWN_RANGE = ", the range from which the number of records to keep was chosen"
 
 OF_QUERY = (
-    "The records are the rows of the result of a query or view. The guarantee covers those rows, and not "
-    "what they were made from: where a LIMIT, a join or an aggregate lets {one} change the rows of "
-    "others, that is not covered."
+    "The records are the rows that a query or view returns. The guarantee covers those rows, not the tables "
+    "behind them: if a LIMIT, a join or an aggregate lets {one} change the rows of others, that change is not "
+    "covered."
 )
 
 NOT_PROTECTED = (
-    "Not protected: what is public beforehand, namely the bounds of the map, its "
-    "grid, the mechanism and its parameters{bound}; facts about a place that do not hinge on any {one}; "
-    "and anything learnt outside this release, such as other releases of the same data, "
-    "whose epsilons add up, or the time the computation took. Records outside the bounds are left "
-    "out and not reported."
+    "Not protected: what is public beforehand, namely the bounds of the map, its grid, the mechanism and its "
+    "parameters{bound}; facts about a place that do not depend on any {one}; and anything learnt outside this "
+    "release, such as other releases of the same data, whose epsilons add up, or the time the computation took. "
+    "Records outside the bounds are left out and not reported."
 )
 
 TOTAL_DISCLOSED = (
-    "The curator gave the number of records to the mechanism as public: {total} was disclosed exactly, "
-    "outside the guarantee, and whether any {one} is part of that number is not protected."
+    "The curator gave the mechanism the number of records as a public fact: {total} was disclosed exactly, "
+    "outside the guarantee. Whether any {one} is part of that number is not protected."
 )
 
 PRIOR_USED = (
     "The estimates use a public prior that the curator gave, {name} (SHA-256 {sha256}), which travels with "
-    "the release. The guarantee holds only if it was not made from the data released; if it is itself a "
-    "private release of them, the epsilons add up."
+    "the release. The guarantee holds only if the prior was not made from the data released. If the prior is "
+    "itself a private release of the same data, the epsilons add up."
 )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
+from htf.estimation.level import LEVEL_TEXT
 
 if TYPE_CHECKING:
     from htf.frame.domain import FloatArray
@@ -61,14 +62,14 @@ class Answers(ReadOnlyArrays):
         metadata=_declare(
             Column(
                 RECORDS,
-                "Lower end of the 95 % interval. The interval comes from the raw noisy counts, so it may "
+                f"Lower end of the {LEVEL_TEXT} interval. The interval comes from the raw noisy counts, so it may "
                 "reach below zero, and the count may lie outside it.",
-                "95 % interval",
+                f"{LEVEL_TEXT} interval",
             )
         )
     )
     high: FloatArray = field(
-        metadata=_declare(Column(RECORDS, "Upper end of the 95 % interval.", heading=None))
+        metadata=_declare(Column(RECORDS, f"Upper end of the {LEVEL_TEXT} interval.", heading=None))
     )
     partial: FloatArray = field(
         metadata=_declare(

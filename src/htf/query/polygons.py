@@ -69,7 +69,7 @@ def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
     """The low and high end of each axis but the first two, in cells."""
     named = [name for name in read_where(where) if name in domain.names[:2]]
     if named:
-        raise InputError(f"polygons say what to count of {named[0]}: leave it out of where")
+        raise InputError(f"polygons already fix {named[0]}: leave it out of where")
     ends = full_ranges(domain, where)[2:]
     cells = [to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ends, strict=True)]
     return np.array(cells, dtype=np.float64).reshape(-1, 2)

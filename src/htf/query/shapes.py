@@ -41,7 +41,7 @@ def read_shapes(geometries: Any, domain: Domain, crs: Any = None) -> Shapes:
     longitude and latitude, and bare shapely geometries are taken in the coordinates of the map.
     """
     if domain.dimensions < 2:
-        raise InputError("polygons need a map of two axes, this one has one: give boxes")
+        raise InputError("polygons need a map with two axes, but this one has one: give boxes")
     shapes, found = _gather(geometries)
     shapes = _repair(_check(shapes))
     known = crs if crs is None or isinstance(crs, str) else parse_crs(crs)
@@ -178,8 +178,8 @@ def _source(crs: Any, found: Any, domain: Domain) -> Any:
     source = found if crs is None else crs
     if domain.crs is None and (crs is not None or by_geopandas):
         raise InputError(
-            f"the map has no reference system, so that polygons in {shown_crs(source)} cannot be "
-            "brought to it: give them in its own coordinates, without one"
+            f"the map has no reference system, so polygons in {shown_crs(source)} cannot be "
+            "placed on it: give them in the map's coordinates, without one"
         )
     return None if domain.crs is None else source
 

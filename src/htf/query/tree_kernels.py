@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base.compiled import compiled
+from htf.estimation.noise_kernels import continuous_half_width, single_half_width
 from htf.frame.domain import FloatArray
 from htf.frame.tree import NO_REGION
-from htf.query.half_widths import continuous_half_width, single_half_width
 from htf.query.kernels import covered_length, fill_inside, snap_rows, write_answer
 from htf.query.prefetch import LINES, prefetch
 

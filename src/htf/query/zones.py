@@ -94,7 +94,7 @@ def h3_zones(domain: Domain, resolution: int) -> Zones:
     h3, shapely = _need_h3(), need_shapely("Zones of H3")
     x, y = _first_two(check_domain(domain))
     if domain.crs is None:
-        raise InputError("the map has no reference system, so that H3 cells cannot be placed on it")
+        raise InputError("the map has no reference system, so H3 cells cannot be placed on it")
     resolution = arguments.whole(resolution, "the resolution of H3")
     if not 0 <= resolution <= FINEST_RESOLUTION:
         raise InputError(f"H3 has resolutions from 0 to {FINEST_RESOLUTION}, got {resolution}")
@@ -199,13 +199,13 @@ def _check_number(number: float) -> None:
     if number > MOST_ZONES:
         about = f"{number:,.0f}" if number < 1e15 else f"{number:.3g}"
         raise InputError(
-            f"that would be about {about} zones, and at most {MOST_ZONES:,} are made: take larger ones"
+            f"that would be about {about} zones, but at most {MOST_ZONES:,} are allowed: use larger ones"
         )
 
 
 def _first_two(domain: Domain) -> tuple[Axis, Axis]:
     if domain.dimensions < 2:
-        raise InputError("zones need a map of two axes, this one has one")
+        raise InputError("zones need a map with two axes, but this one has one")
     return domain.axes[0], domain.axes[1]
 
 

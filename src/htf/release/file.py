@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import HtfError, MissingExtraError, OutputError, ReleaseFileError
-from htf.estimation.noise_law import noise_variances
+from htf.estimation.noise_law import noise_deviations
 from htf.estimation.prior import Prior
 from htf.files import Budget, is_file, write_whole
 from htf.frame.crs import CRS84, check_crs, to_projjson
@@ -213,7 +213,7 @@ def _opened(path: Path) -> Iterator[_File]:
     except HtfError:
         raise
     except PermissionError:
-        raise ReleaseFileError(f"{path} may not be read: permission denied") from None
+        raise ReleaseFileError(f"{path} cannot be read: permission denied") from None
     except MemoryError:
         raise ReleaseFileError(f"{path} does not fit into memory") from None
     except Exception:
@@ -381,7 +381,7 @@ def table_of_columns(release: Release) -> pa.Table:
     if domain.dimensions > 1:
         columns["geometry"] = _rectangles(release)
     columns["count"] = release.estimates
-    columns["std_error"] = np.sqrt(noise_variances(release.scales))
+    columns["std_error"] = noise_deviations(release.scales)
     columns["noise_scale"] = release.scales
     for number, axis in enumerate(domain.axes):
         columns[f"{axis.name}_low"] = axis.from_cells(release.low[:, number])

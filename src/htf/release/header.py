@@ -94,7 +94,7 @@ def _check_characters(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise ReleaseFileError("its header has a text with half of a character") from None
+        raise ReleaseFileError("its header has a text with half a character") from None
 
 
 def _refuse(place: str, wanted: str) -> NoReturn:

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base import arguments
-from htf.base.read_only import ReadOnlyArrays, make_read_only
+from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
-from htf.estimation.homogeneous import HOMOGENEOUS, estimate_regions, interpolate, measures
-from htf.estimation.least_squares import TreeCounts, sum_upwards
+from htf.estimation.homogeneous import HOMOGENEOUS
+from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import Prior
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from htf.mechanisms.base import Histogram
     from htf.query.columns import Answers
-    from htf.query.index import BoxIndex
-    from htf.query.tree_index import NestedParts, TreeIndex
+    from htf.query.derived import Derived
     from htf.query.where import Where
 
 LARGEST = (
@@ -70,7 +69,7 @@ class MeasurementTable(ReadOnlyArrays):
         for name, column in self.columns().items():
             arguments.row(column, "i", f"{name} of measurements").flags.writeable = False
         if len({len(column) for column in self.columns().values()}) > 1:
-            raise InputError("the columns of measurements must be of one length")
+            raise InputError("the columns of measurements must have the same length")
 
     def __len__(self) -> int:
         return len(self.region)
@@ -80,24 +79,14 @@ class MeasurementTable(ReadOnlyArrays):
         rows = self.kind == KINDS.index(kind)
         return MeasurementTable(**{name: column[rows] for name, column in self.columns().items()})
 
+    def tree_counts(self) -> TreeCounts:
+        """The noisy counts of regions."""
+        table, counts = self.of_kind("count"), TreeCounts()
+        counts.add(table.region, table.value, table.epsilon)
+        return counts
+
     def columns(self) -> dict[str, IntArray]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parts(ReadOnlyArrays):
-    """Boxes of even density that tile the map: the leaves, or what they are divided into."""
-
-    low: IntArray
-    high: IntArray
-    estimates: FloatArray
-    scales: FloatArray
-    # Below so many deviations an estimate says nothing: pure noise passes two once in 34 boxes.
-    clear_deviations: float = 2.0
-    nested: NestedParts | None = None  # as they lie in the leaves
-
-    def __post_init__(self) -> None:
-        make_read_only(self.low, self.high, self.estimates, self.scales)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,15 +156,15 @@ class Release(ReadOnlyArrays):
             raise InputError("the leaves of a release must cover the map, each cell once")
         self.tree.check_regions(self.measurements.region)
         if not len(self.leaves) == len(self.estimates) == len(self.scales):
-            raise InputError("a release needs one estimate and one scale for each leaf")
+            raise InputError("a release needs one estimate and one scale per leaf")
         if not (np.all(np.abs(self.estimates) <= LARGEST) and np.all(self.scales >= 0)):
             raise InputError("the estimates of a release must be finite, their scales positive")
         if not np.all(self.scales <= LARGEST):
-            raise InputError("the noise of a release is of a scale that no epsilon gives")
+            raise InputError("the noise of a release has a scale that no epsilon gives")
         if self.prior is not None:
             self.prior.check_map(self.domain)
             if self.estimator != HOMOGENEOUS:
-                raise InputError(f"the estimator {self.estimator!r} knows no prior")
+                raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
         epsilon_per_record(self.epsilon, self.protection, self.suggestion)  # refuses what cannot be
 
     @classmethod
@@ -238,62 +227,12 @@ class Release(ReadOnlyArrays):
         """The privacy guarantee in plain words."""
         return privacy_statement(self)
 
-    @property
-    def tree_counts(self) -> TreeCounts:
-        """The noisy counts of regions, of all measurements."""
-        table, counts = self.measurements.of_kind("count"), TreeCounts()
-        counts.add(table.region, table.value, table.epsilon)
-        return counts
-
     @cached_property
-    def parts(self) -> Parts:
-        """What answers are made of: the leaves; with `htf`, finer boxes where their density is not
-        even. They follow from the leaves, the measurements and the prior, and are not in the file."""
-        if self.estimator != HOMOGENEOUS:
-            return Parts(self.low, self.high, self.estimates, self.scales)
-        from htf.query.tree_index import NestedParts
+    def derived(self) -> Derived:
+        """What is computed from this record to answer questions: each piece once, when first needed."""
+        from htf.query.derived import Derived
 
-        measured = sum_upwards(self.tree, self.tree_counts)
-        known = estimate_regions(self.tree, *measured, self.prior)
-        known[self.leaves] = self.estimates
-        tree, estimates, leaf = interpolate(self.tree, self.leaves, known, self.prior)
-        parts = np.flatnonzero(leaf >= 0)
-        low, high, owner = tree.low[parts], tree.high[parts], leaf[parts]
-        whole = measures(self.tree, self.leaves, self.prior)
-        share = measures(tree, parts, self.prior) / whole[owner]
-        return Parts(
-            low,
-            high,
-            estimates[parts],
-            share * self.scales[owner],
-            # Noise was taken out of these estimates already, as far as it can be told.
-            clear_deviations=0.5,
-            nested=NestedParts.of(self.tree, tree, estimates),
-        )
-
-    @cached_property
-    def index(self) -> BoxIndex:
-        """The parts, each with noise of its own: for sums of estimates. Built at the first question."""
-        from htf.query.index import BoxIndex
-
-        parts = self.parts
-        return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales)
-
-    @cached_property
-    def tree_index(self) -> TreeIndex | None:
-        """The same where estimates are made from all counts of a tree, with the errors that they have
-        in common; None for others."""
-        from htf.query.tree_index import ESTIMATORS, TreeIndex
-
-        if self.estimator not in ESTIMATORS:
-            return None
-        nested = self.parts.nested
-        return TreeIndex(self.tree, self.tree_counts, self.leaves, self.estimates, nested)
-
-    @property
-    def answering_index(self) -> BoxIndex | TreeIndex:
-        """The structure that gives counts their error bars."""
-        return self.tree_index or self.index
+        return Derived.of(self)
 
     def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
         """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many;
@@ -307,7 +246,7 @@ class Release(ReadOnlyArrays):
         from htf.query.boxes import count_boxes
         from htf.query.outside import warn_of_boxes
 
-        answers = count_boxes(self.domain, self.answering_index, boxes, where)
+        answers = count_boxes(self.domain, self.derived.answering_index, boxes, where)
         warn_of_boxes(self.domain, boxes, where, answers.inside)
         return answers
 
@@ -327,7 +266,7 @@ class Release(ReadOnlyArrays):
         from htf.query.outside import warn_of_polygons
         from htf.query.polygons import count_polygons
 
-        index = self.answering_index
+        index = self.derived.answering_index
         answers = count_polygons(self.domain, index, geometries, crs=crs, where=where)
         warn_of_polygons(self.domain, answers.inside)
         return answers

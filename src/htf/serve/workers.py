@@ -81,7 +81,7 @@ class Together:
     """
 
     def __init__(self, release: Release) -> None:
-        self._counter = RowCounter(release.domain, release.answering_index)
+        self._counter = RowCounter(release.domain, release.derived.answering_index)
         self._rows: list[Row] = []
         self._answers: list[asyncio.Future[Row]] = []
 

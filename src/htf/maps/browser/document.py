@@ -18,6 +18,8 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.estimation.level import LEVEL_TEXT
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray
 from htf.maps.browser.assets import LICENCE, maplibre, own
 from htf.maps.browser.mercator import Plane, corners_in_square
@@ -120,7 +122,7 @@ def _check_places(maps: Sequence[Named], wish: Wish) -> None:
         names = domain.names[drawn[0]], domain.names[drawn[1]]
         if drawn != (0, 1) and names not in PLACES:
             raise InputError(
-                f"an HTML map shows places, and {', '.join(names)} are none: draw them as .png or .svg"
+                f"an HTML map shows places, and {', '.join(names)} are not places: draw them as .png or .svg"
             )
 
 
@@ -179,7 +181,8 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
     ]
     said = [
         _how_to_read(),
-        "Strong colours and the words “more than noise” are where the difference is more than 1.96 of its "
+        "Strong colours and the words “more than noise” are where the difference is more than "
+        f"{NORMAL_DEVIATIONS} of its "
         "standard errors; both releases have noise of their own, so their variances add up.",
         CHANCE,
         "Squares become smaller as you zoom in.",
@@ -192,7 +195,10 @@ def _zoom_of_squares(width: float) -> float:
 
 
 def _how_to_read() -> str:
-    return "Point at the map, tap it, or move it with the arrow keys, for a count and its 95 % interval."
+    return (
+        "Point at the map, tap it, or move it with the arrow keys, for a count and its "
+        f"{LEVEL_TEXT} interval."
+    )
 
 
 def _plane(maps: Sequence[Named]) -> Plane | None:

@@ -56,7 +56,7 @@ def to_degrees(x: FloatArray, y: FloatArray, crs: str | None) -> tuple[FloatArra
     longitude, latitude = transformer(crs, CRS84).transform(x, y)
     if not (np.isfinite(longitude).all() and np.isfinite(latitude).all()):
         raise InputError(
-            f"the map reaches beyond where its reference system {crs} is defined: draw it as .png"
+            f"the map reaches beyond where its reference system {crs} is defined: draw it as .png or .svg"
         )
     return longitude, latitude
 

@@ -6,6 +6,7 @@ import base64
 import io
 from html import escape
 
+from htf.estimation.level import LEVEL_TEXT
 from htf.maps.plot import NOT_PRIVATE
 from htf.query.answer_texts import show_count, show_interval
 from htf.release.release import Release
@@ -22,7 +23,7 @@ def release_html(release: Release) -> str:
     rows = {
         "mechanism": release.mechanism,
         "privacy": f"ε = {release.epsilon} for each {unit}" if release.private else NOT_PRIVATE,
-        "records": f"{show_count(total['count'])} (95 %: {show_interval(total)})",
+        "records": f"{show_count(total['count'])} ({LEVEL_TEXT}: {show_interval(total)})",
         "boxes": f"{len(release):,}",
         "axes": axes,
         "reference system": release.domain.crs or "none",

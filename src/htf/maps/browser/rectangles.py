@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.mercator import Plane, corners_in_square
-from htf.maps.comparison import DEVIATIONS, Difference, grid_rows
+from htf.maps.comparison import Difference, grid_rows
 from htf.maps.views import drawn_axes, outlines, ranges_in_cells, view
 from htf.query.columns import Answers
 from htf.query.where import Where
@@ -47,7 +48,7 @@ def rectangles(
 ) -> tuple[Rectangles, str]:
     """All parts of a plain map if they are not too many, else the squares of a grid; and in words,
     which of the two."""
-    domain, parts = release.domain, release.parts
+    domain, parts = release.domain, release.derived.parts
     is_plain = domain.dimensions == 2 and drawn_axes(domain, axes) == (0, 1) and not where
     if is_plain and len(parts.low) <= most:
         return _parts(release), "The rectangles are the parts that answers are made of."
@@ -63,20 +64,18 @@ def rectangles(
 
 
 def _parts(release: Release) -> Rectangles:
-    domain, parts = release.domain, release.parts
+    domain, parts = release.domain, release.derived.parts
     boxes = in_map_coordinates(domain, parts.low, parts.high)
     area = square_kilometres(domain, parts.low, parts.high)
     if area is None:
         area = np.prod(parts.high - parts.low, axis=1).astype(np.float64)
-    noise = math.sqrt(2) * parts.scales
-    is_clear = parts.estimates > parts.clear_deviations * noise
-    return Rectangles(boxes, area, *_columns(release.count(boxes)), is_clear)
+    return Rectangles(boxes, area, *_columns(release.count(boxes)), parts.is_clear())
 
 
 def difference_rectangles(found: Difference) -> Rectangles:
     """Of each square, what `first` has more of than `second`, with the interval of that."""
     plain = _on_grid(found.domain, found.first, found.is_beyond_noise, None)
-    half = DEVIATIONS * found.std_error
+    half = NORMAL_DEVIATIONS * found.std_error
     return Rectangles(
         plain.boxes, plain.area, found.value, found.value - half, found.value + half, found.std_error,
         found.is_beyond_noise, (found.first.count, found.second.count),

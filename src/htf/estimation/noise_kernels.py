@@ -1,8 +1,9 @@
-"""How far noise may have moved a count: 95 % half widths for weighted sums of leaf noise. Compiled.
+"""How far noise may have moved a count: half widths of intervals, for weighted sums of leaf noise. Compiled,
+and apart from `htf.estimation.noise_law`, because numba is slow to load.
 
 A sum over leaves lies between one Laplace variable (95 % within 2.118 standard deviations) and a
 normal one (1.960). How far along it is shows in the excess kurtosis, which is 3 / n for the sum of
-n equal continuous Laplace variables. That family gives the table below. For sums of unequal ones it
+n equal continuous Laplace variables. That family gives the table of the law. For sums of unequal ones it
 is an approximation: continuous ones were found to be covered between 95.0 and 95.3 % of the time.
 
 The noise is whole-numbered, which matters where scales are small. With weight w on every leaf the
@@ -18,12 +19,9 @@ import numpy as np
 
 from htf.base.compiled import compiled
 
-OUTSIDE = 0.05  # the share of intervals that may miss
-
-# Excess kurtosis of a sum of equal continuous Laplace variables, and the number of standard
-# deviations within which it lies 95 % of the time. Recomputed in the tests.
-KURTOSES = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
-QUANTILES = np.array([1.959964, 1.977800, 1.995667, 2.028421, 2.056502, 2.080412, 2.118303])
+# Numba notices changes of a function's own file, not of others: after one of these, delete its caches.
+from htf.estimation.level import OUTSIDE
+from htf.estimation.noise_law import KURTOSES, QUANTILES
 
 
 @compiled
@@ -34,7 +32,7 @@ def half_width(
     smallest_weight: float,
     largest_weight: float,
 ) -> float:
-    """The 95 % half width of a weighted sum of independent leaf noise.
+    """The half width of a weighted sum of independent leaf noise.
 
     Given are the cumulants of the sum, how many leaves with noise it has, and the least and the
     largest of their weights. Coverage falls to 94.7 % at worst, where scales are below 0.3, and
@@ -51,7 +49,7 @@ def half_width(
 
 @compiled
 def continuous_half_width(variance: float, fourth_cumulant: float) -> float:
-    """The 95 % half width of a continuous sum with these cumulants, by the table above."""
+    """The half width of a continuous sum with these cumulants, by the table of the law."""
     squared = variance * variance
     kurtosis = fourth_cumulant / squared if squared > 0 else 0.0
     return float(math.sqrt(variance) * _quantile(kurtosis))
@@ -72,7 +70,7 @@ def _quantile(kurtosis: float) -> float:
 
 @compiled
 def single_half_width(variance: float, weight: float) -> float:
-    """The exact half width for one leaf: the least k with P(|X| > k) = 2 p^(k+1) / (1 + p) <= 5 %.
+    """The exact half width for one leaf: the least k with P(|X| > k) = 2 p^(k+1) / (1 + p) <= OUTSIDE.
 
     Its scale follows from its variance, which is also 1 / (2 sinh(1 / (2 b))^2).
     """
