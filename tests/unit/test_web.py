@@ -106,7 +106,7 @@ def test_each_of_two_releases_has_its_own_claim() -> None:
     for text in (html_map(pair, Wish()), html_map(pair, Wish(), as_difference=True)):
         assert "people with ε = 1 for each person, all with ε = 1 for each record." in text
         assert "all of hour" in text
-    assert "people: The rectangles are the boxes" in html_map(pair, Wish())
+    assert "people: The rectangles are the parts" in html_map(pair, Wish())
     assert "all: The rectangles are the cells, 16 by 16" in html_map(pair, Wish())
     same = html_map([Named(records, "a"), Named(records, "b")], Wish())
     assert "Differentially private: ε = 1 for each record. What" in same
@@ -193,9 +193,9 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "words"),
     [
         (["{a}", "--difference", "-o", "m.html"], "--difference needs two releases"),
-        (["{a}", "{b}", "{a}", "-o", "m.html"], "of one release or of two, got 3"),
-        (["{a}", "-o", "m.html", "--by", "x"], "--by makes panels"),
-        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for a map for a browser"),
+        (["{a}", "{b}", "{a}", "-o", "m.html"], "shows one release or two, got 3"),
+        (["{a}", "-o", "m.html", "--by", "x"], "--by draws panels"),
+        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),
         (["{a}", "-o", "m.pdf"], "written as .html or .png or .svg"),
         (["{a}", "{nowhere}", "-o", "m.html"], "has no reference system"),

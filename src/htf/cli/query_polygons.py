@@ -1,4 +1,4 @@
-"""`htf query --polygons`: counts of the polygons in a file."""
+"""The part of `htf query` for --polygons: counts of the polygons in a file."""
 
 from __future__ import annotations
 
@@ -7,28 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.screen import (
-    MOST_ROWS_ON_SCREEN,
-    console,
-    progress_bar,
-    say,
-    say_json,
-    show_answer_note,
-    show_table,
-    warn_if_not_private,
-)
+from htf.cli.screen import progress_bar, say, say_json, show_answers, warn_if_not_private
 from htf.cli.types import FileName
 from htf.errors import InputError, MissingExtraError
-from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output, is_file, is_folder
-from htf.query.answer_texts import show_count, show_interval
+from htf.query.columns import describe_columns
 from htf.query.texts import read_where
 
 if TYPE_CHECKING:
     import geopandas
     import pyarrow as pa
 
-    from htf.query.boxes import Answers
+    from htf.query.columns import Answers
     from htf.release.release import Release
 
 PARQUET = (".parquet", ".geoparquet")
@@ -37,21 +27,20 @@ PLAIN = (".csv", ".json")  # without the outlines
 FORMATS = "GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and shapefiles (also zipped)"
 MOST_NAMED = 5
 RULE = (
-    "One row for each polygon of the file {file}, with its own columns. count, std_error, low and high "
-    f"({LEVEL_TEXT}) are what the release answers for it; partial is the share of the count that rests on boxes it "
-    "covers in part, and inside the share of its area that lies on the map."
+    "One row per polygon of the file {file}, with its own columns and what the release answers for it. "
+    + describe_columns()
 )
 
 polygons_option = click.option(
     "--polygons",
     "polygons_file",
     type=FileName(),
-    help=f"A file of polygons: {FORMATS}.",
+    help=f"File of polygons: {FORMATS}.",
 )
 by_option = click.option(
     "--by",
     metavar="COLUMN",
-    help="The column of --polygons that names them.  [default: the only text]",
+    help="Column that names the polygons.  [default: the only column of text]",
 )
 
 
@@ -64,7 +53,7 @@ def query_polygons(
     output: Path | None,
     overwrite: bool,
 ) -> None:
-    """Count the polygons of a file, and show, print or write the answers: one for each feature."""
+    """Count the polygons in a file and show, print or write one answer per polygon."""
     from htf.export.answers import check_layer, to_json
     from htf.export.provenance import provenance, told_where
     from htf.query.polygons import count_polygons
@@ -85,12 +74,12 @@ def query_polygons(
         answers = count_polygons(
             release.domain, release.derived.answering_index, frame.geometry, where=ranges
         )
-    _tell_odd(release, frame, labels, answers)
+    _report_odd(release, frame, labels, answers)
     table = _as_table(frame, by, labels, answers)
     if as_json:
         say_json(to_json(table))
     elif output is None:
-        _show(labels, answers)
+        show_answers(["polygon"], [labels], answers)
     if output is not None:
         rule = RULE.format(file=polygons_file.name) + told_where(ranges)
         _write(provenance(release, rule), frame, table, output, overwrite)
@@ -130,10 +119,10 @@ def _read(path: Path) -> geopandas.GeoDataFrame:
         else:
             frame = geopandas.read_file(path, layer=_only_layer(path))
     except (*unreadable, ValueError, pa.ArrowException, OSError) as error:
-        # GDAL goes on with advice that is for its own tools.
+        # GDAL adds advice about its own tools.
         reason = str(error).partition("\n")[0].partition("; It might help")[0]
         raise InputError(
-            f"cannot read polygons from {path}: {reason.rstrip('.')}. Read are {FORMATS}"
+            f"cannot read polygons from {path}: {reason.rstrip('.')}. The formats are {FORMATS}"
         ) from None
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
@@ -142,33 +131,33 @@ def _read(path: Path) -> geopandas.GeoDataFrame:
 
 
 def _only_layer(path: Path) -> str:
-    """The layer of a file that has geometry; a GeoPackage of QGIS, say, has tables of styles beside it."""
+    """The only layer with geometry. A GeoPackage from QGIS, for one, may hold tables of styles too."""
     import pyogrio
 
     layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
     if not layers:
-        raise InputError(f"{path} has no geometry: polygons are needed")
+        raise InputError(f"{path} has no geometry, but polygons are needed")
     if len(layers) > 1:
         raise InputError(
-            f"{path} has the layers {', '.join(layers)}: write the one to be counted to a file of its own"
+            f"{path} has several layers ({', '.join(layers)}): save the one to count as a separate file"
         )
     return layers[0]
 
 
 def _label_column(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> str | None:
-    """The column that names the polygons: by default the only one of text, if there is one."""
+    """The column that names the polygons. By default it is the only column of text."""
     columns = [str(name) for name in frame.columns if name != frame.geometry.name]
     if by is None:
         texts = [name for name in columns if _is_text(frame[name])]
         return texts[0] if len(texts) == 1 else None
     if by not in columns:
-        there = ", ".join(map(repr, columns)) or "none"
-        raise InputError(f"{path} has no column {by!r}; there are {there}")
+        names = ", ".join(map(repr, columns)) or "none"
+        raise InputError(f"{path} has no column {by!r}; its columns are {names}")
     return by
 
 
 def _labels(frame: geopandas.GeoDataFrame, by: str | None) -> list[str]:
-    """The values of the column, or row numbers from 0."""
+    """The values of that column, or row numbers counted from 0."""
     if by is None:
         return [str(number) for number in range(len(frame))]
     pairs = zip(frame[by].tolist(), frame[by].isna(), strict=True)
@@ -176,14 +165,14 @@ def _labels(frame: geopandas.GeoDataFrame, by: str | None) -> list[str]:
 
 
 def _is_text(column: Any) -> bool:
-    there = column.dropna()
-    return len(there) > 0 and all(isinstance(value, str) for value in there)
+    values = column.dropna()
+    return len(values) > 0 and all(isinstance(value, str) for value in values)
 
 
-def _tell_odd(
+def _report_odd(
     release: Release, frame: geopandas.GeoDataFrame, labels: list[str], answers: Answers
 ) -> None:
-    """What may not be as its maker meant it: an answer of 0 looks like any other."""
+    """Say what may be a mistake: an answer of 0 looks like any other."""
     import numpy as np
     import shapely
 
@@ -194,29 +183,27 @@ def _tell_odd(
     for what, rows in (
         ("Repaired, because their outlines cross themselves", crossed),
         ("Counted as 0, because they have no outline", missing),
-        ("Counted as 0, because nothing of them lies on the map", outside),
+        ("Counted as 0, because they lie off the map", outside),
     ):
         if rows.any():
-            found = np.flatnonzero(rows)
-            names = ", ".join(labels[row] or f"row {row}" for row in found[:MOST_NAMED])
-            more = ", …" if len(found) > MOST_NAMED else ""
-            told = f"{what}: {len(found):,} of {len(frame):,} polygons ({names}{more})."
-            say(told, err=True)
+            numbers = np.flatnonzero(rows)
+            names = ", ".join(labels[row] or f"row {row}" for row in numbers[:MOST_NAMED])
+            more = ", …" if len(numbers) > MOST_NAMED else ""
+            say(f"{what}: {len(numbers):,} of {len(frame):,} polygons ({names}{more}).", err=True)
     if not missing.all() and not answers.inside.any():
-        told = (
-            "their file names no reference system, so they were taken in that of the map"
+        reason = (
+            "their file names no reference system, so the map's was assumed"
             if shapes.crs is None
             else f"their file says that they are in {shapes.crs.name}"
         )
-        said = f"None of the polygons lies on the map ({release.domain.crs}); {told}."
-        say(said, err=True)
+        say(f"No polygon lies on the map ({release.domain.crs}); {reason}.", err=True)
 
 
 def _as_table(
     frame: geopandas.GeoDataFrame, by: str | None, labels: list[str], answers: Answers
 ) -> pa.Table:
-    """Labels, all columns of the layer, and the answers. A column `label` that labels come from is not
-    repeated."""
+    """Labels, all columns of the layer, and the answers. If the labels come from a column `label`, it is
+    not repeated."""
     from htf.export.answers import attributes, join_columns
 
     given = {n: column for n, column in attributes(frame).items() if n != by or n != LABEL}
@@ -237,23 +224,3 @@ def _write(
     else:
         shapes = frame.geometry.to_numpy()
         write_shapes(table, shapes, frame.crs, output, about, "polygons", overwrite=overwrite)
-
-
-def _show(labels: list[str], answers: Answers) -> None:
-    shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
-    rows = [
-        (
-            label,
-            show_count(answer["count"]),
-            f"{answer['std_error']:,.1f}",
-            show_interval(answer),
-            f"{answer['partial']:.1%}",
-            f"{answer['inside']:.1%}",
-        )
-        for label, answer in zip(labels[: len(shown)], shown, strict=True)
-    ]
-    told = (">count", ">std. error", f">{LEVEL_TEXT} interval", ">partial", ">inside map")
-    show_table(("polygon", *told), rows)
-    if len(labels) > len(rows):
-        console().print(f"… and {len(labels) - len(rows):,} more: use -o FILE.csv or --json")
-    show_answer_note(shown)
