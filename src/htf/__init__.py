@@ -17,11 +17,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from htf.curator.budget import BudgetFile
     from htf.curator.contributions import RecordsPerPerson, suggest_max_records
     from htf.curator.curator import Curator
-    from htf.domain import Axis, Domain
-    from htf.epsilon import Epsilon
+    from htf.curator.frequency import FrequencyMatrix
     from htf.errors import (
         BudgetError,
         HtfError,
@@ -29,33 +27,35 @@ if TYPE_CHECKING:
         NothingInsideError,
         ReleaseFileError,
     )
-    from htf.frequency import FrequencyMatrix
+    from htf.frame.domain import Axis, Domain
     from htf.ingest.points import read_points
     from htf.ingest.prior import read_prior
     from htf.mechanisms import make_mechanism
     from htf.mechanisms.base import Mechanism
-    from htf.protection import Protection
+    from htf.privacy.budget import BudgetFile
+    from htf.privacy.epsilon import Epsilon
+    from htf.privacy.protection import Protection
     from htf.publication import publish
     from htf.query.boxes import Answers
-    from htf.release import Release
+    from htf.release.release import Release
     from htf.verification import verify
 
 _HOME = {
     "Answers": "htf.query.boxes",
-    "Axis": "htf.domain",
+    "Axis": "htf.frame.domain",
     "BudgetError": "htf.errors",
-    "BudgetFile": "htf.curator.budget",
+    "BudgetFile": "htf.privacy.budget",
     "Curator": "htf.curator.curator",
-    "Domain": "htf.domain",
-    "Epsilon": "htf.epsilon",
-    "FrequencyMatrix": "htf.frequency",
+    "Domain": "htf.frame.domain",
+    "Epsilon": "htf.privacy.epsilon",
+    "FrequencyMatrix": "htf.curator.frequency",
     "HtfError": "htf.errors",
     "InputError": "htf.errors",
     "Mechanism": "htf.mechanisms.base",
     "NothingInsideError": "htf.errors",
-    "Protection": "htf.protection",
+    "Protection": "htf.privacy.protection",
     "RecordsPerPerson": "htf.curator.contributions",
-    "Release": "htf.release",
+    "Release": "htf.release.release",
     "ReleaseFileError": "htf.errors",
     "make_mechanism": "htf.mechanisms",
     "publish": "htf.publication",

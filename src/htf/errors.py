@@ -1,4 +1,4 @@
-"""What can go wrong, drawn as a tree.
+"""The errors of this package, as a tree.
 
     HtfError
     ├── InputError          a mistake in the call or in the input        (exit code 2)

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from htf import arguments
-from htf.curator.budget import BudgetFile
+from htf.base import arguments
 from htf.curator.curator import Curator
+from htf.curator.frequency import FrequencyMatrix
 from htf.curator.noise import NoiseSource, noise_from_text
-from htf.epsilon import Epsilon
-from htf.frequency import FrequencyMatrix
+from htf.estimation.prior import Prior
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
-from htf.prior import Prior
-from htf.protection import Suggestion
-from htf.release import Release
+from htf.privacy.budget import BudgetFile
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import Suggestion
+from htf.release.release import Release
 
 DEFAULT_MECHANISM = "htf"
 

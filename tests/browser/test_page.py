@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from htf import Release
-from htf.web.assets import PAGE
+from htf.maps.browser.assets import PAGE
 from support import wait_for
 
 NUMBERS = itertools.count()  # so that each address is a new one

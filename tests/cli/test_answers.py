@@ -17,7 +17,7 @@ import shapely
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.cli.main import run
-from htf.domain import FloatArray
+from htf.frame.domain import FloatArray
 
 EDGES = ["west", "south", "east", "north"]
 ANSWERS = ["count", "std_error", "low", "high", "partial", "inside"]

@@ -12,7 +12,8 @@ import pytest
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.cli.main import run
-from htf.domain import CRS84, Axis
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
 
 PLACE = (Axis("x", 4.0, 5.0, 16), Axis("y", 52.0, 52.5, 16))
 HOURS = Domain((*PLACE, Axis("hour", 0, 24, 24)), CRS84)

@@ -137,7 +137,7 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     "no such user": (lambda f: (table(f, "a.parquet", **LON_LAT), *PEOPLE), "no column 'who'"),
     "text for numbers": (lambda f: (csv(f, f"lon,lat\nE0.5,N{SECRET}\n"),), "must hold numbers, but it holds text"),
     "text in a table": (lambda f: (table(f, "a.parquet", lon=[SECRET], lat=[1.0]),), "'lon' must hold numbers, but it holds string"),
-    "users are fractions": (lambda f: (table(f, "a.parquet", **LON_LAT, who=[1.5]), *PEOPLE), "must name persons by whole numbers or text"),
+    "users are fractions": (lambda f: (table(f, "a.parquet", **LON_LAT, who=[1.5]), *PEOPLE), "must identify people by whole numbers or text"),
     "times are truths": (lambda f: (table(f, "a.parquet", **LON_LAT, at=[True], who=["a"]), *PEOPLE, "--time", "at"), "must hold times, but it holds boolean"),
     "times in another form": (lambda f: (csv(f, "lon,lat,who,at\n0.5,0.5,ann,11/09/2017\n"), *PEOPLE, "--time", "at"), "must hold times, as in"),
     "a cut file": (lambda f: (cut(table(f, "a.parquet", **LON_LAT)),), "cannot read"),
@@ -159,7 +159,7 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     "little memory for Spark": (lambda f: (csv(f, GOOD), "--engine", "spark", "--memory", "50MB"), "at least 600MB"),
     "no such system": (lambda f: (csv(f, GOOD), "--points-crs", "EPSG:1"), "no reference system 'EPSG:1'"),
     "a table of a text file": (lambda f: (csv(f, GOOD), "--table", "pings"), "is for a database"),
-    "no table": (lambda f: (sqlite_file(f),), "which table of the database?"),
+    "no table": (lambda f: (sqlite_file(f),), "which table of the database"),
     "unknown table of SQLite": (lambda f: (sqlite_file(f), "--table", "nope"), "no table 'nope'"),
     "unknown table of DuckDB": (lambda f: (duckdb_file(f), "--table", "nope"), "cannot read the table nope"),
     "not SQLite": (lambda f: (csv(f, GOOD * 50, "a.sqlite"), "--table", "pings"), "not an SQLite file"),
@@ -448,7 +448,7 @@ def test_names_that_are_swapped(tmp_path: Path, capfd: pytest.CaptureFixture[str
     path = csv(tmp_path, GOOD)
     assert main.run(release(tmp_path, path, "--x", "lat", "--y", "lon")) == 2
     told = "".join(capfd.readouterr())
-    assert "x is to be the longitude, but it is the column 'lat'" in told
+    assert "x should be the longitude, but it is the column 'lat'" in told
     check_nothing_happened(tmp_path, told)
 
 

@@ -20,9 +20,9 @@ import pytest
 
 from htf import BudgetFile, Domain, InputError, Release, publish, read_points, read_prior
 from htf.cli.main import run
-from htf.curator.account import Entry
-from htf.origins import FileMark
-from htf.prior import Prior
+from htf.estimation.prior import Prior
+from htf.privacy.account import Entry
+from htf.privacy.origins import FileMark
 
 BOUNDS = "-74.12,40.57,-73.81,40.87"
 
@@ -75,7 +75,7 @@ WITHOUT_DATA: dict[str, tuple[list[str], int, str]] = {
     "no mechanism": (["--mechanism", "hft"], 2, "hft"),
     "too little for the mechanism": (["--epsilon", "1e-15"], 3, "is too small"),
     "too little for each level": (["--epsilon", "0.001", "--mechanism", "htf-paper"], 3, "for each of"),
-    "over the cap": (["--epsilon", "10"], 3, "more than what is left"),
+    "over the cap": (["--epsilon", "10"], 3, "more than the budget of"),
     "no prior": (["--prior", "none.npy"], 2, "there is no file"),
     "an unreadable prior": (["--prior", "broken.npy"], 2, "cannot read an array"),
     "a prior of another map": (["--prior", "elsewhere.parquet"], 2, "is of another map"),
@@ -184,14 +184,14 @@ def test_no_file_of_the_data_is_their_prior(
 ) -> None:
     (folder / "data" / "link.parquet").unlink()
     assert run(command(folder / source, budget, "--prior", folder / prior)) == 2
-    assert "is the data to be released, or one of their files" in capfd.readouterr().err
+    assert "is one of the files of the data to be released" in capfd.readouterr().err
     assert budget.account().entries == ()
     matrix = read_points(str(folder / source), Domain.from_bounds(-74.12, 40.57, -73.81, 40.87, 16))
     known = read_prior(folder / prior, matrix.domain)
     for other in (known, pickle.loads(pickle.dumps(known))):
-        with pytest.raises(InputError, match="is the data to be released"):
+        with pytest.raises(InputError, match="is one of the files of the data"):
             publish(matrix, "0.5", prior=other, ledger=budget)
-    with pytest.raises(InputError, match="is the data to be released"):
+    with pytest.raises(InputError, match="is one of the files of the data"):
         publish(pickle.loads(pickle.dumps(matrix)), "0.5", prior=known, ledger=budget)
     assert budget.account().entries == ()
     public = read_prior(folder / "priors" / "public.parquet", matrix.domain)
@@ -210,7 +210,7 @@ def test_packed_copies_are_known_too(
         (tmp_path / name).write_bytes(packed)
     asked = command(tmp_path / data, budget, "--prior", tmp_path / prior)
     assert run(asked) == 2
-    assert "is the data to be released" in capfd.readouterr().err
+    assert "is one of the files of the data" in capfd.readouterr().err
     other = gzip.compress(text + b"1,1\n") if prior.endswith(".gz") else text + b"1,1\n"
     (tmp_path / prior).write_bytes(other)
     assert run(asked) == 0
@@ -228,7 +228,7 @@ def test_a_database_is_not_its_own_prior(tmp_path: Path, budget: BudgetFile) -> 
     own = Prior.of(
         np.ones((4, 4)), matrix.domain, "city", "", FileMark.of(tmp_path / "city.duckdb")
     )
-    with pytest.raises(InputError, match="is the data to be released"):
+    with pytest.raises(InputError, match="is one of the files of the data"):
         publish(matrix, 1, prior=own, ledger=budget)
 
 

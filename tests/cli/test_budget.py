@@ -39,7 +39,7 @@ from htf.cli.main import run
 
 CHARGE_ONE_BY_ONE = """
 import sys
-from htf.curator.budget import BudgetFile
+from htf.privacy.budget import BudgetFile
 from htf.errors import BudgetError
 budget = BudgetFile(sys.argv[1], "pings")
 print("ready", flush=True)
@@ -322,7 +322,7 @@ def test_a_budget_for_people(
     budget = BudgetFile(file, "pings")
     assert run(release_command(points, budget, output)) == 2
     told = " ".join(capfd.readouterr().err.split())
-    assert "'pings' counts epsilon for one person, and this is a charge for one record" in told
+    assert "'pings' counts epsilon for one person, but this charge is for one record" in told
     assert budget.account().entries == ()
     cells = np.zeros((2, 1), dtype=np.int32), np.array([50])
     domain = Domain.from_bounds(0, 0, 1, 1, 4)
@@ -369,7 +369,7 @@ def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
     too_little = ["--epsilon", "2e-15", "--suggest-max-records", "1e-15"]
     for refused, says in (
         ([*amounts, "--records-range", "1048577"], "a whole number between 1 and 1048576, got 1048577"),
-        ([*too_little, "--records-range", "2"], "over 2 records of each person is less than 1e-15"),
+        ([*too_little, "--records-range", "2"], "over 2 records per person is less than 1e-15"),
     ):  # fmt: skip
         assert run([*command, *refused]) == 2
         assert says in capfd.readouterr().err
@@ -440,7 +440,7 @@ def refusals(
 
     file = budget.path
     return {
-        "over the cap": (but("--epsilon", "1.2"), 3, "epsilon 1.2 is more than what is left for 'pings': 1 of 1"),
+        "over the cap": (but("--epsilon", "1.2"), 3, "epsilon 1.2 is more than the budget of 'pings' allows: 1 of 1 remains"),
         "seeded": (but("--noise", "seeded:1"), 2, "seeded or scripted noise"),
         "public total": (but("--set", "public_total=3000"), 2, "public_total discloses"),
         "no dataset": (["release", points, "--bounds", "0,0,1,1", "--epsilon", "1", "--ledger", file, "-o", output], 2, "give both or neither"),
@@ -454,7 +454,7 @@ def refusals(
         "bad bounds": (but("--bounds", "1,0,0,1"), 2, "west must be less than east"),
         "no folder": (but("-o", place / "no" / "out.parquet"), 2, "there is no folder"),
         "mechanism's own": (but("--mechanism", "htf-paper", "--epsilon", "0.001"), 3, "for each of"),
-        "init again": (["budget", "init", file, "--dataset", "pings", "--cap", "9"], 2, "never made anew"),
+        "init again": (["budget", "init", file, "--dataset", "pings", "--cap", "9"], 2, "never replaced"),
         "bad cap": (["budget", "init", file, "--dataset", "trips", "--cap", "0"], 2, "got '0'"),
         "no cap": (["budget", "init", file, "--dataset", "trips"], 2, "--cap"),
         "show nothing": (["budget", "show", place / "no.sqlite"], 2, "there is no budget file"),
@@ -580,7 +580,7 @@ def test_saving_overwrites_on_purpose_only(budget: BudgetFile, tmp_path: Path) -
     releases = [publish(matrix, "0.2", "ug", noise="fast", ledger=budget) for _ in range(2)]
     output = tmp_path / "out.parquet"
     output.write_text("something of mine")
-    with pytest.raises(InputError, match=r"out\.parquet: it exists already"):
+    with pytest.raises(InputError, match=r"out\.parquet: it already exists"):
         budget.save(releases[0], output)
     assert output.read_text() == "something of mine"
     first = budget.save(releases[0], output, overwrite=True)
@@ -602,7 +602,7 @@ def test_a_release_that_names_its_charge_is_not_overwritten(
     output.write_text("a release")
     for named, says in ((entry.id, f"as entry {entry.id}"), ("another", "which is not in")):
         monkeypatch.setattr(
-            "htf.release_file.charged_entry", lambda _, named=named: named, raising=False
+            "htf.release.file.charged_entry", lambda _, named=named: named, raising=False
         )
         with pytest.raises(InputError, match=says):
             budget.may_overwrite(output)

@@ -180,7 +180,7 @@ def test_the_guarantee_for_people_works(
     for command in ours:
         assert run_here(shlex.split(command)[1:]) == 0
         told.append(capfd.readouterr().out)
-    assert "epsilon 1 for one person, at most 20 records of each" in told[0]
+    assert "epsilon 1 for one person, at most 20 records each" in told[0]
     assert "The unit of protection is one person" in told[1]
     assert "found with noise, for epsilon 0.05" in told[3]
     exec(publish, {})
@@ -357,7 +357,7 @@ def serve_for_a_moment(command: str, place: Path) -> str:
 def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
     told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
     assert "for each person" in told[0]
-    assert "for one person, at most 10 records of each" in told[2]
+    assert "for one person, at most 10 records each" in told[2]
     assert "1 spent of 2, 1 left" in told[-1]
     assert (tmp_path / "pings.png").stat().st_size > 10_000
 

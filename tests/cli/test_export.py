@@ -132,10 +132,10 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], str]]:
         "no ending": (["export", release, "-o", folder / "never"], ".csv, .tif"),
         "no folder": (["export", release, "-o", folder / "no" / "a.tif"], "there is no folder"),
         "no release": (["export", folder / "no.parquet", "-o", out], "there is no file"),
-        "onto itself": (["export", release, "-o", release, "--overwrite"], "is what is read"),
+        "onto itself": (["export", release, "-o", release, "--overwrite"], "it is also the input"),
         "points onto itself": (
             ["sample", release, "-o", release, "--overwrite"],
-            "is what is read",
+            "it is also the input",
         ),
         "no output": (["export", release], "'--output'"),
         "no pixels": (["export", release, "-o", out, "--pixels", "0"], "0 is not in the range"),

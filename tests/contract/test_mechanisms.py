@@ -18,7 +18,7 @@ from htf.curator.cells import ExactCells
 from htf.curator.measurements import CountRegions, ScoreSplits
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.window import Steps, Window
-from htf.grids import LEAST_MOST_CELLS
+from htf.frame.grids import LEAST_MOST_CELLS
 from htf.mechanisms import registry
 from htf.mechanisms.base import Histogram, Mechanism
 from support import city_matrix, dense, grid
@@ -229,7 +229,7 @@ def test_nothing_a_mechanism_holds_leads_to_the_data() -> None:
 def test_a_curator_makes_one_release() -> None:
     curator = Curator(city_matrix(), Epsilon.of(1), SeededNoise(4))
     curator.run(make_mechanism("htf-paper"))
-    with pytest.raises(Exception, match="has made its release"):
+    with pytest.raises(Exception, match="has already made its release"):
         curator.run(make_mechanism("htf-paper"))
 
 

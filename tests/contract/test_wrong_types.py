@@ -23,12 +23,11 @@ import pytest
 import shapely
 
 import htf
-from htf.arguments import whole
-from htf.comparison import Named, difference
-from htf.curator.budget import read_accounts
+from htf.base.arguments import whole
 from htf.curator.measurements import CountRegions
 from htf.curator.noise import SeededNoise
 from htf.errors import HtfError
+from htf.estimation.prior import Prior
 from htf.evaluation.datasets import City
 from htf.evaluation.forecast import Simulation, simulate
 from htf.evaluation.specs import Spec
@@ -41,14 +40,15 @@ from htf.export.layers import leaf_columns, leaf_layer
 from htf.export.raster import write_raster
 from htf.export.sample import write_points
 from htf.export.vector import write_layer
+from htf.maps.browser.document import Wish, html_map
+from htf.maps.comparison import Named, difference
+from htf.maps.plot_compare import plot_comparison, plot_difference
+from htf.maps.views import view
 from htf.mechanisms import base, registry
-from htf.plot_compare import plot_comparison, plot_difference
-from htf.prior import Prior
-from htf.protection import Suggestion
+from htf.privacy.budget import read_accounts
+from htf.privacy.protection import Suggestion
 from htf.query.zones import grid_zones, h3_zones, zone_layer
-from htf.release import MeasurementTable
-from htf.views import view
-from htf.web.document import Wish, html_map
+from htf.release.release import MeasurementTable
 
 SECRET = 98.7654321  # stands for a coordinate of a record
 LONGEST_MESSAGE = 700

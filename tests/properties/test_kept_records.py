@@ -199,15 +199,15 @@ def test_people_are_counted_by_how_many_records_they_have(most: int, once_per: s
 def test_people_are_bounded_only_where_they_are_named() -> None:
     table = as_table(some_records(5))
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"max_records": 2}, "name the users' column"),
-        ({"user": "who"}, "say how many records of each"),
-        ({"once_per": "day", "max_records": 2}, "name the users' column"),
+        ({"max_records": 2}, "name the column of people"),
+        ({"user": "who"}, "the number of records to keep per person"),
+        ({"once_per": "day", "max_records": 2}, "name the column of people"),
         ({"user": "who", "once_per": "hour", "max_records": 2}, "name their column"),
     ]
     for options, says in refused:
         with pytest.raises(InputError, match=says):
             read_points(table, DOMAIN, ["x", "y"], **options)
-    with pytest.raises(InputError, match="users' column"):
+    with pytest.raises(InputError, match="the column of people"):
         read_records_per_person(table, DOMAIN, Reading(["x", "y"]), Access(), 3)
     kept = read_points(table, DOMAIN, ["x", "y"], user="who", max_records=2, once_per="all")
     assert kept.protection == Protection("person", 2, "all")

@@ -164,9 +164,9 @@ def try_faults(
 
 def findings(case: Case) -> list[str]:
     """Where the exit code, the messages, the budget and the output do not agree."""
-    from htf.curator.budget import BudgetFile
     from htf.errors import InputError
-    from htf.release import Release
+    from htf.privacy.budget import BudgetFile
+    from htf.release.release import Release
 
     output = _find_output(case)
     budget = BudgetFile(case.folder / "budget.sqlite", "pings")
@@ -244,8 +244,8 @@ def _about_charges(case: Case, ids: list[str]) -> list[str]:
 def _make_inputs(folder: Path) -> None:
     import random
 
-    from htf.curator.account import UNITS
-    from htf.curator.budget import BudgetFile
+    from htf.privacy.account import UNITS
+    from htf.privacy.budget import BudgetFile
 
     chance = random.Random(1)
     rows = [f"{chance.random():.3f},{chance.random():.3f},p{n % 30}" for n in range(300)]

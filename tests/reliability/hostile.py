@@ -23,13 +23,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from htf import Domain, FrequencyMatrix, Release, publish, release_file
-from htf import tree as tree_module
-from htf.domain import Axis
-from htf.epsilon import Epsilon
+from htf import Domain, FrequencyMatrix, Release, publish
+from htf.frame import tree as tree_module
+from htf.frame.domain import Axis
+from htf.frame.tree import RegionTree
 from htf.mechanisms import registry
-from htf.release import MeasurementTable
-from htf.tree import RegionTree
+from htf.privacy.epsilon import Epsilon
+from htf.release import file as release_file
+from htf.release.release import MeasurementTable
 
 HTF, GEO = b"htf", b"geo"
 OPTIONS = {"compression": "zstd", "write_page_checksum": True}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from htf.curator.budget import BudgetFile, read_accounts
+from htf.privacy.budget import BudgetFile, read_accounts
 from reliability import flips
 from reliability.campaign import CAMPAIGNS, table
 from reliability.faults import NEVER, Worker, findings, started_worker, try_faults

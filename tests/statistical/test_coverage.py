@@ -19,10 +19,10 @@ import pytest
 
 from htf import Answers, FrequencyMatrix, Mechanism, Release, publish
 from htf.curator.cells import ExactCells
-from htf.domain import Domain, FloatArray, IntArray
 from htf.evaluation.counting import ExactCounter
 from htf.evaluation.synthetic import synthetic_city
 from htf.evaluation.workloads import Boxes
+from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.ingest.points import read_points
 from htf.mechanisms.adaptive_grid import AdaptiveGrid
 from htf.mechanisms.htf import Htf
@@ -127,7 +127,7 @@ def test_independent_leaves_would_be_seen(matrix: FrequencyMatrix) -> None:
     release = publish(matrix, "0.5", TREES["quadtree"], noise="seeded:1")
     regions = np.flatnonzero(leaves_below(release) >= 1000)
     low, high = release.tree.low[regions], release.tree.high[regions]
-    plain = release.index.measure(low.astype(np.float64), high.astype(np.float64))
+    plain = release.derived.index.measure(low.astype(np.float64), high.astype(np.float64))
     answers = release.count(boxes_of(release, regions))
     assert np.all(plain.variance > 5 * answers.std_error**2)
 

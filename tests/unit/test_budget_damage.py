@@ -13,8 +13,8 @@ import pytest
 
 from htf import BudgetError, BudgetFile, Domain, Epsilon, FrequencyMatrix, InputError, publish
 from htf.cli.main import run
-from htf.curator import budget_store as store
-from htf.curator.budget import read_accounts
+from htf.privacy import budget_store as store
+from htf.privacy.budget import read_accounts
 from reliability.flips import HARMLESS, REFUSED, bits_of_rows, make_budget, try_flips
 from support import Connections
 

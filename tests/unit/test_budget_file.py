@@ -20,17 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import BudgetError, BudgetFile, Domain, Epsilon, FrequencyMatrix, InputError, publish
-from htf.curator import budget as module
-from htf.curator import budget_store as store
-from htf.curator.account import Account, Entry
-from htf.curator.budget import read_accounts
 from htf.curator.curator import Curator
-from htf.curator.ledger import Ledger
 from htf.curator.measurements import CountRegions, Measurement
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.curator.window import Steps, Window
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms.base import Histogram, Mechanism
+from htf.privacy import budget as module
+from htf.privacy import budget_store as store
+from htf.privacy.account import Account, Entry
+from htf.privacy.budget import read_accounts
+from htf.privacy.ledger import Ledger
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 MATRIX = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), 17))
@@ -134,7 +134,7 @@ def test_the_file_holds_nothing_of_the_data(budget: BudgetFile, tmp_path: Path) 
 
 def test_beyond_the_cap(budget: BudgetFile) -> None:
     budget.charge("0.7", "ug")
-    says = r"epsilon 0\.4 is more than what is left for 'pings': 0\.3 of 1 \(0\.7 is spent, 0\.7 of it by"
+    says = r"epsilon 0\.4 is more than the budget of 'pings' allows: 0\.3 of 1 remains \(0\.7 is spent, 0\.7 of it by"
     refused(budget, BudgetError, says, epsilon="0.4")
     budget.charge("0.3", "ug")
 
@@ -236,7 +236,7 @@ def test_a_forked_curator_does_not_spend_the_charge_again(
     question = CountRegions("count", np.array([0]), np.array([Epsilon.of("0.4").units]))
     curator.measure(question)
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    with pytest.raises(InputError, match="answers in another process"):
+    with pytest.raises(InputError, match="first used in another process"):
         curator.measure(question)
     assert curator.spent == Epsilon.of("0.4")
 
@@ -306,21 +306,21 @@ def test_a_release_is_not_written_over_the_budget(budget: BudgetFile, tmp_path: 
 
 
 def test_units_that_do_not_add_up(budget: BudgetFile) -> None:
-    with pytest.raises(InputError, match="for one record, and this is a charge for one person"):
+    with pytest.raises(InputError, match="for one record, but this charge is for one person"):
         budget.charge("0.1", "ug", unit="one person")
     people = BudgetFile.create(budget.path, "people", 1, unit="one person")
-    refused(people, InputError, "for one person, and this is a charge for one record")
+    refused(people, InputError, "for one person, but this charge is for one record")
 
 
 def test_a_budget_is_made_once(budget: BudgetFile) -> None:
     budget.charge("0.4", "ug")
     for name in ("pings", "Pings"):
-        with pytest.raises(InputError, match="never made anew"):
+        with pytest.raises(InputError, match="never replaced"):
             BudgetFile.create(budget.path, name, 5)
     assert budget.account().left == Epsilon.of("0.6")
     BudgetFile.create(budget.path, "trips", 5)
     BudgetFile.create(budget.path, "caf\u00e9", 5)
-    with pytest.raises(InputError, match="never made anew"):  # which looks the same
+    with pytest.raises(InputError, match="never replaced"):  # which looks the same
         BudgetFile.create(budget.path, "cafe\u0301", 5)
     assert [account.dataset for account in read_accounts(budget.path)] == [
         "pings",
@@ -343,7 +343,7 @@ def test_closed_is_closed(budget: BudgetFile, tmp_path: Path) -> None:
     refused(budget, BudgetError, "closed on", epsilon="0.1")
     assert budget.close().closed == closed
     budget.save(release, tmp_path / "out.parquet")  # it was charged before
-    with pytest.raises(InputError, match="never made anew"):
+    with pytest.raises(InputError, match="never replaced"):
         BudgetFile.create(budget.path, "pings", 1)
 
 

@@ -14,8 +14,9 @@ import pytest
 
 import htf
 from htf import BudgetError, BudgetFile, Domain, FrequencyMatrix
-from htf.compiled import compiled, temporary_folder
-from htf.curator import hilbert_kernels, kernels
+from htf.base.compiled import compiled, temporary_folder
+from htf.curator import curve_kernels as hilbert_kernels
+from htf.curator import kernels
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.rehearsal import load_loops, rehearsal
 from htf.mechanisms import registry
@@ -126,7 +127,7 @@ def test_an_installation_that_is_only_read_publishes(tmp_path: Path) -> None:
 
 SMALL = """
 import sys
-from htf.compiled import compiled
+from htf.base.compiled import compiled
 
 @compiled
 def doubled(number):

@@ -17,12 +17,12 @@ from scipy import stats
 
 import htf
 from htf import BudgetFile, Domain, FrequencyMatrix, InputError, RecordsPerPerson
+from htf.base.processes import once_per_process
 from htf.curator import noise, noise_check
 from htf.curator.noise import FastNoise, NoiseSource, OpenDPNoise, SeededNoise
 from htf.curator.noise_check import DRAWS, MORE_DRAWS, ODD, check_noise, likelihood, refuse_wrong
 from htf.curator.sampler import Words
-from htf.domain import IntArray
-from htf.processes import once_per_process
+from htf.frame.domain import IntArray
 from support import wrong_opendp_draws
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"

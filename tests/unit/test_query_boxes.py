@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf.domain import Axis, Domain
 from htf.errors import InputError
+from htf.frame.domain import Axis, Domain
 from htf.query.boxes import BLOCK, Answers, RowCounter, count_boxes, share_inside, to_snapped_cells
 from htf.query.index import BoxIndex
 from htf.query.outside import outside_note

@@ -27,9 +27,9 @@ from htf import (
     publish,
     verify,
 )
-from htf.domain import Axis
-from htf.release_file import charged_entry
-from htf.release_header import FORMAT
+from htf.frame.domain import Axis
+from htf.release.file import charged_entry
+from htf.release.header import FORMAT
 from support import city_matrix, grid
 
 

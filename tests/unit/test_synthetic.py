@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from htf.domain import Domain, FloatArray
 from htf.errors import InputError
 from htf.evaluation import synthetic
 from htf.evaluation.synthetic import City, is_park, is_water, synthetic_city
 from htf.evaluation.trips import synthetic_trips
+from htf.frame.domain import Domain, FloatArray
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from htf import InputError, publish
-from htf.tree import RegionTree
+from htf.frame.tree import RegionTree
 from support import city_matrix
 
 

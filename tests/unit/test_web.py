@@ -17,13 +17,14 @@ import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.cli.main import run
-from htf.comparison import Named
-from htf.domain import CRS84, Axis
-from htf.protection import PERSON, Protection
-from htf.web.assets import own
-from htf.web.document import Wish, html_map
-from htf.web.mercator import Plane, corners_in_square
-from htf.web.rectangles import rectangles, weighted_limits
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
+from htf.maps.browser.assets import own
+from htf.maps.browser.document import Wish, html_map
+from htf.maps.browser.mercator import Plane, corners_in_square
+from htf.maps.browser.rectangles import rectangles, weighted_limits
+from htf.maps.comparison import Named
+from htf.privacy.protection import PERSON, Protection
 
 pytest.importorskip("maplibre")
 
@@ -49,7 +50,7 @@ def test_the_file_has_all_boxes_with_their_answers() -> None:
     made = release()
     data = data_of(html_map([Named(made, "city")], Wish()))
     (sheet,) = data["panels"][0]["sheets"]
-    parts = made.parts
+    parts = made.derived.parts
     x, y = made.domain.axes
     boxes = np.column_stack(
         [x.from_cells(parts.low[:, 0]), y.from_cells(parts.low[:, 1]), x.from_cells(parts.high[:, 0]), y.from_cells(parts.high[:, 1])]
@@ -157,7 +158,7 @@ def test_limits_of_colours_go_by_area() -> None:
 
 def test_colours_are_those_of_pictures() -> None:
     matplotlib = pytest.importorskip("matplotlib")
-    from htf.plot import COLOURS, DARKEST, PALEST
+    from htf.maps.plot import COLOURS, DARKEST, PALEST
 
     listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("drawing.js"), re.S)
     assert listed is not None

@@ -24,18 +24,19 @@ from htf.cli.screen import (
 from htf.cli.types import FileName
 from htf.cli.zones import by_option, polygons_option, query_polygons
 from htf.errors import InputError, ReleaseFileError
+from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output
-from htf.protection import OF_RECORDS
+from htf.privacy.protection import OF_RECORDS
 from htf.query.answer_texts import show_count, show_interval
 from htf.query.texts import read_boxes, read_where
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from htf.domain import Domain, FloatArray
+    from htf.frame.domain import Domain, FloatArray
     from htf.query.box_files import BoxFile
     from htf.query.boxes import Answers
-    from htf.release import Release
+    from htf.release.release import Release
 
 LONGEST_VALUE = 60
 
@@ -74,7 +75,7 @@ def query(
     output: Path | None,
     overwrite: bool,
 ) -> None:
-    """Count the records in boxes or polygons, with a standard error and a 95 % interval.
+    """Count the records in boxes or polygons, with a standard error and an interval.
 
     Of a release with more axes than those of the map, `--where hour=7:10` says which part to count;
     axes that are not named are counted whole. Without boxes it is the whole map.
@@ -86,7 +87,7 @@ def query(
     """
     from htf.export.answers import check_ending, join_columns, to_json
     from htf.query.boxes import count_boxes
-    from htf.release import Release
+    from htf.release.release import Release
 
     if polygons_file is not None and not (boxes or boxes_file):
         query_polygons(release_file, polygons_file, by, where, as_json, output, overwrite)
@@ -101,7 +102,7 @@ def query(
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
-        answers = count_boxes(release.domain, release.answering_index, asked.rows)
+        answers = count_boxes(release.domain, release.derived.answering_index, asked.rows)
     edges = _edge_columns(release.domain, asked.rows)
     table = join_columns(edges, asked.given, answers.to_columns())
     if as_json:
@@ -120,7 +121,7 @@ def query(
 @json_option
 def info(release_file: Path, as_json: bool) -> None:
     """Show the privacy statement, the ledger, the mechanism and its parameters."""
-    from htf.release import Release
+    from htf.release.release import Release
 
     release = Release.load(release_file)
     summary = release.summary()
@@ -241,7 +242,7 @@ def _tell_outside(domain: Domain, rows: FloatArray, answers: Answers) -> None:
 def _show_answers(domain: Domain, asked: BoxFile, answers: Answers) -> None:
     shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
     questions = _show_questions(domain, asked, len(shown))
-    told = (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
+    told = (">count", ">std. error", f">{LEVEL_TEXT} interval", ">partial", ">inside map")
     rows = [
         (
             *(values[number] for _, values in questions),

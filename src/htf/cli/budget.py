@@ -14,15 +14,15 @@ from htf.cli.screen import console, say, say_json, show_table
 from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import is_folder
-from htf.protection import OF_RECORDS, PERSON, RECORD, Protection
+from htf.privacy.protection import OF_RECORDS, PERSON, RECORD, Protection
 
 if TYPE_CHECKING:
-    from htf.curator.account import Account, Entry
-    from htf.curator.budget import BudgetFile, Publication
     from htf.curator.noise import NoiseSource
-    from htf.epsilon import Epsilon
     from htf.mechanisms.base import Mechanism
-    from htf.release import Release
+    from htf.privacy.account import Account, Entry
+    from htf.privacy.budget import BudgetFile, Publication
+    from htf.privacy.epsilon import Epsilon
+    from htf.release.release import Release
 
 SHOWN_OF_DIGEST = 12
 BUDGET = "htf.budget"  # in Click's context: the file that is charged
@@ -50,7 +50,7 @@ def budget() -> None:
 )
 def init(file: Path, dataset: str, cap: str, unit: str) -> None:
     """Make a budget, in a new FILE or beside others. `htf release --ledger` charges it."""
-    from htf.curator.budget import BudgetFile
+    from htf.privacy.budget import BudgetFile
 
     account = BudgetFile.create(file, dataset, cap, unit=Protection(unit).name).account()
     say(
@@ -65,7 +65,7 @@ def init(file: Path, dataset: str, cap: str, unit: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def show(file: Path, dataset: str | None, as_json: bool) -> None:
     """Show what was spent, on what, and what is left."""
-    from htf.curator.budget import BudgetFile, read_accounts
+    from htf.privacy.budget import BudgetFile, read_accounts
 
     accounts = read_accounts(file) if dataset is None else [BudgetFile(file, dataset).account()]
     if as_json:
@@ -92,7 +92,7 @@ def check(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
     They are looked for by name beside FILE, in the current folder, and in each --in FOLDER. The exit code is
     2 if FILE is damaged or a published file was changed. A file that is not found is no error.
     """
-    from htf.curator.budget import CHANGED, check_publications, read_accounts
+    from htf.privacy.budget import CHANGED, check_publications, read_accounts
 
     for folder in folders:
         if not is_folder(folder):
@@ -120,7 +120,7 @@ def withdraw(file: Path, dataset: str, entry: str) -> None:
 
     Its charge stands: whoever has a copy keeps it. Nothing is refunded.
     """
-    from htf.curator.budget import BudgetFile
+    from htf.privacy.budget import BudgetFile
 
     found = BudgetFile(file, dataset).withdraw(entry)
     say(
@@ -139,7 +139,7 @@ def publish(file: Path, dataset: str, entry: str, release_file: Path) -> None:
 
     That is so if the machine stopped between the two. Nothing is refunded by it.
     """
-    from htf.curator.budget import BudgetFile
+    from htf.privacy.budget import BudgetFile
 
     found = BudgetFile(file, dataset).publish(entry, release_file)
     say(
@@ -152,7 +152,7 @@ def publish(file: Path, dataset: str, entry: str, release_file: Path) -> None:
 @dataset_option
 def close(file: Path, dataset: str) -> None:
     """Allow no more charges, ever."""
-    from htf.curator.budget import BudgetFile
+    from htf.privacy.budget import BudgetFile
 
     account = BudgetFile(file, dataset).close()
     say(
@@ -162,7 +162,7 @@ def close(file: Path, dataset: str) -> None:
 
 def open_budget(ledger: Path | None, dataset: str | None, output: Path) -> BudgetFile | None:
     """The budget that a release is to be charged to, if any."""
-    from htf.curator.budget import BudgetFile
+    from htf.privacy.budget import BudgetFile
 
     if (ledger is None) != (dataset is None):
         raise InputError("give both or neither: --ledger FILE --dataset NAME")
@@ -182,7 +182,7 @@ def check_charge(
     protection: Protection = OF_RECORDS,
 ) -> None:
     """Refuse early, before the data are read, what the charge would refuse anyway."""
-    from htf.curator.budget import check_adds_up
+    from htf.privacy.budget import check_adds_up
 
     check_adds_up(noise.private, mechanism.parameters())
     account = budget.account()
@@ -221,7 +221,7 @@ def tells_what_was_charged(command: Callable[..., None]) -> Callable[..., None]:
 
 def _tell_what_was_charged(error: BaseException) -> None:
     """The budget file itself is asked: an interruption may come between a charge and whoever it is for."""
-    from htf.curator.budget import tell_charges
+    from htf.privacy.budget import tell_charges
 
     budget = click.get_current_context().meta.get(BUDGET)
     if budget is not None:

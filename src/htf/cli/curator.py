@@ -23,13 +23,13 @@ from htf.errors import InputError, OutputError
 from htf.files import check_output
 
 if TYPE_CHECKING:
-    from htf.curator.budget import BudgetFile
     from htf.curator.noise import NoiseSource
-    from htf.epsilon import Epsilon
+    from htf.estimation.prior import Prior
     from htf.mechanisms.base import Mechanism
-    from htf.prior import Prior
-    from htf.protection import Protection, Suggestion
-    from htf.release import Release
+    from htf.privacy.budget import BudgetFile
+    from htf.privacy.epsilon import Epsilon
+    from htf.privacy.protection import Protection, Suggestion
+    from htf.release.release import Release
 
 
 @click.command()
@@ -114,8 +114,8 @@ def release(
     said on your screen only, never in the release. If no point is inside, that is an error, and nothing is charged.
     """
     from htf.curator.noise import noise_from_text
-    from htf.epsilon import Epsilon
     from htf.mechanisms import make_mechanism
+    from htf.privacy.epsilon import Epsilon
     from htf.publication import DEFAULT_MECHANISM
 
     points = read_points_options(**about_points)
@@ -173,7 +173,7 @@ class Plan:
 def _check_output(plan: Plan, prior: str | None, ledger: Path | None) -> None:
     """Before the data are read and anything is charged: a release that cannot be written costs as much."""
     from htf.ingest.prior import split_key
-    from htf.release_file import check_release_name
+    from htf.release.file import check_release_name
 
     check_release_name(plan.output)
     source = None if "://" in plan.points.source else plan.points.source
@@ -192,8 +192,8 @@ def _check_people(
 ) -> Protection:
     """What epsilon will be for; refused is what cannot become a release."""
     from htf.curator.contributions import read_quantile
-    from htf.epsilon import Epsilon
-    from htf.protection import OF_RECORDS, PERSON, Protection, epsilon_per_record
+    from htf.privacy.epsilon import Epsilon
+    from htf.privacy.protection import OF_RECORDS, PERSON, Protection, epsilon_per_record
 
     if points.reading.user is None:
         if points.max_records is not None or suggest is not None:
@@ -226,7 +226,7 @@ def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, suggest: str | 
     from htf.curator.curator import rehearse
     from htf.curator.noise_check import check_noise
     from htf.curator.rehearsal import load_loops
-    from htf.epsilon import Epsilon
+    from htf.privacy.epsilon import Epsilon
 
     check_noise(plan.noise)
     load_loops()
@@ -279,7 +279,7 @@ def _whether_shown_or_not() -> Iterator[None]:
 
 def _settle(found: Suggestion) -> int:
     """The curator may take another number: what is decided from the noisy one costs nothing."""
-    from htf.protection import MOST_RECORDS_OF_A_PERSON
+    from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
 
     with _whether_shown_or_not():
         say(
@@ -302,7 +302,7 @@ def _read_prior(source: str, points: Points) -> Prior:
     their files here too, for to read all of them takes long."""
     from htf.ingest.prior import LON_LAT, read_prior
     from htf.ingest.sources import files_behind
-    from htf.origins import check_not_data, mark_files
+    from htf.privacy.origins import check_not_data, mark_files
 
     named = (points.reading.columns or LON_LAT)[:2]
     columns = [name or default for name, default in zip(named, LON_LAT, strict=True)]

@@ -14,13 +14,14 @@ from htf.cli.forecast import MOST_POINTS
 from htf.cli.screen import progress_bar, say, show_answer_note, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import MissingExtraError, OutputError
+from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output, make_folder, write_whole
 from htf.query.answer_texts import show_count, show_interval
 
 if TYPE_CHECKING:
-    from htf.domain import FloatArray
     from htf.evaluation.synthetic import City
-    from htf.release import Release
+    from htf.frame.domain import FloatArray
+    from htf.release.release import Release
 
 EPSILON = "0.5"
 CELLS = 1024
@@ -55,8 +56,8 @@ SAMPLE_BOXES = {
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier `htf demo`.")
 def demo(out: Path, points: int, overwrite: bool) -> None:
     """Release a made-up city, ask for counts beside the truth, and draw the map."""
-    from htf.domain import Domain
     from htf.evaluation.synthetic import synthetic_city
+    from htf.frame.domain import Domain
     from htf.ingest.points import read_points
     from htf.publication import publish
 
@@ -135,7 +136,7 @@ def _show_answers_beside_truth(city: City, release: Release) -> None:
         rows.append(
             (name, f"{truth:,}", show_count(answer["count"]), interval, partial, f"{error:.1%}")
         )
-    headers = ("box", ">truth", ">released", ">95 % interval", ">partial", ">error")
+    headers = ("box", ">truth", ">released", f">{LEVEL_TEXT} interval", ">partial", ">error")
     show_table(headers, rows, "Counts beside the truth, which may be shown since nobody lives here")
     show_answer_note(answers)
 

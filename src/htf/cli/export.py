@@ -21,7 +21,7 @@ from htf.files import check_output
 from htf.query.texts import read_numbers, read_where
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 RASTERS = (".tif", ".tiff")
 MOST_PIXELS = 8192  # a side; drawing that many takes about 3 GB of memory
@@ -57,12 +57,12 @@ def export(
     """Turn a release into a layer or a raster for GIS tools; the ending says which.
 
     .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv have the boxes of the release with count,
-    std_error, low and high (95 %), density per km² and the bounds along every axis. .tif is a
+    std_error, low and high (the interval), density per km² and the bounds along every axis. .tif is a
     cloud-optimised GeoTIFF of expected counts per pixel, further axes summed or cut by --where. Each file
     carries the privacy statement; that of a .csv is in a text file beside it. With --h3 or --grid a layer has
     these zones, cut off at the edge of the map, so that their counts add up to that of the release.
     """
-    from htf.release import Release
+    from htf.release.release import Release
 
     is_zones = resolution is not None or grid is not None
     _check_export(output, pixels, resolution, grid, where)
@@ -184,7 +184,7 @@ def sample(
     in the metadata of a Parquet file (htf-sample), and in a text file beside a CSV file.
     """
     from htf.export.sample import check_sample_name, write_points
-    from htf.release import Release
+    from htf.release.release import Release
 
     check_sample_name(output, overwrite=overwrite, inputs=[release_file])
     release = Release.load(release_file)

@@ -18,10 +18,10 @@ from htf.errors import InputError
 from htf.files import is_file
 
 if TYPE_CHECKING:
-    from htf.domain import FloatArray
     from htf.evaluation.datasets import DataSet
     from htf.evaluation.forecast import Area, Forecast, Outlook, Simulation
     from htf.evaluation.specs import Spec
+    from htf.frame.domain import FloatArray
 
 POINTS = 2_000_000
 CELLS = "1024"
@@ -90,8 +90,8 @@ def forecast(
     The data to be released are not needed and must not be used: a made-up city stands in for them,
     or, with --like, an earlier release or a file of points that are public.
     """
-    from htf.epsilon import Epsilon
     from htf.evaluation.forecast import Simulation
+    from htf.privacy.epsilon import Epsilon
 
     total = Epsilon.of(epsilon)
     spec = _read_mechanism(mechanism, settings)
@@ -151,7 +151,7 @@ def _open_like(
     around: str | None,
 ) -> tuple[Source, DataSet]:
     from htf.evaluation.standins import PublicPoints
-    from htf.release_file import is_release
+    from htf.release.file import is_release
 
     if not is_file(path):
         raise InputError(f"--like: there is no file {path}")
@@ -176,7 +176,7 @@ def _open_like(
 
 def _open_release(path: Path, points: int | None, cells: str | None) -> tuple[Source, DataSet]:
     from htf.evaluation.standins import PastRelease
-    from htf.release import Release
+    from htf.release.release import Release
 
     release = Release.load(path)
     warn_if_not_private(release)

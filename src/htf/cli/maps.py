@@ -18,7 +18,7 @@ from htf.query.texts import read_where
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htf.comparison import Named
+    from htf.maps.comparison import Named
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def draw_map(
 
 def _check(order: Order, files: Sequence[Path]) -> None:
     """What cannot be, said before anything is read."""
-    from htf.web.document import check_style
+    from htf.maps.browser.document import check_style
 
     is_html = order.output.suffix.lower() == ".html"
     if len(files) not in (1, 2):
@@ -113,8 +113,8 @@ def _check(order: Order, files: Sequence[Path]) -> None:
 
 def _load(files: Sequence[Path]) -> list[Named]:
     """By the names of the files; in full where they are the same."""
-    from htf.comparison import Named
-    from htf.release import Release
+    from htf.maps.comparison import Named
+    from htf.release.release import Release
 
     is_plain = len({path.stem for path in files}) == len(files)
     names = [path.stem if is_plain else str(path) for path in files]
@@ -125,7 +125,7 @@ def _figure(maps: Sequence[Named], order: Order) -> Figure:
     options: dict[str, Any] = {"axes": order.axes, "where": order.where}
     if len(maps) == 1:
         return maps[0].release.plot(**options, by=order.by, boxes=order.boxes)
-    from htf.plot_compare import plot_comparison, plot_difference
+    from htf.maps.plot_compare import plot_comparison, plot_difference
 
     if order.as_difference:
         return plot_difference(maps, **options)
@@ -154,7 +154,7 @@ def _write_picture(maps: Sequence[Named], order: Order) -> None:
 
 
 def _write_html(maps: Sequence[Named], order: Order) -> None:
-    from htf.web.document import Wish, html_map
+    from htf.maps.browser.document import Wish, html_map
 
     wish = Wish(cast(tuple[str, str], order.axes), order.where, order.boxes, order.style)
     text = html_map(maps, wish, as_difference=order.as_difference)

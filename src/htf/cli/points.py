@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from htf.base.numerals import decimal, whole
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
-from htf.numerals import decimal, whole
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
-    from htf.domain import Axis, Domain
+    from htf.frame.domain import Axis, Domain
     from htf.ingest.points import Reading
     from htf.ingest.sources import Access
 
@@ -101,7 +101,7 @@ def read_points_options(
     memory: str | None,
 ) -> Points:
     """Check all that can be checked before the points are looked at."""
-    from htf.domain import Domain
+    from htf.frame.domain import Domain
     from htf.ingest.points import Reading
     from htf.ingest.sources import Access
 
@@ -128,8 +128,8 @@ def read_points_options(
 
 def _check_words(points_crs: str | None, memory: str | None) -> None:
     """Refuse what only the reader would, after minutes perhaps."""
+    from htf.frame.crs import name_of_crs
     from htf.ingest.engines import read_memory
-    from htf.ingest.geometry import name_of_crs
 
     if points_crs is not None:
         name_of_crs(points_crs)
@@ -140,10 +140,9 @@ def _check_words(points_crs: str | None, memory: str | None) -> None:
 def read_domain(
     bounds: str | None, around: str | None, cells: str, crs: str | None = None
 ) -> Domain:
-    from htf.bounds import check_bounds, check_not_polar
-    from htf.domain import CRS84, Domain
-    from htf.query.shapes import same_crs
-    from htf.release_file import check_crs
+    from htf.frame.bounds import check_bounds, check_not_polar
+    from htf.frame.crs import CRS84, check_crs, same_crs
+    from htf.frame.domain import Domain
 
     grid = read_cells(cells)
     if (bounds is None) == (around is None):
@@ -179,7 +178,7 @@ def read_cells(text: str) -> int | tuple[int, int]:
 
 def read_axis(text: str) -> tuple[Axis, str]:
     """`hour:hour(ts):0:24:24` is an axis and the column that it is of."""
-    from htf.domain import Axis
+    from htf.frame.domain import Axis
 
     name, _, rest = text.partition(":")
     parts = rest.rsplit(":", 3)
@@ -206,7 +205,7 @@ def read_offset(text: str) -> int:
 
 def _destination(flat: Domain) -> list[Axis]:
     """The same bounds and cells again."""
-    from htf.domain import Axis
+    from htf.frame.domain import Axis
 
     return [
         Axis(name, axis.low, axis.high, axis.cells)

@@ -232,7 +232,7 @@ def _pair_with_bounds(
 
 
 def _read_epsilons(text: str) -> list[str]:
-    from htf.epsilon import Epsilon
+    from htf.privacy.epsilon import Epsilon
 
     return list(dict.fromkeys(str(Epsilon.of(part.strip())) for part in text.split(",")))
 

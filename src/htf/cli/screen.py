@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn, Task
 
-    from htf.release import Release
+    from htf.release.release import Release
 
 
 WIDTH_WITHOUT_TERMINAL = 120

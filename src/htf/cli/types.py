@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from htf import numerals
+from htf.base import numerals
 
 
 class WholeNumber(click.IntRange):

@@ -19,6 +19,7 @@ from htf.cli.screen import (
 )
 from htf.cli.types import FileName
 from htf.errors import InputError, MissingExtraError
+from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output, is_file, is_folder
 from htf.query.answer_texts import show_count, show_interval
 from htf.query.texts import read_where
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from htf.query.boxes import Answers
-    from htf.release import Release
+    from htf.release.release import Release
 
 PARQUET = (".parquet", ".geoparquet")
 LABEL = "label"
@@ -37,7 +38,7 @@ FORMATS = "GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and shapefiles (also zipp
 MOST_NAMED = 5
 RULE = (
     "One row for each polygon of the file {file}, with its own columns. count, std_error, low and high "
-    "(95 %) are what the release answers for it; partial is the share of the count that rests on boxes it "
+    f"({LEVEL_TEXT}) are what the release answers for it; partial is the share of the count that rests on boxes it "
     "covers in part, and inside the share of its area that lies on the map."
 )
 
@@ -67,7 +68,7 @@ def query_polygons(
     from htf.export.answers import check_layer, to_json
     from htf.export.provenance import provenance, told_where
     from htf.query.polygons import count_polygons
-    from htf.release import Release
+    from htf.release.release import Release
 
     if output is not None:
         _check_output(output, (release_file, polygons_file), overwrite)
@@ -82,7 +83,7 @@ def query_polygons(
             check_layer(output, frame.crs)
         bar.update(task, description=f"counting {len(frame):,} polygons")
         answers = count_polygons(
-            release.domain, release.answering_index, frame.geometry, where=ranges
+            release.domain, release.derived.answering_index, frame.geometry, where=ranges
         )
     _tell_odd(release, frame, labels, answers)
     table = _as_table(frame, by, labels, answers)
@@ -251,7 +252,7 @@ def _show(labels: list[str], answers: Answers) -> None:
         )
         for label, answer in zip(labels[: len(shown)], shown, strict=True)
     ]
-    told = (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
+    told = (">count", ">std. error", f">{LEVEL_TEXT} interval", ">partial", ">inside map")
     show_table(("polygon", *told), rows)
     if len(labels) > len(rows):
         console().print(f"… and {len(labels) - len(rows):,} more: use -o FILE.csv or --json")

@@ -1,7 +1,7 @@
-"""How many records of each person to keep, found with noise. Sensitive.
+"""How many records to keep per person, chosen with noise. Sensitive.
 
-Few records kept lose counts, many cost noise, and how many people have is a secret. So the number is
-a noisy quantile of records per person, by the exponential mechanism over the public range 1 to `most`,
+Keeping few records loses counts, keeping many costs noise, and how many records people have is secret. So the
+number is a noisy quantile of records per person, by the exponential mechanism over the public range 1 to `most`,
 sampled exactly. One person moves the ranks by one, however many records they have: the price is not
 multiplied by anything. Proof: docs/proofs/people.md.
 """
@@ -14,18 +14,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from htf import arguments, numerals
-from htf.curator.budget import SUGGESTION, BudgetFile, check_adds_up, still_charged
+from htf.base import arguments, numerals
+from htf.base.read_only import ReadOnlyArrays
+from htf.curator.frequency import MOST_RECORDS
 from htf.curator.medians import Runs, choose_run_exactly, uniform_below, wide_words
 from htf.curator.noise import NoiseSource, noise_from_text
 from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
-from htf.frequency import MOST_RECORDS
-from htf.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
-from htf.read_only import ReadOnlyArrays
+from htf.frame.domain import IntArray
+from htf.privacy.budget import SUGGESTION, BudgetFile, check_adds_up, still_charged
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
 
 LARGEST_DENOMINATOR = 10**6  # of a quantile; times the most people, ranks still fit 64 bits
 

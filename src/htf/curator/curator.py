@@ -11,24 +11,26 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from htf import arguments
-from htf.bounds import check_bounds
-from htf.curator.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.base import arguments
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
-from htf.curator.ledger import Ledger
+from htf.curator.frequency import FrequencyMatrix
 from htf.curator.measurements import Measurement
 from htf.curator.noise import NoiseSource, OpenDPNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.curator.window import Window
-from htf.domain import Domain, IntArray
-from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
-from htf.frequency import FrequencyMatrix
-from htf.origins import check_not_data
-from htf.prior import Prior
-from htf.protection import (
+from htf.estimation.prior import Prior
+from htf.frame.bounds import check_bounds
+from htf.frame.crs import check_crs
+from htf.frame.domain import Domain, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.ledger import Ledger
+from htf.privacy.origins import check_not_data
+from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
     Protection,
@@ -36,9 +38,7 @@ from htf.protection import (
     epsilon_per_record,
     price_of_records,
 )
-from htf.release import MeasurementTable, Release
-from htf.release_file import check_crs
-from htf.tree import RegionTree
+from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:
     from htf.curator.window import Steps
@@ -50,11 +50,11 @@ Progress = Callable[[str], None]
 class Curator:
     """Holds the data, the noise and the ledger, and answers measurements up to `epsilon`.
 
-    That is for the unit that the matrix protects. Where it is a person of whom K records were kept,
-    the ledger, and the window through which mechanisms look, have what is left for each record.
+    Epsilon is for the unit that the matrix protects. If that is a person with K kept records, the ledger
+    and the window that mechanisms see have the share of one record.
 
-    With a `budget`, all of `epsilon` is charged to it before the first noise is drawn, but for what a
-    `suggestion` of K has cost: `epsilon` counts that in, and it was charged when it was made.
+    With a `budget`, all of `epsilon` is charged to it before the first noise is drawn, except what a
+    `suggestion` of K cost: that is part of `epsilon`, and was charged when it was made.
     """
 
     __slots__ = (
@@ -101,13 +101,13 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise InputError(
-            "a Curator cannot be copied or pickled: a copy would hold the exact counts, and spend once more what "
-            "was charged once. Make a new one"
+            "a Curator cannot be copied or pickled: a copy would hold the exact counts, and could spend again what "
+            "was charged only once. Make a new one"
         )
 
     @property
     def spent(self) -> Epsilon:
-        """By each record."""
+        """The epsilon spent so far per record."""
         return self._ledger.spent
 
     def measure(self, measurement: Measurement) -> IntArray:
@@ -125,7 +125,7 @@ class Curator:
         return answer
 
     def run(self, mechanism: Mechanism, progress: Progress | None = None) -> Release:
-        """Let the mechanism ask, and make a Release of what it returns.
+        """Run the mechanism, and make a Release of what it returns.
 
         A Curator serves one mechanism: its budget, tree and ledger are that release's own.
         """
@@ -134,7 +134,9 @@ class Curator:
             raise arguments.unfit("mechanism", "a Mechanism", mechanism, remedy)
         arguments.function(progress, "progress")
         if self._used:
-            raise InputError("this Curator has made its release; make a new one for another")
+            raise InputError(
+                "this Curator has already made its release: make a new Curator for another"
+            )
         mechanism.check_prior(self.window.prior)
         self._used = True
         steps = told_for_unit(mechanism, self.window, self._protection)
@@ -195,8 +197,8 @@ class Curator:
         self._process = self._process or os.getpid()
         if self._process != os.getpid():
             raise InputError(
-                "this Curator answers in another process, where it was asked first: here it would spend the "
-                "same epsilon again. Make a new one"
+                "this Curator was first used in another process: here it would spend the same epsilon again. "
+                "Make a new one"
             )
 
     @property
@@ -241,8 +243,8 @@ def check_suggestion(
         return
     if noise.private and not suggestion.private:
         raise InputError(
-            f"the suggestion was made with noise that hides nothing ({suggestion.noise}): a release with "
-            "secret noise needs one with secret noise"
+            f"the suggestion was made with noise that is not secret ({suggestion.noise}): a release with secret "
+            "noise needs a suggestion with secret noise"
         )
     if budget is not None:
         budget.check_suggestion(suggestion)
@@ -257,7 +259,7 @@ def rehearse(
 ) -> None:
     """Raise what a mechanism refuses of this map at this epsilon, before the data are read.
 
-    It is let go on up to its first question, which no answer has led to.
+    The mechanism runs up to its first measurement, which depends on no answer.
     """
     window = Window(domain, RegionTree(domain.shape), epsilon_per_record(epsilon, unit), prior)
     steps = told_for_unit(mechanism, window, unit)
@@ -273,5 +275,5 @@ def told_for_unit(mechanism: Mechanism, window: Window, unit: Protection) -> Ste
         if unit.unit == RECORD:
             raise
         raise BudgetError(
-            f"{error} (with {unit.spoken}, there is {window.epsilon} for a record)"
+            f"{error} (with {unit.spoken}, each record has epsilon {window.epsilon})"
         ) from None

@@ -1,7 +1,7 @@
-"""Questions that a Curator answers. The closed set of them is in `catalogue.py`.
+"""Measurements: the questions that a Curator answers. `catalogue.py` has the closed set of them.
 
-Each knows its exact value and its sensitivity: by how much one record more or less, in a cell of
-the region asked about, can move the answer. A record elsewhere does not move it at all. A new
+Each knows its exact value and its sensitivity: how far one record more or less, in a cell of the
+measured region, can move the answer. A record elsewhere does not move it at all. A new
 measurement belongs in this folder, with a proof in docs/proofs/, and nowhere else.
 
 Most add noise to integers (`NoisyIntegers`). Some choose (`MedianCuts`, `PrivTreeSplits`): they give
@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from htf import arguments
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.base import arguments
+from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
-from htf.read_only import ReadOnlyArrays
-from htf.tree import RegionTree
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 if TYPE_CHECKING:
     from htf.curator.cells import ExactCells
@@ -74,11 +74,13 @@ class Measurement(ReadOnlyArrays, ABC):
         if self.epsilon.shape != self.regions.shape:
             raise InputError("a measurement needs one epsilon for each region")
         if len(self.epsilon) == 0:
-            raise InputError(f"{self.label}: nothing is asked")
+            raise InputError(f"{self.label}: the measurement names no region")
         if self.epsilon.min() <= 0:
             raise InputError(f"{self.label}: every epsilon must be positive")
         if self.sensitivity * UNITS_PER_EPSILON > int(self.epsilon.min()) * LARGEST_SCALE:
-            raise InputError(f"{self.label}: an epsilon this small buys noise that passes 64 bits")
+            raise InputError(
+                f"{self.label}: the noise of so small an epsilon does not fit into 64 bits"
+            )
 
 
 class NoisyIntegers(Measurement):

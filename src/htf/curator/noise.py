@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from htf import arguments
+from htf.base import arguments
+from htf.base.numerals import whole
+from htf.base.processes import once_per_process
 from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
-from htf.numerals import whole
-from htf.processes import once_per_process
+from htf.frame.domain import IntArray
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 # Below it, rational numbers are divided wrongly (opendp#2638), and noise of most scales is wrong.
 FIRST_SOUND_OPENDP = (0, 14, 2)
@@ -175,7 +175,7 @@ def check_opendp_version() -> None:
         raise InputError(f"OpenDP is not installed. {OTHER_NOISE}") from None
     if not _is_sound(found):
         raise InputError(
-            f"OpenDP {found} draws wrong noise, which does not protect anybody as claimed. {OTHER_NOISE}"
+            f"OpenDP {found} draws wrong noise, which does not protect people as claimed. {OTHER_NOISE}"
         )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from htf.curator.hilbert import LeastCostBuckets, WeightedRuns
+from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -22,12 +22,12 @@ from htf.curator.measurements import (
     PrivTreeSplits,
     ScoreSplits,
 )
-from htf.domain import Domain, IntArray
-from htf.epsilon import Epsilon
-from htf.tree import RegionTree
+from htf.frame.domain import Domain, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import Epsilon
 
 if TYPE_CHECKING:
-    from htf.prior import Prior
+    from htf.estimation.prior import Prior
 
 T = TypeVar("T")
 Steps = Generator[Measurement, IntArray, T]

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from htf.domain import FloatArray
 from htf.evaluation.marking import MARKING
 from htf.evaluation.metrics import METRICS, MRE
 from htf.evaluation.results import Results
 from htf.evaluation.specs import UNIFORM, ZERO, Spec, label_of
 from htf.evaluation.trials import Plan
 from htf.files import write_whole
+from htf.frame.domain import FloatArray
 
 FLOORS = (ZERO, UNIFORM)
 UNITS = {MRE: "%", "RMSE": "records", "MAE": "records"}

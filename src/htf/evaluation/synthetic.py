@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from htf import arguments
-from htf.domain import KM_PER_DEGREE, FloatArray
+from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.domain import KM_PER_DEGREE, FloatArray
 
 SIDE_KM = 30.0
 # In the open Atlantic, so that nobody takes it for a real city.

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError, MissingExtraError
+from htf.estimation.level import LEVEL_TEXT
 from htf.export.provenance import EXPORT, as_metadata
 from htf.export.vector import write_layer
 from htf.files import write_whole
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     import geopandas
     import pyarrow as pa
 
-    from htf.domain import Domain, FloatArray
+    from htf.frame.domain import Domain, FloatArray
 
 TABLES = (".csv", ".json", ".parquet")
 LAYERS = (".geojson", ".gpkg", ".fgb")
 TAKEN_BY_LAYERS = ("geometry", "bbox")
 PREFIX = "given_"
 BOXES_RULE = (
-    "One row for each box that was asked. count, std_error, low and high (95 %) are what the release answers "
+    f"One row for each box that was asked. count, std_error, low and high ({LEVEL_TEXT}) are what the release answers "
     "for it; partial is the share of the count that rests on boxes of the release that it covers in part, and "
     "inside the share of it that lies on the map."
 )
@@ -58,7 +59,7 @@ def check_layer(path: Path, crs: Any, dimensions: int = 2) -> None:
         return
     if dimensions < 2:
         raise InputError(
-            f"a layer needs a map of two axes, this one has one: write one of {', '.join(TABLES)}"
+            f"a layer needs a map with two axes, but this one has one: write one of {', '.join(TABLES)}"
         )
     if suffix == ".geojson" and crs is None:
         raise InputError(

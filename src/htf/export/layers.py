@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.areas import square_kilometres
-from htf.domain import FloatArray
 from htf.errors import InputError, MissingExtraError
-from htf.release import Release, check_release
+from htf.estimation.level import LEVEL_TEXT
+from htf.frame.areas import square_kilometres
+from htf.frame.domain import FloatArray
+from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     import geopandas
 
 LEAVES = "leaves"  # the name of the layer
 LEAVES_RULE = (
-    "One row for each leaf of the release. count, std_error, low and high (95 %) are what the release "
+    f"One row for each leaf of the release. count, std_error, low and high ({LEVEL_TEXT}) are what the release "
     "answers for that box; density is count per square kilometre."
 )
 
 ZONES = "zones"
 ZONES_RULE = (
-    "One row for each zone, cut off at the edge of the map. count, std_error, low and high (95 %) are what "
+    f"One row for each zone, cut off at the edge of the map. count, std_error, low and high ({LEVEL_TEXT}) are what "
     "the release answers for it; partial is the share of the answer that rests on boxes covered in part."
 )
 
@@ -50,7 +51,7 @@ def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, in the release's reference system."""
     if check_release(release).domain.dimensions < 2:
         raise InputError(
-            f"a map needs two axes, and this release has only {release.domain.names[0]!r}: "
+            f"a map needs two axes, but this release has only {release.domain.names[0]!r}: "
             "export it as .csv"
         )
     try:

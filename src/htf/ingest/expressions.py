@@ -126,7 +126,7 @@ def as_person(column: Value, name: str, text: bool) -> Value:
     if kind.is_integer():
         return column.cast("int64")
     raise InputError(
-        f"column {name!r} must name persons by whole numbers or text, but it holds {_named(kind)} "
+        f"column {name!r} must identify people by whole numbers or text, but it holds {_named(kind)} "
         "(pandas turns whole numbers into floats where some are missing: astype('Int64') keeps them)"
     )
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import Axis, Domain, FloatArray, check_domain
+from htf.base import arguments
+from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 from htf.errors import InputError, NothingInsideError
-from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
+from htf.frame.crs import same_crs
+from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.ingest import expressions as ex
 from htf.ingest.columns import (
     Field,
@@ -30,7 +31,7 @@ from htf.ingest.columns import (
     refuse_degrees,
 )
 from htf.ingest.engines import DUCKDB, Engine, Progress
-from htf.ingest.geometry import coordinate, projected, same_crs
+from htf.ingest.geometry import coordinate, projected
 from htf.ingest.people import (
     CELL,
     PERSON,
@@ -43,9 +44,9 @@ from htf.ingest.people import (
 )
 from htf.ingest.sources import Access, Source, is_arrays, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
-from htf.origins import FileMark, mark_files
-from htf.protection import ONCE_PER, Protection
-from htf.protection import PERSON as ONE_PERSON
+from htf.privacy.origins import FileMark, mark_files
+from htf.privacy.protection import ONCE_PER, Protection
+from htf.privacy.protection import PERSON as ONE_PERSON
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
@@ -84,9 +85,13 @@ class Reading:
         if abs(offset) > LARGEST_OFFSET:
             raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
         if self.once_per is not None and self.user is None:
-            raise InputError(f"once per {self.once_per} is for each person: name the users' column")
+            raise InputError(
+                f"once per {self.once_per} applies to people: name the column of people with --user (in Python: user)"
+            )
         if self.once_per in ("hour", "day") and self.time is None:
-            raise InputError(f"once per {self.once_per} needs times: name their column")
+            raise InputError(
+                f"once per {self.once_per} needs times: name their column with --time (in Python: time)"
+            )
 
     def wanted(self, source: Any, domain: Domain) -> list[str | None]:
         """The names of columns as they were given, one for each axis."""
@@ -202,7 +207,7 @@ def read_records_per_person(
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
     if reading.user is None:
-        raise InputError("records per person need the users' column")
+        raise InputError("counting records per person needs the column of people: give user")
     with _located(source, domain, reading, access, tell, allow_empty) as (opened, located):
         found = opened.engine.run(records_of_each(located, most), opened.name, progress)
         if tell is not None:
@@ -255,11 +260,14 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
 def _protection(reading: Reading, max_records: int | None) -> Protection:
     if reading.user is None:
         if max_records is not None:
-            raise InputError("a limit on records is for each person: name the users' column")
+            raise InputError(
+                "--max-records limits the records per person: name the column of people with --user "
+                "(in Python: user)"
+            )
         return Protection()
     if max_records is None:
         raise InputError(
-            "to protect persons, say how many records of each are kept at most: --max-records K "
+            "to protect people, give the number of records to keep per person: --max-records K "
             "(in Python: max_records)"
         )
     return Protection(ONE_PERSON, max_records, reading.once_per)
@@ -332,7 +340,7 @@ def _places(
     crs = reading.crs or (opened.crs if fields[0].of_geometry else None)
     refuse_degrees(fields, domain, crs)
     if crs is not None and domain.dimensions < 2:
-        raise InputError(f"a reference system ({crs}) is of two axes, and the map has one")
+        raise InputError(f"a reference system ({crs}) needs two axes, but the map has one")
     if crs is not None and domain.crs is None:
         raise InputError(
             f"the points are in {crs}, but the map names no reference system: give it one"
@@ -340,7 +348,7 @@ def _places(
     if crs is not None and domain.crs is not None and not same_crs(crs, domain.crs):
         if not opened.engine.columns_as:
             raise InputError(
-                f"a database does not turn {crs} into {domain.crs} for us: do it in the query, as with "
+                f"a database cannot transform {crs} to {domain.crs} for us: do it in the query, as with "
                 "PostGIS's ST_Transform"
             )
         numbered = rows.mutate(**{f"raw{n}": value for n, value in enumerate(values)})

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray, check_domain
 from htf.errors import InputError
+from htf.estimation.prior import Prior, prior_cells, read_weights, show_bounds
 from htf.files import is_file
+from htf.frame.domain import Domain, FloatArray, check_domain
 from htf.ingest.columns import check_columns
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
-from htf.origins import FileMark
-from htf.prior import Prior, prior_cells, read_weights, show_bounds
-from htf.release import Release
-from htf.release_file import is_release
+from htf.privacy.origins import FileMark
+from htf.release.file import is_release
+from htf.release.release import Release
 
 ARRAY_FILES = (".npy", ".npz")
 LON_LAT = ("lon", "lat")
@@ -100,7 +100,7 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
     release = Release.load(path)
     if not release.private:
         raise InputError(
-            f"{path.name} is not private (noise: {release.noise}): it must not be published, as a prior either"
+            f"{path.name} is not private (noise: {release.noise}): it must not be published, not even as a prior"
         )
     own = prior_cells(release.domain)
     if [(a.name, a.low, a.high) for a in own.axes] != [
@@ -112,5 +112,5 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
         )
     cells = np.indices(own.shape).reshape(own.dimensions, -1).T
     steps = np.array(release.domain.shape) / np.array(own.shape)
-    found = release.index.measure(cells * steps, (cells + 1) * steps).estimate
+    found = release.derived.index.measure(cells * steps, (cells + 1) * steps).estimate
     return np.maximum(found, 0.0).reshape(own.shape)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
+from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
+from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
 from htf.ingest.engines import (
     DUCKDB,
@@ -31,7 +32,7 @@ from htf.ingest.engines import (
     quietly,
 )
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND
-from htf.ingest.geometry import name_of_crs, read_geo_metadata
+from htf.ingest.geometry import read_geo_metadata
 from htf.ingest.listing import Listing, list_database, list_files
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.text import LONGEST_RECORD, Fits, Layout, check_text, read_layout
@@ -112,11 +113,13 @@ def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
         if access.engine != DUCKDB:
             raise InputError("a database counts in its own engine: leave --engine out")
         if (access.table is None) == (access.sql is None):
-            raise InputError("which table of the database? Give --table NAME, or --sql QUERY")
+            raise InputError(
+                "which table of the database should be read? Give --table NAME, or --sql QUERY"
+            )
         return _open_database(name, suffix, access)
     if "://" in name:  # which is not shown: it may hold a password
         raise InputError(
-            f"of addresses only {' and '.join(SERVERS)} can be read; give files by their names"
+            f"only addresses of {' and '.join(SERVERS)} can be read: give files by name"
         )
     if access.table is not None or access.sql is not None:
         known = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
@@ -218,7 +221,7 @@ def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
     if len(found) > 1:
         raise InputError(
             f"the files of {listing.name} differ in their column of points or its reference system: "
-            "release them one by one, or bring them to one"
+            "release them one by one, or convert them to the same"
         )
     return found.pop()
 

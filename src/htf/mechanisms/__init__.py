@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from htf import arguments
+from htf.base import arguments
 from htf.errors import InputError
 from htf.mechanisms.base import Mechanism
 

@@ -12,11 +12,11 @@ from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from htf import arguments, numerals
+from htf.base import arguments, numerals
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
+from htf.frame.domain import FloatArray, IntArray
+from htf.privacy.epsilon import Epsilon
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms.base import parameter, read_number
 from htf.mechanisms.kdtree_cell import Cuts, NoisyCells, TwoPhases
 

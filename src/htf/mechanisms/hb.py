@@ -13,11 +13,10 @@ from functools import lru_cache
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
-from htf.grids import Grid
-from htf.inference import LEAST_SQUARES, TreeCounts, estimate_leaves
+from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, estimate_leaves
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import Grid
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -27,6 +26,7 @@ from htf.mechanisms.base import (
 )
 from htf.mechanisms.quadtree import count_levels
 from htf.mechanisms.singular import MOST_CELLS
+from htf.privacy.epsilon import Epsilon
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ The homogeneous tree of the paper (htf_paper.py), with other answers to its thre
 cut a box: in the middle, along the axes in turn, which costs nothing. *Whether* to cut it: while it holds
 enough records for the budget it has left, and more than that where it is homogeneous; both are read off
 noisy counts that are paid for anyway. *What* it holds: not its last count alone, but what all
-counts of the tree say together (htf.homogeneous). docs/mechanism.md has the reasons and what was measured.
+counts of the tree say together (htf.estimation.homogeneous). docs/mechanism.md has the reasons and what was measured.
 
 The tree grows in rounds. In a round each box that is to be cut falls into up to 2^3 pieces, and all
 of them are counted; a box that is not spends all it has left on one more count of itself. Budgets grow
@@ -19,19 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
-from htf.grids import MOST_LEAVES, wide_axes
-from htf.halving import halve_often, halving_axes
-from htf.homogeneous import HOMOGENEOUS, estimate_regions
-from htf.inference import (
-    TreeCounts,
-    count_variances,
-    scales_of_variances,
-    smooth_variances,
-    sum_upwards,
-)
+from htf.estimation.homogeneous import HOMOGENEOUS, estimate_regions
+from htf.estimation.least_squares import TreeCounts, smooth_variances, sum_upwards
+from htf.estimation.noise_law import count_variances, scales_of_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import MOST_LEAVES, wide_axes
+from htf.frame.halving import halve_often, halving_axes
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -42,10 +37,10 @@ from htf.mechanisms.base import (
     read_share,
     split_epsilon,
 )
-from htf.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 if TYPE_CHECKING:
-    from htf.prior import Prior
+    from htf.estimation.prior import Prior
 
 LARGE = 1 / 4096  # of the map: larger boxes are cut at fewer records
 LARGE_POWER = 1 / 8
@@ -286,7 +281,9 @@ def estimate_leaves(
 
 def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`."""
-    return estimate_leaves(release.tree, release.leaves, release.tree_counts, release.prior)
+    return estimate_leaves(
+        release.tree, release.leaves, release.measurements.tree_counts(), release.prior
+    )
 
 
 Htf.estimators = {HOMOGENEOUS: _estimate_release}

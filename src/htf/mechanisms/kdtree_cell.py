@@ -41,10 +41,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.curator.window import Steps, Window
-from htf.domain import Domain, FloatArray, IntArray, cell_counts
 from htf.errors import InputError
-from htf.grids import even_edges, limit_parts
-from htf.inference import TreeCounts, count_variances, scales_of_variances
+from htf.estimation.least_squares import TreeCounts
+from htf.estimation.noise_law import count_variances, scales_of_variances
+from htf.frame.domain import Domain, FloatArray, IntArray, cell_counts
+from htf.frame.grids import even_edges, limit_parts
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -56,7 +58,6 @@ from htf.mechanisms.base import (
     read_text,
     split_epsilon,
 )
-from htf.tree import RegionTree
 
 CELLS_AND_COUNTS = "cells-and-counts"  # the estimator
 COMBINED, FRESH = "combined", "fresh"

@@ -8,7 +8,7 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
-from htf.grids import Grid
+from htf.frame.grids import Grid
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 
 MOST_CELLS = 2**20  # 1024 x 1024 is kept as it is

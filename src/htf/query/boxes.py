@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from htf import arguments
-from htf.domain import Axis, Domain, FloatArray
+from htf.base import arguments
+from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
+from htf.frame.domain import Axis, Domain, FloatArray
 from htf.query.where import Where, full_rows
-from htf.read_only import ReadOnlyArrays
 
 if TYPE_CHECKING:
     from htf.query.index import BoxIndex

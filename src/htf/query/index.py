@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
-from htf.query.curve import places_on_curve
-from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
+from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
+from htf.frame.curve import places_on_curve
+from htf.frame.domain import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines

@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from htf.compiled import compiled
-from htf.domain import FloatArray
-from htf.query.half_widths import half_width
+from htf.base.compiled import compiled
+from htf.estimation.noise_kernels import half_width
+from htf.frame.domain import FloatArray
 
 # Of an axis: what is needed to find the cell of a coordinate.
 LOW_END, HIGH_END, CELLS, PER_UNIT, TOLERANCE = range(5)

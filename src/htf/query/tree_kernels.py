@@ -13,9 +13,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.compiled import compiled
-from htf.domain import FloatArray
-from htf.query.half_widths import continuous_half_width, single_half_width
+from htf.base.compiled import compiled
+from htf.estimation.noise_kernels import continuous_half_width, single_half_width
+from htf.frame.domain import FloatArray
+from htf.frame.tree import NO_REGION
 
 # Shared code is compiled into each function that uses it. Numba notices changes of a function's own
 # file, not of others: after one there, the caches of those who use it have to be deleted.
@@ -31,7 +32,6 @@ from htf.query.kernels import (
     snap_rows,
 )
 from htf.query.prefetch import LINES, prefetch
-from htf.tree import NO_REGION
 
 # The columns of `regions`. First, the answer of least squares; the variance s and the fourth cumulant
 # of what the counts in a region and below it say (s is 0 for a region that they say nothing of).

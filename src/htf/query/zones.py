@@ -11,25 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import CRS84, Axis, Domain, FloatArray, check_domain
+from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
-from htf.query.shapes import (
-    HALF_TURN,
-    TURN,
-    Shapes,
-    need_shapely,
-    same_crs,
-    shifted,
-    to_crs,
-    unrolled,
-)
+from htf.frame.crs import CRS84, same_crs
+from htf.frame.domain import Axis, Domain, FloatArray, check_domain
+from htf.query.shapes import HALF_TURN, TURN, Shapes, need_shapely, shifted, to_crs, unrolled
 
 if TYPE_CHECKING:
     import geopandas
 
     from htf.query.where import Where
-    from htf.release import Release
+    from htf.release.release import Release
 
 MOST_ZONES = 1_000_000
 FINEST_RESOLUTION = 15  # of H3
@@ -53,7 +45,7 @@ def zone_layer(
         import geopandas
     except ImportError:
         raise MissingExtraError("geopandas", "geo", "A layer of zones") from None
-    from htf.release import check_release
+    from htf.release.release import check_release
 
     remedy = "make them with h3_zones or grid_zones"
     arguments.instance(zones, Zones, "zones", remedy)
@@ -102,7 +94,7 @@ def h3_zones(domain: Domain, resolution: int) -> Zones:
     h3, shapely = _need_h3(), need_shapely("Zones of H3")
     x, y = _first_two(check_domain(domain))
     if domain.crs is None:
-        raise InputError("the map has no reference system, so that H3 cells cannot be placed on it")
+        raise InputError("the map has no reference system, so H3 cells cannot be placed on it")
     resolution = arguments.whole(resolution, "the resolution of H3")
     if not 0 <= resolution <= FINEST_RESOLUTION:
         raise InputError(f"H3 has resolutions from 0 to {FINEST_RESOLUTION}, got {resolution}")
@@ -207,13 +199,13 @@ def _check_number(number: float) -> None:
     if number > MOST_ZONES:
         about = f"{number:,.0f}" if number < 1e15 else f"{number:.3g}"
         raise InputError(
-            f"that would be about {about} zones, and at most {MOST_ZONES:,} are made: take larger ones"
+            f"that would be about {about} zones, but at most {MOST_ZONES:,} are allowed: use larger ones"
         )
 
 
 def _first_two(domain: Domain) -> tuple[Axis, Axis]:
     if domain.dimensions < 2:
-        raise InputError("zones need a map of two axes, this one has one")
+        raise InputError("zones need a map with two axes, but this one has one")
     return domain.axes[0], domain.axes[1]
 
 

@@ -23,13 +23,13 @@ from starlette.requests import Request
 from starlette.responses import FileResponse
 from starlette.routing import Route, Router
 
-from htf.domain import Domain, FloatArray
 from htf.errors import InputError, MissingExtraError
+from htf.frame.domain import Domain, FloatArray
 from htf.query.boxes import Answers, count_boxes
 from htf.query.outside import outside_note, polygons_note
 from htf.query.polygons import count_polygons
 from htf.query.where import Where
-from htf.release import Release
+from htf.release.release import Release
 from htf.serve import questions, site
 from htf.serve.holdings import Holding, file_stamp
 from htf.serve.limits import Limits, Refusal
@@ -262,7 +262,7 @@ class Service:
         def work(deadline: Deadline) -> tuple[int, Reply]:
             release = holding.release
             shapes = questions.read_polygons(body, release.domain, self.limits)
-            domain, index = release.domain, release.answering_index
+            domain, index = release.domain, release.derived.answering_index
             answers: list[dict[str, float]] = []
             for start in range(0, max(len(shapes), 1), POLYGON_SLICE):
                 deadline.check()
@@ -320,7 +320,7 @@ class Service:
         if is_known(request.scope, etag):
             return not_modified(etag, self.cache)
         if not holding.path.is_file() or file_stamp(holding.path) != holding.stamp:
-            raise Refusal(503, "the file was changed since it was loaded: restart the server")
+            raise Refusal(503, "the file has changed since it was loaded: restart the server")
         mark = "" if holding.release.private else "NOT-PRIVATE-"
         return FileResponse(
             holding.path,
@@ -431,7 +431,9 @@ class Service:
                     chunks.append(chunk)
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise Refusal(408, f"the body did not come within {limits.seconds:g} seconds") from None
+            raise Refusal(
+                408, f"the body did not arrive within {limits.seconds:g} seconds"
+            ) from None
         finally:
             self._held_bytes -= size
         return b"".join(chunks)
@@ -470,7 +472,7 @@ def as_refusal(error: Exception) -> Refusal:
 def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatArray:
     """The columns of the answers. Rows were checked together: an error names the row that was sent."""
     columns = np.empty((len(ANSWER), len(rows)))
-    domain, index = release.domain, release.answering_index
+    domain, index = release.domain, release.derived.answering_index
     for start in range(0, len(rows), SLICE):
         deadline.check()
         part = slice(start, start + SLICE)

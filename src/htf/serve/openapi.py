@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
+from htf.estimation.level import LEVEL_TEXT
 from htf.serve.limits import MEGABYTE, Limits
 
 Schema = dict[str, Any]
@@ -29,10 +30,10 @@ BARS = {
     "std_error": {**NUMBER, "description": "Standard deviation of its error."},
     "low": {
         **NUMBER,
-        "description": "Lower end of the 95 % interval, which comes from the raw noisy counts: it may be below "
+        "description": f"Lower end of the {LEVEL_TEXT} interval, which comes from the raw noisy counts: it may be below "
         "zero, and the count may lie outside of the interval.",
     },
-    "high": {**NUMBER, "description": "Upper end of the 95 % interval."},
+    "high": {**NUMBER, "description": f"Upper end of the {LEVEL_TEXT} interval."},
 }
 PARTIAL = {
     **NUMBER,

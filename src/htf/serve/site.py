@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from htf.maps.browser.assets import PAGE, find_maplibre
 from htf.serve.replies import Packed
-from htf.web.assets import PAGE, find_maplibre
 
 INDEX = "index.html"
 MAPLIBRE = ("maplibre-gl.js", "maplibre-gl.css")

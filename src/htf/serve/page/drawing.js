@@ -118,7 +118,7 @@ const Htf = (() => {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Kind(await new Response(stream).arrayBuffer());
   }
-  /* Rectangles as files and the API pack them (htf.web.rectangles). */
+  /* Rectangles as files and the API pack them (htf.maps.browser.rectangles). */
   async function readOutlines({ frame, length, corners }) {
     return { frame, length, corners: eightCorners(await unpack(corners, Float32Array), length) };
   }
