@@ -230,7 +230,8 @@ def test_a_file_that_changes_while_it_is_read(
     """Something is added to it while the engine runs."""
     path, more = tmp_path / name, ("--table", "pings") if name.endswith("duckdb") else ()
     with duckdb.connect(str(path) if more else ":memory:") as connection:
-        rows = "SELECT random() AS lon, random() AS lat FROM range(2000000)"
+        number = 400_000 if name == "points.csv" else 2_000_000  # text takes far longer to read
+        rows = f"SELECT random() AS lon, random() AS lat FROM range({number})"
         made = f"CREATE TABLE pings AS {rows}" if more else f"COPY ({rows}) TO '{path}'"
         connection.execute(made)
     told = 0

@@ -71,6 +71,7 @@ class Case:
     mode: str
     number: int
     fired: str  # the call that failed first; nothing if there were not so many
+    calls: int  # how many of these kinds it made; 0 if it was killed
     code: int
     said: str
     folder: Path
@@ -123,7 +124,7 @@ class Worker:
         assert self._process.stdout is not None
         print(json.dumps(order), file=self._process.stdin, flush=True)
         told = json.loads(self._process.stdout.readline())
-        return Case(scenario, mode, number, told["fired"], told["code"], told["said"], folder)
+        return Case(scenario, mode, number, folder=folder, **told)
 
     def close(self) -> None:
         self._process.communicate()
@@ -263,6 +264,7 @@ def serve_orders() -> None:
 
     shim = ctypes.CDLL(None)
     shim.faults_fired.restype = ctypes.c_char_p
+    shim.faults_calls.restype = ctypes.c_long
     for line in sys.stdin:
         told = _in_a_child(shim, json.loads(line), run)
         for name in told.pop("imported"):
@@ -286,7 +288,8 @@ def _in_a_child(shim: Any, order: dict[str, Any], run: Any) -> dict[str, Any]:
             sys.stdout.flush()
             sys.stderr.flush()
             imported = [name for name in sys.modules if name not in before]
-            report = {"fired": os.fsdecode(shim.faults_fired()), "imported": imported}
+            fault = {"fired": os.fsdecode(shim.faults_fired()), "calls": shim.faults_calls()}
+            report = {**fault, "imported": imported}
             os.write(fired.fileno(), json.dumps(report).encode())
             os._exit(code)
         if order["after"] is not None:
@@ -296,9 +299,8 @@ def _in_a_child(shim: Any, order: dict[str, Any], run: Any) -> dict[str, Any]:
         said.seek(0)
         fired.seek(0)
         text = said.read().decode(errors="replace")
-        report = json.loads(
-            fired.read() or b'{"fired": "", "imported": []}'
-        )  # none if it was killed
+        nothing = b'{"fired": "", "calls": 0, "imported": []}'
+        report = json.loads(fired.read() or nothing)  # which comes of one that was killed
         return {"code": code, "said": text, **report}
 
 
