@@ -4,9 +4,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+STATIC := src/htf/maps/browser/static
+export DENO_DIR := $(abspath $(VENV))/deno
+export DENO_NO_UPDATE_CHECK := 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint types versions reliability benchmark clean
+.PHONY: demo test lint types docs versions reliability benchmark clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/htf demo --out htf-demo --overwrite
@@ -17,9 +20,16 @@ test: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/deno fmt --check
+	$(BIN)/deno lint
+	$(BIN)/deno check $(STATIC)/page/page.js $(STATIC)/offline/offline.js
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+# Into site/, to be opened from there: site/index.html. A warning, such as a broken link, is an error.
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 versions: $(VENV)/.installed-dev
 	.ci/versions $(BIN)/python
@@ -49,4 +59,4 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.installed-demo
 
 clean:
-	rm -rf $(VENV) htf-demo
+	rm -rf $(VENV) htf-demo site

@@ -46,7 +46,10 @@ def estimate_by(inference: Callable[..., Any]) -> Patches:
         estimates, variances = inference(tree, counts)
         return estimates[leaves], scales_of_variances(variances[leaves])
 
-    return [(growth, "estimate_leaves", estimate), (growth, "HOMOGENEOUS", LEAST_SQUARES)]
+    return [
+        (growth, "estimate_homogeneous_leaves", estimate),
+        (growth, "HOMOGENEOUS", LEAST_SQUARES),
+    ]
 
 
 VARIANTS: dict[str, tuple[str, Patches]] = {

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import Protection
     from htf.publication import publish
-    from htf.query.boxes import Answers
+    from htf.query.columns import Answers
     from htf.release.release import Release
     from htf.verification import verify
 
 _HOME = {
-    "Answers": "htf.query.boxes",
+    "Answers": "htf.query.columns",
     "Axis": "htf.frame.domain",
     "BudgetError": "htf.errors",
     "BudgetFile": "htf.privacy.budget",

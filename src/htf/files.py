@@ -306,7 +306,7 @@ def _check_release(path: Path, permission: Permission) -> None:
         raise OutputError(
             f"cannot write {path}: it is a release that was charged to a budget, as entry {entry}, and "
             "cannot be made again. Give another name; or withdraw it with `htf budget withdraw`, and "
-            "name that --ledger"
+            "name that --budget"
         )
 
 

@@ -102,7 +102,7 @@ def test_an_interval_is_not_stretched_to_its_count(
     step = answer["std_error"] / 32 + 0.5
     assert number(interval.split(" to ")[1]) == pytest.approx(answer["high"], abs=step)
     assert number(interval.split(" to ")[1]) < number(big)
-    assert why == "outside: noise was taken out of the count"
+    assert why == "outside its interval: the count is smoothed"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -138,7 +138,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "words": (["query", "--where", "hour=a:b"], "AXIS=LOW:HIGH"),
     "twice": (["query", "--where", "hour=0:4", "--where", "hour=22:24"], "names hour twice"),
     "box and range": (["query", "--box", BOX, "--where", "x=4:5"], "leave x out of where"),
-    "two kinds of boxes": (["query", "--box", BOX, "--boxes", "full.csv"], "either --box"),
+    "two kinds of boxes": (["query", "--box", BOX, "--boxes", "full.csv"], "give --box"),
     "lacks": (["query", "--boxes", "half.csv"], "hour_high is missing"),
     "both": (["query", "--boxes", "full.csv", "--where", "hour=1:2"], "leave it out of --where"),
     "down": (["query", "--boxes", "down.csv"], "hour from 22.0 down to 4.0"),

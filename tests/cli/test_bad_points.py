@@ -50,7 +50,7 @@ def release(folder: Path, *arguments: Any, bounds: str = "0,0,1,1") -> Arguments
         unit = "one person" if "--user" in arguments else "one record"
         BudgetFile.create(folder / "budget.sqlite", "pings", 1, unit=unit)
     asked = ["--bounds", bounds, "--cells", "8", "--mechanism", "ug", "--epsilon", "0.5"]
-    charged = ["--ledger", folder / "budget.sqlite", "--dataset", "pings"]
+    charged = ["--budget", folder / "budget.sqlite", "--dataset", "pings"]
     given = [*arguments, *asked, *charged, "--noise", "fast", "-o", folder / "out.parquet"]
     return ["release", *map(str, given)]
 
@@ -247,7 +247,7 @@ def test_a_file_that_changes_while_it_is_read(
         yield change
 
     monkeypatch.setattr("htf.ingest.engines.POLL_SECONDS", 0.002)
-    monkeypatch.setattr("htf.cli.curator.reading_bar", bar)
+    monkeypatch.setattr("htf.cli.release.reading_bar", bar)
     assert main.run(release(tmp_path, path, *more)) == 2
     err = capfd.readouterr().err
     assert f"{name} changed while it was read" in err

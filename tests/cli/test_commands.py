@@ -70,7 +70,7 @@ def test_release_writes_what_it_says(folder: Path, tmp_path: Path) -> None:
     assert release.private
     assert release.noise.startswith("OpenDP")
     assert (release.parameters["height"], release.parameters["search_rounds"]) == (6, 2)
-    assert f"{len(release):,} boxes by htf-paper, epsilon 0.5" in ran.stdout
+    assert f"{len(release):,} leaves by htf-paper, epsilon 0.5" in ran.stdout
 
 
 def test_a_square_around_a_point(folder: Path, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "swapped bounds": (but("--bounds", "-73,40,-74,41"), 2, "west must be less than east"),
         "three bounds": (but("--bounds", "1,2,3"), 2, "got '1,2,3'"),
         "no bounds": (["release", points, "--epsilon", "1", "-o", out], 2, "--bounds W,S,E,N"),
-        "both bounds": (but("--around", "1,2,3"), 2, "either --bounds"),
+        "both bounds": (but("--around", "1,2,3"), 2, "give --bounds"),
         "no epsilon": (["release", points, "--bounds", BOUNDS, "-o", out], 2, "--epsilon"),
         "bad epsilon": (but("--epsilon", "-1"), 2, "got '-1'"),
         "bad cells": (but("--cells", "10x10"), 2, "got '10x10'"),
@@ -277,7 +277,7 @@ def test_our_own_faults_leave_with_1_and_do_not_quote(
     )
     told = capfd.readouterr().err
     assert code == 1
-    assert "our fault (RuntimeError)" in told
+    assert "a bug in HTF (RuntimeError)" in told
     assert "51.4778901" not in told
 
 
@@ -304,8 +304,8 @@ def test_help_has_no_range_without_ends() -> None:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("release", ("on your screen only", "--allow-empty", "nothing is charged", "never a release that a budget", ".geoparquet or .pq")),
-        ("query", ("Without boxes it is the whole map", "never a release", ".csv, .json, .parquet, .geojson, .gpkg or .fgb")),
+        ("release", ("on your screen only", "--allow-empty", "nothing is charged", "Never replaces a release that was charged", ".geoparquet or .pq")),
+        ("query", ("Without boxes or polygons, the whole map is counted", "Never replaces a release", "Columns of an answer: count Best guess", ".csv, .json, .parquet, .geojson, .gpkg or .fgb")),
     ],
 )  # fmt: skip
 def test_help_says_what_is_written_and_what_is_refused(command: str, told: tuple[str, ...]) -> None:

@@ -49,7 +49,7 @@ def test_export(
     path = tmp_path / f"city{suffix}"
     assert htf("export", folder / "out.parquet", "-o", path) == 0
     told = capfd.readouterr()
-    what = "64 x 64 pixels" if suffix.lower() == ".tif" else "boxes"
+    what = "64 x 64 pixels" if suffix.lower() == ".tif" else "leaves"
     assert f"{what}, epsilon 0.5." in " ".join(told.out.split())
     assert told.err == ""
     assert path.stat().st_size > 1000
@@ -211,7 +211,7 @@ def test_zones_add_up_to_the_release(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--h3", 7, "--grid", "5,3", "-o", "zones.gpkg"), "one kind of zones"),
+        (("--h3", 7, "--grid", "5,3", "-o", "zones.gpkg"), "--h3 or --grid, not both"),
         (("--h3", 7, "-o", "zones.tif"), "zones are a layer"),
         (("--grid", "5", "-o", "zones.gpkg"), "--grid"),
         (("--grid", "0,5", "-o", "zones.gpkg"), "0"),

@@ -60,7 +60,7 @@ def release(*words: Any, of: str = "points.parquet") -> list[Any]:
     return ["release", of, *MAP, "--epsilon", "0.5", *words]
 
 
-CHARGED = ("--ledger", "budget.sqlite", "--dataset", "pings")
+CHARGED = ("--budget", "budget.sqlite", "--dataset", "pings")
 # Every file that a command reads, and the command; `-o` is added.
 READERS: dict[str, tuple[str, list[Any]]] = {
     "release": ("points.parquet", release()),
@@ -265,7 +265,7 @@ def test_the_demo_replaces_only_its_own_files(
         before = contents(place)
         for overwrite in ([], ["--overwrite"]):
             assert htf("demo", "--out", other, "--points", "2000", *overwrite) == 2
-        assert "not of a folder that" in " ".join(capfd.readouterr().err.split())
+        assert "did not make that folder" in " ".join(capfd.readouterr().err.split())
         assert contents(place) == before
 
 
@@ -313,4 +313,4 @@ def test_a_bench_goes_on_in_its_folder(place: Path, capfd: pytest.CaptureFixture
     for _ in range(2):
         assert htf(*bench) == 0
         (place / "bench" / "notes.txt").write_text("mine")
-    assert "3 trials, 3 of them finished before" in " ".join(capfd.readouterr().out.split())
+    assert "3 trials, of which 3 are done already" in " ".join(capfd.readouterr().out.split())

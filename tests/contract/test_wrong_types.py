@@ -175,7 +175,7 @@ class World:
 
     def charge(self) -> Fresh:
         return Fresh(
-            lambda: htf.publish(self.matrix, "0.5", "singular", noise="fast", ledger=self.budget)
+            lambda: htf.publish(self.matrix, "0.5", "singular", noise="fast", budget=self.budget)
         )
 
     def account(self) -> Fresh:
@@ -444,20 +444,23 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "mechanism": "singular",
             "prior": None,
             "noise": "seeded:1",
-            "ledger": None,
+            "budget": None,
             "label": "",
             "suggestion": None,
             "progress": None,
+            "ledger": None,
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
             "prior": NONE,
             "noise": NONE,
-            "ledger": NONE,
+            "budget": NONE,
             "label": TEXT,
             "suggestion": NONE,
             "progress": FUNCTION,
+            "ledger": NONE,
         },
+        {"ledger": "budget"},
     ),
     "publish charged": lambda w: Call(
         htf.publish,
@@ -466,7 +469,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "epsilon": 1,
             "mechanism": "singular",
             "noise": "fast",
-            "ledger": w.budget,
+            "budget": w.budget,
             "label": "",
         },
         {"noise": NONE, "label": TEXT},
@@ -885,9 +888,9 @@ DOMAIN = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
             lambda: htf.publish(
                 htf.FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4))),
                 1,
-                ledger="budget.sqlite",  # type: ignore[arg-type]
+                budget="budget.sqlite",  # type: ignore[arg-type]
             ),
-            r"ledger\) must be a BudgetFile, got 'budget.sqlite': open it with htf\.BudgetFile",
+            r"the budget must be a BudgetFile, got 'budget.sqlite': open it with htf\.BudgetFile",
         ),
         (lambda: htf.Domain.from_bounds("0", 0, 1, 1), "west must be a finite number, got '0'"),  # type: ignore[arg-type]
         (lambda: htf.Epsilon(0.5), "the units of an Epsilon, of 1e-15 each, must be a whole"),  # type: ignore[arg-type]

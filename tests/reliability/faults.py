@@ -1,4 +1,4 @@
-"""Injected faults: the n-th read, write, sync, rename or removal of `htf release --ledger` fails.
+"""Injected faults: the n-th read, write, sync, rename or removal of `htf release --budget` fails.
 
 After each, the exit code, what was said, the budget file and the output must agree. A shim between Python
 and the C library (`faults.c`, compiled with cc) makes calls on files below one folder fail with EIO or
@@ -114,7 +114,7 @@ class Worker:
         self._made += 1
         folder = self.folder / f"case{self._made}"
         shutil.copytree(self.folder / "inputs" / scenario, folder)
-        output = ["--ledger", "budget.sqlite", "--dataset", "pings", "-o", "out.parquet"]
+        output = ["--budget", "budget.sqlite", "--dataset", "pings", "-o", "out.parquet"]
         words = ["release", "points.csv", *MAP, *SCENARIOS[scenario], *output]
         files = ("points.csv", "budget.sqlite", "out.parquet")
         arguments = [str(folder / word) if word in files else word for word in words]
@@ -199,8 +199,8 @@ def findings(case: Case) -> list[str]:
         wrong.append(f"exit {case.code}, and {'all' if done else 'not all'} is done")
     if any(file.name not in case.said for file in files if file != output):
         wrong.append("a spare release is there, and not told")
-    if "our fault" in case.said or "Traceback" in case.said:
-        wrong.append("our fault")
+    if "a bug in HTF" in case.said or "Traceback" in case.said:
+        wrong.append("a bug in HTF")
     if written != any(words in case.said for words in ("Wrote ", "was written", "is complete, as")):
         wrong.append(f"the release is {'' if written else 'not '}there, and the message differs")
     return wrong + _about_charges(case, _ids(entries))

@@ -37,7 +37,7 @@ def test_a_piece_of_each(name: str, tmp_path: Path) -> None:
         (Ending(0, "fine\n", 1, 0), ""),
         (Ending(2, "Error: no", 1, 0), ""),
         (Ending(2, "", 1, 0), "no message"),
-        (Ending(1, "Error: this is our fault", 1, 0), "exit 1"),
+        (Ending(1, "Error: this is a bug in HTF", 1, 0), "exit 1"),
         (Ending(-9, "", 1, 0), "killed by SIGKILL"),
         (Ending(0, "a\x1b[2J", 1, 0), "raw control characters ['\\x1b']"),
         (Ending(0, "", 1, 2**31), "2,048 MB of memory"),

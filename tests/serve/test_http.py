@@ -117,7 +117,7 @@ def test_headers_for_browsers(api: httpx.Client) -> None:
 def test_the_page_and_its_files(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "PAGE", tmp_path)
+    monkeypatch.setattr(site, "STATIC", tmp_path)
     wheel = tmp_path / "wheel"
     monkeypatch.setattr(site, "find_maplibre", lambda name: next(wheel.glob(name), None))
     with running([files["city"]]) as (address, _), client(address) as api:

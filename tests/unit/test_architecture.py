@@ -32,11 +32,11 @@ MAY_SEE_DATA = (
     "ingest/",
     "evaluation/",
     "publication.py",
-    "cli/curator.py",
+    "cli/release.py",
     "cli/points.py",
     "cli/demo.py",
 )
-MAY_NAME_NOISE = ("curator/", "publication.py", "verification.py", "cli/curator.py")
+MAY_NAME_NOISE = ("curator/", "publication.py", "verification.py", "cli/release.py")
 RANDOM_NAMES = ("files.py", "privacy/budget.py")  # of unfinished files, and of entries
 
 

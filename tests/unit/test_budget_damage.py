@@ -248,7 +248,7 @@ def test_the_format_before_is_read_and_upgraded_by_the_next_charge(tmp_path: Pat
 
 def test_an_upgraded_file_is_like_a_new_one(tmp_path: Path) -> None:
     budget = old_budget(tmp_path / "old.sqlite")
-    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    release = publish(MATRIX, "0.5", "ug", budget=budget)
     budget.save(release, tmp_path / "out.parquet")
     BudgetFile.create(tmp_path / "new.sqlite", "pings", 1)
     schemas = []

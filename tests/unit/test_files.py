@@ -412,7 +412,7 @@ def test_a_charged_release_stays(place: Path) -> None:
         made().save(path, overwrite=True)
     budget = BudgetFile.create(place / "budget.sqlite", "pings", 1)
     release = publish(
-        FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4), dtype=int)), 1, "ug", ledger=budget
+        FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4), dtype=int)), 1, "ug", budget=budget
     )
     with pytest.raises(InputError, match="cannot overwrite"):
         budget.save(release, path, overwrite=True)
@@ -426,7 +426,7 @@ def test_what_a_budget_file_lists_stays(place: Path) -> None:
     path = place / "r.parquet"
     for number in range(2):
         matrix = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), number))
-        release = publish(matrix, 1, "ug", ledger=budget)
+        release = publish(matrix, 1, "ug", budget=budget)
         if number == 0:
             budget.save(release, path)
     before = path.read_bytes()

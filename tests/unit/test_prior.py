@@ -19,7 +19,7 @@ from htf import Domain, FrequencyMatrix, InputError, Release, ReleaseFileError, 
 from htf import read_prior as read
 from htf.cli.main import run
 from htf.estimation.noise_law import noise_deviations
-from htf.estimation.prior import MOST_CELLS, PRIOR_SHARE, Prior
+from htf.estimation.prior import MOST_PRIOR_CELLS, PRIOR_SHARE, Prior
 from htf.frame.domain import Axis
 from htf.frame.tree import RegionTree
 from support import city_matrix, grid
@@ -180,7 +180,7 @@ def test_the_smallest_cells_of_the_largest_grid_have_their_share() -> None:
 def test_large_rasters_are_made_coarser_and_keep_their_sum() -> None:
     values = np.random.default_rng(1).integers(0, 9, (3001, 1000))
     prior = read(values, grid(64, 64))
-    assert prior.weights.size <= MOST_CELLS
+    assert prior.weights.size <= MOST_PRIOR_CELLS
     tree = RegionTree((64, 64))
     left, right = tree.split(np.zeros(1, int), np.zeros(1, int), np.full(1, 32))[0]
     shares = prior.measure(tree, np.array([left, right]))

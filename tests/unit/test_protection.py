@@ -165,7 +165,7 @@ def test_what_a_budget_refuses_is_told_as_it_is(budget: BudgetFile) -> None:
     with pytest.raises(
         BudgetError, match=r"(?s)epsilon 3 is more than .* nothing of it is spent\.$"
     ):
-        made(epsilon=3, ledger=budget)
+        made(epsilon=3, budget=budget)
 
 
 # --- the statement --------------------------------------------------------------------------------
@@ -415,7 +415,7 @@ def test_suggestions_that_do_not_belong() -> None:
 
 
 def test_a_person_is_charged_the_whole(budget: BudgetFile, tmp_path: Path) -> None:
-    release = made(ledger=budget)
+    release = made(budget=budget)
     (entry,) = budget.account().entries
     assert (entry.epsilon, entry.unit) == (Epsilon.of(1), ONE_PERSON)
     assert budget.save(release, tmp_path / "r.parquet").state == "published"
@@ -423,9 +423,9 @@ def test_a_person_is_charged_the_whole(budget: BudgetFile, tmp_path: Path) -> No
 
 def test_units_are_kept_apart(budget: BudgetFile) -> None:
     with pytest.raises(InputError, match="for one person, but this charge is for one record"):
-        made(OF_RECORDS, ledger=budget)
+        made(OF_RECORDS, budget=budget)
     records = BudgetFile.create(budget.path, "records", 2)
-    for charge in (lambda: made(ledger=records), lambda: suggested(budget=records)):
+    for charge in (lambda: made(budget=records), lambda: suggested(budget=records)):
         with pytest.raises(
             InputError, match=r"one record, but this charge is .* one person.*budget\.md"
         ):
@@ -470,7 +470,7 @@ def test_a_release_is_charged_what_its_suggestion_was_not(
     budget: BudgetFile, tmp_path: Path
 ) -> None:
     found = suggested(budget=budget)
-    release = made(ledger=budget, suggestion=found)
+    release = made(budget=budget, suggestion=found)
     assert budget.account().spent == release.epsilon == Epsilon.of(1)
     assert len(budget.account().pending) == 2
     entry = budget.save(release, tmp_path / "r.parquet")
@@ -478,7 +478,7 @@ def test_a_release_is_charged_what_its_suggestion_was_not(
     assert budget.account().pending == ()
     assert {e.sha256 for e in budget.account().entries} == {entry.sha256}
     again = made(
-        ledger=budget, suggestion=found, epsilon="0.5"
+        budget=budget, suggestion=found, epsilon="0.5"
     )  # it is paid, and may be used again
     budget.save(again, tmp_path / "again.parquet")
     assert budget.account().spent == Epsilon.of("1.3")
@@ -490,11 +490,11 @@ def test_a_suggestion_must_have_been_charged_here(budget: BudgetFile) -> None:
     unpaid = [suggested(), suggested(budget=other)]
     paid = suggested(budget=budget)
     unpaid.append(replace(paid, epsilon=Epsilon.of("0.5")))
-    paid_for_a_release = made(epsilon="0.2", ledger=budget).budget_entry
+    paid_for_a_release = made(epsilon="0.2", budget=budget).budget_entry
     unpaid.append(replace(paid, budget_entry=paid_for_a_release))
     for found in unpaid:
         with pytest.raises(InputError, match="was not charged to 'pings'"):
-            made(ledger=budget, suggestion=found)
+            made(budget=budget, suggestion=found)
     assert len(budget.account().entries) == 2
 
 
@@ -504,7 +504,7 @@ def test_a_suggestion_must_have_been_charged_here(budget: BudgetFile) -> None:
 @pytest.fixture
 def lost(budget: BudgetFile, tmp_path: Path) -> Path:
     """A release that was written, and whose charges are still pending."""
-    release = made(ledger=budget, suggestion=suggested(budget=budget))
+    release = made(budget=budget, suggestion=suggested(budget=budget))
     release.save(tmp_path / "r.parquet")
     return tmp_path / "r.parquet"
 
@@ -551,7 +551,7 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
 
 def test_a_file_is_entered_once(budget: BudgetFile, lost: Path, tmp_path: Path) -> None:
     _, id_ = (entry.id for entry in budget.account().pending)
-    made(epsilon="0.8", ledger=budget)  # lost for good
+    made(epsilon="0.8", budget=budget)  # lost for good
     budget.publish(id_, lost)
     (_, twin) = budget.account().pending
     shutil.copy(lost, tmp_path / "copy.parquet")

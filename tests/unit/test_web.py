@@ -106,7 +106,7 @@ def test_each_of_two_releases_has_its_own_claim() -> None:
     for text in (html_map(pair, Wish()), html_map(pair, Wish(), as_difference=True)):
         assert "people with ε = 1 for each person, all with ε = 1 for each record." in text
         assert "all of hour" in text
-    assert "people: The rectangles are the boxes" in html_map(pair, Wish())
+    assert "people: The rectangles are the parts" in html_map(pair, Wish())
     assert "all: The rectangles are the cells, 16 by 16" in html_map(pair, Wish())
     same = html_map([Named(records, "a"), Named(records, "b")], Wish())
     assert "Differentially private: ε = 1 for each record. What" in same
@@ -142,9 +142,7 @@ def test_a_map_that_lies_nowhere_keeps_its_shape() -> None:
     )
     width, height = corners.max(axis=0) - corners.min(axis=0)
     assert (width, height) == (pytest.approx(0.01), pytest.approx(0.005))
-    assert (
-        data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "points per cell"
-    )
+    assert data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "cell"
 
 
 def test_limits_of_colours_go_by_area() -> None:
@@ -160,7 +158,7 @@ def test_colours_are_those_of_pictures() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     from htf.maps.plot import COLOURS, DARKEST, PALEST
 
-    listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("drawing.js"), re.S)
+    listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("shared/colours.js"), re.S)
     assert listed is not None
     ours = re.findall(r"#\w{6}", listed[1])
     theirs = matplotlib.colormaps[COLOURS](np.linspace(PALEST, DARKEST, len(ours)))
@@ -195,9 +193,9 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "words"),
     [
         (["{a}", "--difference", "-o", "m.html"], "--difference needs two releases"),
-        (["{a}", "{b}", "{a}", "-o", "m.html"], "of one release or of two, got 3"),
-        (["{a}", "-o", "m.html", "--by", "x"], "--by makes panels"),
-        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for a map for a browser"),
+        (["{a}", "{b}", "{a}", "-o", "m.html"], "shows one release or two, got 3"),
+        (["{a}", "-o", "m.html", "--by", "x"], "--by draws panels"),
+        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),
         (["{a}", "-o", "m.pdf"], "written as .html or .png or .svg"),
         (["{a}", "{nowhere}", "-o", "m.html"], "has no reference system"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ import numba
 from numba.core.caching import FunctionCache, NullCache
 
 OWNER_ONLY = 0o700
+PACKAGE = __name__.partition(".")[0] + "."
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -30,7 +32,15 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 class _PatientCache(FunctionCache):  # type: ignore[misc]
-    """Numba's own, but a full disk or a damaged file is no error: the loop is compiled."""
+    """Numba's own, but a full disk or a damaged file is no error: the loop is compiled.
+
+    Code and constants of other files are compiled into a loop too. Numba notices changes of the loop's
+    own file only, so the stamp is of all of them.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = [_stamp(path) for path in source_files(function)]
 
     def load_overload(self, *arguments: Any) -> Any:
         with suppress(Exception):
@@ -40,6 +50,26 @@ class _PatientCache(FunctionCache):  # type: ignore[misc]
     def save_overload(self, *arguments: Any) -> None:
         with suppress(Exception):
             super().save_overload(*arguments)
+
+
+def source_files(function: Callable[..., Any]) -> list[Path]:
+    """Our own files that the module takes functions or classes from, directly or through others."""
+    waiting, seen = [function.__module__], {function.__module__}
+    while waiting:
+        names = vars(sys.modules[waiting.pop()]).values()
+        found = {str(getattr(value, "__module__", "")) for value in names}
+        further = {name for name in found if name.startswith(PACKAGE)} - seen
+        waiting += further
+        seen |= further
+    return sorted(Path(str(sys.modules[name].__file__)) for name in seen)
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    """A file that cannot be looked at, as in an archive, does not change."""
+    with suppress(OSError):
+        found = path.stat()
+        return path.name, found.st_mtime_ns, found.st_size
+    return path.name, 0, 0
 
 
 def _cache_for(function: Callable[..., Any]) -> Any:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 
 class ReadOnlyArrays:
     """A base for classes that make their own arrays read-only. It adds nothing else."""
@@ -24,6 +22,8 @@ class ReadOnlyArrays:
 
 def make_read_only(*values: Any) -> None:
     """Arrays, and those in tuples; all else is left alone."""
+    import numpy as np  # the command line starts faster without it
+
     for value in values:
         if isinstance(value, np.ndarray):
             value.flags.writeable = False

@@ -227,7 +227,7 @@ def _check_given(
     for value, kind, name, remedy in (
         (noise, NoiseSource, "noise", "or one of the texts opendp, fast and seeded:NUMBER"),
         (prior, Prior, "prior", "make one with htf.read_prior(source, domain)"),
-        (budget, BudgetFile, "the budget (ledger)", "open it with htf.BudgetFile(path, dataset)"),
+        (budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"),
         (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
     ):
         if value is not None:

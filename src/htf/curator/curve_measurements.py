@@ -67,11 +67,12 @@ class LeastCostBuckets(CurveMeasurement):
 
     A bucket is a run of 2^k positions, from any position on. It costs its L1 deviation, rounded down,
     plus `penalty` plus noise. Given away is the partition of least cost, as a 1 for every position at
-    which a bucket begins and a 0 for the others; no cost is. Proof: docs/proofs/least-cost-buckets.md
+    which a bucket begins and a 0 for the others; no cost is.
     """
 
     kind = "buckets"
     sensitivity = 4  # 2 of a bucket's own cost, and 2 of any other's
+    proof = "docs/proofs/least-cost-buckets.md"
 
     penalty: int
 
@@ -111,10 +112,11 @@ class WeightedRuns(CurveMeasurement):
     """Weighted sums of runs of positions: weights[i] times the records in starts[i] … stops[i] - 1.
 
     All are one measurement of the root, whose L1 sensitivity is the largest sum of the weights of
-    runs that hold the same position. Proof: docs/proofs/weighted-runs.md
+    runs that hold the same position.
     """
 
     kind = "runs"
+    proof = "docs/proofs/weighted-runs.md"
 
     starts: IntArray
     stops: IntArray

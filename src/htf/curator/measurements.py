@@ -2,7 +2,7 @@
 
 Each knows its exact value and its sensitivity: how far one record more or less, in a cell of the
 measured region, can move the answer. A record elsewhere does not move it at all. A new
-measurement belongs in this folder, with a proof in docs/proofs/, and nowhere else.
+measurement belongs in this folder and names its proof in docs/proofs/.
 
 Most add noise to integers (`NoisyIntegers`). Some choose (`MedianCuts`, `PrivTreeSplits`): they give
 away the choice and nothing else, and so need less noise than if all that led to it were given away.
@@ -42,6 +42,7 @@ class Measurement(ReadOnlyArrays, ABC):
 
     kind: ClassVar[str]
     sensitivity: ClassVar[int]  # what one record can move; the noise is that much over epsilon
+    proof: ClassVar[str]  # the page that shows that an answer costs no more than its epsilon
 
     label: str
     regions: IntArray
@@ -98,10 +99,11 @@ class NoisyIntegers(Measurement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountRegions(NoisyIntegers):
-    """The number of records in each region. Proof: docs/proofs/count.md"""
+    """The number of records in each region."""
 
     kind = "count"
     sensitivity = 1
+    proof = "docs/proofs/count.md"
 
     def exact(self, cells: ExactCells) -> IntArray:
         return cells.count(self.regions)
@@ -110,10 +112,11 @@ class CountRegions(NoisyIntegers):
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreSplits(NoisyIntegers):
     """The homogeneity objective of cutting each region at `cuts` along `axes` [HTF, Eq. 4],
-    each half rounded down to an integer. Proof: docs/proofs/homogeneity.md"""
+    each half rounded down to an integer."""
 
     kind = "homogeneity"
     sensitivity = 2
+    proof = "docs/proofs/homogeneity.md"
 
     axes: IntArray
     cuts: IntArray
@@ -139,11 +142,11 @@ class MedianCuts(Measurement):
     """Where to cut each region along its axis, near the median, by the exponential mechanism.
 
     The utility of a cut is -|2 * left - n|, with n records in the region and `left` below the cut.
-    Proof: docs/proofs/median.md
     """
 
     kind = "median"
     sensitivity = 1  # of the utility
+    proof = "docs/proofs/median.md"
 
     axes: IntArray
 
@@ -168,11 +171,12 @@ class PrivTreeSplits(Measurement):
     Starts at one region, which must not be cut yet. The tree itself grows: a region that is to be
     split is cut in half along every axis of `axes_by_depth[depth]` that has two cells or more (the
     list repeats). The answer says of every region that could have been split whether it was (0 or 1),
-    in the order visited: decisions only, never a count. Proof: docs/proofs/privtree.md
+    in the order visited: decisions only, never a count.
     """
 
     kind = "privtree"
     sensitivity = 1
+    proof = "docs/proofs/privtree.md"
 
     axes_by_depth: tuple[tuple[int, ...], ...]
     threshold: int
@@ -230,10 +234,10 @@ class LinearQueries(NoisyIntegers):
     Row (i, j, …) is the sum over cells of factors[0][i, x] * factors[1][j, y] * … * count(x, y, …).
     Cells may be joined first into those of a coarser grid, with the given edges along each axis. All
     rows together are one measurement of the root, with the L1 sensitivity of the product.
-    Proof: docs/proofs/linear-queries.md
     """
 
     kind = "linear"
+    proof = "docs/proofs/linear-queries.md"
 
     factors: tuple[IntArray, ...]
     edges: tuple[IntArray, ...]

@@ -23,12 +23,14 @@ from htf.frame.domain import Domain, FloatArray, IntArray, check_domain
 from htf.frame.tree import RegionTree
 from htf.privacy.origins import FileMark
 
-MOST_CELLS = 2**20  # of a prior: what a file can carry beside its boxes
+MOST_PRIOR_CELLS = 2**20  # of a prior: what a file can carry beside its boxes
 MOST_AXES = 4  # a box is made of up to 6**axes sums
 # Of the measure. The rest is even over all cells: a prior may be wrong, and where it is zero there
 # must be room for records still.
 PRIOR_SHARE = 0.9
-LARGEST_WEIGHT = 2**31  # whole numbers up to this, for at most MOST_CELLS of them add up exactly
+LARGEST_WEIGHT = (
+    2**31
+)  # whole numbers up to this, for at most MOST_PRIOR_CELLS of them add up exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Prior(ReadOnlyArrays):
         if not isinstance(self.weights, np.ndarray) or self.weights.dtype != np.uint32:
             remedy = "make a prior with htf.read_prior"
             raise arguments.unfit("weights", "an array of uint32", self.weights, remedy)
-        if self.weights.shape != self.domain.shape or self.weights.size > MOST_CELLS:
+        if self.weights.shape != self.domain.shape or self.weights.size > MOST_PRIOR_CELLS:
             raise InputError(f"the prior {self.name} does not fit its cells")
         if self.domain.dimensions > MOST_AXES:
             raise InputError(
@@ -200,7 +202,7 @@ def read_weights(values: object) -> NDArray[Any]:
 def prior_cells(domain: Domain) -> Domain:
     """The map with its cells, or as many fewer as a prior may have."""
     shape = list(domain.shape)
-    while math.prod(shape) > MOST_CELLS:
+    while math.prod(shape) > MOST_PRIOR_CELLS:
         longest = shape.index(max(shape))
         shape[longest] = -(-shape[longest] // 2)
     return _with_cells(domain, shape)

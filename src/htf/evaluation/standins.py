@@ -17,7 +17,9 @@ from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.release.release import Release
 
 SEED = 2021  # fixed: a stand-in is one population, and the runs differ by noise and questions alone
-MOST_CELLS = 2**24  # with records: some GB of memory; a release of a few kB may speak of far more
+MOST_CELLS_WITH_RECORDS = (
+    2**24
+)  # with records: some GB of memory; a release of a few kB may speak of far more
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ class PastRelease(DataSet):
             raise InputError(
                 f"the release {self.name} says that there are no records: nothing can be forecast by it"
             )
-        if min(number, self.release.domain.size) > MOST_CELLS:
+        if min(number, self.release.domain.size) > MOST_CELLS_WITH_RECORDS:
             raise InputError(
                 f"the release {self.name} says that there are {number:.3g} records on {self.release.domain.size:.3g} "
-                f"cells, and a forecast is for at most {MOST_CELLS:,} cells with records: give fewer points"
+                f"cells, and a forecast is for at most {MOST_CELLS_WITH_RECORDS:,} cells with records: give fewer points"
             )
         return np.asarray(weights * (number / weights.sum()))
 

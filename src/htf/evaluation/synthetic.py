@@ -42,7 +42,7 @@ Positions = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class City:
+class CityPoints:
     """Longitudes `x` and latitudes `y`, and the public box (west, south, east, north)."""
 
     x: FloatArray
@@ -181,7 +181,7 @@ VILLAGES, VILLAGE_PLACES, VILLAGE_VISITS = 70, 9_000, 0.022
 RURAL_PLACES, RURAL_VISITS = 16_000, 0.014
 
 
-def synthetic_city(points: int = 1_000_000, seed: int = 2021) -> City:
+def synthetic_city(points: int = 1_000_000, seed: int = 2021) -> CityPoints:
     """Invented points of a coastal city; the same for the same number and seed."""
     points, seed = arguments.whole(points, "points"), arguments.seed(seed, "seed")
     if points < 1:
@@ -193,7 +193,7 @@ def synthetic_city(points: int = 1_000_000, seed: int = 2021) -> City:
     for start in range(0, points, POINTS_AT_A_TIME):
         part = slice(start, min(start + POINTS_AT_A_TIME, points))
         x[part], y[part] = _visit(generator, places, cumulative, part.stop - part.start)
-    return City(x, y, BOUNDS)
+    return CityPoints(x, y, BOUNDS)
 
 
 def is_water(x: FloatArray, y: FloatArray) -> BoolArray:

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError, MissingExtraError
-from htf.estimation.level import LEVEL_TEXT
 from htf.export.provenance import EXPORT, as_metadata
 from htf.export.vector import write_layer
 from htf.files import write_whole
+from htf.query.columns import describe_columns
 
 if TYPE_CHECKING:
     import geopandas
@@ -35,11 +35,7 @@ TABLES = (".csv", ".json", ".parquet")
 LAYERS = (".geojson", ".gpkg", ".fgb")
 TAKEN_BY_LAYERS = ("geometry", "bbox")
 PREFIX = "given_"
-BOXES_RULE = (
-    f"One row for each box that was asked. count, std_error, low and high ({LEVEL_TEXT}) are what the release answers "
-    "for it; partial is the share of the count that rests on boxes of the release that it covers in part, and "
-    "inside the share of it that lies on the map."
-)
+BOXES_RULE = f"One row per box that was asked for, with what the release answers for it. {describe_columns()}"
 NAMES = ("name", "id", "label")  # of a column that tells rows apart on the screen
 
 

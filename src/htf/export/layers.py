@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.errors import InputError, MissingExtraError
-from htf.estimation.level import LEVEL_TEXT
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import FloatArray
+from htf.query.columns import OF_LEAVES, describe_columns
 from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 LEAVES = "leaves"  # the name of the layer
 LEAVES_RULE = (
-    f"One row for each leaf of the release. count, std_error, low and high ({LEVEL_TEXT}) are what the release "
-    "answers for that box; density is count per square kilometre."
+    "One row per leaf of the release, with what the release answers for it. "
+    f"{describe_columns(OF_LEAVES)} density: count per square kilometre."
 )
 
 ZONES = "zones"
 ZONES_RULE = (
-    f"One row for each zone, cut off at the edge of the map. count, std_error, low and high ({LEVEL_TEXT}) are what "
-    "the release answers for it; partial is the share of the answer that rests on boxes covered in part."
+    "One row per zone, cut off at the edge of the map, with what the release answers for it. "
+    f"{describe_columns()}"
 )
 
 
@@ -40,8 +40,7 @@ def leaf_columns(release: Release) -> dict[str, FloatArray]:
         for side, cells in (("low", release.low), ("high", release.high))
     }
     boxes = [bounds[f"{name}_{side}"] for side in ("low", "high") for name in domain.names]
-    answers = release.count(np.column_stack(boxes)).to_columns()
-    del answers["partial"], answers["inside"]  # 0 and 1: a leaf is covered whole
+    answers = release.count(np.column_stack(boxes)).to_columns(of_leaves=True)
     area = square_kilometres(domain, release.low, release.high)
     density = {} if area is None else {"density": answers["count"] / area}
     return {**answers, **density, **bounds}

@@ -25,7 +25,7 @@ from htf.frame.crs import CRS84
 
 KM_PER_DEGREE = 111.32  # of latitude, and of longitude at the equator
 MOST_CELLS_PER_AXIS = 2**31 - 1  # cell indices are 32-bit
-MOST_CELLS = 2**62  # a number of cells fits a 64-bit integer
+MOST_DOMAIN_CELLS = 2**62  # a number of cells fits a 64-bit integer
 MOST_AXES = 8  # a box has 2**axes corners, and some of the work is for each
 LONGEST_NAME = 100  # characters
 LONGEST_CRS = 10_000  # characters: well-known text may be long
@@ -119,7 +119,7 @@ class Domain:
             )
         if len(set(names)) < len(names):
             raise InputError(f"axis names must differ, got {', '.join(names)}")
-        if self.size > MOST_CELLS:
+        if self.size > MOST_DOMAIN_CELLS:
             raise InputError(
                 f"the grid {' x '.join(map(str, self.shape))} has more than 2**62 cells: "
                 "use fewer cells per axis"

@@ -17,7 +17,7 @@ from htf.frame.domain import Domain, IntArray
 from htf.frame.tree import RegionTree
 
 MOST_LEAVES = 2**22  # what a laptop holds; a finer grid is made coarser, and the facts show it
-MOST_CELLS = 2**20  # 1024 x 1024
+MOST_GRID_CELLS = 2**20  # 1024 x 1024: mechanisms make a finer grid coarser
 LEAST_MOST_CELLS = 2**16  # no map need be coarser than 256 x 256
 
 

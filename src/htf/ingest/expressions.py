@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError
+from htf.ingest.reading import TIME_UNITS
 
 if TYPE_CHECKING:
     from ibis.expr.types import BooleanValue, FloatingValue, IntegerValue, StringValue, Value
@@ -37,7 +38,6 @@ HOUR, DAY = 3600, 86_400
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
 FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 LARGEST_WHOLE = 2**63 - 10**10  # with room for a remainder
-PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 MICROSECONDS = 6  # digits of a second's fraction
 MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
 LARGEST_POWER = 62
@@ -154,7 +154,7 @@ def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
     if kind.is_integer():
         return _seconds_of_number(column, unit)
     if kind.is_floating():
-        value = column.cast("float64") / constant(PER_SECOND[unit])
+        value = column.cast("float64") / constant(TIME_UNITS[unit])
         return floor(within(value, FIRST_SECOND, LAST_SECOND + 1))
     raise InputError(
         f"column {name!r} must hold times, but it holds {_named(kind)} (in a query, cast it to a timestamp)"
@@ -300,7 +300,7 @@ def _seconds_of_text(text: StringValue, unit: str) -> IntegerValue:
 
 
 def _seconds_of_number(whole: IntegerValue, unit: str) -> IntegerValue:
-    per = PER_SECOND[unit]
+    per = TIME_UNITS[unit]
     first, last = FIRST_SECOND * per, (LAST_SECOND + 1) * per - 1
     within = _between(whole, max(first, -LARGEST_WHOLE), min(last, LARGEST_WHOLE))
     return _floor_divide(within.cast("int64"), per)

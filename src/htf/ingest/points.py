@@ -10,7 +10,8 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +25,12 @@ from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.ingest import expressions as ex
 from htf.ingest.columns import (
     Field,
-    check_columns,
     check_there,
     find_fields,
     fits,
     refuse_degrees,
 )
-from htf.ingest.engines import DUCKDB, Engine, Progress
+from htf.ingest.engines import Engine, Progress
 from htf.ingest.geometry import coordinate, projected
 from htf.ingest.people import (
     CELL,
@@ -42,74 +42,22 @@ from htf.ingest.people import (
     keep_once,
     records_of_each,
 )
-from htf.ingest.sources import Access, Source, is_arrays, open_source
+from htf.ingest.reading import DUCKDB, Access, Reading
+from htf.ingest.sources import Source, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
 from htf.privacy.origins import FileMark, mark_files
-from htf.privacy.protection import ONCE_PER, Protection
 from htf.privacy.protection import PERSON as ONE_PERSON
+from htf.privacy.protection import Protection
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 WEIGHT = "weight"  # the column of public points that says how much each counts
-LARGEST_OFFSET = 24 * 3600
 Tell = Callable[[str], None]
 
 
 class NothingInside(UserWarning):
     """As NothingInsideError, where an empty matrix is allowed. For the curator's eyes, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What the columns mean."""
-
-    columns: Sequence[str | None] | None = None  # one for each axis; None: to be guessed
-    crs: str | None = None  # of the first two, and of a destination
-    user: str | None = None
-    time: str | None = None
-    time_unit: str = "s"  # of times that are numbers
-    utc_offset: int = 0  # seconds east, added to times before they are cut into hours and days
-    once_per: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.columns is not None:
-            check_columns(self.columns)
-        for name in ("crs", "user", "time"):
-            if getattr(self, name) is not None:
-                arguments.text(getattr(self, name), name)
-        if self.once_per is not None:
-            arguments.choice(self.once_per, ONCE_PER, "once_per")
-        arguments.choice(self.time_unit, ex.PER_SECOND, "the unit of times (time_unit)")
-        offset = arguments.whole(self.utc_offset, "the offset from UTC in seconds (utc_offset)")
-        if abs(offset) > LARGEST_OFFSET:
-            raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
-        if self.once_per is not None and self.user is None:
-            raise InputError(
-                f"once per {self.once_per} applies to people: name the column of people with --user (in Python: user)"
-            )
-        if self.once_per in ("hour", "day") and self.time is None:
-            raise InputError(
-                f"once per {self.once_per} needs times: name their column with --time (in Python: time)"
-            )
-
-    def wanted(self, source: Any, domain: Domain) -> list[str | None]:
-        """The names of columns as they were given, one for each axis."""
-        if is_arrays(source):
-            if len(source) != domain.dimensions:
-                raise InputError(
-                    f"the map has {domain.dimensions} axes, so it needs as many arrays, got {len(source)}"
-                )
-            return list(map(str, range(domain.dimensions)))
-        if self.columns is None:  # a place is guessed, and all else has the name of its axis
-            return [None, None, *domain.names[2:]] if domain.dimensions > 1 else [*domain.names]
-        if len(self.columns) != domain.dimensions:
-            given = ", ".join(map(str, self.columns))
-            raise InputError(
-                f"the map has {domain.dimensions} axes ({', '.join(domain.names)}), so it needs as many "
-                f"columns, got {given}"
-            )
-        return list(self.columns)
 
 
 def read_points(
@@ -152,42 +100,35 @@ def read_points(
     there. If no record is inside, that is a NothingInsideError, so that no budget is spent on noise; with
     `allow_empty` it is a warning. docs/budget.md says when a program needs that.
     """
-    arguments.flag(allow_empty, "allow_empty")
-    reading = Reading(columns, crs, user, time, time_unit, utc_offset, once_per)
-    access = Access(table, sql, engine, memory)
-    return read_matrix(
-        source, domain, reading, access, max_records,
-        allow_empty=allow_empty, progress=progress, tell=tell,
-    )  # fmt: skip
+    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
+    reading = Reading(**{one.name: given[one.name] for one in fields_of(Reading)})
+    return read_matrix(source, domain, reading, progress=progress, tell=tell)
 
 
 def read_matrix(
     source: Any,
     domain: Domain,
     reading: Reading,
-    access: Access,
-    max_records: int | None = None,
     *,
-    allow_empty: bool = False,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
-    """As `read_points`, with what it is told in two parts."""
+    """As `read_points`, with its options in one object."""
     check_domain(domain)
     arguments.function(progress, "progress")
     arguments.function(tell, "tell")
-    protection = _protection(reading, max_records)
-    with _located(source, domain, reading, access, tell, allow_empty) as (opened, located):
-        if max_records is None:
+    protection = _protection(reading)
+    with _located(source, domain, reading, tell) as (opened, located):
+        if reading.max_records is None:
             counted = count(located)
         else:
-            counted = count_kept(located, max_records, of_query=opened.of_query)
+            counted = count_kept(located, reading.max_records, of_query=opened.of_query)
         found = opened.engine.run(counted, opened.name, progress)
         opened.check_unchanged()  # so that nothing is said of other rows than were counted
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
         if len(found[CELL]) == 0:
-            _remark_nothing(opened, domain, reading, source, tell, allow_empty)
+            _remark_nothing(opened, domain, reading, source, tell)
         opened.check_unchanged()
         protection = replace(protection, of_query=opened.of_query)
         files = mark_files(opened.files)
@@ -198,22 +139,20 @@ def read_records_per_person(
     source: Any,
     domain: Domain,
     reading: Reading,
-    access: Access,
     most: int,
     *,
-    allow_empty: bool = False,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
     if reading.user is None:
         raise InputError("counting records per person needs the column of people: give user")
-    with _located(source, domain, reading, access, tell, allow_empty) as (opened, located):
+    with _located(source, domain, reading, tell) as (opened, located):
         found = opened.engine.run(records_of_each(located, most), opened.name, progress)
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
         if len(found["records"]) == 0:
-            _remark_nothing(opened, domain, reading, source, tell, allow_empty)
+            _remark_nothing(opened, domain, reading, source, tell)
         opened.check_unchanged()
     people = np.zeros(most, dtype=np.int64)
     people[np.asarray(found["records"], dtype=np.int64) - 1] = found["people"]
@@ -226,7 +165,7 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
     A cell with a negative weight has that weight, and one with a missing one NaN, to be refused by.
     """
     reading = Reading(columns)
-    with _opened(path, domain, reading, Access()) as opened:
+    with _opened(path, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, reading.wanted(path, domain), opened.geometry)
         weighted = WEIGHT in opened.columns
         names = _names(fields, [WEIGHT] if weighted else [])
@@ -257,30 +196,30 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
         return False
 
 
-def _protection(reading: Reading, max_records: int | None) -> Protection:
+def _protection(reading: Reading) -> Protection:
     if reading.user is None:
-        if max_records is not None:
+        if reading.max_records is not None:
             raise InputError(
                 "--max-records limits the records per person: name the column of people with --user "
                 "(in Python: user)"
             )
         return Protection()
-    if max_records is None:
+    if reading.max_records is None:
         raise InputError(
             "to protect people, give the number of records to keep per person: --max-records K "
             "(in Python: max_records)"
         )
-    return Protection(ONE_PERSON, max_records, reading.once_per)
+    return Protection(ONE_PERSON, reading.max_records, reading.once_per)
 
 
 @contextmanager
-def _opened(source: Any, domain: Domain, reading: Reading, access: Access) -> Iterator[Source]:
+def _opened(source: Any, domain: Domain, reading: Reading) -> Iterator[Source]:
     wanted, others = reading.wanted(source, domain), (reading.user, reading.time)
     named = [repr(name) for name in (*wanted, *others) if name is not None]
     if None in wanted[:2]:
         named.insert(0, "one pair like lon and lat (else give --x and --y)")
     with open_source(
-        source, access, lambda header: fits(wanted, others, header), ", ".join(named)
+        source, reading, lambda header: fits(wanted, others, header), ", ".join(named)
     ) as opened:
         yield opened
 
@@ -290,13 +229,11 @@ def _located(
     source: Any,
     domain: Domain,
     reading: Reading,
-    access: Access,
     tell: Tell | None,
-    allow_empty: bool,
 ) -> Iterator[tuple[Source, Table]]:
     """The records inside the bounds, each with its cell, and with its person and time if there are."""
     wanted = reading.wanted(source, domain)
-    with _opened(source, domain, reading, access) as opened:
+    with _opened(source, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
         if wanted[0] is None:
             (tell or logging.getLogger("htf").info)(_guess_told(fields))
@@ -304,7 +241,7 @@ def _located(
         for name in others:
             check_there(name, opened.columns)
         table = opened.select(_names(fields, others))
-        _check_times(opened, table, fields, reading, tell, allow_empty)
+        _check_times(opened, table, fields, reading, tell)
         rows, places = _places(opened, table, fields, domain, reading)
         if reading.user is not None:
             person = ex.as_person(rows[reading.user], reading.user, opened.text)
@@ -464,7 +401,6 @@ def _check_times(
     fields: Sequence[Field],
     reading: Reading,
     tell: Tell | None,
-    allow_empty: bool,
 ) -> None:
     """Whether there are times at all, and whether they can be put in one order."""
     times = {field.column for field in fields if field.of_time} | {reading.time} - {None}
@@ -474,7 +410,7 @@ def _check_times(
         kinds = {kind: is_it.any() for kind, is_it in ex.kinds_of_time(table[name]).items()}
         found = opened.engine.run(table.agg(**kinds), opened.name)
         known = any(found[kind][0] for kind in ("zoned", "bare", "number"))
-        if found["some"][0] and not known and not allow_empty:
+        if found["some"][0] and not known and not reading.allow_empty:
             raise InputError(
                 f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text. (This message "
                 "is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
@@ -516,12 +452,11 @@ def _remark_nothing(
     reading: Reading,
     source: Any,
     tell: Tell | None,
-    allow_empty: bool,
 ) -> None:
     """An error for the curator, who may have mistyped something; or a remark, for a program whose releases
     must not tell by their absence that there was nothing. Why so: docs/decisions/0013-before-the-charge.md."""
     message = f"No record is inside the bounds{_why_nothing(opened, domain, reading, source)}"
-    if not allow_empty:
+    if not reading.allow_empty:
         raise NothingInsideError(
             f"{message} Check the order of --bounds W,S,E,N, the columns (--x, --y), and the reference systems "
             "(--crs, --points-crs). To make a release whatever the data hold, as a program must: --allow-empty "

@@ -21,9 +21,6 @@ from htf.files import is_file
 from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
 from htf.ingest.engines import (
-    DUCKDB,
-    ENGINES,
-    SPARK,
     DuckDB,
     Engine,
     Spark,
@@ -35,6 +32,7 @@ from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND
 from htf.ingest.geometry import read_geo_metadata
 from htf.ingest.listing import Listing, list_database, list_files
 from htf.ingest.parquet import Columns, read_columns
+from htf.ingest.reading import DUCKDB, SPARK, Access
 from htf.ingest.text import LONGEST_RECORD, Fits, Layout, check_text, read_layout
 
 if TYPE_CHECKING:
@@ -48,24 +46,6 @@ WITH_CATALOGUE = ("duckdb", "postgres")  # which say what is a table and what a 
 SERVERS = ("postgresql://", "postgres://")
 # DuckDB's kinds of times that Ibis does not know, or cuts towards 1970 and not down.
 IN_NANOSECONDS = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How to get at the points."""
-
-    table: str | None = None  # of a database
-    sql: str | None = None  # a query of a database
-    engine: str = DUCKDB
-    memory: str | None = None  # what the engine may take, such as 4GB
-
-    def __post_init__(self) -> None:
-        arguments.choice(self.engine, ENGINES, "the engine")
-        for name in ("table", "sql", "memory"):
-            if getattr(self, name) is not None:
-                arguments.text(getattr(self, name), name)
-        if self.table is not None and self.sql is not None:
-            raise InputError("give a table or a query of the database, not both")
 
 
 @dataclass(frozen=True, slots=True)

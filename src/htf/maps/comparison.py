@@ -19,7 +19,7 @@ from htf.estimation.noise_law import NORMAL_DEVIATIONS, is_clear
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
-from htf.query.boxes import Answers
+from htf.query.columns import Answers
 from htf.query.where import Where, full_ranges
 from htf.release.release import Release, check_release
 

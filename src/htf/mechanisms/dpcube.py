@@ -21,7 +21,7 @@ from htf.mechanisms.kdtree_cell import Cuts, NoisyCells, TwoPhases
 
 @dataclass(frozen=True)
 class DpCube(TwoPhases):
-    """DPCube: cut noisy cells into uniform boxes, count those afresh, combine both counts."""
+    """DPCube: cut noisy cells into uniform regions, count those afresh, combine both counts."""
 
     name = "dpcube"
     citation = (

@@ -45,7 +45,7 @@ from htf.errors import InputError
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import Domain, FloatArray, IntArray, cell_counts
-from htf.frame.grids import even_edges, limit_parts
+from htf.frame.grids import MOST_GRID_CELLS, even_edges, limit_parts
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
@@ -62,7 +62,6 @@ from htf.mechanisms.base import (
 CELLS_AND_COUNTS = "cells-and-counts"  # the estimator
 COMBINED, FRESH = "combined", "fresh"
 USUAL_CELLS = 2**16
-MOST_CELLS = 2**20
 MOST_CELLS_PER_AXIS = 2**10  # all cells are asked for at once, by a square matrix for each axis
 
 
@@ -238,10 +237,10 @@ def grid_parts(domain: Domain, cells_per_axis: int | None) -> list[int]:
     parts = np.minimum(np.array(domain.shape, dtype=np.int64), most)
     if cells_per_axis is None:
         parts = limit_parts(parts[None], USUAL_CELLS)[0]
-    if math.prod(parts.tolist()) > MOST_CELLS:
+    if math.prod(parts.tolist()) > MOST_GRID_CELLS:
         raise InputError(
             f"cells_per_axis {cells_per_axis} makes {math.prod(parts.tolist())} cells of this "
-            f"domain, more than {MOST_CELLS}"
+            f"domain, more than {MOST_GRID_CELLS}"
         )
     return [int(part) for part in parts]
 

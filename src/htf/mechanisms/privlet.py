@@ -37,7 +37,7 @@ from htf.errors import BudgetError
 from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import (
-    MOST_CELLS,
+    MOST_GRID_CELLS,
     check_most_cells,
     coarse_shape,
     cut_into_cells,
@@ -62,7 +62,9 @@ class Privlet(Mechanism):
     citation = "Xiao, Wang, Gehrke: Differential Privacy via Wavelet Transforms, ICDE 2010"
 
     most_cells: int = parameter(
-        MOST_CELLS, read_integer, "grids with more cells than this, padding included, are coarsened"
+        MOST_GRID_CELLS,
+        read_integer,
+        "grids with more cells than this, padding included, are coarsened",
     )
 
     def check(self) -> None:

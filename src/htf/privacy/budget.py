@@ -316,7 +316,7 @@ class BudgetFile:
 
     def _waiting(self, id_: str | None) -> Entry:
         if id_ is None:
-            raise InputError("this release was charged to no budget file: publish it with `ledger`")
+            raise InputError("this release was charged to no budget file: publish it with `budget`")
         entry = _find(self.account(), id_, self.path)
         if entry.state != PENDING:
             raise InputError(f"the release of entry {id_} was published already, as {entry.file}")

@@ -14,7 +14,8 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import Domain, FloatArray, IntArray
-from htf.query.boxes import Answers, share_inside, snap_to_cells, to_snapped_cells
+from htf.query.boxes import share_inside, snap_to_cells, to_snapped_cells
+from htf.query.columns import Answers, place
 from htf.query.shapes import Shapes, need_shapely, read_shapes
 from htf.query.where import Where, full_ranges, read_where
 
@@ -55,13 +56,11 @@ def count_polygons(
     are counted whole. What lies outside of the map counts nothing. An empty polygon counts 0, with an
     interval of 0 to 0. Corners within a billionth of a cell of an edge of the grid are taken as on it.
     """
-    from htf.query.kernels import INSIDE
-
     shapes = read_shapes(geometries, domain, crs)
     ranges = _read_ranges(domain, where)
     cells = _in_cells(shapes, domain)
     table = index.answer_polygons(_outlines(cells, ranges)).T.copy()
-    table[INSIDE] = _share_inside(cells, domain) * _share_of_ranges(domain, where)
+    table[place("inside")] = _share_inside(cells, domain) * _share_of_ranges(domain, where)
     table.flags.writeable = False
     return Answers(*table)
 

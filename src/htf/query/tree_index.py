@@ -43,7 +43,8 @@ from htf.estimation.least_squares import (
 from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import NO_REGION, RegionTree
-from htf.query.index import ANSWER_COLUMNS, in_chunks, measure_outlines
+from htf.query.columns import COLUMNS
+from htf.query.index import in_chunks, measure_outlines
 from htf.query.tree_kernels import MEASURES, answer_tree, finish_tree, running_sums
 
 if TYPE_CHECKING:
@@ -142,11 +143,11 @@ class TreeIndex:
         self._depth = int(tree.depth.max()) + 1 + (0 if parts is None else parts.depth)
 
     def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
-        """What `boxes.Answers` has, one row for each box, which is given by its edges in the coordinates
-        of the map. `axes` is `boxes.axis_table`."""
+        """The columns of an answer (htf.query.columns), one row for each box, which is given by its edges in
+        the coordinates of the map. `axes` is `boxes.axis_table`."""
         tables = self._regions, self._running, self._parts, self._alone
         numbers = self.unevenness, self._root_variance
-        return in_chunks(answer_tree, rows, ANSWER_COLUMNS, CHUNK, axes, *tables, *numbers)
+        return in_chunks(answer_tree, rows, len(COLUMNS), CHUNK, axes, *tables, *numbers)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, with the share of each leaf that they cover. How much of them lies on the
@@ -158,7 +159,7 @@ class TreeIndex:
         measures = measure_outlines(
             polygon_kernels.measure_tree, outlines, MEASURES, *tables, *numbers
         )
-        answers = np.empty((len(outlines), ANSWER_COLUMNS))
+        answers = np.empty((len(outlines), len(COLUMNS)))
         finish_tree(measures, self._alone, answers)
         return answers
 

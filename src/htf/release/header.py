@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from htf.errors import ReleaseFileError
-from htf.estimation.prior import MOST_CELLS as MOST_PRIOR_CELLS
+from htf.estimation.prior import MOST_PRIOR_CELLS
 from htf.frame.domain import LONGEST_CRS, LONGEST_NAME, MOST_AXES, MOST_CELLS_PER_AXIS
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, ONCE_PER, PERSON, RECORD
 

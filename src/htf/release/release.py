@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from htf.mechanisms.base import Histogram
-    from htf.query.boxes import Answers
+    from htf.query.columns import Answers
     from htf.query.derived import Derived
     from htf.query.where import Where
 
@@ -188,7 +188,7 @@ class Release(ReadOnlyArrays):
         warning = "" if self.private else ", NOT PRIVATE"
         unit = "" if self.protection.unit == RECORD else f" for {self.protection.name}"
         name = self.mechanism if self.mechanism.isprintable() else repr(self.mechanism)
-        return f"Release({name}, epsilon={self.epsilon}{unit}, {len(self)} boxes{warning})"
+        return f"Release({name}, epsilon={self.epsilon}{unit}, {len(self)} leaves{warning})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -98,7 +98,7 @@ def not_private(release: Release) -> str:
 def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
     """What the list of releases says of one. Counting here builds the index and compiles the loops."""
     domain = release.domain
-    total = release.count().to_dicts()[0]
+    total = {n: column.item() for n, column in release.count().to_columns(of_leaves=True).items()}
     _warm_polygons(release)
     on_map = domain.axes[:2] if domain.dimensions > 1 else ()
     bounds = [*(axis.low for axis in on_map), *(axis.high for axis in on_map)]
@@ -114,7 +114,7 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
         "bounds": bounds or None,
         "bounds84": bounds_in_degrees(domain),
         "axes": domain.to_dict()["axes"],
-        "total": {name: total[name] for name in ("count", "std_error", "low", "high")},
+        "total": total,
     }
 
 

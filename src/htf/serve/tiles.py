@@ -43,8 +43,8 @@ POLYGON = 3  # as shapely numbers types of geometry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Boxes:
-    """Features of a tile: boxes in cells of the first two axes, and what is said of each."""
+class Features:
+    """What a tile shows: parts of the release or squares, in cells of the first two axes, with answers."""
 
     low: IntArray
     high: IntArray
@@ -125,7 +125,7 @@ def make_outlines(holding: Holding, where: Where) -> Packed:
     _check_further(release.domain, where)
     found = packed_outlines(release, where)
     if found is None:
-        raise Refusal(413, f"this release has more than {MOST_OUTLINES:,} boxes: too many to draw")
+        raise Refusal(413, f"this release has more than {MOST_OUTLINES:,} leaves: too many to draw")
     return Packed.of(orjson.dumps({**found, **holding.mark}))
 
 
@@ -147,7 +147,7 @@ def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
     return edges if touches else None
 
 
-def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Boxes:
+def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Features:
     axes, parts = release.domain.axes[:2], release.derived.parts
     cells = np.column_stack(
         [to_snapped_cells(axis, ends) for axis, ends in zip(axes, edges.T, strict=True)]
@@ -161,15 +161,14 @@ def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Boxes:
     return _grid(release, frame, spans, ranges)
 
 
-def _parts(release: Release, touched: IntArray) -> Boxes:
+def _parts(release: Release, touched: IntArray) -> Features:
     parts = release.derived.parts
     low, high = parts.low[touched], parts.high[touched]
-    answers = release.count(_on_map(release.domain, low, high)).to_columns()
-    del answers["partial"], answers["inside"]  # 0 and 1: a part is covered whole
-    return Boxes(low, high, answers, parts.is_clear(touched))
+    answers = release.count(_on_map(release.domain, low, high)).to_columns(of_leaves=True)
+    return Features(low, high, answers, parts.is_clear(touched))
 
 
-def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Boxes:
+def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Features:
     """Squares of a power of two cells a side, by the span of the tile, wherever the map ends."""
     domain = release.domain
     edges = []
@@ -192,7 +191,7 @@ def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArr
     found = release.derived.index.measure(lows, highs)
     deviations = release.derived.parts.clear_deviations
     clear = is_clear(found.estimate, np.sqrt(found.variance), deviations)
-    return Boxes(low, high, {"count": found.estimate}, clear)
+    return Features(low, high, {"count": found.estimate}, clear)
 
 
 def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
@@ -202,16 +201,16 @@ def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
     return np.column_stack([axis.from_cells(cells) for axis, cells in edges])
 
 
-def _features(domain: Domain, boxes: Boxes, bounds: Bounds) -> list[dict[str, Any]]:
-    edges = _on_map(domain, boxes.low, boxes.high)
-    columns = dict(boxes.columns)
-    area = square_kilometres(domain, boxes.low, boxes.high)
+def _features(domain: Domain, drawn: Features, bounds: Bounds) -> list[dict[str, Any]]:
+    edges = _on_map(domain, drawn.low, drawn.high)
+    columns = dict(drawn.columns)
+    area = square_kilometres(domain, drawn.low, drawn.high)
     if area is not None:
         columns["density"] = columns["count"] / area
     kept, rings = (_cut if domain.crs == CRS84 else _bent)(domain, edges, bounds)
     values = np.column_stack([column[kept] for column in columns.values()]).tolist()
     features = []
-    are_clear = boxes.is_clear[kept].tolist()
+    are_clear = drawn.is_clear[kept].tolist()
     for ring, value, box, clear in zip(rings, values, edges[kept].tolist(), are_clear, strict=True):
         properties: dict[str, Any] = dict(zip(columns, value, strict=True))
         properties |= {"box": box, "clear": clear}

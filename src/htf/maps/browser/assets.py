@@ -10,12 +10,12 @@ from pathlib import Path
 
 from htf.errors import MissingExtraError
 
-PAGE = Path(__file__).parents[2] / "serve" / "page"  # of `htf serve`; the map file shares it
+STATIC = Path(__file__).parent / "static"  # the page of `htf serve` and the offline map
 LICENCE = "maplibre-licence.txt"
 
 
 def own(name: str) -> str:
-    return (PAGE / name).read_text(encoding="utf-8")
+    return (STATIC / name).read_text(encoding="utf-8")
 
 
 def find_maplibre(name: str) -> Path | None:

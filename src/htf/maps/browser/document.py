@@ -23,6 +23,7 @@ from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray
 from htf.maps.browser.assets import LICENCE, maplibre, own
 from htf.maps.browser.mercator import Plane, corners_in_square
+from htf.maps.browser.modules import joined
 from htf.maps.browser.rectangles import (
     MOST_RECTANGLES,
     Rectangles,
@@ -47,6 +48,7 @@ from htf.maps.views import PLACES, describe_summed, drawn_axes, read_axes
 from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import Release
 
+STYLES = ("shared/base.css", "shared/map.css", "offline/offline.css")
 SQUARE_PIXELS = 14  # a square of a difference is at least as large on the screen
 STEPS = 32  # numbers are kept to this share of their standard error
 
@@ -77,18 +79,18 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
     data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
     summary, statement = _statement(maps)
     words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
-    title = (" less " if as_difference else " and ").join(one.name for one in maps)
+    title = (" minus " if as_difference else " and ").join(one.name for one in maps)
     domains = [one.release.domain for one in maps]
     summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]
     is_private = all(one.release.private for one in maps)
     return _fill(
-        own("map.html"),
+        own("offline/offline.html"),
         policy=_policy(wish.style),
         description=escape(" ".join(one.release.statement for one in maps), quote=True),
         title=escape(title, quote=True),
         subtitle=escape("; ".join(text for text in dict.fromkeys([*words, *summed]) if text)),
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
-        styles=maplibre("maplibre-gl.css") + own("style.css"),
+        styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
         panels="".join(_panel(panel) for panel in data["panels"]),
         caption=escape(" ".join([*caption, _about_base_map(wish.style)]).strip()),
         claim="" if is_private else "not-private",
@@ -97,8 +99,7 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
         licence=own(LICENCE),
         data=json.dumps({**data, "boxes": wish.boxes, "style": wish.style}).replace("<", "\\u003c"),
         maplibre=script,
-        drawing=own("drawing.js"),
-        map=own("map.js"),
+        script=joined("offline/offline.js"),
     )
 
 
@@ -169,8 +170,7 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
     shared = _ring_of(np.array([low, high]), first.domain.crs, plane)
     data = _common(maps[:1], [shared], plane)
     data |= {"limits": difference_limits(found[-1]), "sides": [one.name for one in maps]}
-    data["unit"] = f"difference in {data['unit']}"
-    panel = data["panels"][0] | {"name": " less ".join(data["sides"]), "is_headed": False}
+    panel = data["panels"][0] | {"name": " minus ".join(data["sides"]), "is_headed": False}
     data["panels"] = [panel]
     width = float(np.ptp(shared[:, 0]))
     starts = [_zoom_of_squares(width / columns) for columns, _ in sizes]
@@ -252,12 +252,12 @@ def _latitude(y: float) -> float:
 
 
 def _unit(release: Release) -> str:
-    """What a density is of; cells are all that is known of a map that lies nowhere."""
+    """What a density is per. A map that lies nowhere on earth has no km²."""
     from htf.frame.areas import square_kilometres
 
     one = np.zeros((1, 2), dtype=np.int64)
     is_known = square_kilometres(release.domain, one, one + 1) is not None
-    return "points per km²" if is_known else "points per cell"
+    return "km²" if is_known else "cell"
 
 
 def _sheet(found: Rectangles, release: Release, data: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.mercator import Plane, corners_in_square
 from htf.maps.comparison import Difference, grid_rows
 from htf.maps.views import drawn_axes, outlines, ranges_in_cells, view
-from htf.query.boxes import Answers
+from htf.query.columns import Answers
 from htf.query.where import Where
 from htf.release.release import Release
 
@@ -51,7 +51,7 @@ def rectangles(
     domain, parts = release.domain, release.derived.parts
     is_plain = domain.dimensions == 2 and drawn_axes(domain, axes) == (0, 1) and not where
     if is_plain and len(parts.low) <= most:
-        return _parts(release), "The rectangles are the boxes that answers are made of."
+        return _parts(release), "The rectangles are the parts that answers are made of."
     first, end = ranges_in_cells(domain, drawn_axes(domain, axes), where)
     cells = (end - first)[list(drawn_axes(domain, axes))]
     scale = min(1.0, math.sqrt(most / float(np.prod(cells))))
@@ -59,7 +59,7 @@ def rectangles(
     seen = view(release, axes, where, shape)
     answers = release.count(grid_rows(release, axes, where, *seen.edges))
     made = _on_grid(seen.domain, answers, seen.is_clear.ravel(), cells)
-    why = "the cells" if scale == 1 else "squares: the release has more boxes than this file shows"
+    why = "the cells" if scale == 1 else "squares: the release has more parts than this file shows"
     return made, f"The rectangles are {why}, {shape[0]:,} by {shape[1]:,}."
 
 

@@ -1,0 +1,28 @@
+"""`htf mechanisms`: list the mechanisms to choose from."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from htf.cli.options import json_option
+from htf.cli.screen import console, say_json, show_table
+
+
+@click.command()
+@json_option
+def mechanisms(as_json: bool) -> None:
+    """List the mechanisms, their parameters with defaults, and where they come from."""
+    from htf.mechanisms import registry
+
+    described = [mechanism.describe() for mechanism in registry().values()]
+    if as_json:
+        say_json(json.dumps(described, indent=2, ensure_ascii=False))
+        return
+    for mechanism in described:
+        console().print(mechanism["name"], style="bold", end="  ")
+        console().print(mechanism["summary"])
+        console().print(f"  {mechanism['citation']}")
+        rows = [(p["name"], p["default"], p["help"]) for p in mechanism["parameters"]]
+        show_table(("parameter", ">default", "meaning"), rows)
