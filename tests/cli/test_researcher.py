@@ -238,11 +238,11 @@ def test_mistakes_are_named_before_anything_is_run(
 def test_progress_says_what_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from htf.cli import researcher
+    from htf.cli import experiments
     from htf.evaluation.runner import Progress
 
     monkeypatch.setattr(
-        researcher, "SECONDS_BETWEEN_LINES", -1.0
+        experiments, "SECONDS_BETWEEN_LINES", -1.0
     )  # also where the clock stands still
     with progress_of_trials(10, 2) as tell:
         tell(Progress(5, 10, 125.0, "city: ag"))

@@ -90,6 +90,7 @@ def test_a_loop_is_stamped_with_every_file_its_code_comes_from() -> None:
     ):
         files = source_files(loop.py_func)
         assert {file.name for file in files} >= shared | own
+        assert {file.name for file in files} >= {"level.py", "noise_law.py"}  # and their constants
         stamps = [(file.name, int(file.stat().st_mtime), file.stat().st_size) for file in files]
         kept = loop._cache._cache_file._source_stamp
         assert [(name, time // 10**9, size) for name, time, size in kept] == stamps

@@ -21,12 +21,12 @@ from htf import (
     InputError,
     Release,
     ReleaseFileError,
-    homogeneous,
     publish,
     read_prior,
     verify,
 )
 from htf.curator.noise import ScriptedNoise, SeededNoise
+from htf.estimation import homogeneous
 from htf.estimation.homogeneous import (
     EVEN_SHARE,
     STEP,

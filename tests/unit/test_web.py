@@ -131,7 +131,7 @@ def test_further_axes_are_summed_within_where() -> None:
     assert found.count.sum() == pytest.approx(made.count(where={"hour": (6, 12)}).count[0])
     text = html_map([Named(made, "city")], Wish(where={"hour": (6, 12)}))
     assert "hour 6 to 12" in text
-    with pytest.raises(InputError, match="x, hour are none"):
+    with pytest.raises(InputError, match="x, hour are not places"):
         html_map([Named(made, "city")], Wish(axes=("x", "hour")))
 
 
@@ -197,7 +197,7 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         (["{a}", "-o", "m.html", "--by", "x"], "--by draws panels"),
         (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),
-        (["{a}", "-o", "m.pdf"], "written as .html or .png or .svg"),
+        (["{a}", "-o", "m.pdf"], "a map is a .html or .png or .svg file"),
         (["{a}", "{nowhere}", "-o", "m.html"], "has no reference system"),
     ],
 )  # fmt: skip

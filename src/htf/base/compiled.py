@@ -53,11 +53,16 @@ class _PatientCache(FunctionCache):  # type: ignore[misc]
 
 
 def source_files(function: Callable[..., Any]) -> list[Path]:
-    """Our own files that the module takes functions or classes from, directly or through others."""
+    """Our own files that the module takes functions, classes or modules from, directly or through others.
+
+    A constant does not say where it comes from: a loop that needs one of another file imports that module.
+    """
     waiting, seen = [function.__module__], {function.__module__}
     while waiting:
         names = vars(sys.modules[waiting.pop()]).values()
-        found = {str(getattr(value, "__module__", "")) for value in names}
+        found = {
+            str(getattr(value, "__module__", getattr(value, "__name__", ""))) for value in names
+        }
         further = {name for name in found if name.startswith(PACKAGE)} - seen
         waiting += further
         seen |= further

@@ -18,10 +18,10 @@ import math
 import numpy as np
 
 from htf.base.compiled import compiled
+from htf.estimation import level, noise_law
 
-# Numba notices changes of a function's own file, not of others: after one of these, delete its caches.
-from htf.estimation.level import OUTSIDE
-from htf.estimation.noise_law import KURTOSES, QUANTILES
+# Compiled into the loops. The modules are imported whole, so that a change of theirs is noticed.
+OUTSIDE, KURTOSES, QUANTILES = level.OUTSIDE, noise_law.KURTOSES, noise_law.QUANTILES
 
 
 @compiled

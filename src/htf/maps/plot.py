@@ -90,9 +90,7 @@ def plot_release(
         from htf.maps.plot_panels import plot_panels
 
         if ax is not None or boxes:
-            raise InputError(
-                "panels cannot be drawn into a given figure, nor with outlines of leaves"
-            )
+            raise InputError("panels need a figure of their own, and cannot show outlines")
         return plot_panels(release, by, axes=axes, where=where, pixels=pixels)
     seen = view(release, axes, where, pixels)
     density = visible_density(seen)

@@ -69,10 +69,10 @@ class Derived(ReadOnlyArrays):
     def parts(self) -> Parts:
         """What answers are made of: the leaves; with `htf`, finer boxes where their density is not
         even. They follow from the leaves and the prior."""
-        if self.estimator != HOMOGENEOUS:
+        divided = self._divided
+        if divided is None:
             low, high = self.tree.low[self.leaves], self.tree.high[self.leaves]
             return Parts(low, high, self.estimates, self.scales)
-        divided = self._divided
         parts = np.flatnonzero(divided.leaf >= 0)
         owner = divided.leaf[parts]
         whole = measures(self.tree, self.prior, self.leaves)
@@ -91,9 +91,10 @@ class Derived(ReadOnlyArrays):
         """The parts as they lie in the leaves; None where no leaf can be divided."""
         from htf.query.tree_index import NestedParts
 
-        if self.estimator != HOMOGENEOUS:
+        divided = self._divided
+        if divided is None:
             return None
-        return NestedParts.of(self.tree, self._divided.tree, self._divided.estimates)
+        return NestedParts.of(self.tree, divided.tree, divided.estimates)
 
     @cached_property
     def index(self) -> BoxIndex:
@@ -117,7 +118,9 @@ class Derived(ReadOnlyArrays):
         return self.tree_index or self.index
 
     @cached_property
-    def _divided(self) -> Divided:
+    def _divided(self) -> Divided | None:
+        if self.estimator != HOMOGENEOUS:
+            return None
         # The estimates of halves add up exactly, so those of all regions follow from the leaves.
         known = sum_leaves(self.tree, self.leaves, self.estimates)
         return Divided(*interpolate(self.tree, self.leaves, known, self.prior))
