@@ -154,7 +154,7 @@ def test_the_budget_works(folder: Path) -> None:
     ]  # fmt: skip
     for command in ours[:3]:
         told = run(command, folder)
-    assert "0.5 spent of 2, 1.5 left" in told
+    assert "0.5 spent of 2, 1.5 remains" in told
     blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     run_block(blocks[0], folder)
     entry = BudgetFile(folder / "budget.sqlite", "pings").charge("0.5", "htf").id
@@ -358,7 +358,7 @@ def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
     told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
     assert "for each person" in told[0]
     assert "for one person, at most 10 records each" in told[2]
-    assert "1 spent of 2, 1 left" in told[-1]
+    assert "1 spent of 2, 1 remains" in told[-1]
     assert (tmp_path / "pings.png").stat().st_size > 10_000
 
 
