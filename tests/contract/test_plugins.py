@@ -105,6 +105,19 @@ def test_its_docstring_is_true_about_the_budget(site: Path) -> None:
     assert abs(release.estimates - 8000).max() < 50
 
 
+def test_facts_that_are_numbers_of_numpy_can_be_saved(tmp_path: Path) -> None:
+    """Else the release would be lost with its epsilon spent."""
+    told = {"height": np.int64(3), "grid": np.array([2, 1]), "by": {"level": (np.float64(0.5),)}}
+    one = np.zeros(1)
+    facts = htf.Histogram(one.astype(int), one, one, "last-count", told).facts
+    domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 1000))
+    release = replace(htf.publish(matrix, 1, "singular", noise="seeded:1"), facts=facts)
+    release.save(tmp_path / "out.parquet")
+    loaded = htf.Release.load(tmp_path / "out.parquet")
+    assert loaded.facts == {"height": 3, "grid": [2, 1], "by": {"level": [0.5]}}
+
+
 @pytest.mark.parametrize(
     ("source", "inner", "says"),
     [
