@@ -162,9 +162,11 @@ def test_no_depth_wraps_around() -> None:
         last = tree.split(last, along, np.array([cell + 1]))[:, 1]
     with pytest.raises(BudgetError, match="Nothing was drawn"):
         ledger.charge(count_of(last, 1))
-    for cut in (tree.split, lambda *given: tree.cut(*given, np.ones(1))):
-        with pytest.raises(InputError, match="nested more than 4096 deep"):
-            cut(last, along, np.array([MOST_LAYERS + 1]))
+    beyond = np.array([MOST_LAYERS + 1])
+    with pytest.raises(InputError, match="nested more than 4096 deep"):
+        tree.split(last, along, beyond)
+    with pytest.raises(InputError, match="nested more than 4096 deep"):
+        tree.cut(last, along, beyond, np.ones(1, dtype=np.int64))
     assert len(tree) == 1 + 2 * MOST_LAYERS
     again = RegionTree.from_arrays((40_000,), tree.parent, tree.low, tree.high)
     assert len(again.layers()) == 1 + MOST_LAYERS
