@@ -162,7 +162,7 @@ def _true_ratio(seen: View) -> float:
 
 
 def _narrowing(domain: Domain) -> float:
-    """How much shorter a degree of longitude is than one of latitude, in the middle of the map."""
+    """The length of a degree of longitude relative to one of latitude, in the middle of the map."""
     y = domain.axes[1]
     return math.cos(math.radians((y.low + y.high) / 2)) if domain.crs == CRS84 else 1.0
 
