@@ -88,7 +88,7 @@ def join_columns(
 
 
 def as_objects(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows for JSON. It has neither dates nor infinite numbers: the latter become null."""
+    """Rows for JSON, with dates as ISO text and numbers that are not finite as null."""
     return [{name: _for_json(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
