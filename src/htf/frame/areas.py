@@ -13,7 +13,7 @@ WGS84_AXES = (6378.137, 6356.752314245179)  # km: of the equator, of the poles
 
 
 def square_kilometres(domain: Domain, low: IntArray, high: IntArray) -> FloatArray | None:
-    """The areas of rectangles `[low, high)` in cells of the first two axes; None if the map has no unit.
+    """The areas of rectangles `[low, high)` in cells of the first two axes; None if not known.
 
     On a map in degrees it is the area on the ellipsoid between two parallels and two meridians. On a
     map in a unit of length it is the area on the map, which is as true as the projection.
