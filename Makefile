@@ -9,7 +9,7 @@ export DENO_DIR := $(abspath $(VENV))/deno
 export DENO_NO_UPDATE_CHECK := 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint types docs versions reliability benchmark clean
+.PHONY: demo test lint types docs versions dist reliability benchmark clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/htf demo --out htf-demo --overwrite
@@ -33,6 +33,10 @@ docs: $(VENV)/.installed-dev
 
 versions: $(VENV)/.installed-dev
 	.ci/versions $(BIN)/python
+
+# The wheel, built in isolation, then installed and used in a fresh environment outside of this folder.
+dist: $(VENV)/.installed-dev
+	.ci/dist $(BIN)/python
 
 # Hostile files, kills, faults, load: docs/reliability.md. RELIABILITY="--seed 2 --scale 0.1" tries other things, or fewer.
 reliability: $(VENV)/.installed-dev
@@ -59,4 +63,4 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.installed-demo
 
 clean:
-	rm -rf $(VENV) htf-demo site
+	rm -rf $(VENV) dist htf-demo site

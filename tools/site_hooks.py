@@ -4,7 +4,7 @@
   that a new page needs no entry.
 * A list may follow a line of text directly, as on GitHub; Python-Markdown wants a blank line between.
 * The page on the command line gets its text from the commands.
-* CHANGELOG.md and CONTRIBUTING.md, which stand beside README.md, become pages.
+* CHANGELOG.md, CONTRIBUTING.md and SECURITY.md, which stand beside README.md, become pages.
 * The built site must load nothing from elsewhere: it is read without a network, and a page that calls
   a server tells that server who reads it.
 """
@@ -25,7 +25,11 @@ from site_commands import commands_page
 
 COMMANDS = "::: htf commands"
 LIST_ITEM = re.compile(r"([-*]|1\.) ")
-FROM_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+FROM_ROOT = {
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -47,6 +51,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, commands_page(cli, "htf"))
+    for page, source in FROM_ROOT.items():
+        markdown = markdown.replace(f"](../{source})", f"]({page})")
     return with_lists_apart(markdown)
 
 
@@ -73,6 +79,8 @@ def with_lists_apart(markdown: str) -> str:
 def relinked(text: str) -> str:
     """Links of a page beside README.md, as they must be inside docs."""
     text = re.sub(r"\]\(docs/", "](", text)
+    for page, source in FROM_ROOT.items():
+        text = text.replace(f"]({source})", f"]({page})")
     return re.sub(r"\[([^\]]+)\]\((?!https?:|#|[\w/-]+\.md)[^)]+\)", r"\1", text)
 
 

@@ -36,15 +36,52 @@ def publish(
     progress: Callable[[str], None] | None = None,
     ledger: BudgetFile | None = None,
 ) -> Release:
-    """Spend `epsilon` on a private release of the matrix, for each unit that `matrix.protection` names.
+    """Spend `epsilon` on a private release, for each unit that `matrix.protection` names.
 
-    A `prior` (see `read_prior`) must be public, and not made from these data. A `budget` is charged before
-    any noise is drawn, with `label` to know the charge by; write the release with `budget.save`.
-    With a `suggestion` (see `suggest_max_records`), `epsilon` is the total and counts in what that has cost.
-    `ledger` is the old name of `budget`.
+    Parameters
+    ----------
+    matrix : FrequencyMatrix
+        The exact counts, from `read_points`.
+    epsilon : Epsilon, str, int, float, Decimal or Fraction
+        The privacy budget. With a `suggestion` it is the total, and includes what that has cost.
+    mechanism : Mechanism or str
+        The mechanism, or its name. `make_mechanism` sets its parameters.
+    prior : Prior, optional
+        What is publicly known of the map, from `read_prior`. Never make one from these data.
+    noise : NoiseSource or str
+        `opendp`, `fast`, or `seeded:NUMBER` for tests: seeded noise hides nothing.
+    budget : BudgetFile, optional
+        The budget to charge before any noise is drawn. Write the release with its `save`.
+    label : str
+        What to call the charge.
+    suggestion : Suggestion, optional
+        What `suggest_max_records` found for these data.
+    progress : callable, optional
+        Called with the label of each measurement.
+    ledger : BudgetFile, optional
+        The old name of `budget`.
 
-    Raises InputError for arguments that are wrong or do not go together, and BudgetError where `epsilon` or
-    the budget does not suffice. If the budget was charged by then, the error says so.
+    Returns
+    -------
+    Release
+        What may be published.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong or do not go together.
+    BudgetError
+        If epsilon or the budget does not suffice. If the budget was charged by then, the error says so.
+
+    Examples
+    --------
+    >>> import htf
+    >>> city = htf.synthetic_city(20_000, seed=1)
+    >>> domain = htf.Domain.from_bounds(*city.domain_bounds, cells=64)
+    >>> matrix = htf.read_points([city.x, city.y], domain)
+    >>> release = htf.publish(matrix, epsilon=0.5)
+    >>> release.private, str(release.epsilon)
+    (True, '0.5')
     """
     if ledger is not None:
         budget = _by_old_name(budget, ledger)

@@ -60,7 +60,23 @@ PAID_TOGETHER = ("linear", "buckets", "runs")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked: what, whether it holds, and what was found."""
+    """One thing that was checked.
+
+    Attributes
+    ----------
+    name : str
+        What was checked.
+    passed : bool
+        Whether it holds.
+    finding : str
+        What was found.
+
+    Examples
+    --------
+    >>> import htf
+    >>> htf.Check("tiling", True, "4 leaves cover the map").passed
+    True
+    """
 
     name: str
     passed: bool
@@ -68,9 +84,33 @@ class Check:
 
 
 def verify(release: Release | str | Path) -> list[Check]:
-    """All checks of a release, or of its file. A file that cannot be read raises ReleaseFileError.
+    """Check a release, or its file, against itself: does what it says follow from what it holds?
 
-    What fails a check raises nothing: look at `passed` of each.
+    A failed check raises nothing: look at `passed` of each.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        The release, or the name of its file.
+
+    Returns
+    -------
+    list of Check
+        All checks, passed or not.
+
+    Raises
+    ------
+    ReleaseFileError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> release = htf.publish(matrix, epsilon=1, noise="seeded:1")
+    >>> all(check.passed for check in htf.verify(release))
+    True
     """
     checks: list[Check] = []
     statement = None

@@ -167,8 +167,8 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     "not DuckDB": (lambda f: (csv(f, GOOD * 500, "a.duckdb"), "--table", "pings"), "cannot read"),
     "a bad query": (lambda f: (duckdb_file(f), "--sql", f"SELECT CAST('{SECRET}N' || lon AS DOUBLE) AS lon, 0.5 AS lat FROM pings"), "cannot read"),
     "an unreachable server": (lambda _: (UNREACHABLE, "--table", "pings"), "the server does not answer"),
-    "another kind of server": (lambda _: (UNREACHABLE.replace("postgresql", "mysql"), "--table", "t"), "of addresses only postgresql://"),
-    "a spelling": (lambda _: (UNREACHABLE.replace("postgresql", "PostgreSQL"), "--table", "t"), "of addresses only postgresql://"),
+    "another kind of server": (lambda _: (UNREACHABLE.replace("postgresql", "mysql"), "--table", "t"), "only addresses of postgresql://"),
+    "a spelling": (lambda _: (UNREACHABLE.replace("postgresql", "PostgreSQL"), "--table", "t"), "only addresses of postgresql://"),
     "no table of a server": (lambda _: (UNREACHABLE,), "which table"),
     "an address that is none": (lambda _: (f"postgresql://ann:{PASSWORD}@[", "--table", "t"), "cannot read from the server"),
 }  # fmt: skip

@@ -1,9 +1,10 @@
 """Every command and every Python block of the README is run; so are those of the pages in docs that show how
-to do something, and the example in CONTRIBUTING. One command of each kind has a process of its own, as a reader
-would start it; the others run in this one, because starting takes seconds."""
+to do something. (The example in CONTRIBUTING is run by tests/contract/test_plugins.py.) One command of each kind
+has a process of its own, as a reader would start it; the others run in this one, because starting takes seconds."""
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 import shutil
@@ -14,6 +15,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from htf import BudgetFile, Release
@@ -26,9 +28,10 @@ SET_UP = ("make demo", "make test", "source .venv/bin/activate")
 
 
 def commands(page: str = README) -> list[str]:
+    shown = re.findall(r"^\$ (.*)$", page, re.M)
     indented = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", page, flags=re.S), re.M)
     inline = [text for text in re.findall(r"`([^`\n]+)`", page) if text.startswith("htf ")]
-    return [line.split("  #")[0].strip() for line in [*indented, *inline]]
+    return [line.split("  #")[0].strip() for line in [*shown, *indented, *inline]]
 
 
 @pytest.fixture(scope="module")
@@ -92,47 +95,56 @@ def test_the_set_up_commands_are_the_two_we_promise() -> None:
 
 
 def made_small(command: str) -> str:
-    """Forecasts and comparisons with fewer runs, records and cells: more only take longer."""
-    if command.startswith("htf evaluate"):
-        return f"{command} --runs 1 --cells 128"
-    if command.startswith("htf forecast"):
-        return (
-            command.replace("1000000", "50000").replace("--cells 1024", "--cells 128") + " --runs 1"
-        )
-    return command
+    """A forecast with fewer runs, records and cells: more only take longer."""
+    return command.replace("1000000", "50000").replace("--cells 1024", "--cells 128") + " --runs 1"
 
 
-def test_every_command_and_block_of_the_readme_runs(city: Path) -> None:
-    """In the order in which a reader meets them: blocks after the commands that make their files."""
-    folder, started = city, {"release"}  # of which the fixture has had a process
-    ours = [command for command in commands() if command.startswith("htf ")]
-    assert len(ours) >= 6
-    assert ours[0].startswith("htf release")  # made by the fixture
-    for command in dict.fromkeys(ours[1:]):
-        if re.fullmatch(r"htf \w+", command) and command != "htf mechanisms":
-            continue  # a command named in a sentence
-        if command.startswith("htf paper"):
-            continue  # takes minutes; tests/cli/test_researcher.py runs a smaller one
-        kind = command.split()[1]
-        (run if kind in started else run_process)(made_small(command), folder)
-        started.add(kind)
-    blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(blocks) == 2
-    for block in blocks:
-        ran = subprocess.run(
-            [sys.executable, "-c", block], cwd=folder, capture_output=True, text=True, check=False
-        )
-        assert ran.returncode == 0, ran.stderr
-    for name in ("city.parquet", "map.png", "answers.csv"):
-        assert (folder / name).stat().st_size > 0
+def test_every_command_of_the_readme_prints_what_it_shows(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the numbers, which are drawn anew each time."""
+    monkeypatch.setenv("COLUMNS", "100")
+    (session,) = re.findall(r"```console\n(.*?)```", README, re.S)
+    steps = re.findall(r"^\$ (htf .*)\n((?:(?!\$ ).*\n)*)", session, re.M)
+    assert len(steps) == 5
+    for command, shown in steps:
+        assert without_numbers(run_process(command, folder)) == without_numbers(shown), command
+    assert "htf" in run("htf mechanisms", folder)
+
+
+def without_numbers(text: str) -> list[str]:
+    """The words of each line that has any."""
+    lines = [re.sub(r"[\d,.─-]+", "#", line).split() for line in text.splitlines()]
+    return [" ".join(words) for words in lines if words]
+
+
+def test_the_python_of_the_readme_prints_what_it_shows(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (session,) = re.findall(r"```pycon\n(.*?)```", README, re.S)
+    names: dict[str, object] = {}
+    for step in doctest.DocTestParser().get_examples(session):
+        exec(step.source, names)
+        assert without_numbers(capsys.readouterr().out) == without_numbers(step.want)
+    west, south, east, north = -30.02, 39.98, -29.98, 40.02
+    points = pq.read_table("htf-demo/points.parquet").to_pydict()
+    truth = sum(
+        west <= x < east and south <= y < north
+        for x, y in zip(points["lon"], points["lat"], strict=True)
+    )
+    assert f"The truth is {truth:,}." in README
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) < 700
 
 
 def test_the_forecasts_work(city: Path) -> None:
     ours = [c for c in commands((ROOT / "docs/forecast.md").read_text()) if "forecast --" in c]
     assert len(ours) == 3
     for command in ours:
-        if command not in README:  # those have been run
-            assert "spent no budget" in run(command, city)
+        assert "spent no budget" in run(made_small(command), city)
 
 
 def test_the_prior_works(folder: Path) -> None:
@@ -154,7 +166,7 @@ def test_the_budget_works(folder: Path) -> None:
     ]  # fmt: skip
     for command in ours[:3]:
         told = run(command, folder)
-    assert "0.5 spent of 2, 1.5 left" in told
+    assert "0.5 spent of 2, 1.5 remains" in told
     blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     run_block(blocks[0], folder)
     entry = BudgetFile(folder / "budget.sqlite", "pings").charge("0.5", "htf").id
@@ -283,27 +295,6 @@ def test_the_maps_work(
     assert told.count("Wrote ") == len(ours)
 
 
-def test_the_example_mechanism_works() -> None:
-    block = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)[0]
-    imports = (
-        "from dataclasses import dataclass\nimport numpy as np\n"
-        "from htf.curator.window import Steps, Window\n"
-        "from htf.mechanisms.base import Histogram, Mechanism, parameter, read_text\n"
-    )
-    use = (
-        "import htf\nfrom htf.curator.noise import SeededNoise\n"
-        "domain = htf.Domain.from_bounds(0, 0, 1, 1, 4)\n"
-        "matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 1000))\n"
-        "release = htf.publish(matrix, 1, Halves(), noise=SeededNoise(1))\n"
-        "assert abs(release.estimates - 8000).max() < 50\n"
-        "assert all(check.passed for check in htf.verify(release))\n"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", imports + block + use], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-
-
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -358,7 +349,7 @@ def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
     told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
     assert "for each person" in told[0]
     assert "for one person, at most 10 records each" in told[2]
-    assert "1 spent of 2, 1 left" in told[-1]
+    assert "1 spent of 2, 1 remains" in told[-1]
     assert (tmp_path / "pings.png").stat().st_size > 10_000
 
 

@@ -194,7 +194,7 @@ MISTAKES = {
     "no folder": ("no/out.parquet", "there is no folder"),
     "no text": ("a\udcff.parquet", "not valid Unicode"),
     "a device": ("/dev/null", "must end in"),
-    "nothing": ("", "it is a folder"),
+    "nothing": ("", "the name is empty"),
     "the data": ("points.parquet", "the input"),
     "a file": ("s.parquet", "it already exists"),
 }

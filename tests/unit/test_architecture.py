@@ -178,9 +178,13 @@ def test_exact_values_are_named_exact(path: Path) -> None:
 
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
-        "Answers", "Axis", "BudgetError", "BudgetFile", "Curator", "Domain", "Epsilon", "FrequencyMatrix", "HtfError",
-        "InputError", "Mechanism", "NothingInsideError", "Protection", "RecordsPerPerson", "Release", "ReleaseFileError", "make_mechanism", "publish",
-        "read_points", "read_prior", "suggest_max_records", "verify",
+        "Account", "Answers", "Axis", "BudgetError", "BudgetFile", "Check", "CityPoints", "Curator", "Difference", "Domain",
+        "Entry", "Epsilon", "FileMark", "FrequencyMatrix", "Histogram", "HtfError", "InputError", "LedgerLine",
+        "Measurement", "MeasurementTable", "Mechanism", "MissingExtraError", "Named", "NoiseSource", "NothingInside",
+        "NothingInsideError", "OutputError", "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release",
+        "ReleaseFileError", "Suggestion", "Trips", "View", "Visits", "Window", "Zones", "difference", "grid_zones",
+        "h3_zones", "make_mechanism", "plot_comparison", "plot_difference", "publish", "read_points", "read_prior",
+        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "verify", "zone_layer",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name
@@ -213,8 +217,19 @@ def test_importing_is_light() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=place)
 def test_functions_are_short(path: Path) -> None:
-    """A function that needs more than a screen is two functions. (Compiled loops are one by need.)"""
-    limit = 110 if path.name.endswith("kernels.py") else 50
+    """A function that needs more than a screen is two functions. (Compiled loops are one by need.)
+
+    Docstrings do not count: those of public names have sections and examples.
+    """
+    limit = 110 if path.name.endswith("kernels.py") else 48
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef):
-            assert (node.end_lineno or 0) - node.lineno <= limit, f"{node.name} is too long"
+            assert length(node) <= limit, f"{node.name} is too long"
+
+
+def length(node: ast.FunctionDef) -> int:
+    """Lines after the first, without the docstring."""
+    lines = (node.end_lineno or 0) - node.lineno
+    if ast.get_docstring(node) is not None:
+        lines -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+    return lines

@@ -324,7 +324,8 @@ def _show_budgets(outcome: Forecast) -> None:
             for same in zip(*(outlook.areas for outlook in shown), strict=True)
         ]
         headers = ("typical error, in records", *(f">epsilon {o.epsilon}" for o in shown))
-        show_table(headers, rows, "\nErrors with more budget, and with less")
+        console().print()
+        show_table(headers, rows, "Errors with more budget, and with less")
     for outlook in outcome.outlooks:
         if outlook is outcome.main:
             continue

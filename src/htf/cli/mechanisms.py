@@ -7,15 +7,17 @@ import json
 import click
 
 from htf.cli.options import json_option
-from htf.cli.screen import console, say_json, show_table
+from htf.cli.screen import console, say, say_json, show_table
 
 
 @click.command()
 @json_option
 def mechanisms(as_json: bool) -> None:
     """List the mechanisms, their parameters with defaults, and where they come from."""
-    from htf.mechanisms import registry
+    from htf.mechanisms import refused, registry
 
+    for name, reason in refused().items():
+        say(f"{name} cannot be used: {reason}", err=True)
     described = [mechanism.describe() for mechanism in registry().values()]
     if as_json:
         say_json(json.dumps(described, indent=2, ensure_ascii=False))

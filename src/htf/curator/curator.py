@@ -48,13 +48,42 @@ Progress = Callable[[str], None]
 
 
 class Curator:
-    """Holds the data, the noise and the ledger, and answers measurements up to `epsilon`.
+    """The one place where exact counts meet noise. It answers measurements up to `epsilon`.
 
-    Epsilon is for the unit that the matrix protects. If that is a person with K kept records, the ledger
-    and the window that mechanisms see have the share of one record.
+    The epsilon protects the unit that the matrix names. Where that is a person of whom K records were
+    kept, the ledger and the window of the mechanism have what is left for each record. `publish` makes a
+    Curator and runs it: use the class to ask for measurements by hand.
 
-    With a `budget`, all of `epsilon` is charged to it before the first noise is drawn, except what a
-    `suggestion` of K cost: that is part of `epsilon`, and was charged when it was made.
+    Parameters
+    ----------
+    matrix : FrequencyMatrix
+        The exact counts.
+    epsilon : Epsilon
+        The privacy budget. It includes what a `suggestion` has cost.
+    noise : NoiseSource, optional
+        Where noise comes from, by default OpenDP.
+    prior : Prior, optional
+        What is publicly known of the map.
+    budget : BudgetFile, optional
+        The budget to charge before the first noise is drawn.
+    label : str
+        What to call the charge.
+    suggestion : Suggestion, optional
+        What `suggest_max_records` found. It was charged when it was made.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong or do not go together.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> curator = htf.Curator(matrix, htf.Epsilon.of(1))
+    >>> curator
+    Curator(epsilon=1, exact counts not shown)
     """
 
     __slots__ = (
@@ -107,11 +136,37 @@ class Curator:
 
     @property
     def spent(self) -> Epsilon:
-        """The epsilon spent so far per record."""
+        """What each record has lost so far."""
         return self._ledger.spent
 
     def measure(self, measurement: Measurement) -> IntArray:
-        """The noisy answers. Refused ones leave the data, the ledger and the noise untouched."""
+        """Check a measurement, charge it, and answer it with noise.
+
+        A measurement that is refused leaves the data, the ledger and the noise untouched.
+
+        Parameters
+        ----------
+        measurement : Measurement
+            The question, from a method of `curator.window`.
+
+        Returns
+        -------
+        ndarray of int
+            The noisy answers.
+
+        Raises
+        ------
+        InputError
+            If the question makes no sense.
+        BudgetError
+            If too little epsilon is left.
+
+        Examples
+        --------
+        >>> question = next(curator.window.count([0], htf.Epsilon.of("0.5"), "total"))
+        >>> len(curator.measure(question)), str(curator.spent)
+        (1, '0.5')
+        """
         if type(measurement) not in MEASUREMENTS:  # a subclass could compute anything
             raise InputError(f"{type(measurement).__name__} is not a measurement of the Curator")
         measurement.check(self.window.tree)
@@ -125,9 +180,33 @@ class Curator:
         return answer
 
     def run(self, mechanism: Mechanism, progress: Progress | None = None) -> Release:
-        """Run the mechanism, and make a Release of what it returns.
+        """Let a mechanism ask, and make a Release of what it returns.
 
-        A Curator serves one mechanism: its budget, tree and ledger are that release's own.
+        A Curator serves one mechanism: its budget, tree and ledger belong to that release.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism.
+        progress : callable, optional
+            Called with the label of each measurement.
+
+        Returns
+        -------
+        Release
+            What may be published.
+
+        Raises
+        ------
+        InputError
+            If the mechanism cannot use this map, or the Curator has made its release.
+        BudgetError
+            If the budget cannot pay for the mechanism.
+
+        Examples
+        --------
+        >>> htf.Curator(matrix, htf.Epsilon.of(1)).run(htf.make_mechanism("singular"))
+        Release(singular, epsilon=1, 4 leaves)
         """
         if isinstance(mechanism, type) or not callable(getattr(mechanism, "build", None)):
             remedy = "make one with htf.make_mechanism(name)"

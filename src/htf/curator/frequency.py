@@ -23,7 +23,35 @@ MOST_RECORDS = 2**40  # so that sums, and combinations with small coefficients, 
 
 
 class FrequencyMatrix(ReadOnlyArrays):
-    """Sparse integer counts over a Domain. Sensitive: its repr shows no data."""
+    """Exact counts of the cells that hold any record. Sensitive: its repr shows no data.
+
+    Make one with `read_points`, `from_cells` or `from_dense`.
+
+    Parameters
+    ----------
+    domain : Domain
+        The map.
+    coordinates : ndarray of int
+        Indices of distinct cells that hold records, one row for each axis.
+    counts : ndarray of int
+        The number of records in each of these cells.
+    protection : Protection
+        What an epsilon will protect.
+    files : sequence of FileMark
+        Where the records were read from. None of these files may be a prior.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit the map or each other.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    FrequencyMatrix(grid=2 x 2, exact counts not shown)
+    """
 
     __slots__ = ("_coordinates", "_counts", "_domain", "_files", "_protection")
 
@@ -35,7 +63,7 @@ class FrequencyMatrix(ReadOnlyArrays):
         protection: Protection = OF_RECORDS,
         files: Sequence[FileMark] = (),
     ) -> None:
-        """Takes distinct non-empty cells as they are; `from_cells` checks and adds up."""
+        """Take distinct non-empty cells as they are. `from_cells` checks them and adds them up."""
         marks = arguments.items(files, "files", "a list of marks of files")
         self._files = tuple(arguments.instance(mark, FileMark, "files") for mark in marks)
         self._domain = check_domain(domain)
@@ -55,10 +83,31 @@ class FrequencyMatrix(ReadOnlyArrays):
     def from_cells(
         cls, domain: Domain, coordinates: ArrayLike, counts: ArrayLike | None = None
     ) -> FrequencyMatrix:
-        """From cell indices, one row for each axis; repeated cells are added up.
+        """Count cell indices. Repeated cells are added up.
 
-        Without `counts` every column is one record. Raises InputError for cells that are not on the map,
-        and counts below 0.
+        Parameters
+        ----------
+        domain : Domain
+            The map.
+        coordinates : array_like of int
+            One row for each axis, one column for each record or group of records.
+        counts : array_like of int, optional
+            How many records each column stands for, by default one.
+
+        Returns
+        -------
+        FrequencyMatrix
+            The counts.
+
+        Raises
+        ------
+        InputError
+            If a cell is not on the map, or a count is negative.
+
+        Examples
+        --------
+        >>> htf.FrequencyMatrix.from_cells(domain, [[0, 0, 1], [0, 0, 1]])
+        FrequencyMatrix(grid=2 x 2, exact counts not shown)
         """
         check_domain(domain)
         cells = np.atleast_2d(arguments.whole_numbers(coordinates, "cell indices"))
@@ -87,7 +136,30 @@ class FrequencyMatrix(ReadOnlyArrays):
 
     @classmethod
     def from_dense(cls, domain: Domain, matrix: ArrayLike) -> FrequencyMatrix:
-        """From an array of counts with one entry for each cell, indexed `[x, y, …]`."""
+        """Take an array of counts with one entry for each cell, indexed `[x, y, …]`.
+
+        Parameters
+        ----------
+        domain : Domain
+            The map.
+        matrix : array_like of int
+            The counts.
+
+        Returns
+        -------
+        FrequencyMatrix
+            The counts.
+
+        Raises
+        ------
+        InputError
+            If the shape is not that of the map, or a count is negative.
+
+        Examples
+        --------
+        >>> htf.FrequencyMatrix.from_dense(domain, [[0, 0], [0, 7]])
+        FrequencyMatrix(grid=2 x 2, exact counts not shown)
+        """
         check_domain(domain)
         counts = arguments.whole_numbers(matrix, "counts")
         if counts.shape != domain.shape:
@@ -101,6 +173,7 @@ class FrequencyMatrix(ReadOnlyArrays):
 
     @property
     def domain(self) -> Domain:
+        """The map. Public."""
         return self._domain
 
     @property

@@ -38,7 +38,32 @@ LARGEST_COEFFICIENT = 2**22  # times 2**40 records fits 64 bits
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(ReadOnlyArrays, ABC):
-    """Questions about `regions`, each charged `epsilon` units."""
+    """A question to the Curator about some regions, each answer charged its epsilon.
+
+    The set of measurements is closed: make them with the methods of a Window.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of measurement, such as `count`.
+    sensitivity : int
+        By how much one record can move an answer. The scale of the noise is that over epsilon.
+    label : str
+        What the answers are for.
+    regions : ndarray of int
+        The regions asked about.
+    epsilon : ndarray of int
+        The price of each answer in units of 1e-15.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> window = htf.Window(domain, htf.RegionTree(domain.shape), htf.Epsilon.of(1))
+    >>> question = next(window.count([0], window.epsilon, "total"))
+    >>> isinstance(question, htf.Measurement), question.label
+    (True, 'total')
+    """
 
     kind: ClassVar[str]
     sensitivity: ClassVar[int]  # what one record can move; the noise is that much over epsilon
@@ -58,7 +83,7 @@ class Measurement(ReadOnlyArrays, ABC):
 
     @abstractmethod
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
-        """What leaves the Curator. Called by it, after the charge, with what only it has."""
+        """What leaves the Curator. Only it calls this, after the charge, with what only it has."""
 
     @property
     def rows(self) -> int:
@@ -66,11 +91,43 @@ class Measurement(ReadOnlyArrays, ABC):
         return len(self.regions)
 
     def details(self, answer: IntArray) -> dict[str, IntArray | int]:
-        """The rows that are kept with the release: by default one for each region asked about."""
+        """The rows that are kept with the release, by default one for each region asked about.
+
+        Parameters
+        ----------
+        answer : ndarray of int
+            The noisy answers.
+
+        Returns
+        -------
+        dict
+            Columns by name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> question.details(np.array([41]))["value"]
+        array([41])
+        """
         return {"region": self.regions, "epsilon": self.epsilon, "value": answer}
 
     def check(self, tree: RegionTree) -> None:
-        """Refuse a question that makes no sense, before it is charged."""
+        """Refuse a question that makes no sense, before it is charged.
+
+        Parameters
+        ----------
+        tree : RegionTree
+            The regions that there are.
+
+        Raises
+        ------
+        InputError
+            If the question makes no sense.
+
+        Examples
+        --------
+        >>> question.check(window.tree)
+        """
         tree.check_regions(self.regions)
         if self.epsilon.shape != self.regions.shape:
             raise InputError("a measurement needs one epsilon for each region")

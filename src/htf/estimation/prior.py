@@ -35,7 +35,31 @@ LARGEST_WEIGHT = (
 
 @dataclass(frozen=True, eq=False)
 class Prior(ReadOnlyArrays):
-    """Weights over the map, in cells of their own. Make one with `read_prior`."""
+    """What is known about the map without the data: weights over cells of its own. `read_prior` makes one.
+
+    Attributes
+    ----------
+    domain : Domain
+        The map, in the cells of the prior.
+    weights : ndarray of uint32
+        The weight of each cell.
+    name : str
+        The name of the file it came from.
+    sha256 : str
+        The digest of that file.
+    file : FileMark, optional
+        For the curator. No release has it.
+
+    Examples
+    --------
+    >>> import htf
+    >>> import numpy as np
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> prior = htf.read_prior(np.array([[1, 1], [0, 0]]), domain)
+    >>> prior.weights
+    array([[1, 1],
+           [0, 0]], dtype=uint32)
+    """
 
     domain: Domain  # the map in the prior's cells
     weights: NDArray[np.uint32]
@@ -74,7 +98,36 @@ class Prior(ReadOnlyArrays):
         sha256: str,
         file: FileMark | None = None,
     ) -> Prior:
-        """From an array `[x, y, …]` that covers the map, with any number of cells along each axis."""
+        """Make a prior from an array `[x, y, …]` that covers the map.
+
+        Parameters
+        ----------
+        values : array_like
+            Weights or truth values, with any number of cells along each axis.
+        domain : Domain
+            The map.
+        name : str
+            What to call the prior.
+        sha256 : str
+            The digest of where it came from.
+        file : FileMark, optional
+            The file it came from.
+
+        Returns
+        -------
+        Prior
+            The prior.
+
+        Raises
+        ------
+        InputError
+            If values are negative or not finite, or do not cover the map.
+
+        Examples
+        --------
+        >>> htf.Prior.of([[1, 1], [0, 0]], domain, "array", prior.sha256) == prior
+        True
+        """
         check_domain(domain)
         arguments.text(name, "the name of a prior")
         array = read_weights(values)
@@ -103,22 +156,85 @@ class Prior(ReadOnlyArrays):
         return hash(self.sha256)
 
     def as_published(self) -> Prior:
-        """Without the mark of its file, which names a folder of the curator's."""
+        """Leave out the mark of the file, which names a folder of the curator.
+
+        Returns
+        -------
+        Prior
+            What a release carries.
+
+        Examples
+        --------
+        >>> prior.as_published().file is None
+        True
+        """
         return replace(self, file=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the weights, as plain values."""
+        """Describe everything but the weights with plain values.
+
+        Returns
+        -------
+        dict
+            Name, digest and cells.
+
+        Examples
+        --------
+        >>> prior.to_dict()["cells"]
+        [2, 2]
+        """
         return {"name": self.name, "sha256": self.sha256, "cells": list(self.domain.shape)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], domain: Domain, weights: Any) -> Prior:
+        """Make a prior from what `to_dict` gave, and its weights.
+
+        Parameters
+        ----------
+        data : dict
+            Name, digest and cells.
+        domain : Domain
+            The map.
+        weights : ndarray
+            The weights.
+
+        Returns
+        -------
+        Prior
+            The prior.
+
+        Raises
+        ------
+        InputError
+            If the weights do not fit the cells.
+
+        Examples
+        --------
+        >>> htf.Prior.from_dict(prior.to_dict(), domain, prior.weights) == prior
+        True
+        """
         own = _with_cells(domain, data["cells"])
         if weights.size != own.size:
             raise InputError(f"the prior {data['name']} does not fit its cells")
         return cls(own, weights.astype(np.uint32).reshape(own.shape), data["name"], data["sha256"])
 
     def check_map(self, domain: Domain) -> None:
-        """Refuse a map with other axes or other bounds."""
+        """Refuse a map with other axes or other bounds.
+
+        Parameters
+        ----------
+        domain : Domain
+            The map of the data.
+
+        Raises
+        ------
+        InputError
+            If the prior is of another map.
+
+        Examples
+        --------
+        >>> prior.check_map(domain)
+        """
         check_domain(domain)
         if _with_cells(self.domain, domain.shape) != domain:
             raise InputError(
@@ -127,7 +243,27 @@ class Prior(ReadOnlyArrays):
             )
 
     def measure(self, tree: RegionTree, regions: IntArray) -> FloatArray:
-        """The share of all records that is expected in each region, before any is counted."""
+        """The share of all records that is expected in each region, before any is counted.
+
+        Parameters
+        ----------
+        tree : RegionTree
+            The regions of the map.
+        regions : ndarray of int
+            Which of them.
+
+        Returns
+        -------
+        ndarray of float
+            The shares.
+
+        Examples
+        --------
+        >>> tree = htf.RegionTree(domain.shape)
+        >>> halves = tree.split(np.array([0]), np.array([0]), np.array([1]))[0]
+        >>> prior.measure(tree, halves).round(2)
+        array([0.95, 0.05])
+        """
         shape = tree.high[0]
         spans = [
             _spans(tree.low[regions, axis], tree.high[regions, axis], int(cells), own)

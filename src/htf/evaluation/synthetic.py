@@ -43,7 +43,22 @@ Positions = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CityPoints:
-    """Longitudes `x` and latitudes `y`, and the public box (west, south, east, north)."""
+    """Invented points of a coastal city. `synthetic_city` makes one.
+
+    Attributes
+    ----------
+    x, y : ndarray of float
+        Longitudes and latitudes.
+    domain_bounds : (float, float, float, float)
+        The public bounds: west, south, east, north.
+
+    Examples
+    --------
+    >>> import htf
+    >>> city = htf.synthetic_city(100, seed=1)
+    >>> htf.Domain.from_bounds(*city.domain_bounds, cells=64).shape
+    (64, 64)
+    """
 
     x: FloatArray
     y: FloatArray
@@ -182,7 +197,31 @@ RURAL_PLACES, RURAL_VISITS = 16_000, 0.014
 
 
 def synthetic_city(points: int = 1_000_000, seed: int = 2021) -> CityPoints:
-    """Invented points of a coastal city; the same for the same number and seed."""
+    """Invent the points of a coastal city. They belong to nobody.
+
+    Parameters
+    ----------
+    points : int
+        How many.
+    seed : int
+        The same number and seed give the same points.
+
+    Returns
+    -------
+    CityPoints
+        The points and the public bounds.
+
+    Raises
+    ------
+    InputError
+        If there is not at least one point.
+
+    Examples
+    --------
+    >>> import htf
+    >>> len(htf.synthetic_city(1000, seed=7).x)
+    1000
+    """
     points, seed = arguments.whole(points, "points"), arguments.seed(seed, "seed")
     if points < 1:
         raise InputError(f"a city needs at least one point, got points={points}")

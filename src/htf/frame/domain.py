@@ -36,7 +36,29 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One named axis: `cells` cells of equal width over `[low, high)`."""
+    """One named axis: `cells` cells of equal width over `[low, high)`.
+
+    Parameters
+    ----------
+    name : str
+        A plain word, such as `x` or `hour`.
+    low, high : float
+        The bounds. A value equal to `high` is outside.
+    cells : int
+        How many cells there are.
+
+    Raises
+    ------
+    InputError
+        If the name is not a plain word, or the bounds or the number of cells make no sense.
+
+    Examples
+    --------
+    >>> import htf
+    >>> hour = htf.Axis("hour", 0, 24, cells=24)
+    >>> hour.cell_width
+    1.0
+    """
 
     name: str
     low: float
@@ -76,18 +98,62 @@ class Axis:
 
     @property
     def cells_per_unit(self) -> float:
+        """The number of cells in one unit of the map."""
         return self.cells / (self.high - self.low)
 
     @property
     def cell_width(self) -> float:
+        """The width of a cell in units of the map."""
         return (self.high - self.low) / self.cells
 
     def to_cells(self, values: FloatArray) -> FloatArray:
-        """Map coordinates to cell coordinates, where cell i is [i, i + 1)."""
+        """Convert map coordinates to cell coordinates, where cell i is [i, i + 1).
+
+        Parameters
+        ----------
+        values : array_like of float
+            Coordinates on the map.
+
+        Returns
+        -------
+        ndarray of float
+            Coordinates in cells.
+
+        Raises
+        ------
+        InputError
+            If the values are not numbers.
+
+        Examples
+        --------
+        >>> hour.to_cells([0, 7.5])
+        array([0. , 7.5])
+        """
         return (arguments.numbers(values, "coordinates") - self.low) * self.cells_per_unit
 
     def from_cells(self, edges: NDArray[Any]) -> FloatArray:
-        """Cell edges to map coordinates; the outermost edges are the bounds themselves."""
+        """Convert cell edges to map coordinates. The outermost edges are the bounds themselves.
+
+        Parameters
+        ----------
+        edges : array_like of float
+            Edges in cells.
+
+        Returns
+        -------
+        ndarray of float
+            Edges in map coordinates.
+
+        Raises
+        ------
+        InputError
+            If the edges are not numbers.
+
+        Examples
+        --------
+        >>> hour.from_cells([0, 12, 24])
+        array([ 0., 12., 24.])
+        """
         edges = arguments.numbers(edges, "edges of cells")
         inner = self.low + edges * self.cell_width
         return np.where(edges >= self.cells, self.high, inner)
@@ -95,7 +161,29 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The axes of a map, and the coordinate reference system of the first two."""
+    """The axes of a map, and the coordinate reference system of the first two.
+
+    Choose the bounds and the cells without looking at the data: bounds taken from the data leak.
+
+    Parameters
+    ----------
+    axes : tuple of Axis
+        The axes, in order.
+    crs : str, optional
+        The reference system of the first two axes, such as `EPSG:2056`.
+
+    Raises
+    ------
+    InputError
+        If there are no axes or too many, two have the same name, or the grid is too fine.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain((htf.Axis("x", 0, 10, 5), htf.Axis("hour", 0, 24, 24)))
+    >>> domain.shape
+    (5, 24)
+    """
 
     axes: tuple[Axis, ...]
     crs: str | None = None
@@ -136,10 +224,31 @@ class Domain:
         *,
         crs: str | None = CRS84,
     ) -> Domain:
-        """A map of axes x and y, by default in degrees of longitude and latitude.
+        """Make a map of axes x and y, by default in degrees of longitude and latitude.
 
-        `cells` is their number along each axis, or a pair of them. Raises InputError for bounds that are
-        no finite numbers, go down or, in degrees, lie beyond the globe.
+        Parameters
+        ----------
+        west, south, east, north : float
+            The bounds.
+        cells : int or (int, int)
+            The number of cells along each axis, or a pair of numbers.
+        crs : str, optional
+            The reference system of the bounds.
+
+        Returns
+        -------
+        Domain
+            The map.
+
+        Raises
+        ------
+        InputError
+            If the bounds are not finite, are swapped or, in degrees, lie beyond the globe.
+
+        Examples
+        --------
+        >>> htf.Domain.from_bounds(-30.176, 39.865, -29.824, 40.135, cells=1024).shape
+        (1024, 1024)
         """
         given = {"west": west, "south": south, "east": east, "north": north}
         west, south, east, north = (arguments.number(v, name) for name, v in given.items())
@@ -152,11 +261,35 @@ class Domain:
     def square(
         cls, latitude: float, longitude: float, side_km: float, cells: int | tuple[int, int] = 1024
     ) -> Domain:
-        """A square of `side_km` kilometres around a point, such as the paper's Los Angeles:
-        `Domain.square(34.05223, -118.24368, 70)`.
+        """Make a square map around a point.
 
-        One degree of latitude counts as 111.32 km, one of longitude as that times the cosine of
-        the centre's latitude.
+        One degree of latitude counts as 111.32 km, and one of longitude as 111.32 km times the cosine of
+        the latitude of the centre.
+
+        Parameters
+        ----------
+        latitude, longitude : float
+            The centre, in degrees.
+        side_km : float
+            The side of the square in kilometres.
+        cells : int or (int, int)
+            The number of cells along each axis, or a pair of numbers.
+
+        Returns
+        -------
+        Domain
+            The map.
+
+        Raises
+        ------
+        InputError
+            If the square is not on the globe or has no area.
+
+        Examples
+        --------
+        >>> losangeles = htf.Domain.square(34.05223, -118.24368, 70)
+        >>> [round(axis.low, 3) for axis in losangeles.axes]
+        [-118.623, 33.738]
         """
         latitude = arguments.number(latitude, "the latitude")
         longitude = arguments.number(longitude, "the longitude")
@@ -177,14 +310,17 @@ class Domain:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the axes."""
         return tuple(axis.name for axis in self.axes)
 
     @property
     def dimensions(self) -> int:
+        """The number of axes."""
         return len(self.axes)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The number of cells along each axis."""
         return tuple(axis.cells for axis in self.axes)
 
     @property
@@ -193,12 +329,45 @@ class Domain:
         return math.prod(self.shape)
 
     def to_dict(self) -> dict[str, Any]:
+        """Describe the map with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+
+        Examples
+        --------
+        >>> domain.to_dict()["axes"][0]
+        {'name': 'x', 'low': 0.0, 'high': 10.0, 'cells': 5}
+        """
         axes = [{"name": a.name, "low": a.low, "high": a.high, "cells": a.cells} for a in self.axes]
         return {"axes": axes, "crs": self.crs}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Domain:
-        """From what `to_dict` gave."""
+        """Make a map from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+            The axes and the reference system.
+
+        Returns
+        -------
+        Domain
+            The map.
+
+        Raises
+        ------
+        InputError
+            If something is missing or wrong.
+
+        Examples
+        --------
+        >>> htf.Domain.from_dict(domain.to_dict()) == domain
+        True
+        """
         known = arguments.fields(data, "a domain", ("axes", "crs"))
         given = arguments.items(known["axes"], "the axes of a domain", "a list of dictionaries")
         names = ("name", "low", "high", "cells")

@@ -27,7 +27,26 @@ NO_TREE = "the regions do not form a tree"
 
 
 class RegionTree:
-    """An append-only tree of boxes of cells. Arrays given out are read-only views."""
+    """The regions of a map: an append-only tree of boxes of cells. It is public and holds no counts.
+
+    Region 0 is the whole map. A region is cut once, into slabs along one axis. Arrays that are given out
+    are read-only.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        The number of cells along each axis.
+
+    Examples
+    --------
+    >>> import htf
+    >>> import numpy as np
+    >>> tree = htf.RegionTree((4, 4))
+    >>> tree.split(np.array([0]), np.array([0]), np.array([2]))
+    array([[1, 2]])
+    >>> len(tree)
+    3
+    """
 
     __slots__ = ("_axis", "_depth", "_first_child", "_high", "_low", "_parent", "_size", "_slabs")
 
@@ -46,6 +65,7 @@ class RegionTree:
 
     @property
     def dimensions(self) -> int:
+        """The number of axes."""
         return self._low.shape[1]
 
     @property
@@ -60,10 +80,12 @@ class RegionTree:
 
     @property
     def parent(self) -> IntArray:
+        """The region that each was cut from; -1 for the whole map."""
         return self._view(self._parent)
 
     @property
     def depth(self) -> IntArray:
+        """How many regions each lies in, itself not included."""
         return self._view(self._depth)
 
     @property
@@ -73,6 +95,7 @@ class RegionTree:
 
     @property
     def first_child(self) -> IntArray:
+        """The first child of each region, or -1 where it is not cut."""
         return self._view(self._first_child)
 
     @property
@@ -81,20 +104,63 @@ class RegionTree:
         return self._view(self._slabs)
 
     def cells(self, regions: IntArray | None = None) -> IntArray:
-        """The number of cells of each of `regions`, by default of all."""
+        """Count the cells of regions.
+
+        Parameters
+        ----------
+        regions : ndarray of int
+            The regions.
+
+        Returns
+        -------
+        ndarray of int
+            The number of cells of each.
+
+        Examples
+        --------
+        >>> tree.cells(np.array([0, 1, 2]))
+        array([16,  8,  8])
+        """
         if regions is None:
             return cell_counts(self.low, self.high)
         return cell_counts(self._low[regions], self._high[regions])
 
     def layers(self, first: int = 0) -> list[IntArray]:
-        """Regions from `first` on, by ascending depth."""
+        """Group regions by depth, in ascending order.
+
+        Parameters
+        ----------
+        first : int
+            Regions before this one are left out.
+
+        Returns
+        -------
+        list of ndarray of int
+            The regions of each depth.
+
+        Examples
+        --------
+        >>> tree.layers()
+        [array([0]), array([1, 2])]
+        """
         depths = self._depth[first : self._size].astype(np.int16)  # which are sorted by counting
         order = np.argsort(depths, kind="stable")
         starts = np.flatnonzero(np.diff(depths[order])) + 1
         return np.split(order + first, starts) if len(order) else []
 
     def preorder(self) -> IntArray:
-        """The rank of each region when parents come first and siblings' subtrees stay together."""
+        """Rank regions so that parents come first and subtrees of siblings stay together.
+
+        Returns
+        -------
+        ndarray of int
+            The rank of each region.
+
+        Examples
+        --------
+        >>> tree.preorder()
+        array([0, 1, 2])
+        """
         layers = self.layers(1)
         sizes = np.ones(self._size, dtype=np.int64)  # of subtrees, in regions
         for layer in reversed(layers):
@@ -107,7 +173,23 @@ class RegionTree:
         return ranks
 
     def is_covered_once_by(self, regions: IntArray) -> bool:
-        """Whether `regions` tile the domain: every region that is not cut lies in exactly one."""
+        """Whether regions tile the map: every region that is not cut lies in exactly one of them.
+
+        Parameters
+        ----------
+        regions : ndarray of int
+            The regions.
+
+        Returns
+        -------
+        bool
+            Whether they do.
+
+        Examples
+        --------
+        >>> tree.is_covered_once_by(np.array([1, 2])), tree.is_covered_once_by(np.array([1]))
+        (True, False)
+        """
         times = np.zeros(self._size, dtype=np.int64)
         np.add.at(times, regions, 1)
         for layer in self.layers(1):
@@ -115,17 +197,55 @@ class RegionTree:
         return bool(np.all(times[self._slabs[: self._size] == 0] == 1))
 
     def split(self, regions: IntArray, axes: IntArray, cuts: IntArray) -> IntArray:
-        """Cut each region in two: cells below `cuts` and from `cuts` on, along its axis.
+        """Cut each region in two: cells below its cut, and from its cut on.
 
-        Returns the children, one row (left, right) for each region.
+        Parameters
+        ----------
+        regions, axes, cuts : ndarray of int
+            The regions, the axis of each, and the cell where each is cut.
+
+        Returns
+        -------
+        ndarray of int
+            The children, one row (left, right) for each region.
+
+        Raises
+        ------
+        InputError
+            If a region was cut before, or a cut leaves no cells on one side.
+
+        Examples
+        --------
+        >>> tree.split(np.array([1]), np.array([1]), np.array([3]))
+        array([[3, 4]])
         """
         children = self.cut(regions, axes, cuts, np.ones(len(regions), dtype=np.int64))
         return children.reshape(-1, 2)
 
     def halve(self, regions: IntArray, axes: Sequence[int]) -> IntArray:
-        """Cut each region in the middle along every one of `axes` on which it has two cells or more.
+        """Cut each region in the middle along every axis on which it has two cells or more.
 
-        Returns what they fall into; a region that could not be cut at all is its own part.
+        Parameters
+        ----------
+        regions : ndarray of int
+            The regions.
+        axes : sequence of int
+            The axes.
+
+        Returns
+        -------
+        ndarray of int
+            The parts. A region that could not be cut at all is its own part.
+
+        Raises
+        ------
+        InputError
+            If a region was cut before.
+
+        Examples
+        --------
+        >>> tree.halve(np.array([2]), (0, 1))
+        array([5, 6, 7, 8])
         """
         parts = np.asarray(regions, dtype=np.int64)
         for axis in axes:
@@ -141,8 +261,30 @@ class RegionTree:
     ) -> IntArray:
         """Cut region i into `cuts_each[i] + 1` slabs along `axes[i]`.
 
-        `cuts` holds the cut positions of all regions one after the other, ascending within a
-        region and strictly inside it. Returns the children of all regions, in order.
+        Parameters
+        ----------
+        regions, axes : ndarray of int
+            The regions, and the axis of each.
+        cuts : ndarray of int
+            The cuts of all regions one after the other, ascending within a region and strictly inside it.
+        cuts_each : ndarray of int
+            How many of the cuts belong to each region.
+
+        Returns
+        -------
+        ndarray of int
+            The children of all regions, in order.
+
+        Raises
+        ------
+        InputError
+            If a region was cut before, or the cuts do not fit.
+
+        Examples
+        --------
+        >>> line = htf.RegionTree((6,))
+        >>> line.cut(np.array([0]), np.array([0]), np.array([1, 3]), np.array([2]))
+        array([1, 2, 3])
         """
         regions, axes, cuts, cuts_each = (
             np.asarray(a, dtype=np.int64) for a in (regions, axes, cuts, cuts_each)
@@ -159,11 +301,34 @@ class RegionTree:
         return self._append(regions, axes, slabs, first, parents, low, high)
 
     def make_room(self, more: int) -> None:
-        """For so many more regions at once, so that arrays are moved once only."""
+        """Make room for more regions at once, so that arrays are moved only once.
+
+        Parameters
+        ----------
+        more : int
+            How many regions are to come.
+
+        Examples
+        --------
+        >>> tree.make_room(1000)
+        >>> len(tree)
+        3
+        """
         self._reserve(self._size + more)
 
     def copy(self) -> RegionTree:
-        """A tree of the same regions that can be cut further on its own."""
+        """Copy the tree. The copy can be cut further on its own.
+
+        Returns
+        -------
+        RegionTree
+            The copy.
+
+        Examples
+        --------
+        >>> len(tree.copy())
+        3
+        """
         copy = RegionTree(self.high[0])
         for name in ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs"):
             setattr(copy, name, getattr(self, name)[: self._size].copy())
@@ -174,10 +339,32 @@ class RegionTree:
     def from_arrays(
         cls, shape: Sequence[int], parent: IntArray, low: IntArray, high: IntArray
     ) -> RegionTree:
-        """The tree with these arrays, which must be what cuts of the domain make.
+        """Make the tree with these arrays, which must be what cuts of the map give.
 
-        All groups of siblings are looked at at once: each must be what one cut makes of its parent as
-        the arrays have it. The first region being the domain, so is every other what it says.
+        All groups of siblings are checked at once: each must be what one cut makes of its parent. The first
+        region is the map, so every other region is what it says.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            The number of cells along each axis.
+        parent, low, high : ndarray of int
+            The arrays of a tree.
+
+        Returns
+        -------
+        RegionTree
+            The tree.
+
+        Raises
+        ------
+        InputError
+            If the arrays do not form a tree.
+
+        Examples
+        --------
+        >>> len(htf.RegionTree.from_arrays((4, 4), tree.parent, tree.low, tree.high))
+        3
         """
         if len(parent) == 0 or not np.array_equal(low[0], np.zeros(len(shape), dtype=np.int64)):
             raise InputError(NO_TREE)
@@ -279,6 +466,22 @@ class RegionTree:
             raise InputError("the cuts of a region must ascend")
 
     def check_regions(self, regions: IntArray) -> None:
+        """Refuse regions that are not there.
+
+        Parameters
+        ----------
+        regions : ndarray of int
+            The regions.
+
+        Raises
+        ------
+        InputError
+            If one is not in the tree.
+
+        Examples
+        --------
+        >>> tree.check_regions(np.array([0, 2]))
+        """
         if len(regions) and (regions.min() < 0 or regions.max() >= self._size):
             raise InputError(f"a region must lie between 0 and {self._size - 1}")
 

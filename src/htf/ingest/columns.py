@@ -10,6 +10,7 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.crs import CRS84, is_projected
 from htf.frame.domain import Domain
+from htf.ingest import expressions as ex
 
 # Pairs of names that mean x and y. Both may have the same prefix, as in pickup_lon.
 PAIRS = (
@@ -18,7 +19,7 @@ PAIRS = (
 )  # fmt: skip
 DEGREES_EAST = {"lon", "lng", "long", "longitude"}
 DEGREES_NORTH = {"lat", "latitude"}
-OF_TIME = ("hour", "weekday", "day")
+OF_TIME = tuple(ex.OF_TIME)
 OF_GEOMETRY = ("x", "y")
 _OF_TIME = re.compile(rf"({'|'.join(OF_TIME)})\((.+)\)")
 

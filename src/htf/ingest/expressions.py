@@ -13,7 +13,7 @@ whether all others are counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,14 @@ from htf.errors import InputError
 from htf.ingest.reading import TIME_UNITS
 
 if TYPE_CHECKING:
-    from ibis.expr.types import BooleanValue, FloatingValue, IntegerValue, StringValue, Value
+    from ibis.expr.types import (
+        BooleanValue,
+        FloatingValue,
+        IntegerValue,
+        NumericValue,
+        StringValue,
+        Value,
+    )
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 WHOLE = r"^[+-]?[0-9]{1,18}\z"
@@ -187,6 +194,14 @@ def day_number(seconds: IntegerValue) -> IntegerValue:
 def weekday(seconds: IntegerValue) -> IntegerValue:
     """The day of the week; 0 is Monday."""
     return _positive(day_number(seconds) + MONDAY_OF_1970, 7)
+
+
+# What `--axis` may take of a column of times, by the name it is asked for by.
+OF_TIME: Mapping[str, Callable[[IntegerValue], NumericValue]] = {
+    "hour": hour_of_day,
+    "weekday": weekday,
+    "day": day_number,
+}
 
 
 def slot(seconds: IntegerValue, once_per: str) -> IntegerValue:

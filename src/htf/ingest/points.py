@@ -57,7 +57,21 @@ Tell = Callable[[str], None]
 
 
 class NothingInside(UserWarning):
-    """Like NothingInsideError, if an empty matrix is allowed. Also for the curator's eyes only."""
+    """A warning that no record is inside the bounds, where an empty matrix is allowed.
+
+    For the curator's eyes, like NothingInsideError.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = htf.read_points({"lon": [50.0], "lat": [50.0]}, domain, allow_empty=True)
+    >>> any(one.category is htf.NothingInside for one in caught)
+    True
+    """
 
 
 def read_points(
@@ -80,25 +94,70 @@ def read_points(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
-    """Count points per cell.
+    """Count records per cell, wherever they are stored.
 
-    `source` is the name of a CSV or Parquet file, of a folder or a pattern of them; of a DuckDB or SQLite
-    file or a PostgreSQL server, with `table` or `sql`; a pandas, Polars, GeoPandas, Arrow or Ibis table,
-    a Spark DataFrame, a mapping from column names to arrays; or a sequence of arrays, one for each axis.
-    `columns` names one column for each axis of the domain, in order, or hour(T), weekday(T) or day(T) of
-    a column T of times; the first two are guessed where there is one sensible guess, and said. Points
-    outside the bounds, on their upper edge, missing, NaN or infinite are left out.
+    Records outside the bounds, on their upper edge, missing, NaN or infinite are left out.
 
-    With `user`, at most `max_records` of each person are kept, of those first one for each person, cell
-    and hour or day of `time`, or ever (`once_per`: hour, day, all), and an epsilon then protects a person.
-    Times are ISO 8601 text, timestamps, or numbers since 1970 in `time_unit`; `utc_offset` is added.
-    `crs` is that of the coordinates, if it is not the map's. `engine` is duckdb or, for files, spark;
-    `memory` what it may take. `tell` gets remarks for the curator's eyes only, such as how many rows could
-    not be read; without it they are not made.
+    Parameters
+    ----------
+    source : object
+        The name of a CSV or Parquet file, of a folder or a pattern of them; of a DuckDB or SQLite file
+        or a PostgreSQL server, with `table` or `sql`; a pandas, Polars, GeoPandas, Arrow or Ibis table,
+        or a Spark DataFrame; a mapping from column names to arrays; or a sequence of arrays, one for
+        each axis.
+    domain : Domain
+        The map.
+    columns : sequence of str, optional
+        One column for each axis, in order, or hour(T), weekday(T) or day(T) of a column T of times. The
+        first two are guessed where there is one sensible guess, and `tell` says so.
+    user : str, optional
+        Column naming the person. Epsilon then protects people, not single records.
+    max_records : int, optional
+        How many records of each person to keep. It is needed with `user`.
+    once_per : {"hour", "day", "all"}, optional
+        First keep at most one record for each person, cell and hour or day of `time`, or ever.
+    time : str, optional
+        Column of times: ISO 8601 text, timestamps, or numbers since 1970.
+    time_unit : str
+        The unit of times that are numbers.
+    utc_offset : int
+        Seconds to add to times before they are cut into hours and days.
+    crs : str, optional
+        The reference system of the coordinates, if it is not that of the map.
+    table, sql : str, optional
+        The table of a database, or a query.
+    engine : {"duckdb", "spark"}
+        What counts files.
+    memory : str, optional
+        How much memory it may use, such as `4GB`.
+    allow_empty : bool
+        Whether no record inside is a warning and not an error. docs/budget.md says when a program
+        needs that.
+    progress : callable, optional
+        Called with the share done, from 0 to 1.
+    tell : callable, optional
+        Called with remarks for the curator's eyes only, such as how many rows could not be read.
 
-    Raises InputError for arguments that are wrong, points that cannot be read, and columns that are not
-    there. If no record is inside, that is a NothingInsideError, so that no budget is spent on noise; with
-    `allow_empty` it is a warning. docs/budget.md says when a program needs that.
+    Returns
+    -------
+    FrequencyMatrix
+        Exact counts. Sensitive.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong, records cannot be read, or a column is not there.
+    NothingInsideError
+        If no record is inside, so that no budget is spent on noise.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> rides = {"lon": [0.5, 0.6, 1.5], "lat": [0.5, 0.4, 1.5], "rider": ["a", "a", "b"]}
+    >>> matrix = htf.read_points(rides, domain, ["lon", "lat"], user="rider", max_records=1)
+    >>> matrix.protection.spoken
+    'one person, at most 1 record each'
     """
     given = locals()  # here the arguments alone, whose names and defaults are those of Reading
     reading = Reading(**{one.name: given[one.name] for one in fields_of(Reading)})
@@ -317,10 +376,7 @@ def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> Float
     if not field.of_time:
         return ex.as_number(column, field.column, opened.text)
     seconds = _seconds(rows, field.column, opened, reading)
-    if field.part == "hour":
-        return ex.hour_of_day(seconds)
-    of_day = ex.weekday if field.part == "weekday" else ex.day_number
-    return of_day(seconds).cast("float64")
+    return ex.OF_TIME[field.part](seconds).cast("float64")
 
 
 def _seconds(rows: Table, name: str, opened: Source, reading: Reading) -> IntegerValue:

@@ -29,12 +29,34 @@ LON_LAT = ("lon", "lat")
 
 
 def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) -> Prior:
-    """A public prior for the map `domain`: never one made from the data to be released.
+    """Read what is publicly known of a map. Never make a prior from the data to be released.
 
-    `source` is an array `[x, y]` that covers the map, or the name of a file: an array (`.npy`,
-    `.npz:KEY`), public points (CSV or Parquet, with `columns` or lon and lat, each counting once or as
-    much as its `weight` says), or an earlier release of the same bounds. Raises InputError for what cannot
-    be read, covers another map, or has weights below 0.
+    Parameters
+    ----------
+    source : array_like, str or Path
+        An array `[x, y]` that covers the map, or the name of a file: an array (`.npy`, `.npz:KEY`),
+        public points (CSV or Parquet), or an earlier release of the same bounds.
+    domain : Domain
+        The map.
+    columns : sequence of str
+        The columns of public points. Each counts once, or as much as a column `weight` says.
+
+    Returns
+    -------
+    Prior
+        The prior, for `publish`.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read, covers another map, or has weights below 0.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> htf.read_prior([[1, 1], [0, 0]], domain).name
+    'array'
     """
     check_domain(domain)
     check_columns(columns)

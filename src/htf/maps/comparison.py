@@ -29,7 +29,28 @@ FEWEST_SQUARES, MOST_SQUARES = 12, 65_536  # per side; in total
 
 @dataclass(frozen=True)
 class Named:
-    """A release and what to call it."""
+    """A release and what to call it in a comparison.
+
+    Parameters
+    ----------
+    release : Release
+        The release.
+    name : str
+        Its name in titles.
+
+    Raises
+    ------
+    InputError
+        If these are not a release and a text.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> htf.Named(htf.publish(matrix, 1, "singular", noise="seeded:1"), "May").name
+    'May'
+    """
 
     release: Release
     name: str
@@ -41,7 +62,26 @@ class Named:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """`first` less `second`, one entry for each square of a grid over what both maps cover."""
+    """The first release minus the second, one entry for each square of a grid that both maps cover.
+
+    Attributes
+    ----------
+    domain : Domain
+        The grid.
+    first, second : Answers
+        What each release says about each square.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> may = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> june = htf.FrequencyMatrix.from_dense(domain, [[900, 20], [0, 30]])
+    >>> releases = [htf.publish(data, 1, "singular", noise="seeded:1") for data in (june, may)]
+    >>> found = htf.difference(*releases, squares=(2, 2))
+    >>> found.is_beyond_noise
+    array([ True, False, False, False])
+    """
 
     domain: Domain  # the grid
     first: Answers
@@ -49,14 +89,17 @@ class Difference:
 
     @property
     def value(self) -> FloatArray:
+        """The difference of the middles of both intervals, which have no bias."""
         return (self.first.low + self.first.high - self.second.low - self.second.high) / 2
 
     @property
     def std_error(self) -> FloatArray:
+        """The standard error of the difference. The noise of two releases is drawn apart."""
         return np.hypot(self.first.std_error, self.second.std_error)
 
     @property
     def is_beyond_noise(self) -> NDArray[np.bool_]:
+        """Where the difference is more than 1.96 of its standard errors. By chance 1 in 20 would be."""
         return is_clear(np.abs(self.value), self.std_error, NORMAL_DEVIATIONS)
 
 
@@ -67,7 +110,38 @@ def difference(
     axes: tuple[str, str] = ("x", "y"),
     where: Where | None = None,
 ) -> Difference:
-    """The difference of two releases on a grid of `squares` over what both maps cover."""
+    """Compare two releases on a grid over what both maps cover.
+
+    Parameters
+    ----------
+    first, second : Release
+        The releases.
+    squares : (int, int)
+        The number of squares along each axis.
+    axes : (str, str)
+        The axes of the grid. Others are summed.
+    where : mapping, optional
+        Ranges of axes, such as `{"hour": (7, 10)}`.
+
+    Returns
+    -------
+    Difference
+        The first minus the second.
+
+    Raises
+    ------
+    InputError
+        If the maps do not overlap, or have different reference systems.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    >>> htf.difference(release, release, squares=(2, 2)).value
+    array([0., 0., 0., 0.])
+    """
     low, high = shared_bounds(first, second, axes, where)
     squares = read_pair(squares, "squares")
     names = tuple(first.domain.axes[number].name for number in drawn_axes(first.domain, axes))

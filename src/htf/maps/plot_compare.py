@@ -62,7 +62,37 @@ def plot_comparison(
     where: Where | None = None,
     boxes: bool = False,
 ) -> Figure:
-    """Two maps side by side, of the same colours."""
+    """Draw two maps side by side, with the same colours. Needs matplotlib.
+
+    Parameters
+    ----------
+    maps : sequence of Named
+        Two releases with their names.
+    axes : (str, str)
+        The axes to draw. Others are summed.
+    where : mapping, optional
+        Ranges of axes, such as `{"hour": (7, 10)}`.
+    boxes : bool
+        Whether to add the outlines of the leaves.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Save it with its `savefig`.
+
+    Raises
+    ------
+    InputError
+        If the maps do not overlap, or have different reference systems.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> maps = [htf.Named(htf.publish(matrix, 1, "singular"), name) for name in ("May", "June")]
+    >>> htf.plot_comparison(maps).savefig("both.png")
+    """
     _check_matplotlib()
     first, second = check_pair(maps)
     arguments.flag(boxes, "boxes")
@@ -90,7 +120,35 @@ def plot_comparison(
 def plot_difference(
     maps: Sequence[Named], *, axes: tuple[str, str] = ("x", "y"), where: Where | None = None
 ) -> Figure:
-    """What the first has more of than the second, in squares; pale where that is no more than noise."""
+    """Draw the first map minus the second, in squares, pale where noise explains it. Needs matplotlib.
+
+    Parameters
+    ----------
+    maps : sequence of Named
+        Two releases with their names.
+    axes : (str, str)
+        The axes to draw. Others are summed.
+    where : mapping, optional
+        Ranges of axes, such as `{"hour": (7, 10)}`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Save it with its `savefig`.
+
+    Raises
+    ------
+    InputError
+        If the maps do not overlap, or have different reference systems.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> maps = [htf.Named(htf.publish(matrix, 1, "singular"), name) for name in ("May", "June")]
+    >>> htf.plot_difference(maps).savefig("difference.png")
+    """
     _check_matplotlib()
     first, second = check_pair(maps)
     sizes = grids_to_compare(first, second, axes, where)

@@ -59,11 +59,36 @@ class Outlined(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View(ReadOnlyArrays):
-    """Expected counts on a regular grid, `counts[first axis, second axis]`, never finer than the release's.
+    """Counts of a release on a regular grid along two axes. `Release.view` makes one.
 
-    `noise` has the standard deviation of each, as far as noise is told apart by part, and
-    `is_clear` where counts are more than it. `domain` is the display grid, and `cells` how many of
-    the release's it has each way. `summed` says in words what was done to the axes that are not drawn.
+    The grid is never finer than that of the release.
+
+    Attributes
+    ----------
+    domain : Domain
+        The grid.
+    cells : (int, int)
+        How many cells of the release the grid covers each way.
+    is_place : bool
+        Whether both axes are lengths on the same map.
+    counts : ndarray of float
+        The counts, indexed `[first axis, second axis]`.
+    noise : ndarray of float
+        The standard deviation of each count, as far as noise is known for each part.
+    is_clear : ndarray of bool
+        Where a count is more than its noise.
+    summed : str
+        What was done to the axes that are not drawn, in words.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> view = htf.publish(matrix, 1, "singular", noise="seeded:1").view()
+    >>> view.counts.round()
+    array([[498.,  21.],
+           [  1.,  31.]])
     """
 
     domain: Domain
@@ -79,7 +104,7 @@ class View(ReadOnlyArrays):
 
     @property
     def edges(self) -> tuple[FloatArray, FloatArray]:
-        """Of the pixels, in map coordinates; one more than pixels."""
+        """The edges of the pixels in map coordinates: one more than there are pixels, for each axis."""
         first, second = (axis.from_cells(np.arange(axis.cells + 1)) for axis in self.domain.axes)
         return first, second
 

@@ -50,12 +50,41 @@ FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a publ
 
 
 class BudgetFile:
-    """The account of one data set in a budget file. Any number of processes may use it at once."""
+    """The account of one data set in a budget file, which adds up the epsilon of several releases.
+
+    Any number of processes may use the file at once. Give the account to `publish`: it is charged
+    before any noise is drawn, and nothing is ever refunded.
+
+    Parameters
+    ----------
+    path : str or Path
+        The budget file. `create` makes one.
+    dataset : str
+        The name of the data in that file.
+
+    Raises
+    ------
+    InputError
+        If the file or the account is not there.
+
+    Examples
+    --------
+    >>> import htf
+    >>> pings = htf.BudgetFile.create("budget.sqlite", "pings", cap=2)
+    >>> pings = htf.BudgetFile("budget.sqlite", "pings")
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> release = htf.publish(matrix, epsilon="0.5", budget=pings, label="June")
+    >>> pings.save(release, "june.parquet").state
+    'published'
+    >>> str(pings.account().left)
+    '1.5'
+    """
 
     __slots__ = ("attempts", "dataset", "path")
 
     def __init__(self, path: str | Path, dataset: str) -> None:
-        """An account that is there already; `create` makes one. Raises InputError if it is not there."""
+        """Open an account that is there already."""
         self.path = arguments.path(path, "the budget file")
         self.dataset = arguments.text(dataset, "dataset")
         # By this object, whether they went through or not: the file tells. An interruption may come just
@@ -75,7 +104,34 @@ class BudgetFile:
         *,
         unit: str = ONE_RECORD,
     ) -> BudgetFile:
-        """A new account, in a new file or beside other accounts. Its cap is final."""
+        """Make an account, in a new file or beside other accounts. Its cap is final.
+
+        Parameters
+        ----------
+        path : str or Path
+            The budget file.
+        dataset : str
+            The name of the data.
+        cap : Epsilon, str, int, float, Decimal or Fraction
+            The most that all releases together may spend.
+        unit : {"one record", "one person"}
+            What an epsilon protects.
+
+        Returns
+        -------
+        BudgetFile
+            The account.
+
+        Raises
+        ------
+        InputError
+            If the account is there already, or an argument is wrong.
+
+        Examples
+        --------
+        >>> htf.BudgetFile.create("budget.sqlite", "riders", cap=1, unit="one person")
+        BudgetFile('budget.sqlite', 'riders')
+        """
         path, most = arguments.path(path, "the budget file"), Epsilon.of(cap)
         check_regular(path)
         _check_name(dataset)
@@ -95,7 +151,23 @@ class BudgetFile:
         return cls(path, dataset)
 
     def account(self) -> Account:
-        """What was spent up to now, and on what."""
+        """Read what was spent up to now, and on what.
+
+        Returns
+        -------
+        Account
+            The account as it is in the file.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read.
+
+        Examples
+        --------
+        >>> [entry.label for entry in pings.account().entries]
+        ['June']
+        """
         with open_books(self.path, READ) as books:
             return books.account(self.dataset)
 
@@ -107,10 +179,38 @@ class BudgetFile:
         *,
         unit: str = ONE_RECORD,
     ) -> Entry:
-        """Enter a charge, for good, or raise and leave everything as it was.
+        """Enter a charge for good, or raise and leave everything as it was.
 
-        A commit may fail when it is done already, say as the folder is synced. Then the error says that
-        the charge stands, and nothing is released for it.
+        `publish` does this for you. A commit may fail after it is done, for example while the folder is
+        synced. Then the error says that the charge stands, and nothing is released for it.
+
+        Parameters
+        ----------
+        epsilon : Epsilon, str, int, float, Decimal or Fraction
+            What to charge.
+        mechanism : str
+            What it is charged for.
+        label : str
+            What to call the charge.
+        unit : {"one record", "one person"}
+            What the epsilon protects.
+
+        Returns
+        -------
+        Entry
+            The charge, pending.
+
+        Raises
+        ------
+        InputError
+            If the account counts another unit, or an argument is wrong.
+        BudgetError
+            If too little is left, or the account is closed.
+
+        Examples
+        --------
+        >>> pings.charge("0.25", "htf", "a test").state
+        'pending'
         """
         price = Epsilon.of(epsilon)
         for given, what in ((mechanism, "mechanism"), (label, "label"), (unit, "the unit")):
@@ -144,7 +244,33 @@ class BudgetFile:
         return entry
 
     def save(self, release: Release, path: str | Path, *, overwrite: bool = False) -> Entry:
-        """Write a release that was charged here, and enter it as published, with its SHA-256."""
+        """Write a release that was charged here, and enter it as published, with its SHA-256.
+
+        Parameters
+        ----------
+        release : Release
+            The release.
+        path : str or Path
+            Where to write it.
+        overwrite : bool
+            Whether a file of that name may be replaced.
+
+        Returns
+        -------
+        Entry
+            The charge, published.
+
+        Raises
+        ------
+        InputError
+            If the release was not charged here, or the file cannot be written.
+
+        Examples
+        --------
+        >>> release = htf.publish(matrix, epsilon="0.5", budget=pings, label="July")
+        >>> pings.save(release, "july.parquet").file
+        'july.parquet'
+        """
         from htf.release.file import save
         from htf.release.release import Release
 
@@ -159,9 +285,33 @@ class BudgetFile:
             return self._enter_written(entry, release, path)
 
     def publish(self, id_: str, path: str | Path) -> Entry:
-        """Enter a release that was written, but not entered as published before something failed.
+        """Enter a release that was written, after something broke before it could be entered.
 
         Nothing is refunded by this. It is refused for a file that cannot be what was charged.
+
+        Parameters
+        ----------
+        id_ : str
+            The id of the pending entry.
+        path : str or Path
+            The file of the release.
+
+        Returns
+        -------
+        Entry
+            The charge, published.
+
+        Raises
+        ------
+        InputError
+            If the file does not belong to the entry.
+
+        Examples
+        --------
+        >>> release = htf.publish(matrix, epsilon="0.5", budget=pings)
+        >>> release.save("august.parquet")
+        >>> pings.publish(release.budget_entry, "august.parquet").state
+        'published'
         """
         from htf.release.release import Release
         from htf.verification import verify
@@ -189,6 +339,26 @@ class BudgetFile:
         """Enter that a published file is withdrawn, and may be deleted or overwritten.
 
         Nothing is refunded: others have seen it. A suggestion that the file published goes with it.
+
+        Parameters
+        ----------
+        id_ : str
+            The id of the published entry.
+
+        Returns
+        -------
+        Entry
+            The charge, withdrawn.
+
+        Raises
+        ------
+        InputError
+            If nothing was published under this id, or it was withdrawn already.
+
+        Examples
+        --------
+        >>> pings.withdraw(pings.account().entries[0].id).state
+        'withdrawn'
         """
         now = _now()
         _check_id(id_)
@@ -208,7 +378,25 @@ class BudgetFile:
         return replace(found, state=WITHDRAWN, withdrawn=now)
 
     def check_suggestion(self, suggestion: Suggestion) -> None:
-        """Refuse one that was not charged here: its epsilon would be missing from the sum."""
+        """Refuse a suggestion that was not charged here: its epsilon would be missing from the sum.
+
+        Parameters
+        ----------
+        suggestion : Suggestion
+            The suggestion.
+
+        Raises
+        ------
+        InputError
+            If it was not charged to this account.
+
+        Examples
+        --------
+        >>> riders = htf.BudgetFile.create("budget.sqlite", "guests", cap=1, unit="one person")
+        >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
+        >>> suggestion = htf.suggest_max_records(people, "0.1", budget=riders)
+        >>> riders.check_suggestion(suggestion)
+        """
         arguments.instance(suggestion, Suggestion, "suggestion", "see htf.suggest_max_records")
         charged = suggestion.budget_entry, SUGGESTION, suggestion.epsilon
         if charged in [(e.id, e.mechanism, e.epsilon) for e in self.account().entries]:
@@ -219,7 +407,23 @@ class BudgetFile:
         )
 
     def close(self) -> Account:
-        """Refuse all further charges, for good."""
+        """Close the account: no more charges, ever.
+
+        Returns
+        -------
+        Account
+            The account, closed.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> pings.close().closed is None
+        False
+        """
         with open_books(self.path, WRITE) as books:
             account = books.account(self.dataset)
             if account.closed is None:
@@ -230,7 +434,23 @@ class BudgetFile:
         return account
 
     def check_output(self, path: Path) -> None:
-        """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it."""
+        """Refuse to write a release over the budget file, or over a journal that SQLite keeps for it.
+
+        Parameters
+        ----------
+        path : Path
+            Where a release is to be written.
+
+        Raises
+        ------
+        InputError
+            If that is part of the budget file.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> pings.check_output(Path("september.parquet"))
+        """
         path = arguments.path(path, "the output")
         check_name(path)
         ours = self.path.resolve()
@@ -243,6 +463,20 @@ class BudgetFile:
 
         That is a file which any account of this budget file lists as published, and a release that names
         its charge. It may be overwritten once its entry is withdrawn.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            If it must not be overwritten.
+
+        Examples
+        --------
+        >>> pings.may_overwrite("september.parquet")
         """
         from htf.release.file import charged_entry, is_release
 
@@ -327,7 +561,23 @@ class BudgetFile:
         return next((entry for entry in self.account().entries if entry.id == id_), None)
 
     def what_became(self, charge: Entry) -> str:
-        """After something went wrong: whether a charge stands, and what to do. The truth, read from the file."""
+        """Say whether a charge stands, and what to do, after something went wrong. It is read from the file.
+
+        Parameters
+        ----------
+        charge : Entry
+            The charge.
+
+        Returns
+        -------
+        str
+            A sentence or two.
+
+        Examples
+        --------
+        >>> print(pings.what_became(pings.account().entries[0]).split(",")[0])
+        The charge of 0.5 stands
+        """
         place = f"entry {charge.id} of {self.dataset!r} in {self.path}"
         try:
             found = self._look_up(charge.id)

@@ -26,7 +26,30 @@ EpsilonLike = "Epsilon | str | int | float | Decimal | Fraction"
 
 @dataclass(frozen=True, order=True, slots=True)
 class Epsilon:
-    """A non-negative privacy budget, exact."""
+    """A non-negative privacy budget, exact: a whole number of units of 1e-15.
+
+    Epsilons add, subtract and compare exactly. Multiply one by a whole number, or divide it with `//`
+    into equal shares, each rounded down.
+
+    Parameters
+    ----------
+    units : int
+        How many units of 1e-15. Use `Epsilon.of` for an epsilon such as 0.5.
+
+    Raises
+    ------
+    InputError
+        If the units are not a whole number, or are negative.
+
+    Examples
+    --------
+    >>> import htf
+    >>> epsilon = htf.Epsilon.of("0.5")
+    >>> str(epsilon // 3)
+    '0.166666666666666'
+    >>> epsilon + epsilon == htf.Epsilon.of(1)
+    True
+    """
 
     units: int
 
@@ -41,10 +64,28 @@ class Epsilon:
 
     @classmethod
     def of(cls, value: Epsilon | str | int | float | Decimal | Fraction) -> Epsilon:
-        """The greatest representable budget not above `value`, which must be positive.
+        """Make the greatest representable budget that is not above `value`.
 
-        A float stands for the decimal it prints as: 0.1 is one tenth. Raises InputError for what is no
-        number, not positive, or more than 1000.
+        Parameters
+        ----------
+        value : Epsilon, str, int, float, Decimal or Fraction
+            A positive number of at most 1000. A float stands for the decimal it prints as: 0.1 is one
+            tenth.
+
+        Returns
+        -------
+        Epsilon
+            The budget.
+
+        Raises
+        ------
+        InputError
+            If the value is not a number, not positive, or more than 1000.
+
+        Examples
+        --------
+        >>> htf.Epsilon.of(0.1)
+        Epsilon(units=100000000000000)
         """
         units = (
             value.units if isinstance(value, Epsilon) else _to_fraction(value) * UNITS_PER_EPSILON
@@ -90,10 +131,33 @@ class Epsilon:
 
     @property
     def fraction(self) -> Fraction:
+        """The budget as a fraction."""
         return Fraction(self.units, UNITS_PER_EPSILON)
 
     def share(self, weights: Sequence[Fraction]) -> list[Epsilon]:
-        """Shares in proportion to `weights`, each rounded down, so that they never exceed the whole."""
+        """Divide the budget in proportion to weights. Each share is rounded down, so they never exceed it.
+
+        Parameters
+        ----------
+        weights : sequence of Fraction
+            The weights, none below 0 and not all of them 0.
+
+        Returns
+        -------
+        list of Epsilon
+            One share for each weight.
+
+        Raises
+        ------
+        InputError
+            If the weights are not fractions, or are negative or all 0.
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> [str(part) for part in epsilon.share([Fraction(1), Fraction(3)])]
+        ['0.125', '0.375']
+        """
         given = arguments.items(weights, "weights", "a list of fractions")
         if not all(isinstance(w, (int, Fraction)) and w >= 0 for w in given) or not any(given):
             raise InputError("weights must be fractions, none below 0 and not all of them 0")

@@ -27,7 +27,32 @@ ROUGHLY = 1.0001  # what float sums may be off by, and far more
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """One charge: what was asked, how often, at what price, and the loss so far."""
+    """One charge inside a release: what was asked, how often, at what price, and the loss so far.
+
+    Attributes
+    ----------
+    label : str
+        What the measurement was for.
+    kind : str
+        The kind of measurement, such as `count`.
+    sensitivity : int
+        By how much one record can move an answer.
+    answers : int
+        How many answers were given.
+    smallest_epsilon, largest_epsilon : Epsilon
+        The range of their prices.
+    spent_after : Epsilon
+        The privacy loss of a record after this charge.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> line = htf.publish(matrix, 1, "singular", noise="seeded:1").ledger[0]
+    >>> line.kind, str(line.spent_after)
+    ('count', '1')
+    """
 
     label: str
     kind: str
@@ -38,6 +63,18 @@ class LedgerLine:
     spent_after: Epsilon
 
     def to_dict(self) -> dict[str, Any]:
+        """Describe the line with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+
+        Examples
+        --------
+        >>> line.to_dict()["answers"]
+        4
+        """
         return {
             "label": self.label,
             "kind": self.kind,
@@ -50,6 +87,23 @@ class LedgerLine:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> LedgerLine:
+        """Make a line from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : dict
+            All fields by name.
+
+        Returns
+        -------
+        LedgerLine
+            The line.
+
+        Examples
+        --------
+        >>> htf.LedgerLine.from_dict(line.to_dict()) == line
+        True
+        """
         exact = {
             name: _epsilon_from_text(data[name])
             for name in ("smallest_epsilon", "largest_epsilon", "spent_after")

@@ -22,7 +22,28 @@ BYTES_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileMark:
-    """A file, as it was when it was read."""
+    """A file, as it was when it was read. Only the curator has marks: no release carries them.
+
+    Attributes
+    ----------
+    path : Path
+        Where it is, as an absolute path.
+    device, inode : int
+        Which file it is, whatever it is called.
+    size : int
+        Its length in bytes.
+    changed : int
+        When it was last changed, in nanoseconds.
+
+    Examples
+    --------
+    >>> import htf
+    >>> from pathlib import Path
+    >>> _ = Path("land.csv").write_text("lon,lat")
+    >>> mark = htf.FileMark.of(Path("land.csv"))
+    >>> mark.size
+    7
+    """
 
     path: Path  # absolute
     device: int
@@ -32,18 +53,69 @@ class FileMark:
 
     @classmethod
     def of(cls, path: Path) -> FileMark:
+        """Mark a file as it is now.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        Returns
+        -------
+        FileMark
+            Its mark.
+
+        Raises
+        ------
+        OSError
+            If there is no such file.
+
+        Examples
+        --------
+        >>> htf.FileMark.of(Path("land.csv")) == mark
+        True
+        """
         found = os.stat(path)
         place = Path(os.path.abspath(path))
         return cls(place, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
     @property
     def is_packed(self) -> bool:
+        """Whether its name says that it is compressed."""
         return self.path.suffix.lower() in PACKED
 
     def is_same(self, other: FileMark) -> bool:
+        """Whether both marks are of one file, whatever it is called.
+
+        Parameters
+        ----------
+        other : FileMark
+            Another mark.
+
+        Returns
+        -------
+        bool
+            Whether it is the same file.
+
+        Examples
+        --------
+        >>> mark.is_same(mark)
+        True
+        """
         return (self.device, self.inode) == (other.device, other.inode)
 
     def check_unchanged(self) -> None:
+        """Refuse a file that has changed since it was marked.
+
+        Raises
+        ------
+        InputError
+            If the file has changed or is gone.
+
+        Examples
+        --------
+        >>> mark.check_unchanged()
+        """
         try:
             same = FileMark.of(self.path) == self
         except OSError:

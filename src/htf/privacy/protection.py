@@ -22,7 +22,31 @@ MOST_RECORDS_OF_A_PERSON = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """The unit that a guarantee is for, and how the records were bounded to give it."""
+    """The unit that a guarantee is for, and how the records were bounded to give it.
+
+    Parameters
+    ----------
+    unit : {"record", "person"}
+        What one epsilon protects.
+    max_records : int
+        How many records were kept of each unit.
+    once_per : {"hour", "day", "all"}, optional
+        Of each person, cell and time slot, at most one record was kept.
+    of_query : bool
+        Whether the records are the rows of the result of a query or view.
+
+    Raises
+    ------
+    InputError
+        If the values do not go together.
+
+    Examples
+    --------
+    >>> import htf
+    >>> protection = htf.Protection("person", max_records=20)
+    >>> protection.spoken
+    'one person, at most 20 records each'
+    """
 
     unit: str = RECORD
     max_records: int = 1  # kept of each unit
@@ -60,18 +84,77 @@ class Protection:
         return f"{self.name}, at most {self.max_records} {records} each"
 
     def to_dict(self) -> dict[str, Any]:
+        """Describe the protection with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+
+        Examples
+        --------
+        >>> protection.to_dict()["max_records"]
+        20
+        """
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Protection:
-        """From what `to_dict` gave."""
+        """Make a protection from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+            All fields by name.
+
+        Returns
+        -------
+        Protection
+            The unit and its bound.
+
+        Raises
+        ------
+        InputError
+            If something is missing or wrong.
+
+        Examples
+        --------
+        >>> htf.Protection.from_dict(protection.to_dict()) == protection
+        True
+        """
         names = [field.name for field in fields(cls)]
         return cls(**arguments.fields(data, "what is protected", names))
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """How many records of a person to keep, found with noise: `curator.contributions` makes one."""
+    """How many records of each person to keep, found with noise. `suggest_max_records` makes one.
+
+    Attributes
+    ----------
+    max_records : int
+        The suggested number.
+    quantile : Fraction
+        The share of people who are to lose no record.
+    most : int
+        The number was chosen from 1 to this, which is public.
+    epsilon : Epsilon
+        What the suggestion has cost each person.
+    noise : str
+        Where the noise came from.
+    private : bool
+        Whether that noise was secret.
+    budget_entry : str, optional
+        The entry of the budget file that was charged. It is not in the file of a release.
+
+    Examples
+    --------
+    >>> import htf
+    >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
+    >>> suggestion = htf.suggest_max_records(people, 0.5, noise="seeded:1")
+    >>> suggestion.max_records
+    3
+    """
 
     max_records: int
     quantile: Fraction  # the share of people who are to lose nothing
@@ -94,6 +177,18 @@ class Suggestion:
             raise InputError(f"a suggestion lies between 1 and {self.most}, at a share below 1")
 
     def to_dict(self) -> dict[str, Any]:
+        """Describe the suggestion with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+
+        Examples
+        --------
+        >>> suggestion.to_dict()["quantile"]
+        '9/10'
+        """
         return {
             "max_records": self.max_records,
             "quantile": str(self.quantile),
@@ -105,7 +200,28 @@ class Suggestion:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Suggestion:
-        """From what `to_dict` gave."""
+        """Make a suggestion from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+            All fields by name, except the budget entry.
+
+        Returns
+        -------
+        Suggestion
+            The suggestion.
+
+        Raises
+        ------
+        InputError
+            If something is missing or wrong.
+
+        Examples
+        --------
+        >>> htf.Suggestion.from_dict(suggestion.to_dict()) == suggestion
+        True
+        """
         names = [field.name for field in fields(cls) if field.name != "budget_entry"]
         known = arguments.fields(data, "a suggestion", names)
         try:

@@ -39,10 +39,32 @@ def _declare(column: Column) -> Mapping[str, Column]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers(ReadOnlyArrays):
-    """One entry for each box or polygon, in read-only arrays. `COLUMNS` describes them.
+    """Counts with their errors, one entry for each box or polygon, in read-only arrays.
 
-    `partial` is measured by absolute parts, and is 0 where there is nothing. `inside` is 0 where the
-    box or polygon has no area.
+    Attributes
+    ----------
+    count : ndarray of float
+        The best guess.
+    std_error : ndarray of float
+        The standard deviation of the errors that the interval covers.
+    low, high : ndarray of float
+        The 95 % interval.
+    partial : ndarray of float
+        The share of the answer, by absolute parts, that comes from leaves covered in part; 0 where
+        there is nothing.
+    inside : ndarray of float
+        The share of the box or polygon that lies on the map, by area, over all axes. The release says
+        nothing about the rest, which is not counted. It is 0 where there is no area.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    >>> answers = release.count([[0, 0, 1, 1], [0, 0, 2, 2]])
+    >>> answers.count
+    array([498., 551.])
     """
 
     count: FloatArray = field(
@@ -107,11 +129,38 @@ class Answers(ReadOnlyArrays):
         return len(self.count)
 
     def to_columns(self, *, of_leaves: bool = False) -> dict[str, FloatArray]:
-        """Arrays by name; with `of_leaves` only those that say something about a whole leaf."""
+        """All arrays by name, ready for a data frame.
+
+        Parameters
+        ----------
+        of_leaves : bool
+            Whether to leave out columns that say nothing about a whole leaf.
+
+        Returns
+        -------
+        dict of ndarray
+            The columns.
+
+        Examples
+        --------
+        >>> list(answers.to_columns())
+        ['count', 'std_error', 'low', 'high', 'partial', 'inside']
+        """
         return {name: getattr(self, name) for name in (OF_LEAVES if of_leaves else COLUMNS)}
 
     def to_dicts(self) -> list[dict[str, float]]:
-        """One dict per box or polygon."""
+        """One dictionary for each answer.
+
+        Returns
+        -------
+        list of dict
+            The rows.
+
+        Examples
+        --------
+        >>> answers.to_dicts()[0]["count"]
+        498.0
+        """
         columns = self.to_columns()
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]

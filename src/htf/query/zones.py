@@ -31,7 +31,22 @@ LEAST_SHARE = 1e-12  # of a map: a zone that would have less of it is rounding
 
 
 class Zones(NamedTuple):
-    """Labels, and polygons in the coordinates of the map."""
+    """Zones that tile a map. `grid_zones` and `h3_zones` make them.
+
+    Attributes
+    ----------
+    labels : list of str
+        The name of each zone.
+    geometries : ndarray of object
+        Polygons in the coordinates of the map.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> htf.grid_zones(domain, columns=2).labels
+    ['1-1', '2-1', '1-2', '2-2']
+    """
 
     labels: list[str]
     geometries: Shapes
@@ -40,7 +55,37 @@ class Zones(NamedTuple):
 def zone_layer(
     release: Release, zones: Zones, *, where: Where | None = None
 ) -> geopandas.GeoDataFrame:
-    """The zones with their counts and error bars. Needs GeoPandas."""
+    """Count the records in zones, as a layer. Needs GeoPandas.
+
+    Parameters
+    ----------
+    release : Release
+        The release.
+    zones : Zones
+        The zones, from `grid_zones` or `h3_zones`.
+    where : mapping, optional
+        Ranges of further axes, such as `{"hour": (7, 10)}`.
+
+    Returns
+    -------
+    geopandas.GeoDataFrame
+        One row for each zone, with the columns of `Answers`.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    >>> layer = htf.zone_layer(release, htf.grid_zones(domain, columns=1))
+    >>> len(layer)
+    1
+    """
     try:
         import geopandas
     except ImportError:
@@ -62,10 +107,36 @@ def grid_zones(
     columns: int | None = None,
     rows: int | None = None,
 ) -> Zones:
-    """Rectangles of `width` x `height` in units of the map, from its south-west corner on, the last ones
-    cut off at its edge; or `columns` x `rows` of them. One of a pair stands for both.
+    """Cut a map into rectangles, from its south-west corner on.
 
-    A label is `column-row`, both counted from 1 and from the south-west corner.
+    Give either their size or their number. One of a pair stands for both. The last rectangles are cut off
+    at the edge of the map. A label is `column-row`, both counted from 1.
+
+    Parameters
+    ----------
+    domain : Domain
+        The map.
+    width, height : float, optional
+        The size of a rectangle in units of the map.
+    columns, rows : int, optional
+        The number of rectangles along each axis.
+
+    Returns
+    -------
+    Zones
+        The rectangles.
+
+    Raises
+    ------
+    InputError
+        If neither or both are given, or there would be too many.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> len(htf.grid_zones(domain, width=0.5).labels)
+    16
     """
     shapely = need_shapely("A grid of zones")
     x, y = _first_two(check_domain(domain))
@@ -86,10 +157,34 @@ def grid_zones(
 
 
 def h3_zones(domain: Domain, resolution: int) -> Zones:
-    """The cells of H3 that touch the map, cut off at its edge; labels are their addresses. Needs h3.
+    """Find the H3 cells that touch a map, cut off at its edge. Needs h3.
 
-    From the cell in the middle of the map, neighbours are gathered while they touch it. Edges of cells
+    Neighbours are gathered from the cell in the middle of the map on, while they touch it. Edges of cells
     are taken as straight in degrees of longitude and latitude.
+
+    Parameters
+    ----------
+    domain : Domain
+        The map.
+    resolution : int
+        The resolution of H3, from 0 to 15.
+
+    Returns
+    -------
+    Zones
+        The cells. Labels are their H3 addresses.
+
+    Raises
+    ------
+    InputError
+        If the map has no reference system, or there would be too many cells.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.square(40, -30, side_km=10)
+    >>> htf.h3_zones(domain, resolution=5).labels[0]
+    '8535ac2ffffffff'
     """
     h3, shapely = _need_h3(), need_shapely("Zones of H3")
     x, y = _first_two(check_domain(domain))

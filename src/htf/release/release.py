@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
+    from htf.maps.views import View
     from htf.mechanisms.base import Histogram
     from htf.query.columns import Answers
     from htf.query.derived import Derived
@@ -45,7 +46,32 @@ LARGEST = (
 
 @dataclass(frozen=True, eq=False)
 class MeasurementTable(ReadOnlyArrays):
-    """The raw noisy measurements, one row each."""
+    """The raw noisy measurements of a release, one row each.
+
+    Attributes
+    ----------
+    line : ndarray of int
+        The line of the ledger.
+    kind : ndarray of int
+        The place of its kind in `release.kinds.KINDS`.
+    region : ndarray of int
+        The region asked about.
+    axis, cut : ndarray of int
+        Where a cut was asked about; -1 where the question names none.
+    epsilon : ndarray of int
+        The price in units of 1e-15. Of answers that are paid for together, the first has it.
+    value : ndarray of int
+        The noisy answer.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> table = htf.publish(matrix, 1, "singular", noise="seeded:1").measurements
+    >>> table.value
+    array([498,  21,   1,  31])
+    """
 
     line: IntArray  # of the ledger
     kind: IntArray  # place in release.kinds.KINDS
@@ -57,7 +83,23 @@ class MeasurementTable(ReadOnlyArrays):
 
     @classmethod
     def from_parts(cls, parts: Iterable[dict[str, Any]]) -> MeasurementTable:
-        """From the columns of each charge, in which whole numbers stand for a constant column."""
+        """Join the columns of several charges, in which a whole number stands for a constant column.
+
+        Parameters
+        ----------
+        parts : iterable of dict
+            The columns of each charge.
+
+        Returns
+        -------
+        MeasurementTable
+            All rows.
+
+        Examples
+        --------
+        >>> len(htf.MeasurementTable.from_parts([table.columns(), table.columns()]))
+        8
+        """
         columns: dict[str, list[IntArray]] = {f.name: [np.empty(0, np.int64)] for f in fields(cls)}
         for part in parts:
             size = len(part["epsilon"])
@@ -75,23 +117,105 @@ class MeasurementTable(ReadOnlyArrays):
         return len(self.region)
 
     def of_kind(self, kind: str) -> MeasurementTable:
-        """The rows of one kind of measurement, by its name."""
+        """Select the rows of one kind of measurement.
+
+        Parameters
+        ----------
+        kind : str
+            Its name, such as `count`.
+
+        Returns
+        -------
+        MeasurementTable
+            These rows.
+
+        Examples
+        --------
+        >>> len(table.of_kind("count"))
+        4
+        """
         rows = self.kind == KINDS.index(kind)
         return MeasurementTable(**{name: column[rows] for name, column in self.columns().items()})
 
     def tree_counts(self) -> TreeCounts:
-        """The noisy counts of regions."""
+        """The noisy counts of regions. Not part of what is promised."""
         table, counts = self.of_kind("count"), TreeCounts()
         counts.add(table.region, table.value, table.epsilon)
         return counts
 
     def columns(self) -> dict[str, IntArray]:
+        """All columns by name.
+
+        Returns
+        -------
+        dict of ndarray
+            The columns.
+
+        Examples
+        --------
+        >>> list(table.columns())
+        ['line', 'kind', 'region', 'axis', 'cut', 'epsilon', 'value']
+        """
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 @dataclass(frozen=True, eq=False)
 class Release(ReadOnlyArrays):
-    """A differentially private histogram of the map. Make one with `publish`, read one with `load`."""
+    """A differentially private histogram of the map: what is published. Immutable.
+
+    Make one with `publish`, read one with `load`.
+
+    Attributes
+    ----------
+    domain : Domain
+        The map.
+    epsilon : Epsilon
+        What is claimed, for one unit. It was fixed before the first draw.
+    mechanism : str
+        The name of the mechanism.
+    parameters : dict
+        Its parameters.
+    facts : dict
+        What the mechanism found out by noisy measurements, such as the height of the tree.
+    estimator : str
+        How the estimates follow from the measurements.
+    noise : str
+        Where the noise came from.
+    private : bool
+        False where the noise was seeded or scripted.
+    tree : RegionTree
+        All regions.
+    leaves : ndarray of int
+        The regions that tile the map.
+    estimates : ndarray of float
+        The count of each leaf.
+    scales : ndarray of float
+        The scale of the Laplace noise in each estimate.
+    measurements : MeasurementTable
+        The raw noisy measurements.
+    ledger : tuple of LedgerLine
+        What each measurement has cost.
+    prior : Prior, optional
+        What the curator said was publicly known of the map. Estimates follow from it too.
+    protection : Protection
+        The unit, and how its records were bounded.
+    suggestion : Suggestion, optional
+        Where that bound was found with noise. `epsilon` includes its cost.
+    budget_entry : str, optional
+        The entry of the budget file that was charged. Random, and public.
+    low, high : ndarray of int
+        The bounds of the leaves, in cells.
+
+    Examples
+    --------
+    >>> import htf
+    >>> city = htf.synthetic_city(20_000, seed=1)
+    >>> domain = htf.Domain.from_bounds(*city.domain_bounds, cells=64)
+    >>> matrix = htf.read_points([city.x, city.y], domain)
+    >>> release = htf.publish(matrix, epsilon=1, noise="seeded:1")
+    >>> release.epsilon == htf.Epsilon.of(1)
+    True
+    """
 
     domain: Domain
     epsilon: Epsilon  # fixed before the first draw, for one unit: this is what is claimed
@@ -169,7 +293,40 @@ class Release(ReadOnlyArrays):
 
     @classmethod
     def from_histogram(cls, histogram: Histogram, *, tree: RegionTree, **rest: Any) -> Release:
-        """From what a mechanism returns; boxes come in an order that keeps neighbours together."""
+        """Make a release from what a mechanism returns. The Curator does this.
+
+        Leaves come in an order that keeps neighbours together.
+
+        Parameters
+        ----------
+        histogram : Histogram
+            What the mechanism returned.
+        tree : RegionTree
+            All regions.
+        **rest
+            All other attributes of the release, by name.
+
+        Returns
+        -------
+        Release
+            The release.
+
+        Raises
+        ------
+        InputError
+            If the parts do not belong together.
+
+        Examples
+        --------
+        >>> from dataclasses import fields
+        >>> names = [f.name for f in fields(release) if f.init and f.name not in
+        ...          ("tree", "leaves", "estimates", "scales", "estimator", "facts")]
+        >>> histogram = htf.Histogram(
+        ...     release.leaves, release.estimates, release.scales, release.estimator, release.facts)
+        >>> rest = {name: getattr(release, name) for name in names}
+        >>> htf.Release.from_histogram(histogram, tree=release.tree, **rest) == release
+        True
+        """
         order = np.argsort(tree.preorder()[histogram.leaves])
         return cls(
             tree=tree,
@@ -229,19 +386,42 @@ class Release(ReadOnlyArrays):
 
     @cached_property
     def derived(self) -> Derived:
-        """What is computed from this record to answer questions: each piece once, when first needed."""
+        """What is computed from this record to answer questions: each piece once, when first needed.
+
+        It is not part of what is promised, and may change from one version to the next.
+        """
         from htf.query.derived import Derived
 
         return Derived.of(self)
 
     def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
-        """Counts with error bars for boxes W,S,E,N in map coordinates: one, or an array of many;
-        without any, for the whole map.
+        """Count the records in boxes, with errors.
 
-        `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; axes that are not named
-        are counted whole. A box may also name every axis, all low edges first, then all high ones.
-        A warning says which boxes lie outside of the map: they count 0, whatever is there. Raises
-        InputError for boxes or ranges that are no finite numbers, go down or name no axis.
+        Warns about boxes that lie outside of the map: they count 0, whatever is there.
+
+        Parameters
+        ----------
+        boxes : array_like, optional
+            One box W,S,E,N in map coordinates, or many as rows; by default the whole map. A box may also
+            name every axis, all low edges first, then all high ones.
+        where : mapping, optional
+            Ranges of further axes, such as `{"hour": (7, 10)}`. Other axes are counted whole.
+
+        Returns
+        -------
+        Answers
+            One entry for each box.
+
+        Raises
+        ------
+        InputError
+            If boxes or ranges are not finite, are swapped, or name no axis.
+
+        Examples
+        --------
+        >>> answers = release.count([-30.02, 39.98, -29.98, 40.02])
+        >>> bool(answers.low[0] < answers.high[0])
+        True
         """
         from htf.query.boxes import count_boxes
         from htf.query.outside import warn_of_boxes
@@ -257,11 +437,35 @@ class Release(ReadOnlyArrays):
         crs: Any = None,
         where: Where | None = None,
     ) -> Answers:
-        """Counts with error bars for polygons: shapely, GeoPandas or GeoJSON, one or many.
+        """Count the records in polygons, with errors. Needs shapely.
 
-        `crs` is the reference system of bare shapely geometries, by default the map's; `where` gives
-        ranges of further axes, such as `{"hour": (7, 10)}`. Needs shapely. A warning says when none of
-        the polygons lies on the map. Raises InputError for what is no polygon.
+        Warns if none of the polygons lies on the map.
+
+        Parameters
+        ----------
+        geometries : object
+            Polygons as shapely geometries, a GeoPandas series or frame, or GeoJSON; one or many.
+        crs : object, optional
+            The reference system of bare shapely geometries, by default that of the map.
+        where : mapping, optional
+            Ranges of further axes, such as `{"hour": (7, 10)}`.
+
+        Returns
+        -------
+        Answers
+            One entry for each polygon.
+
+        Raises
+        ------
+        InputError
+            If something is not a polygon.
+
+        Examples
+        --------
+        >>> import shapely
+        >>> answers = release.count_polygons(shapely.Point(-30, 40).buffer(0.05))
+        >>> float(answers.inside[0])
+        1.0
         """
         from htf.query.outside import warn_of_polygons
         from htf.query.polygons import count_polygons
@@ -272,14 +476,95 @@ class Release(ReadOnlyArrays):
         return answers
 
     def plot(self, **options: Any) -> Figure:
-        """A map of the density on a log scale; `where`, `axes` and `by` say what to do with further
-        axes (htf.maps.plot.plot_release has all options). Needs matplotlib."""
+        """Draw the density on a map, with a log scale. Needs matplotlib.
+
+        Parameters
+        ----------
+        **options
+            `axes` names the two axes to draw; `where` gives ranges of the others; `by` names one that gets
+            a panel for each of its steps; `boxes=True` adds the outlines of the leaves; `pixels` limits
+            the resolution; `ax` is where to draw.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Save it with its `savefig`.
+
+        Raises
+        ------
+        InputError
+            If an axis is not there, or a range is off the map.
+
+        Examples
+        --------
+        >>> release.plot(boxes=True).savefig("map.png")
+        """
         from htf.maps.plot import plot_release
 
         return plot_release(self, **options)
 
+    def view(
+        self,
+        axes: tuple[str, str] = ("x", "y"),
+        where: Where | None = None,
+        cells: int | tuple[int, int] | None = None,
+    ) -> View:
+        """Spread the counts over a regular grid along two axes: the numbers that `plot` draws.
+
+        Parameters
+        ----------
+        axes : (str, str)
+            The axes of the grid. Others are summed.
+        where : mapping, optional
+            Ranges of axes, such as `{"hour": (7, 10)}`. A range of an axis of the grid crops the view at
+            whole cells.
+        cells : int or (int, int), optional
+            The most pixels a side.
+
+        Returns
+        -------
+        View
+            Counts, noise and edges of the pixels.
+
+        Raises
+        ------
+        InputError
+            If an axis is not there, or a range is off the map.
+
+        Examples
+        --------
+        >>> release.view(cells=16).counts.shape
+        (16, 16)
+        """
+        from htf.maps.views import view
+
+        return view(self, axes, where, cells)
+
     def sample(self, n: int | None = None, seed: int | None = None) -> pa.Table:
-        """`n` synthetic points drawn from the release, by default as many as it counts; no budget."""
+        """Draw synthetic points from the release. This costs no budget.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many, by default as many as the release counts.
+        seed : int, optional
+            The same seed gives the same points.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each point.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to draw from, or too much.
+
+        Examples
+        --------
+        >>> release.sample(100, seed=1).column_names
+        ['lon', 'lat']
+        """
         from htf.export.sample import draw_points
 
         return draw_points(self, n, seed)
@@ -287,8 +572,22 @@ class Release(ReadOnlyArrays):
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a GeoParquet file, whole or not at all.
 
-        A file that exists is refused unless `overwrite` is given, and a release that was charged to a
-        budget file even then (docs/outputs.md). Raises OutputError if it cannot be written.
+        Parameters
+        ----------
+        path : str or Path
+            Where to write it.
+        overwrite : bool
+            Whether a file of that name may be replaced. A release that was charged to a budget file never
+            is (docs/outputs.md).
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written, or must not be.
+
+        Examples
+        --------
+        >>> release.save("city.parquet")
         """
         from htf.release.file import save
 
@@ -296,14 +595,47 @@ class Release(ReadOnlyArrays):
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
-        """Read a file that `save` wrote. Raises ReleaseFileError if it is damaged, or none."""
+        """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Release
+            The release.
+
+        Raises
+        ------
+        ReleaseFileError
+            If the file is damaged, or is no release.
+
+        Examples
+        --------
+        >>> release.save("same.parquet")
+        >>> htf.Release.load("same.parquet") == release
+        True
+        """
         from htf.release.file import load
 
         remedy = "a table of points is counted with htf.read_points, then released with htf.publish"
         return load(arguments.path(path, "a release to load", remedy))
 
     def summary(self) -> dict[str, Any]:
-        """All but the boxes and the measurements, as plain values."""
+        """Describe everything but the leaves and the measurements with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `htf info --json` prints.
+
+        Examples
+        --------
+        >>> release.summary()["epsilon"]
+        '1'
+        """
         return {
             "private": self.private,
             "statement": self.statement,

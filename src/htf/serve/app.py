@@ -456,7 +456,7 @@ def make_app(service: Service) -> Any:
 
 
 def as_refusal(error: Exception) -> Refusal:
-    """An error as a refusal. Our own errors say what to do; all others are our fault, and reveal nothing."""
+    """An error as a refusal. Our own errors say what to do; all others are bugs of ours, and say nothing."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, MissingExtraError):
@@ -468,7 +468,7 @@ def as_refusal(error: Exception) -> Refusal:
         detail = told.get(error.status_code, error.detail)
         return Refusal(error.status_code, detail, error.headers)
     log_fault(error)
-    return Refusal(500, "this is our fault; the log has the place")
+    return Refusal(500, "this is a bug in HTF; the log of the server says where")
 
 
 def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatArray:
