@@ -342,6 +342,13 @@ def test_decay_and_rate_are_the_papers_rounded_up() -> None:
     assert round_up_logarithm(2, Fraction(1, 10**6)) == 693148
 
 
+def test_a_logarithm_too_close_to_a_whole_number_is_not_rounded() -> None:
+    """Sixty digits cannot tell on which side of 7 it lies, and rounded down it would overspend."""
+    rate = Fraction(Context(prec=60).ln(Decimal(2))) / 7
+    with pytest.raises(ArithmeticError, match="cannot round"):
+        round_up_logarithm(2, rate)
+
+
 def test_the_tree_grows_as_decided_and_only_decisions_come_back() -> None:
     """Level by level against the definition, with noise read from the same seed."""
     matrix = city_matrix()
