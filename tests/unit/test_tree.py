@@ -29,6 +29,52 @@ def test_cutting_into_slabs() -> None:
     assert tree.preorder().tolist() == [0, 1, 4, 5, 6, 7, 8, 2, 3]
 
 
+def test_what_is_not_cut_has_no_axis() -> None:
+    tree = RegionTree((10, 4))
+    assert (tree.axis.tolist(), tree.first_child.tolist(), tree.slabs.tolist()) == ([-1], [-1], [0])
+    tree.split(*arrays([0], [0], [5]))
+    assert tree.axis.tolist() == [0, -1, -1]
+
+
+def test_sizes_of_subtrees() -> None:
+    tree = RegionTree((10, 4))
+    tree.cut(*arrays([0], [0], [2, 7], [2]))
+    tree.cut(*arrays([3, 1], [1, 0], [1, 3, 1], [2, 1]))
+    assert tree.subtree_sizes().tolist() == [9, 3, 1, 4, 1, 1, 1, 1, 1]
+    assert RegionTree((4,)).subtree_sizes().tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("regions", "covered"),
+    [
+        ([0], True),
+        ([1, 2], True),
+        ([2, 3, 4], True),
+        ([1, 3, 4], False),  # 3 and 4 lie in 1
+        ([0, 1, 2], False),
+        ([1], False),
+        ([2], False),
+        ([2, 3], False),
+        ([1, 2, 2], False),
+        ([3, 4], False),
+        ([], False),
+    ],
+)
+def test_regions_that_cover_everything_once(regions: list[int], covered: bool) -> None:
+    tree = RegionTree((10, 4))
+    tree.split(*arrays([0], [0], [5]))
+    tree.split(*arrays([1], [1], [2]))
+    assert tree.is_covered_once_by(np.array(regions, dtype=np.int64)) is covered
+
+
+def test_single_cells_are_not_halved() -> None:
+    tree = RegionTree((3, 1))
+    assert tree.halve(*arrays([0]), (0, 1)).tolist() == [1, 2]
+    assert tree.halve(*arrays([1, 2]), (0, 1)).tolist() == [1, 3, 4]
+    assert tree.halve(*arrays([3, 4]), (0, 1)).tolist() == [3, 4]  # which do not begin at 0
+    assert tree.low[[1, 3, 4], 0].tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("cut", "says"),
     [
