@@ -211,6 +211,34 @@ def test_cuts_in_doubt_are_chosen_at_the_rate_that_was_charged(
     assert len(in_doubt) == 4 * len(rows) * len(numbers)
 
 
+def test_floats_leave_it_open_as_far_as_they_may_err() -> None:
+    """Beside a bound they decide nothing, and a little further off what is right; also among many runs,
+    whose sums are large and were rounded often."""
+    number, rate = 3000, 1e-5
+    utilities = np.abs(2 * np.arange(1, number) - number)
+    reached = np.cumsum(np.exp(-rate * (utilities - utilities.min())))
+    tried = np.array([0, 700, 1499, 2500, number - 3])
+    bounds, doubt = reached[tried] / reached[-1], 1e-12 + (number - 1) * 1e-15
+    for far, known in ((0, False), (0.9, False), (1.1, True)):
+        for side in (-1, 1):
+            uniforms = bounds + side * far * doubt
+            rows = np.zeros(len(tried), dtype=np.int64)
+            first, size = kernels.choose_median_runs(
+                rows,
+                rows + number,
+                rows,
+                rows,
+                rows + number,
+                np.full(len(tried), rate),
+                uniforms,
+                np.arange(number, dtype=np.int32)[None],
+                np.ones(number, dtype=np.int64),
+            )
+            assert size.tolist() == [int(known)] * len(tried)
+            if known:
+                assert first.tolist() == (tried + 1 + (side > 0)).tolist()
+
+
 def test_uniform_numbers_are_uniform_and_in_range() -> None:
     limits = np.repeat([1, 2, 3, 10, 2**31], 8000)
     drawn = uniform_below(limits, SeededNoise(2).words)
