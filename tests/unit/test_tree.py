@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from htf import InputError, publish
-from htf.tree import RegionTree
+from htf.tree import MOST_LAYERS, RegionTree
 from support import city_matrix
 
 
@@ -87,6 +87,11 @@ def test_single_cells_are_not_halved() -> None:
         (([1], [0], [3, 3], [2]), "ascend"),
         (([1], [0], [], [0]), "at least one cut"),
         (([1], [0], [1, 2], [1]), "at least one cut"),
+        (([1, 2], [0, 0], [1, 2, 8, 7], [2, 2]), "ascend"),  # not those of the first region
+        (([1], [0, 0], [1], [1]), "one axis and one number"),
+        (([1], [0], [1], [1, 1]), "one axis and one number"),
+        (([-1, 1], [0, 0], [6, 1], [1, 1]), "between 0 and 2"),
+        (([1, 5], [0, 0], [1, 6], [1, 1]), "between 0 and 2"),
     ],
 )
 def test_bad_cuts_are_refused_and_change_nothing(cut: Any, says: str) -> None:
@@ -117,3 +122,66 @@ def test_a_tree_is_rebuilt_from_its_arrays_and_nothing_else_is_accepted() -> Non
         array[place] += generator.choice([-1, 1, 10**6])
         with pytest.raises(InputError):
             RegionTree.from_arrays(shape, **changed)
+
+
+def test_cuts_may_be_neighbours() -> None:
+    tree = RegionTree((4,))
+    tree.cut(*arrays([0], [0], [1, 2, 3], [3]))
+    assert tree.low[:, 0].tolist() == [0, 0, 1, 2, 3]
+
+
+def test_a_copy_is_cut_on_its_own() -> None:
+    tree = RegionTree((10, 4))
+    alone = tree.copy()
+    tree.split(*arrays([0], [0], [5]))
+    copy = tree.copy()
+    copy.split(*arrays([1], [1], [2]))
+    tree.split(*arrays([2], [0], [7]))
+    assert (len(alone), len(tree), len(copy)) == (1, 5, 5)
+    assert (tree.slabs.tolist(), copy.slabs.tolist()) == ([2, 0, 2, 0, 0], [2, 2, 0, 0, 0])
+    assert copy.high.tolist() == [[10, 4], [5, 4], [10, 4], [5, 2], [5, 4]]
+    assert tree.high.tolist() == [[10, 4], [5, 4], [10, 4], [7, 4], [10, 4]]
+
+
+@pytest.mark.parametrize(
+    ("parent", "runs"),
+    [
+        ([], []),  # no region at all
+        ([-1], [(1, 4)]),  # not the whole domain
+        ([-1], [(0, 5)]),
+        ([0], [(0, 4)]),
+        (
+            [-1, 3, 3, 0, 0],
+            [(0, 4), (0, 1), (1, 2), (0, 2), (2, 4)],
+        ),  # children before their parent
+        (
+            [-1, 0, 0, 1, 1, 0, 0],
+            [(0, 4), (0, 2), (2, 4), (0, 1), (1, 2), (0, 3), (3, 4)],
+        ),  # cut twice
+        ([-1, 0], [(0, 4), (0, 4)]),  # a single child
+        ([-1, 0, 1, 1], [(0, 4), (0, 4), (0, 2), (2, 4)]),
+        ([-1, 0, 0, 1, 1, 2], [(0, 4), (0, 2), (2, 4), (0, 1), (1, 2), (2, 4)]),
+        ([-1, 0, 0], [(0, 4), (0, 0), (0, 4)]),  # an empty region
+    ],
+)
+def test_arrays_that_no_cuts_make(parent: list[int], runs: list[tuple[int, int]]) -> None:
+    low, high = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+    with pytest.raises(InputError, match="do not form a tree"):
+        RegionTree.from_arrays((4,), *arrays(parent), low[:, None], high[:, None])
+
+
+def test_a_tree_of_one_region_is_rebuilt() -> None:
+    assert len(RegionTree.from_arrays((4,), *arrays([-1], [[0]], [[4]]))) == 1
+
+
+def test_trees_are_not_nested_without_end() -> None:
+    for layers, allowed in ((MOST_LAYERS, True), (MOST_LAYERS + 1, False)):
+        cuts, cells = np.arange(1, layers + 1), layers + 1  # off the rest, one cell at a time
+        parent = np.append(-1, np.repeat(2 * (cuts - 1), 2))
+        low = np.append(0, np.stack([cuts - 1, cuts], axis=1))[:, None]
+        high = np.append(cells, np.stack([cuts, np.full(layers, cells)], axis=1))[:, None]
+        if allowed:
+            assert RegionTree.from_arrays((cells,), parent, low, high).depth[-1] == layers
+        else:
+            with pytest.raises(InputError, match="nested more than 4096 deep"):
+                RegionTree.from_arrays((cells,), parent, low, high)
