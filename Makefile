@@ -4,9 +4,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+STATIC := src/htf/maps/browser/static
+export DENO_DIR := $(abspath $(VENV))/deno
+export DENO_NO_UPDATE_CHECK := 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint types versions reliability benchmark clean
+.PHONY: demo test lint types docs versions dist reliability benchmark clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/htf demo --out htf-demo --overwrite
@@ -17,12 +20,23 @@ test: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/deno fmt --check
+	$(BIN)/deno lint
+	$(BIN)/deno check $(STATIC)/page/page.js $(STATIC)/offline/offline.js
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
+# Into site/, to be opened from there: site/index.html. A warning, such as a broken link, is an error.
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 versions: $(VENV)/.installed-dev
 	.ci/versions $(BIN)/python
+
+# The wheel, built in isolation, then installed and used in a fresh environment outside of this folder.
+dist: $(VENV)/.installed-dev
+	.ci/dist $(BIN)/python
 
 # Hostile files, kills, faults, load: docs/reliability.md. RELIABILITY="--seed 2 --scale 0.1" tries other things, or fewer.
 reliability: $(VENV)/.installed-dev
@@ -49,4 +63,4 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.installed-demo
 
 clean:
-	rm -rf $(VENV) htf-demo
+	rm -rf $(VENV) dist htf-demo site

@@ -22,19 +22,15 @@ from unittest import mock
 
 import numpy as np
 
-import htf.homogeneous as estimation
+import htf.estimation.homogeneous as estimation
 import htf.mechanisms.htf as growth
-from htf.domain import Domain
+from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
+from htf.estimation.noise_law import scales_of_variances
 from htf.evaluation.datasets import DataSet, built_in_sets, open_points
 from htf.evaluation.specs import read_spec
 from htf.evaluation.trials import Bench, Trial, run_trial
 from htf.evaluation.workloads import read_workload
-from htf.inference import (
-    LEAST_SQUARES,
-    least_squares,
-    nonnegative_least_squares,
-    scales_of_variances,
-)
+from htf.frame.domain import Domain
 
 AREAS = ("random", "2%", "6%", "10%")
 AT_RECORDS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%")
@@ -50,7 +46,10 @@ def estimate_by(inference: Callable[..., Any]) -> Patches:
         estimates, variances = inference(tree, counts)
         return estimates[leaves], scales_of_variances(variances[leaves])
 
-    return [(growth, "estimate_leaves", estimate), (growth, "HOMOGENEOUS", LEAST_SQUARES)]
+    return [
+        (growth, "estimate_homogeneous_leaves", estimate),
+        (growth, "HOMOGENEOUS", LEAST_SQUARES),
+    ]
 
 
 VARIANTS: dict[str, tuple[str, Patches]] = {

@@ -18,9 +18,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 
 from htf import Domain, Release, publish, read_points
-from htf.domain import FloatArray, IntArray
+from htf.estimation.least_squares import least_squares
 from htf.evaluation.synthetic import synthetic_city
-from htf.inference import least_squares
+from htf.frame.domain import FloatArray, IntArray
 
 EPSILON, POINTS, CELLS = "0.3", 300_000, 512
 BLANK = "#e9edf2"
@@ -61,11 +61,11 @@ def main(path: str) -> None:
     domain = Domain.from_bounds(*city.domain_bounds, cells=CELLS)
     matrix = read_points((city.x, city.y), domain)
     release = publish(matrix, EPSILON, "htf", noise="seeded:7")
-    raw = least_squares(release.tree, release.tree_counts)[0][release.leaves]
+    raw = least_squares(release.tree, release.measurements.tree_counts())[0][release.leaves]
     figure, axes = plt.subplots(2, 3, figsize=(11, 7.6), layout="constrained")
     draw_round(axes[0, 0], release, 2, "round 2: counts (hatched: a leaf from now on)")
     draw_round(axes[0, 1], release, 3, "round 3: counts")
-    low, high, parts = release.low, release.high, release.parts
+    low, high, parts = release.low, release.high, release.derived.parts
     draw(axes[0, 2], low, high, raw, "all leaves, by least squares", lines=True)
     draw(axes[1, 0], low, high, release.estimates, "all leaves, as estimated", lines=True)
     draw(axes[1, 1], parts.low, parts.high, parts.estimates, "interpolated inside", lines=False)

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from htf import Domain, FrequencyMatrix, read_points
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.ingest.engines import open_spark
 
 MILLION = 1_000_000

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf import FrequencyMatrix, Release, publish
-from htf.domain import Domain, IntArray
 from htf.evaluation.counting import ExactCounter
 from htf.evaluation.datasets import DataSet, built_in_sets, open_points
 from htf.evaluation.workloads import Boxes
+from htf.frame.domain import Domain, IntArray
 
 DEFAULT_SETS = ("city", "gaussian-20-1", "gaussian-50-1", "gaussian-100-1")
 EPSILONS = ("0.1", "1")

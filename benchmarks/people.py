@@ -30,14 +30,14 @@ from htf import (
     read_points,
     suggest_max_records,
 )
-from htf.domain import FloatArray, IntArray
 from htf.evaluation.counting import ExactCounter, answer_boxes
 from htf.evaluation.metrics import MRE, measure_errors
 from htf.evaluation.visits import synthetic_visits
 from htf.evaluation.workloads import Boxes, read_workload
-from htf.ingest.points import Reading, read_records_per_person
-from htf.ingest.sources import Access
-from htf.protection import MOST_RECORDS_OF_A_PERSON, ONCE_PER, Suggestion
+from htf.frame.domain import FloatArray, IntArray
+from htf.ingest.points import read_records_per_person
+from htf.ingest.reading import Reading
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, ONCE_PER, Suggestion
 
 EPSILONS = ("0.5", "1", "2")
 WORKLOADS = {
@@ -81,7 +81,7 @@ class Data:
 
     def people(self, most: int, once_per: str | None = None) -> IntArray:
         reading = Reading(["lon", "lat"], user=self.user, time=self.time, once_per=once_per)
-        return read_records_per_person(self.source, self.domain, reading, Access(), most)
+        return read_records_per_person(self.source, self.domain, reading, most)
 
 
 class Errors(NamedTuple):

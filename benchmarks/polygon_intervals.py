@@ -19,8 +19,8 @@ import shapely
 from numpy.typing import NDArray
 
 from htf import Domain, publish, read_points
-from htf.domain import FloatArray, IntArray
 from htf.evaluation.synthetic import synthetic_city
+from htf.frame.domain import FloatArray, IntArray
 from htf.query.shapes import Shapes
 
 CELLS = 1024

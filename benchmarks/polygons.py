@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from htf import Release, publish
-from htf.domain import Domain, FloatArray
 from htf.evaluation.synthetic import synthetic_city
+from htf.frame.domain import Domain, FloatArray
 from htf.ingest.points import read_points
 from htf.query.shapes import Shapes
 
@@ -54,7 +54,7 @@ def crooked_voronoi(domain: Domain, number: int, random: np.random.Generator) ->
 
 def parts_as_boxes(release: Release) -> Shapes:
     x, y = release.domain.axes
-    low, high = release.parts.low, release.parts.high
+    low, high = release.derived.parts.low, release.derived.parts.high
     edges = [x.from_cells(low[:, 0]), y.from_cells(low[:, 1])]
     edges += [x.from_cells(high[:, 0]), y.from_cells(high[:, 1])]
     return np.asarray(shapely.box(*edges))
@@ -88,7 +88,7 @@ def main() -> None:
     city = synthetic_city(POINTS)
     domain = Domain.from_bounds(*city.domain_bounds, cells=1024)
     release = publish(read_points((city.x, city.y), domain), "1", noise="seeded:1")
-    boxes, estimates = parts_as_boxes(release), release.parts.estimates
+    boxes, estimates = parts_as_boxes(release), release.derived.parts.estimates
     random = np.random.default_rng(3)
     build = seconds(lambda: release.count([0, 0, 1, 1]))
     first = seconds(lambda: release.count_polygons(boxes[0]))

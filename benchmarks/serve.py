@@ -35,7 +35,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from htf import Release
-from htf.domain import FloatArray
+from htf.frame.domain import FloatArray
 from htf.serve.server import listen
 
 HOST = "127.0.0.1"

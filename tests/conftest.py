@@ -46,12 +46,17 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A session of Spark on this machine, for all tests: it takes seconds to start."""
+    """A session of Spark on this machine, for all tests: it takes seconds to start.
+
+    Java compiles what runs often a second time, better and far slower. What is tested is over before that pays.
+    """
     require("java", "openjdk-17-jre-headless")
     require_package("pyspark", "pyspark")
     from htf.ingest.engines import SPARK_MEMORY, _start_spark
 
-    session = _start_spark(SPARK_MEMORY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+        session = _start_spark(SPARK_MEMORY)
     session.conf.set("spark.sql.shuffle.partitions", "2")
     yield session
     session.stop()

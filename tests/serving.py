@@ -18,7 +18,7 @@ import numpy as np
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.curator.noise import SeededNoise
 from htf.curator.noise_check import check_noise
-from htf.domain import Axis
+from htf.frame.domain import Axis
 from htf.serve.app import Service, Settings
 from htf.serve.holdings import load_holdings
 from htf.serve.server import Tls, listen, make_server

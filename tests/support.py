@@ -21,11 +21,12 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from htf import Domain, FrequencyMatrix
-from htf.domain import Axis, FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON
-from htf.inference import UNKNOWN, TreeCounts, count_variances, least_squares
-from htf.query.half_widths import continuous_half_width, half_width
-from htf.tree import RegionTree
+from htf.estimation.least_squares import UNKNOWN, TreeCounts, least_squares
+from htf.estimation.noise_kernels import continuous_half_width, half_width
+from htf.estimation.noise_law import count_variances
+from htf.frame.domain import Axis, FloatArray, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower

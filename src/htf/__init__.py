@@ -17,77 +17,158 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from htf.curator.budget import BudgetFile
     from htf.curator.contributions import RecordsPerPerson, suggest_max_records
     from htf.curator.curator import Curator
-    from htf.domain import Axis, Domain
-    from htf.epsilon import Epsilon
+    from htf.curator.frequency import FrequencyMatrix
+    from htf.curator.measurements import Measurement
+    from htf.curator.noise import NoiseSource
+    from htf.curator.window import Window
     from htf.errors import (
         BudgetError,
         HtfError,
         InputError,
+        MissingExtraError,
         NothingInsideError,
+        OutputError,
         ReleaseFileError,
     )
-    from htf.frequency import FrequencyMatrix
-    from htf.ingest.points import read_points
+    from htf.estimation.prior import Prior
+    from htf.evaluation.synthetic import CityPoints, synthetic_city
+    from htf.evaluation.trips import Trips, synthetic_trips
+    from htf.evaluation.visits import Visits, synthetic_visits
+    from htf.frame.domain import Axis, Domain
+    from htf.frame.tree import RegionTree
+    from htf.ingest.points import NothingInside, read_points
     from htf.ingest.prior import read_prior
+    from htf.maps.comparison import Difference, Named, difference
+    from htf.maps.plot_compare import plot_comparison, plot_difference
+    from htf.maps.views import View
     from htf.mechanisms import make_mechanism
-    from htf.mechanisms.base import Mechanism
-    from htf.protection import Protection
+    from htf.mechanisms.base import Histogram, Mechanism
+    from htf.privacy.account import Account, Entry
+    from htf.privacy.budget import BudgetFile
+    from htf.privacy.epsilon import Epsilon
+    from htf.privacy.ledger import LedgerLine
+    from htf.privacy.origins import FileMark
+    from htf.privacy.protection import Protection, Suggestion
     from htf.publication import publish
-    from htf.query.boxes import Answers
-    from htf.release import Release
-    from htf.verification import verify
+    from htf.query.columns import Answers
+    from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
+    from htf.release.release import MeasurementTable, Release
+    from htf.verification import Check, verify
 
 _HOME = {
-    "Answers": "htf.query.boxes",
-    "Axis": "htf.domain",
+    "Account": "htf.privacy.account",
+    "Answers": "htf.query.columns",
+    "Axis": "htf.frame.domain",
     "BudgetError": "htf.errors",
-    "BudgetFile": "htf.curator.budget",
+    "BudgetFile": "htf.privacy.budget",
+    "Check": "htf.verification",
+    "CityPoints": "htf.evaluation.synthetic",
     "Curator": "htf.curator.curator",
-    "Domain": "htf.domain",
-    "Epsilon": "htf.epsilon",
-    "FrequencyMatrix": "htf.frequency",
+    "Difference": "htf.maps.comparison",
+    "Domain": "htf.frame.domain",
+    "Entry": "htf.privacy.account",
+    "Epsilon": "htf.privacy.epsilon",
+    "FileMark": "htf.privacy.origins",
+    "FrequencyMatrix": "htf.curator.frequency",
+    "Histogram": "htf.mechanisms.base",
     "HtfError": "htf.errors",
     "InputError": "htf.errors",
+    "LedgerLine": "htf.privacy.ledger",
+    "Measurement": "htf.curator.measurements",
+    "MeasurementTable": "htf.release.release",
     "Mechanism": "htf.mechanisms.base",
+    "MissingExtraError": "htf.errors",
+    "Named": "htf.maps.comparison",
+    "NoiseSource": "htf.curator.noise",
+    "NothingInside": "htf.ingest.points",
     "NothingInsideError": "htf.errors",
-    "Protection": "htf.protection",
+    "OutputError": "htf.errors",
+    "Prior": "htf.estimation.prior",
+    "Protection": "htf.privacy.protection",
     "RecordsPerPerson": "htf.curator.contributions",
-    "Release": "htf.release",
+    "RegionTree": "htf.frame.tree",
+    "Release": "htf.release.release",
     "ReleaseFileError": "htf.errors",
+    "Suggestion": "htf.privacy.protection",
+    "Trips": "htf.evaluation.trips",
+    "View": "htf.maps.views",
+    "Visits": "htf.evaluation.visits",
+    "Window": "htf.curator.window",
+    "Zones": "htf.query.zones",
+    "difference": "htf.maps.comparison",
+    "grid_zones": "htf.query.zones",
+    "h3_zones": "htf.query.zones",
     "make_mechanism": "htf.mechanisms",
+    "plot_comparison": "htf.maps.plot_compare",
+    "plot_difference": "htf.maps.plot_compare",
     "publish": "htf.publication",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
     "suggest_max_records": "htf.curator.contributions",
+    "synthetic_city": "htf.evaluation.synthetic",
+    "synthetic_trips": "htf.evaluation.trips",
+    "synthetic_visits": "htf.evaluation.visits",
     "verify": "htf.verification",
+    "zone_layer": "htf.query.zones",
 }
 
 __all__ = [
+    "Account",
     "Answers",
     "Axis",
     "BudgetError",
     "BudgetFile",
+    "Check",
+    "CityPoints",
     "Curator",
+    "Difference",
     "Domain",
+    "Entry",
     "Epsilon",
+    "FileMark",
     "FrequencyMatrix",
+    "Histogram",
     "HtfError",
     "InputError",
+    "LedgerLine",
+    "Measurement",
+    "MeasurementTable",
     "Mechanism",
+    "MissingExtraError",
+    "Named",
+    "NoiseSource",
+    "NothingInside",
     "NothingInsideError",
+    "OutputError",
+    "Prior",
     "Protection",
     "RecordsPerPerson",
+    "RegionTree",
     "Release",
     "ReleaseFileError",
+    "Suggestion",
+    "Trips",
+    "View",
+    "Visits",
+    "Window",
+    "Zones",
+    "difference",
+    "grid_zones",
+    "h3_zones",
     "make_mechanism",
+    "plot_comparison",
+    "plot_difference",
     "publish",
     "read_points",
     "read_prior",
     "suggest_max_records",
+    "synthetic_city",
+    "synthetic_trips",
+    "synthetic_visits",
     "verify",
+    "zone_layer",
 ]
 
 

@@ -1,8 +1,8 @@
-"""Files: what may be written over, how a file is written whole or not at all, and what is there to be read.
+"""Files: which may be overwritten, how a file is written whole or not at all, and which can be read.
 
 One rule holds for every command and every function that writes. An output is refused
 
-- if it is a file that is read, by whatever name or link, or lies in a folder that is read;
+- if it is an input, under any name or link, or lies in a folder that is an input;
 - if it exists, unless it is to be overwritten;
 - even then if it is a link, a device or anything else than a file, if it is read-only, if it is a
   budget file, or if it is a release. A release has cost budget and cannot be made again. Only another
@@ -24,7 +24,7 @@ from glob import has_magic, iglob
 from pathlib import Path
 from typing import Protocol
 
-from htf import arguments
+from htf.base import arguments
 from htf.errors import InputError, OutputError
 
 UNFINISHED = (
@@ -145,18 +145,18 @@ def make_folder(folder: Path) -> None:
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether a file is there to be read. `Path.is_file` raises errors of the system for a name that is
-    too long, or a folder that may not be looked into; here they are mistakes in the input."""
+    """Whether there is a file to read. `Path.is_file` raises system errors for a name that is too long
+    or a folder without permission; here they are mistakes in the input."""
     return stat.S_ISREG(_mode(path))
 
 
 def is_folder(path: str | Path) -> bool:
-    """The same of a folder."""
+    """The same for a folder."""
     return stat.S_ISDIR(_mode(path))
 
 
 def exists(path: str | Path) -> bool:
-    """The same of anything."""
+    """The same for anything."""
     return _mode(path) != NOTHING
 
 
@@ -192,11 +192,11 @@ def _check_not_read(path: Path, given: str | Path) -> None:
     source = Path(given)
     if os.path.lexists(path) and any(is_same(path, file) for file in _files_of(source)):
         raise OutputError(
-            f"cannot write {path}: it is what is read ({given}), and would be lost. Give another name"
+            f"cannot write {path}: it is also the input ({given}), which would be lost. Give another name"
         )
     if lies_in(path, source) or _matches(path, source):
         raise OutputError(
-            f"cannot write {path}: its place is among what is read ({given}). Give another folder"
+            f"cannot write {path}: it would lie inside the input ({given}). Give another folder"
         )
 
 
@@ -248,7 +248,7 @@ def _check_existing(path: Path, permission: Permission) -> os.stat_result | None
     _check_kind(path, found.st_mode)
     if not permission.overwrite:
         raise OutputError(
-            f"cannot write {path}: it exists already. Give another name, or --overwrite to replace it "
+            f"cannot write {path}: it already exists. Give another name, or --overwrite to replace it "
             "(in Python overwrite=True)"
         )
     if not found.st_mode & 0o222:  # which the superuser could write to all the same
@@ -283,14 +283,14 @@ def _check_content(path: Path, permission: Permission) -> None:
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
     if start.startswith(SQLITE_STARTS) and start[APPLICATION] == BUDGET_FILE:
-        raise OutputError(f"cannot write {path}: it is a budget file, which nothing may replace")
+        raise OutputError(f"cannot write {path}: it is a budget file, which must never be replaced")
     # A damaged release may start in any way: a budget knows it by its name.
     if start.startswith(PARQUET_STARTS) or permission.budget is not None:
         _check_release(path, permission)
 
 
 def _check_release(path: Path, permission: Permission) -> None:
-    from htf.release_file import charged_entry, is_release
+    from htf.release.file import charged_entry, is_release
 
     if is_release(path) and not permission.by_release:
         raise OutputError(
@@ -306,7 +306,7 @@ def _check_release(path: Path, permission: Permission) -> None:
         raise OutputError(
             f"cannot write {path}: it is a release that was charged to a budget, as entry {entry}, and "
             "cannot be made again. Give another name; or withdraw it with `htf budget withdraw`, and "
-            "name that --ledger"
+            "name that --budget"
         )
 
 
@@ -388,7 +388,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _came_meanwhile(path: Path) -> OutputError:
     return OutputError(
-        f"cannot write {path}: another process has written it meanwhile. Give another name"
+        f"cannot write {path}: another process wrote it in the meantime. Give another name"
     )
 
 

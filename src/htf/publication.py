@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from htf import arguments
-from htf.curator.budget import BudgetFile
+from htf.base import arguments
 from htf.curator.curator import Curator
+from htf.curator.frequency import FrequencyMatrix
 from htf.curator.noise import NoiseSource, noise_from_text
-from htf.epsilon import Epsilon
-from htf.frequency import FrequencyMatrix
+from htf.errors import InputError
+from htf.estimation.prior import Prior
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
-from htf.prior import Prior
-from htf.protection import Suggestion
-from htf.release import Release
+from htf.privacy.budget import BudgetFile
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import Suggestion
+from htf.release.release import Release
 
 DEFAULT_MECHANISM = "htf"
 
@@ -28,20 +30,61 @@ def publish(
     *,
     prior: Prior | None = None,
     noise: NoiseSource | str = "opendp",
-    ledger: BudgetFile | None = None,
+    budget: BudgetFile | None = None,
     label: str = "",
     suggestion: Suggestion | None = None,
     progress: Callable[[str], None] | None = None,
+    ledger: BudgetFile | None = None,
 ) -> Release:
-    """Spend `epsilon` on a private release of the matrix, for each unit that `matrix.protection` names.
+    """Spend `epsilon` on a private release, for each unit that `matrix.protection` names.
 
-    A `prior` (see `read_prior`) must be public, and not made from these data. A `ledger` is charged before
-    any noise is drawn, with `label` to know the charge by; write the release with `ledger.save`.
-    With a `suggestion` (see `suggest_max_records`), `epsilon` is the total and counts in what that has cost.
+    Parameters
+    ----------
+    matrix : FrequencyMatrix
+        The exact counts, from `read_points`.
+    epsilon : Epsilon, str, int, float, Decimal or Fraction
+        The privacy budget. With a `suggestion` it is the total, and includes what that has cost.
+    mechanism : Mechanism or str
+        The mechanism, or its name. `make_mechanism` sets its parameters.
+    prior : Prior, optional
+        What is publicly known of the map, from `read_prior`. Never make one from these data.
+    noise : NoiseSource or str
+        `opendp`, `fast`, or `seeded:NUMBER` for tests: seeded noise hides nothing.
+    budget : BudgetFile, optional
+        The budget to charge before any noise is drawn. Write the release with its `save`.
+    label : str
+        What to call the charge.
+    suggestion : Suggestion, optional
+        What `suggest_max_records` found for these data.
+    progress : callable, optional
+        Called with the label of each measurement.
+    ledger : BudgetFile, optional
+        The old name of `budget`.
 
-    Raises InputError for arguments that are wrong or do not go together, and BudgetError where `epsilon` or
-    the ledger do not suffice. If the ledger was charged by then, the error says so.
+    Returns
+    -------
+    Release
+        What may be published.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong or do not go together.
+    BudgetError
+        If epsilon or the budget does not suffice. If the budget was charged by then, the error says so.
+
+    Examples
+    --------
+    >>> import htf
+    >>> city = htf.synthetic_city(20_000, seed=1)
+    >>> domain = htf.Domain.from_bounds(*city.domain_bounds, cells=64)
+    >>> matrix = htf.read_points([city.x, city.y], domain)
+    >>> release = htf.publish(matrix, epsilon=0.5)
+    >>> release.private, str(release.epsilon)
+    (True, '0.5')
     """
+    if ledger is not None:
+        budget = _by_old_name(budget, ledger)
     if isinstance(mechanism, str):
         mechanism = make_mechanism(mechanism)
     remedy = "give the name of one, or make one with htf.make_mechanism(name)"
@@ -50,6 +93,16 @@ def publish(
         noise = noise_from_text(noise)
     total = Epsilon.of(epsilon)
     curator = Curator(
-        matrix, total, noise, prior, budget=ledger, label=label, suggestion=suggestion
+        matrix, total, noise, prior, budget=budget, label=label, suggestion=suggestion
     )
     return curator.run(mechanism, progress)
+
+
+def _by_old_name(budget: BudgetFile | None, ledger: BudgetFile) -> BudgetFile:
+    if budget is not None:
+        raise InputError("ledger is the old name of budget: give budget only")
+    remedy = "open it with htf.BudgetFile(path, dataset)"
+    arguments.instance(ledger, BudgetFile, "the budget", remedy)
+    message = "publish(ledger=…) is now publish(budget=…); the next version drops the old name"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    return ledger

@@ -1,7 +1,7 @@
-"""Check a release against itself: does what it says follow from what it holds?
+"""Check a release against itself: do its claims follow from its contents?
 
-This finds files that were damaged or doctored, and mistakes of ours. It cannot show that the noise
-was drawn honestly: for that one has to trust whoever ran the release.
+This finds damaged and doctored files, and our own mistakes. It cannot show that the noise was drawn
+honestly: for that one must trust whoever made the release.
 """
 
 from __future__ import annotations
@@ -14,28 +14,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
-from htf.curator.catalogue import KINDS, MEASUREMENTS
-from htf.curator.ledger import LedgerLine, sum_along_paths
+from htf.base import arguments
+from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
-from htf.domain import FloatArray, IntArray, tiles
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import HtfError, InputError, MissingExtraError
-from htf.inference import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
+from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
+from htf.estimation.noise_law import count_scales
+from htf.frame.crs import same_projjson
+from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.mechanisms import registry
-from htf.protection import RECORD, suggested_at
-from htf.release import MeasurementTable, Release
-from htf.release_file import (
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.privacy.ledger import LedgerLine, sum_along_paths
+from htf.privacy.protection import RECORD, suggested_at
+from htf.release.file import (
     GEO,
     KEY,
     Contents,
     geo_metadata,
-    is_same_crs,
     is_worded_here,
     read,
     table_of_columns,
 )
-from htf.release_header import read_json
+from htf.release.header import read_json
+from htf.release.kinds import KINDS
+from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +60,23 @@ PAID_TOGETHER = ("linear", "buckets", "runs")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked: what, whether it holds, and what was found."""
+    """One thing that was checked.
+
+    Attributes
+    ----------
+    name : str
+        What was checked.
+    passed : bool
+        Whether it holds.
+    finding : str
+        What was found.
+
+    Examples
+    --------
+    >>> import htf
+    >>> htf.Check("tiling", True, "4 leaves cover the map").passed
+    True
+    """
 
     name: str
     passed: bool
@@ -66,9 +84,33 @@ class Check:
 
 
 def verify(release: Release | str | Path) -> list[Check]:
-    """All checks of a release, or of its file. A file that cannot be read raises ReleaseFileError.
+    """Check a release, or its file, against itself: does what it says follow from what it holds?
 
-    What fails a check raises nothing: look at `passed` of each.
+    A failed check raises nothing: look at `passed` of each.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        The release, or the name of its file.
+
+    Returns
+    -------
+    list of Check
+        All checks, passed or not.
+
+    Raises
+    ------
+    ReleaseFileError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> release = htf.publish(matrix, epsilon=1, noise="seeded:1")
+    >>> all(check.passed for check in htf.verify(release))
+    True
     """
     checks: list[Check] = []
     statement = None
@@ -116,7 +158,7 @@ def _same_map(stored: bytes | None, release: Release) -> bool:
     if found == wanted:
         return True
     systems = [_take_crs(found), _take_crs(wanted)]
-    return bool(found == wanted) and None not in systems and is_same_crs(*systems)
+    return bool(found == wanted) and None not in systems and same_projjson(*systems)
 
 
 def _take_crs(geo: Any) -> Any:
@@ -135,7 +177,7 @@ def _check_tiling(release: Release) -> Check:
     else:  # by the tree, in less memory: regions of it that hold each of its ends once
         cells = sum(release.tree.cells(release.leaves).tolist())
         passed = cells == release.domain.size and release.tree.is_covered_once_by(release.leaves)
-    return Check("tiling", passed, f"{len(release)} boxes cover the map, each cell once")
+    return Check("tiling", passed, f"{len(release)} leaves cover the map, each cell once")
 
 
 def _check_spend(release: Release) -> Check:
@@ -243,12 +285,14 @@ def _last_counts(release: Release) -> tuple[IntArray, FloatArray]:
     last[table.region] = np.arange(len(table))  # of repeated places the last assignment stays
     last = last[release.leaves]
     values = np.where(last >= 0, table.value[last], np.iinfo(np.int64).min).astype(np.int64)
-    return values, 1 / (table.epsilon[last] / UNITS_PER_EPSILON)
+    return values, count_scales(table.epsilon[last])
 
 
 def _from_all_counts(release: Release) -> tuple[FloatArray, FloatArray]:
     """Each leaf has what least squares make of all counts."""
-    return estimate_leaves(release.tree, release.leaves, release.tree_counts, release.estimator)
+    return estimate_leaves(
+        release.tree, release.leaves, release.measurements.tree_counts(), release.estimator
+    )
 
 
 Estimator = Callable[[Release], tuple[IntArray | FloatArray, FloatArray]]

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, Release, publish
-from htf.domain import CRS84, Axis
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
 from support import PATIENCE, require, require_module
 
 FLAGS = [

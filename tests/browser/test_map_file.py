@@ -16,7 +16,7 @@ import pytest
 
 from htf import Release
 from htf.cli.main import run
-from htf.comparison import difference, grids_to_compare
+from htf.maps.comparison import difference, grids_to_compare
 from support import wait_for
 
 
@@ -33,23 +33,22 @@ def draw(folder: Path, tmp_path: Path, *names: str, more: tuple[str, ...] = ()) 
 
 def busiest(release: Release) -> list[float]:
     """W,S,E,N of the part with most records per cell."""
-    parts = release.parts
+    parts = release.derived.parts
     return outline(release, int(np.argmax(parts.estimates / sizes(release))))
 
 
 def emptiest(release: Release) -> list[float]:
     """Of the largest part that is no more than noise."""
-    parts = release.parts
-    is_noise = parts.estimates <= parts.clear_deviations * math.sqrt(2) * parts.scales
-    return outline(release, int(np.argmax(sizes(release) * is_noise)))
+    parts = release.derived.parts
+    return outline(release, int(np.argmax(sizes(release) * ~parts.is_clear())))
 
 
 def sizes(release: Release) -> Any:
-    return np.prod(release.parts.high - release.parts.low, axis=1)
+    return np.prod(release.derived.parts.high - release.derived.parts.low, axis=1)
 
 
 def outline(release: Release, best: int) -> list[float]:
-    parts = release.parts
+    parts = release.derived.parts
     x, y = release.domain.axes[:2]
     edges = (
         (x, parts.low[best, 0]), (y, parts.low[best, 1]), (x, parts.high[best, 0]), (y, parts.high[best, 1]),
@@ -92,7 +91,7 @@ def test_an_interval_is_not_stretched_to_its_count(
     folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any
 ) -> None:
     release = releases["east"]
-    boxes = np.array([outline(release, part) for part in range(len(release.parts.low))])
+    boxes = np.array([outline(release, part) for part in range(len(release.derived.parts.low))])
     answers = release.count(boxes)
     part = int(np.argmax(answers.count - answers.high))
     answer = answers.to_dicts()[part]
@@ -103,7 +102,7 @@ def test_an_interval_is_not_stretched_to_its_count(
     step = answer["std_error"] / 32 + 0.5
     assert number(interval.split(" to ")[1]) == pytest.approx(answer["high"], abs=step)
     assert number(interval.split(" to ")[1]) < number(big)
-    assert why == "outside: noise was taken out of the count"
+    assert why == "outside its interval: the count is smoothed"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -154,7 +153,7 @@ def part_count(release: Release, longitude: float, latitude: float) -> float:
     """By looking at all parts."""
     x, y = release.domain.axes[:2]
     cell = np.array([(longitude - x.low) / x.cell_width, (latitude - y.low) / y.cell_width])
-    parts = release.parts
+    parts = release.derived.parts
     (found,) = np.flatnonzero(np.all((parts.low <= cell) & (cell < parts.high), axis=1))
     return float(parts.estimates[found])
 

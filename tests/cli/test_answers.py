@@ -17,7 +17,7 @@ import shapely
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.cli.main import run
-from htf.domain import FloatArray
+from htf.frame.domain import FloatArray
 
 EDGES = ["west", "south", "east", "north"]
 ANSWERS = ["count", "std_error", "low", "high", "partial", "inside"]
@@ -256,4 +256,4 @@ def test_some_polygons_outside_are_told(
     frame.to_parquet(tmp_path / "zones.parquet")
     assert ask(folder, "--polygons", tmp_path / "zones.parquet") == 0
     told = " ".join(capfd.readouterr().err.split())
-    assert "Counted as 0, because nothing of them lies on the map: 1 of 2 polygons (there)." in told
+    assert "Counted as 0, because they lie off the map: 1 of 2 polygons (there)." in told

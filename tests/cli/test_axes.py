@@ -12,7 +12,8 @@ import pytest
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.cli.main import run
-from htf.domain import CRS84, Axis
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
 
 PLACE = (Axis("x", 4.0, 5.0, 16), Axis("y", 52.0, 52.5, 16))
 HOURS = Domain((*PLACE, Axis("hour", 0, 24, 24)), CRS84)
@@ -137,11 +138,11 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "words": (["query", "--where", "hour=a:b"], "AXIS=LOW:HIGH"),
     "twice": (["query", "--where", "hour=0:4", "--where", "hour=22:24"], "names hour twice"),
     "box and range": (["query", "--box", BOX, "--where", "x=4:5"], "leave x out of where"),
-    "two kinds of boxes": (["query", "--box", BOX, "--boxes", "full.csv"], "either --box"),
+    "two kinds of boxes": (["query", "--box", BOX, "--boxes", "full.csv"], "give --box"),
     "lacks": (["query", "--boxes", "half.csv"], "hour_high is missing"),
     "both": (["query", "--boxes", "full.csv", "--where", "hour=1:2"], "leave it out of --where"),
     "down": (["query", "--boxes", "down.csv"], "hour from 22.0 down to 4.0"),
-    "kind": (["map", "-o", "map.bmp"], ".png or .svg, got 'map.bmp'"),
+    "kind": (["map", "-o", "map.bmp"], ".png or .svg file, got 'map.bmp'"),
     "folder": (["map", "-o", "no/map.png"], "there is no folder"),
     "axes": (["map", "-o", "map.png", "--axes", "x"], "two different axes, got x"),
     "panels": (["map", "-o", "map.png", "--by", "x"], "give other axes"),

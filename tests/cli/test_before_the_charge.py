@@ -20,9 +20,9 @@ import pytest
 
 from htf import BudgetFile, Domain, InputError, Release, publish, read_points, read_prior
 from htf.cli.main import run
-from htf.curator.account import Entry
-from htf.origins import FileMark
-from htf.prior import Prior
+from htf.estimation.prior import Prior
+from htf.privacy.account import Entry
+from htf.privacy.origins import FileMark
 
 BOUNDS = "-74.12,40.57,-73.81,40.87"
 
@@ -43,7 +43,7 @@ def table(path: Path, seed: int = 1, size: int = 400) -> Path:
 def command(points: Any, budget: BudgetFile, *more: Any) -> list[str]:
     asked = ["--bounds", BOUNDS, "--cells", "16", "--epsilon", "0.5", "--noise", "fast"]
     charged = [
-        "--ledger",
+        "--budget",
         budget.path,
         "--dataset",
         "pings",
@@ -75,14 +75,14 @@ WITHOUT_DATA: dict[str, tuple[list[str], int, str]] = {
     "no mechanism": (["--mechanism", "hft"], 2, "hft"),
     "too little for the mechanism": (["--epsilon", "1e-15"], 3, "is too small"),
     "too little for each level": (["--epsilon", "0.001", "--mechanism", "htf-paper"], 3, "for each of"),
-    "over the cap": (["--epsilon", "10"], 3, "more than what is left"),
+    "over the cap": (["--epsilon", "10"], 3, "more than the budget of"),
     "no prior": (["--prior", "none.npy"], 2, "there is no file"),
     "an unreadable prior": (["--prior", "broken.npy"], 2, "cannot read an array"),
     "a prior of another map": (["--prior", "elsewhere.parquet"], 2, "is of another map"),
     "a prior for another mechanism": (["--prior", "broken.npy", "--mechanism", "ug"], 2, "ug takes no prior"),
-    "nobody": (["--max-records", "3"], 2, "name their column with --user"),
+    "nobody": (["--max-records", "3"], 2, "name the column of people with --user"),
     "no bound": (["--user", "who"], 2, "--max-records K"),
-    "for people": (["--user", "who", "--max-records", "3"], 2, "epsilons of different units do not add up"),
+    "for people": (["--user", "who", "--max-records", "3"], 2, "epsilons of different units cannot be added"),
     "no quantile": (["--user", "who", "--suggest-max-records", "0.1", "--quantile", "90"], 2, "between 0 and 1"),
     "no time": (["--user", "who", "--max-records", "3", "--once-per", "day"], 2, "needs times"),
     "no slot": (["--user", "who", "--max-records", "3", "--once-per", "week"], 2, "one of hour, day, all"),
@@ -152,7 +152,7 @@ def test_degrees_are_not_read_as_metres(
 def test_python_refuses_bounds_too(budget: BudgetFile) -> None:
     domain = Domain.from_bounds(40, 100, 41, 101, 4, crs="EPSG:4269")
     with pytest.raises(InputError, match="these are longitudes and latitudes"):
-        publish(read_points(([40.5], [100.5]), domain), 1, "ug", ledger=budget)
+        publish(read_points(([40.5], [100.5]), domain), 1, "ug", budget=budget)
     assert budget.account().entries == ()
 
 
@@ -184,15 +184,15 @@ def test_no_file_of_the_data_is_their_prior(
 ) -> None:
     (folder / "data" / "link.parquet").unlink()
     assert run(command(folder / source, budget, "--prior", folder / prior)) == 2
-    assert "is the data to be released, or one of their files" in capfd.readouterr().err
+    assert "is one of the files of the data to be released" in capfd.readouterr().err
     assert budget.account().entries == ()
     matrix = read_points(str(folder / source), Domain.from_bounds(-74.12, 40.57, -73.81, 40.87, 16))
     known = read_prior(folder / prior, matrix.domain)
     for other in (known, pickle.loads(pickle.dumps(known))):
-        with pytest.raises(InputError, match="is the data to be released"):
-            publish(matrix, "0.5", prior=other, ledger=budget)
-    with pytest.raises(InputError, match="is the data to be released"):
-        publish(pickle.loads(pickle.dumps(matrix)), "0.5", prior=known, ledger=budget)
+        with pytest.raises(InputError, match="is one of the files of the data"):
+            publish(matrix, "0.5", prior=other, budget=budget)
+    with pytest.raises(InputError, match="is one of the files of the data"):
+        publish(pickle.loads(pickle.dumps(matrix)), "0.5", prior=known, budget=budget)
     assert budget.account().entries == ()
     public = read_prior(folder / "priors" / "public.parquet", matrix.domain)
     assert publish(matrix, "0.5", prior=public, noise="fast").prior == public
@@ -210,7 +210,7 @@ def test_packed_copies_are_known_too(
         (tmp_path / name).write_bytes(packed)
     asked = command(tmp_path / data, budget, "--prior", tmp_path / prior)
     assert run(asked) == 2
-    assert "is the data to be released" in capfd.readouterr().err
+    assert "is one of the files of the data" in capfd.readouterr().err
     other = gzip.compress(text + b"1,1\n") if prior.endswith(".gz") else text + b"1,1\n"
     (tmp_path / prior).write_bytes(other)
     assert run(asked) == 0
@@ -228,8 +228,8 @@ def test_a_database_is_not_its_own_prior(tmp_path: Path, budget: BudgetFile) -> 
     own = Prior.of(
         np.ones((4, 4)), matrix.domain, "city", "", FileMark.of(tmp_path / "city.duckdb")
     )
-    with pytest.raises(InputError, match="is the data to be released"):
-        publish(matrix, 1, prior=own, ledger=budget)
+    with pytest.raises(InputError, match="is one of the files of the data"):
+        publish(matrix, 1, prior=own, budget=budget)
 
 
 def test_what_cannot_be_compared_is_refused(folder: Path, budget: BudgetFile) -> None:
@@ -241,7 +241,7 @@ def test_what_cannot_be_compared_is_refused(folder: Path, budget: BudgetFile) ->
     for path in folder.glob("priors/*t.parquet"):
         path.unlink()
     with pytest.raises(InputError, match="cannot be compared"):
-        publish(matrix, "0.5", prior=known, ledger=budget)
+        publish(matrix, "0.5", prior=known, budget=budget)
     away.rename(own)
     copied.write_bytes(copied.read_bytes() + b"x")  # since it was read
     assert publish(matrix, "0.5", prior=read_prior(folder / "priors/public.parquet", domain))
@@ -286,7 +286,7 @@ def test_an_interruption_just_after_the_charge_says_that_it_stands(
     assert f"`htf budget publish {budget.path} --dataset pings --entry {entry.id} FILE`" in told
     assert "Nothing was charged" not in told
     with pytest.raises(KeyboardInterrupt) as caught:
-        publish(read_points(([0.5], [0.5]), Domain.from_bounds(0, 0, 1, 1, 4)), 1, ledger=budget)
+        publish(read_points(([0.5], [0.5]), Domain.from_bounds(0, 0, 1, 1, 4)), 1, budget=budget)
     (note,) = caught.value.__notes__
     assert budget.account().entries[-1].id in note
 
@@ -306,7 +306,7 @@ def test_a_folder_that_went_away_does_not_cost_the_release(
         return charge(self, *arguments, **options)
 
     monkeypatch.setattr(BudgetFile, "charge", charged)
-    monkeypatch.setattr("htf.cli.curator.gettempdir", lambda: str(spare))
+    monkeypatch.setattr("htf.cli.release.gettempdir", lambda: str(spare))
     points = table(tmp_path / "points.parquet")
     assert run(command(points, budget, "-o", out / "city.parquet")) == 2
     (entry,) = budget.account().entries
@@ -333,7 +333,9 @@ def test_what_is_written_is_done_though_nobody_hears_of_it(
         ran = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
         os.close(writing)
     assert ran.returncode == 0, ran.stderr
-    assert re.search(r"Note: not all could be shown \(.*(No space left|Broken pipe)", ran.stderr)
+    assert re.search(
+        r"Note: some messages could not be shown \(.*(No space left|Broken pipe)", ran.stderr
+    )
     (entry,) = budget.account().entries
     assert entry.state == "published"
     assert Release.load(tmp_path / "out.parquet").budget_entry == entry.id

@@ -39,7 +39,7 @@ from htf.cli.main import run
 
 CHARGE_ONE_BY_ONE = """
 import sys
-from htf.curator.budget import BudgetFile
+from htf.privacy.budget import BudgetFile
 from htf.errors import BudgetError
 budget = BudgetFile(sys.argv[1], "pings")
 print("ready", flush=True)
@@ -95,7 +95,7 @@ for last in range(1, 1000):
     if (child := os.fork()) == 0:
         left = last
         htf.BudgetFile.create(folder / "new.sqlite", "trips", 1)
-        release = htf.publish(matrix, "0.5", "ug", noise=Noise(), ledger=budget)
+        release = htf.publish(matrix, "0.5", "ug", noise=Noise(), budget=budget)
         step()
         budget.save(release, folder / "out.parquet")
         os._exit(0)
@@ -138,7 +138,7 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def release_command(points: Path, budget: BudgetFile, output: Path, *more: Any) -> list[str]:
     asked = ["--bounds", "0,0,1,1", "--cells", "16", "--mechanism", "ug", "--noise", "fast"]
-    charged = ["--ledger", budget.path, "--dataset", budget.dataset, "-o", output]
+    charged = ["--budget", budget.path, "--dataset", budget.dataset, "-o", output]
     return [str(word) for word in ("release", points, *asked, "--epsilon", "0.6", *charged, *more)]
 
 
@@ -292,7 +292,7 @@ def test_the_commands(points: Path, tmp_path: Path) -> None:
     ran = htf(*release_command(points, budget, output))
     assert (ran.returncode, ran.stderr) == (0, "Using the columns 'lon' as x and 'lat' as y.\n")
     (entry,) = budget.account().entries
-    assert f"entry {entry.id}: 1.4 of 2 is left" in " ".join(ran.stdout.split())
+    assert f"entry {entry.id}: ε = 1.4 of 2 remains" in " ".join(ran.stdout.split())
     assert (entry.mechanism, entry.label, entry.file) == ("ug", "out.parquet", "out.parquet")
     (told,) = json.loads(htf("budget", "show", file, "--dataset", "pings", "--json").stdout)
     assert (told["cap"], told["spent"], told["left"]) == ("2", "0.6", "1.4")
@@ -300,7 +300,7 @@ def test_the_commands(points: Path, tmp_path: Path) -> None:
     assert told["entries"][0]["sha256"] == hashlib.sha256(output.read_bytes()).hexdigest()
     shown = htf("budget", "show", file)
     for words in (
-        "0.6 spent of 2, 1.4 left",
+        "0.6 spent of 2, 1.4 remains",
         entry.id,
         "published",
         "one record, added or removed",
@@ -322,13 +322,13 @@ def test_a_budget_for_people(
     budget = BudgetFile(file, "pings")
     assert run(release_command(points, budget, output)) == 2
     told = " ".join(capfd.readouterr().err.split())
-    assert "'pings' counts epsilon for one person, and this is a charge for one record" in told
+    assert "'pings' counts epsilon for one person, but this charge is for one record" in told
     assert budget.account().entries == ()
     cells = np.zeros((2, 1), dtype=np.int32), np.array([50])
     domain = Domain.from_bounds(0, 0, 1, 1, 4)
     people = FrequencyMatrix(domain, *cells, Protection("person", 4, "day"))
     suggestion = suggest_max_records(RecordsPerPerson([3, 1]), "0.1", noise="fast", budget=budget)
-    made = publish(people, "0.5", "ug", ledger=budget, suggestion=suggestion)
+    made = publish(people, "0.5", "ug", budget=budget, suggestion=suggestion)
     made.save(output)  # and the machine stops here
     for entry in budget.account().pending:
         command = ["budget", "publish", str(file), "--dataset", "pings", "--entry", entry.id]
@@ -340,7 +340,7 @@ def test_a_budget_for_people(
         )
     assert run(["budget", "show", str(file)]) == 0
     shown = capfd.readouterr()
-    assert "0.5 spent of 1, 0.5 left" in shown.out
+    assert "0.5 spent of 1, 0.5 remains" in shown.out
     assert "one person, added or removed" in shown.out
     assert shown.err == ""
     assert run(["info", str(output)]) == 0
@@ -363,13 +363,13 @@ def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
     budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1, unit="one person")
     command = [
         *("release", str(points), "--bounds", "0,0,1,1", "--cells", "64", "--user", "who", "--noise", "fast"),
-        *("--ledger", str(budget.path), "--dataset", "pings", "-o", str(output), "--mechanism", "htf-paper"),
+        *("--budget", str(budget.path), "--dataset", "pings", "-o", str(output), "--mechanism", "htf-paper"),
     ]  # fmt: skip
     amounts = ["--epsilon", "0.0011", "--suggest-max-records", "0.001"]
     too_little = ["--epsilon", "2e-15", "--suggest-max-records", "1e-15"]
     for refused, says in (
         ([*amounts, "--records-range", "1048577"], "a whole number between 1 and 1048576, got 1048577"),
-        ([*too_little, "--records-range", "2"], "over 2 records of each person is less than 1e-15"),
+        ([*too_little, "--records-range", "2"], "over 2 records per person is less than 1e-15"),
     ):  # fmt: skip
         assert run([*command, *refused]) == 2
         assert says in capfd.readouterr().err
@@ -440,13 +440,13 @@ def refusals(
 
     file = budget.path
     return {
-        "over the cap": (but("--epsilon", "1.2"), 3, "epsilon 1.2 is more than what is left for 'pings': 1 of 1"),
+        "over the cap": (but("--epsilon", "1.2"), 3, "epsilon 1.2 is more than the budget of 'pings' allows: 1 of 1 remains"),
         "seeded": (but("--noise", "seeded:1"), 2, "seeded or scripted noise"),
         "public total": (but("--set", "public_total=3000"), 2, "public_total discloses"),
-        "no dataset": (["release", points, "--bounds", "0,0,1,1", "--epsilon", "1", "--ledger", file, "-o", output], 2, "give both or neither"),
+        "no dataset": (["release", points, "--bounds", "0,0,1,1", "--epsilon", "1", "--budget", file, "-o", output], 2, "give both --budget FILE and --dataset NAME"),
         "other dataset": (but("--dataset", "trips"), 2, "no budget for 'trips'; it has 'pings'"),
-        "no ledger": (but("--ledger", place / "no.sqlite"), 2, "there is no budget file"),
-        "not a ledger": (but("--ledger", points), 2, "is not a budget file"),
+        "no budget": (but("--budget", place / "no.sqlite"), 2, "there is no budget file"),
+        "not a budget": (but("--budget", points), 2, "is not a budget file"),
         "over the ledger": (but("-o", file), 2, "part of the budget file"),
         "bad column": (but("--x", "longitude", "--y", "lat"), 2, "no column 'longitude'"),
         "no points": (["release", place / "no.csv", *but()[2:]], 2, "no.csv"),
@@ -454,7 +454,7 @@ def refusals(
         "bad bounds": (but("--bounds", "1,0,0,1"), 2, "west must be less than east"),
         "no folder": (but("-o", place / "no" / "out.parquet"), 2, "there is no folder"),
         "mechanism's own": (but("--mechanism", "htf-paper", "--epsilon", "0.001"), 3, "for each of"),
-        "init again": (["budget", "init", file, "--dataset", "pings", "--cap", "9"], 2, "never made anew"),
+        "init again": (["budget", "init", file, "--dataset", "pings", "--cap", "9"], 2, "never replaced"),
         "bad cap": (["budget", "init", file, "--dataset", "trips", "--cap", "0"], 2, "got '0'"),
         "no cap": (["budget", "init", file, "--dataset", "trips"], 2, "--cap"),
         "show nothing": (["budget", "show", place / "no.sqlite"], 2, "there is no budget file"),
@@ -567,7 +567,7 @@ def test_a_suggestion_is_withdrawn_with_the_file_that_published_it(tmp_path: Pat
     cells = np.zeros((2, 1), dtype=np.int32), np.array([50])
     domain = Domain.from_bounds(0, 0, 1, 1, 4)
     people = FrequencyMatrix(domain, *cells, Protection("person", 4, "day"))
-    made = publish(people, "0.5", "ug", ledger=budget, suggestion=suggestion, noise="fast")
+    made = publish(people, "0.5", "ug", budget=budget, suggestion=suggestion, noise="fast")
     entry = budget.save(made, tmp_path / "out.parquet")
     budget.withdraw(entry.id)
     assert [entry.state for entry in budget.account().entries] == ["withdrawn", "withdrawn"]
@@ -577,10 +577,10 @@ def test_a_suggestion_is_withdrawn_with_the_file_that_published_it(tmp_path: Pat
 
 def test_saving_overwrites_on_purpose_only(budget: BudgetFile, tmp_path: Path) -> None:
     matrix = FrequencyMatrix.from_dense(Domain.from_bounds(0, 0, 1, 1, 4), np.full((4, 4), 9))
-    releases = [publish(matrix, "0.2", "ug", noise="fast", ledger=budget) for _ in range(2)]
+    releases = [publish(matrix, "0.2", "ug", noise="fast", budget=budget) for _ in range(2)]
     output = tmp_path / "out.parquet"
     output.write_text("something of mine")
-    with pytest.raises(InputError, match=r"out\.parquet: it exists already"):
+    with pytest.raises(InputError, match=r"out\.parquet: it already exists"):
         budget.save(releases[0], output)
     assert output.read_text() == "something of mine"
     first = budget.save(releases[0], output, overwrite=True)
@@ -602,7 +602,7 @@ def test_a_release_that_names_its_charge_is_not_overwritten(
     output.write_text("a release")
     for named, says in ((entry.id, f"as entry {entry.id}"), ("another", "which is not in")):
         monkeypatch.setattr(
-            "htf.release_file.charged_entry", lambda _, named=named: named, raising=False
+            "htf.release.file.charged_entry", lambda _, named=named: named, raising=False
         )
         with pytest.raises(InputError, match=says):
             budget.may_overwrite(output)

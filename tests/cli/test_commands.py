@@ -1,4 +1,5 @@
-"""The command line as a user meets it: real processes, exit codes, and what is on the screen."""
+"""The command line as a user meets it: exit codes and what is on the screen, of one real process for each command;
+what else a command can do runs in this process, because starting takes seconds."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ import pytest
 from htf import Release
 from htf.cli.main import cli, run
 from htf.cli.points import read_domain
-from htf.domain import CRS84
+from htf.frame.crs import CRS84
 
 BOUNDS = "-74.3,40.4,-73.6,41.0"
 
@@ -48,6 +51,13 @@ def htf(*arguments: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def htf_here(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    out, err, words = StringIO(), StringIO(), list(map(str, arguments))
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run(words)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
 def test_release_writes_what_it_says(folder: Path, tmp_path: Path) -> None:
     ran = htf(
         "release", folder / "points.parquet", "--x", "lon", "--y", "lat", "--bounds", BOUNDS, "--cells", "128,64",
@@ -60,7 +70,7 @@ def test_release_writes_what_it_says(folder: Path, tmp_path: Path) -> None:
     assert release.private
     assert release.noise.startswith("OpenDP")
     assert (release.parameters["height"], release.parameters["search_rounds"]) == (6, 2)
-    assert f"{len(release):,} boxes by htf-paper, epsilon 0.5" in ran.stdout
+    assert f"{len(release):,} leaves by htf-paper, epsilon 0.5" in ran.stdout
 
 
 def test_a_square_around_a_point(folder: Path, tmp_path: Path) -> None:
@@ -74,7 +84,9 @@ def test_a_square_around_a_point(folder: Path, tmp_path: Path) -> None:
 
 def test_query_json_is_in_the_order_asked(folder: Path) -> None:
     boxes = ["-74.1,40.6,-73.9,40.8", "-74.05,40.65,-73.95,40.75"]
-    ran = htf("query", folder / "seeded.parquet", "--box", boxes[0], "--box", boxes[1], "--json")
+    ran = htf_here(
+        "query", folder / "seeded.parquet", "--box", boxes[0], "--box", boxes[1], "--json"
+    )
     assert ran.returncode == 0
     answers = json.loads(ran.stdout)
     for box, answer in zip(boxes, answers, strict=True):
@@ -106,7 +118,7 @@ def test_query_files(folder: Path, tmp_path: Path) -> None:
 
 
 def test_query_table(folder: Path) -> None:
-    ran = htf("query", folder / "out.parquet", "--box", "-74.1,40.6,-73.9,40.8")
+    ran = htf_here("query", folder / "out.parquet", "--box", "-74.1,40.6,-73.9,40.8")
     assert ran.returncode == 0
     assert "95 % interval" in ran.stdout
     assert "NOT PRIVATE" not in ran.stdout + ran.stderr
@@ -120,7 +132,7 @@ def test_info(folder: Path) -> None:
     assert told["parameters"]["halvings"] == 3
     assert told["leaves"] == len(Release.load(folder / "out.parquet"))
     assert told["ledger"][-1]["spent_after"] == told["spent"]
-    shown = htf("info", folder / "out.parquet").stdout
+    shown = htf_here("info", folder / "out.parquet").stdout
     for words in (
         "0.5-differentially private",
         "one record",
@@ -136,7 +148,7 @@ def test_verify(folder: Path, tmp_path: Path) -> None:
     assert ran.returncode == 0
     assert ran.stdout.count(" ok ") == 8
     (tmp_path / "cut.parquet").write_bytes((folder / "out.parquet").read_bytes()[:-50])
-    ran = htf("verify", tmp_path / "cut.parquet")
+    ran = htf_here("verify", tmp_path / "cut.parquet")
     assert ran.returncode == 2
     assert "not a sound Parquet file" in ran.stderr
 
@@ -145,11 +157,11 @@ def test_a_seeded_release_cannot_be_mistaken(folder: Path, tmp_path: Path) -> No
     """Release, info, query and verify say so, and the saved file and the picture carry it."""
     path = folder / "seeded.parquet"
     for command in (["info", path], ["query", path, "--box", "-74.1,40.6,-73.9,40.8"]):
-        ran = htf(*command)
+        ran = htf_here(*command)
         assert ran.returncode == 0
         assert "NOT PRIVATE" in ran.stderr + ran.stdout
-    assert "NOT private" in htf("verify", path).stdout
-    told = json.loads(htf("info", path, "--json").stdout)
+    assert "NOT private" in htf_here("verify", path).stdout
+    told = json.loads(htf_here("info", path, "--json").stdout)
     assert told["private"] is False
     assert told["statement"].startswith("NOT PRIVATE")
     figure = Release.load(path).plot()
@@ -157,7 +169,7 @@ def test_a_seeded_release_cannot_be_mistaken(folder: Path, tmp_path: Path) -> No
         t.get_text() for t in figure.texts
     ]
     assert any("NOT PRIVATE" in text for text in texts)
-    made = htf(
+    made = htf_here(
         "release", folder / "points.parquet", "--bounds", BOUNDS, "--cells", "64", "--epsilon", "1",
         "--noise", "seeded:7", "-o", tmp_path / "again.parquet",
     )  # fmt: skip
@@ -170,7 +182,7 @@ def test_mechanisms() -> None:
     assert {p["name"]: p["default"] for p in paper["parameters"]}[
         "epsilon_partition_level"
     ] == "0.001"
-    assert "SIGSPATIAL 2021" in htf("mechanisms").stdout
+    assert "SIGSPATIAL 2021" in htf_here("mechanisms").stdout
 
 
 def test_demo(tmp_path: Path) -> None:
@@ -193,7 +205,7 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "swapped bounds": (but("--bounds", "-73,40,-74,41"), 2, "west must be less than east"),
         "three bounds": (but("--bounds", "1,2,3"), 2, "got '1,2,3'"),
         "no bounds": (["release", points, "--epsilon", "1", "-o", out], 2, "--bounds W,S,E,N"),
-        "both bounds": (but("--around", "1,2,3"), 2, "either --bounds"),
+        "both bounds": (but("--around", "1,2,3"), 2, "give --bounds"),
         "no epsilon": (["release", points, "--bounds", BOUNDS, "-o", out], 2, "--epsilon"),
         "bad epsilon": (but("--epsilon", "-1"), 2, "got '-1'"),
         "bad cells": (but("--cells", "10x10"), 2, "got '10x10'"),
@@ -265,7 +277,7 @@ def test_our_own_faults_leave_with_1_and_do_not_quote(
     )
     told = capfd.readouterr().err
     assert code == 1
-    assert "our fault (RuntimeError)" in told
+    assert "a bug in HTF (RuntimeError)" in told
     assert "51.4778901" not in told
 
 
@@ -292,8 +304,8 @@ def test_help_has_no_range_without_ends() -> None:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("release", ("on your screen only", "--allow-empty", "nothing is charged", "never a release that a budget", ".geoparquet or .pq")),
-        ("query", ("Without boxes it is the whole map", "never a release", ".csv, .json, .parquet, .geojson, .gpkg or .fgb")),
+        ("release", ("on your screen only", "--allow-empty", "nothing is charged", "Never replaces a release that was charged", ".geoparquet or .pq")),
+        ("query", ("Without boxes or polygons, the whole map is counted", "Never replaces a release", "Columns of an answer: count Best guess", ".csv, .json, .parquet, .geojson, .gpkg or .fgb")),
     ],
 )  # fmt: skip
 def test_help_says_what_is_written_and_what_is_refused(command: str, told: tuple[str, ...]) -> None:

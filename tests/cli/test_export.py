@@ -49,7 +49,7 @@ def test_export(
     path = tmp_path / f"city{suffix}"
     assert htf("export", folder / "out.parquet", "-o", path) == 0
     told = capfd.readouterr()
-    what = "64 x 64 pixels" if suffix.lower() == ".tif" else "boxes"
+    what = "64 x 64 pixels" if suffix.lower() == ".tif" else "leaves"
     assert f"{what}, epsilon 0.5." in " ".join(told.out.split())
     assert told.err == ""
     assert path.stat().st_size > 1000
@@ -132,10 +132,10 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], str]]:
         "no ending": (["export", release, "-o", folder / "never"], ".csv, .tif"),
         "no folder": (["export", release, "-o", folder / "no" / "a.tif"], "there is no folder"),
         "no release": (["export", folder / "no.parquet", "-o", out], "there is no file"),
-        "onto itself": (["export", release, "-o", release, "--overwrite"], "is what is read"),
+        "onto itself": (["export", release, "-o", release, "--overwrite"], "it is also the input"),
         "points onto itself": (
             ["sample", release, "-o", release, "--overwrite"],
-            "is what is read",
+            "it is also the input",
         ),
         "no output": (["export", release], "'--output'"),
         "no pixels": (["export", release, "-o", out, "--pixels", "0"], "0 is not in the range"),
@@ -211,7 +211,7 @@ def test_zones_add_up_to_the_release(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--h3", 7, "--grid", "5,3", "-o", "zones.gpkg"), "one kind of zones"),
+        (("--h3", 7, "--grid", "5,3", "-o", "zones.gpkg"), "--h3 or --grid, not both"),
         (("--h3", 7, "-o", "zones.tif"), "zones are a layer"),
         (("--grid", "5", "-o", "zones.gpkg"), "--grid"),
         (("--grid", "0,5", "-o", "zones.gpkg"), "0"),

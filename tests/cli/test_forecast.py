@@ -45,7 +45,7 @@ def test_the_made_up_city(capsys: pytest.CaptureFixture[str]) -> None:
     assert err == ""
     assert f"What to expect of {DEFAULT_MECHANISM} at epsilon 0.5 on 64 x 64 cells" in out
     assert "the made-up city" in out
-    assert "no budget was spent" in out
+    assert "spent no budget" in out
     assert "depends on the real data" in out
     for area in ("0.01 % squares at records", "10 % squares anywhere", "any rectangle"):
         assert area in out
@@ -79,7 +79,7 @@ def test_like_an_earlier_release(folder: Path, capsys: pytest.CaptureFixture[str
     assert err == ""
     assert "Simulated once on the release past.parquet" in out
     assert "on 64 x 64 cells" in out
-    assert "records were strewn at random" in out
+    assert "records were scattered at random" in out
     words = ("--like", folder / "past.parquet", "--runs", 1, "--json")
     own = json.loads(ask(capsys, *words)[0])
     total = Release.load(folder / "past.parquet").estimates.sum()
@@ -98,7 +98,7 @@ def test_a_release_that_is_not_private_is_named(
 def test_like_public_points(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--like", folder / "points.parquet", "--bounds", BOUNDS, "--cells", 64, "--runs", 1)
     out, err = ask(capsys, *words)
-    warning = "points.parquet must be public and must NOT be the data to be released"
+    warning = "points.parquet must be public and must NOT be the data that you will release"
     assert warning in err
     assert warning in out
     assert "30,000 records" in out
@@ -142,10 +142,10 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "no mechanism": (but("--mechanism", "magic"), 2, "no mechanism 'magic'; there are"),
         "a floor": (but("--mechanism", "zero"), 2, "no mechanism 'zero'; there are"),
         "no parameter": (but("--set", "size=3"), 2, "no parameter 'size'; it has"),
-        "bounds for the city": (but("--bounds", BOUNDS), 2, "a map of its own"),
+        "bounds for the city": (but("--bounds", BOUNDS), 2, "its own map"),
         "no file": (but("--like", folder / "no.csv"), 2, "no.csv"),
         "points without a map": (but("--like", points), 2, "--bounds W,S,E,N or --around"),
-        "a map for a release": (but("--like", past, "--bounds", BOUNDS), 2, "a map of its own"),
+        "a map for a release": (but("--like", past, "--bounds", BOUNDS), 2, "its own map"),
         "a finer grid": (but("--like", past, "--cells", "128"), 2, "a grid of 128 x 128 cells"),
         "no column": (but("--like", points, "--bounds", BOUNDS, "--x", "e"), 2, "no column 'e'"),
         "elsewhere": (but("--like", points, "--bounds", "0,0,1,1"), 2, "none of the points"),

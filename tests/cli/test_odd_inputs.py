@@ -74,8 +74,8 @@ READING = {
     "prior": [
         "release", "points.csv", "--bounds", BOUNDS, "--epsilon", "1", "--prior", "{}", "-o", "never.parquet",
     ],
-    "ledger": [
-        "release", "points.csv", "--bounds", BOUNDS, "--epsilon", "1", "--ledger", "{}", "--dataset", "d",
+    "budget": [
+        "release", "points.csv", "--bounds", BOUNDS, "--epsilon", "1", "--budget", "{}", "--dataset", "d",
         "-o", "never.parquet",
     ],
 }  # fmt: skip
@@ -110,13 +110,13 @@ def test_names_that_are_too_long(
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])
-@pytest.mark.parametrize("command", [c for c in READING if c not in ("release", "prior", "ledger")])
+@pytest.mark.parametrize("command", [c for c in READING if c not in ("release", "prior", "budget")])
 @pytest.mark.usefixtures("place")
 def test_names_that_no_file_can_have(
     command: str, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run([word.replace("{}", name) for word in READING[command]]) == 2
-    assert "our fault" not in capfd.readouterr().err
+    assert "a bug in HTF" not in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("place")
@@ -254,7 +254,7 @@ def test_no_command_shows_codes_of_a_release(
     ):  # fmt: skip
         assert run(arguments) in (0, 2)
         told = capfd.readouterr()
-        assert "our fault" not in told.err
+        assert "a bug in HTF" not in told.err
         assert not RAW.search(told.out + told.err), arguments
 
 
@@ -275,7 +275,7 @@ def test_no_command_shows_codes_of_what_is_typed(capfd: pytest.CaptureFixture[st
     ):
         run(arguments)
         told = capfd.readouterr()
-        assert "our fault" not in told.err
+        assert "a bug in HTF" not in told.err
         assert not RAW.search(told.out + told.err), arguments
 
 
@@ -354,5 +354,5 @@ def test_too_little_memory_is_not_our_fault(
         raise MemoryError
 
     monkeypatch.setattr(Release, "summary", fail)
-    assert run(["info", "release.parquet"]) == 2
+    assert run(["info", "release.parquet", "--json"]) == 2
     assert "not enough memory" in capfd.readouterr().err

@@ -60,7 +60,7 @@ def release(*words: Any, of: str = "points.parquet") -> list[Any]:
     return ["release", of, *MAP, "--epsilon", "0.5", *words]
 
 
-CHARGED = ("--ledger", "budget.sqlite", "--dataset", "pings")
+CHARGED = ("--budget", "budget.sqlite", "--dataset", "pings")
 # Every file that a command reads, and the command; `-o` is added.
 READERS: dict[str, tuple[str, list[Any]]] = {
     "release": ("points.parquet", release()),
@@ -94,7 +94,7 @@ def test_no_command_writes_to_what_it_reads(
         for overwrite in ([], ["--overwrite"]):
             assert htf(*command, "-o", output, *overwrite) == 2
             told = " ".join(capfd.readouterr().err.split())
-            assert "what is read" in told
+            assert "the input" in told
     assert contents(place) == before
 
 
@@ -149,7 +149,7 @@ def test_one_rule_for_every_command(
         assert contents(place) == before
 
     (place / name).write_text("precious")
-    refused("it exists already")
+    refused("it already exists")
     (place / name).chmod(0o400)
     refused("it is read-only", "--overwrite")
     (place / name).chmod(0o600)
@@ -162,7 +162,7 @@ def test_one_rule_for_every_command(
     for extra in beside:
         (place / name).unlink()
         (place / extra).write_text("precious")
-        refused("statement.txt: it exists already")
+        refused("statement.txt: it already exists")
     (place / name).unlink(missing_ok=True)
     (place / name).symlink_to("/dev/null")
     refused("it is a link", "--overwrite")
@@ -194,9 +194,9 @@ MISTAKES = {
     "no folder": ("no/out.parquet", "there is no folder"),
     "no text": ("a\udcff.parquet", "not valid Unicode"),
     "a device": ("/dev/null", "must end in"),
-    "nothing": ("", "it is a folder"),
-    "the data": ("points.parquet", "what is read"),
-    "a file": ("s.parquet", "it exists already"),
+    "nothing": ("", "the name is empty"),
+    "the data": ("points.parquet", "the input"),
+    "a file": ("s.parquet", "it already exists"),
 }
 
 
@@ -238,7 +238,7 @@ def test_a_release_that_lost_its_name_is_kept(
     assert htf(*release(*charged), "-o", "out.parquet") == 2
     told = " ".join(capfd.readouterr().err.split())
     (spare,) = place.glob("release-*.parquet")
-    assert f"out.parquet: it exists already. Give another name, or --overwrite to replace it (in Python overwrite=True). The release is complete, as {spare.name}" in told  # fmt: skip
+    assert f"out.parquet: it already exists. Give another name, or --overwrite to replace it (in Python overwrite=True). The release is complete, as {spare.name}" in told  # fmt: skip
     assert ("The charge of 0.5 stands" in told) == bool(charged)
     assert (place / "out.parquet").read_text() == "of another process"
     assert Release.load(spare).private
@@ -254,7 +254,7 @@ def test_the_demo_replaces_only_its_own_files(
     before = contents(place)
     capfd.readouterr()
     assert htf(*demo) == 2
-    assert "points.parquet: it exists already" in capfd.readouterr().err
+    assert "points.parquet: it already exists" in capfd.readouterr().err
     assert contents(place) == before
     assert htf(*demo, "--overwrite") == 0
     assert contents(place)["demo/release.parquet"] != before["demo/release.parquet"]
@@ -265,7 +265,7 @@ def test_the_demo_replaces_only_its_own_files(
         before = contents(place)
         for overwrite in ([], ["--overwrite"]):
             assert htf("demo", "--out", other, "--points", "2000", *overwrite) == 2
-        assert "not of a folder that" in " ".join(capfd.readouterr().err.split())
+        assert "did not make that folder" in " ".join(capfd.readouterr().err.split())
         assert contents(place) == before
 
 
@@ -313,4 +313,4 @@ def test_a_bench_goes_on_in_its_folder(place: Path, capfd: pytest.CaptureFixture
     for _ in range(2):
         assert htf(*bench) == 0
         (place / "bench" / "notes.txt").write_text("mine")
-    assert "3 trials, 3 of them finished before" in " ".join(capfd.readouterr().out.split())
+    assert "3 trials, of which 3 are done already" in " ".join(capfd.readouterr().out.split())

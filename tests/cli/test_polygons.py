@@ -163,20 +163,29 @@ def test_a_layer_that_misses_the_map_is_told(
         frame.translate(5e6).to_frame("geometry").to_parquet(tmp_path / "far.parquet")
         assert ask(folder, "--polygons", tmp_path / "far.parquet") == 0
         told = " ".join(capfd.readouterr().err.split())
-        assert "None of the polygons lies on the map (OGC:CRS84); their file" in told
+        assert "No polygon lies on the map (OGC:CRS84); their file" in told
         assert says in told
 
 
 MISTAKES = {
     "no file": (["no.gpkg"], "there is no file"),
     "a folder": (["."], "is a folder: name the file in it"),
-    "no format": (["no.geojson"], "not recognized as being in a supported file format. Read are"),
+    "no format": (
+        ["no.geojson"],
+        "not recognized as being in a supported file format. The formats are",
+    ),
     "no geometry": (["table.csv"], "has no geometry"),
     "no GeoParquet": (["r.parquet", "--by", "no"], "no column 'no'"),
     "points": (["points.geojson"], "geometry 0 (counted from 0) is a Point, not a polygon"),
-    "two layers": (["two.gpkg"], "has the layers one, other"),
-    "no column": (["zones.geojson", "--by", "no"], "no column 'no'; there are 'name', 'code'"),
-    "boxes too": (["zones.geojson", "--box", "0,50,1,51"], "either boxes or --polygons"),
+    "two layers": (["two.gpkg"], "has several layers (one, other)"),
+    "no column": (
+        ["zones.geojson", "--by", "no"],
+        "no column 'no'; its columns are 'name', 'code'",
+    ),
+    "boxes too": (
+        ["zones.geojson", "--box", "0,50,1,51"],
+        "give boxes or --polygons FILE, not both",
+    ),
     "no axis": (["zones.geojson", "--where", "hour=7:10"], "no axis 'hour'"),
     "no writer": (["zones.geojson", "-o", "out.shp"], "must end in one of"),
     "no folder": (["zones.geojson", "-o", "none/out.gpkg"], "there is no folder"),

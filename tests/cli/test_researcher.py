@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from htf.cli.experiments import progress_of_trials
 from htf.cli.main import run
-from htf.cli.researcher import _progress
 from htf.evaluation.marking import CONSEQUENCE, WARNING
 from htf.evaluation.results import PART_FILES, PARTS
 from support import wait_for
@@ -130,7 +130,7 @@ def test_a_killed_bench_goes_on_where_it_stopped(
     assert rows(tmp_path) == rows(evaluated[0])
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in parts.items())
     assert max(Counter(trials_in(kept(tmp_path))).values()) == 1
-    assert ", 0 of them finished before" not in again.stdout
+    assert ", of which 0 are done already" not in again.stdout
     wait_for(lambda: not any(_is_alive(child) for child in children))
 
 
@@ -209,7 +209,7 @@ def mistakes(points: Path, out: Path) -> dict[str, tuple[list[str], str]]:
         "no matrix": (["evaluate", "no.npz:A", "-o", str(out)], "there is no file no.npz"),
         "a map for the city": (
             ["evaluate", "city", "--cells", "64", "-o", str(out)],
-            "a map of its own",
+            "its own map",
         ),
         "cells for a matrix": (
             ["evaluate", "m.npy", "--cells", "64", "-o", str(out)],
@@ -238,12 +238,12 @@ def test_mistakes_are_named_before_anything_is_run(
 def test_progress_says_what_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from htf.cli import researcher
+    from htf.cli import experiments
     from htf.evaluation.runner import Progress
 
     monkeypatch.setattr(
-        researcher, "SECONDS_BETWEEN_LINES", -1.0
+        experiments, "SECONDS_BETWEEN_LINES", -1.0
     )  # also where the clock stands still
-    with _progress(10, 2) as tell:
+    with progress_of_trials(10, 2) as tell:
         tell(Progress(5, 10, 125.0, "city: ag"))
     assert "5 of 10 trials, 2 min left" in capsys.readouterr().err

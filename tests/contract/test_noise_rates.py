@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from htf import Curator, Epsilon, FrequencyMatrix, InputError
-from htf.curator.catalogue import KINDS, MEASUREMENTS
-from htf.curator.hilbert import LeastCostBuckets, WeightedRuns
+from htf.curator.catalogue import MEASUREMENTS
+from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -32,8 +32,9 @@ from htf.curator.measurements import (
 )
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.sampler import Words
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms import registry
+from htf.release.kinds import KINDS
 from support import city_matrix, grid
 
 Draws = Counter[Fraction]  # how many at each rate

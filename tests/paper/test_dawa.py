@@ -9,7 +9,8 @@ import pytest
 
 from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.dawa import (
     SUM_OF_WEIGHTS,
     Buckets,
@@ -21,7 +22,6 @@ from htf.mechanisms.dawa import (
     choose_weights,
     reconstruct_dawa,
 )
-from htf.tree import RegionTree
 from support import city_matrix, dense, grid
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from htf import FrequencyMatrix, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms.dpcube import DpCube
 from support import grid
 

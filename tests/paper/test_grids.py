@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from htf import BudgetError, FrequencyMatrix, InputError, Mechanism, publish
-from htf.curator.ledger import sum_along_paths
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
-from htf.grids import Grid, limit_parts
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import Grid, limit_parts
+from htf.frame.tree import RegionTree
 from htf.mechanisms.adaptive_grid import AdaptiveGrid, first_side
 from htf.mechanisms.uniform_grid import UniformGrid, grid_side
-from htf.tree import RegionTree
+from htf.privacy.ledger import sum_along_paths
 from support import dense, grid
 
 SMOOTHING = 20

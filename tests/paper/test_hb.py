@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from htf import BudgetError, FrequencyMatrix, InputError, Release, publish
-from htf.curator.ledger import sum_along_paths
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray
+from htf.estimation.noise_law import noise_variances
+from htf.frame.domain import FloatArray
 from htf.mechanisms.hb import (
     HierarchyBest,
     average_variance,
     best_branching,
     height_of,
 )
-from htf.query.leaf_noise import noise_variances
+from htf.privacy.ledger import sum_along_paths
 from support import city_matrix, dense, grid
 
 

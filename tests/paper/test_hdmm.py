@@ -14,7 +14,8 @@ from scipy import optimize
 
 from htf import BudgetError, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
+from htf.estimation.noise_law import noise_variances
+from htf.frame.domain import FloatArray, IntArray
 from htf.mechanisms.hdmm import (
     ITERATIONS,
     Hdmm,
@@ -31,7 +32,6 @@ from htf.mechanisms.hdmm import (
     sensitivity_of,
     whole_strategy,
 )
-from htf.query.leaf_noise import noise_variances
 from support import grid
 
 # Two-sided, in standard errors of the estimate: with seeds fixed these pass for good, with fresh

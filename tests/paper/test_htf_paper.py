@@ -12,9 +12,9 @@ import pytest
 from htf import BudgetError, Curator, Domain, Epsilon, FrequencyMatrix, InputError, publish
 from htf.curator.cells import ExactCells
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.htf_paper import CountBudget, HtfPaper, deepest_useful_height
-from htf.tree import RegionTree
 from support import city_matrix, dense, grid, naive_objective
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, Release, publish
-from htf.curator.ledger import sum_along_paths
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms.kdtree import KdTree, PathBudget
+from htf.privacy.ledger import sum_along_paths
 from support import city_matrix, dense, grid
 
 

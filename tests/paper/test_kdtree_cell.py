@@ -10,14 +10,14 @@ import pytest
 
 from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
-from htf.grids import even_edges
-from htf.inference import TreeCounts
+from htf.estimation.least_squares import TreeCounts
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import even_edges
+from htf.frame.tree import RegionTree
 from htf.mechanisms import registry
 from htf.mechanisms.base import Mechanism
 from htf.mechanisms.kdtree_cell import KdTreeCell, NoisyCells, combine_cells_and_counts, grid_parts
-from htf.release import Release
-from htf.tree import RegionTree
+from htf.release.release import Release
 from support import city_matrix, dense, grid
 
 both = pytest.mark.parametrize("name", ["kdtree-cell", "dpcube"])

@@ -9,18 +9,17 @@ import pytest
 
 from htf import BudgetError, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
-from htf.grids import MOST_CELLS, coarse_shape, even_edges, padded
+from htf.estimation.noise_law import noise_variance, noise_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import MOST_GRID_CELLS, coarse_shape, even_edges, padded
 from htf.mechanisms.privlet import (
     Privlet,
     cell_variance,
     haar_matrix,
     invert_haar,
-    noise_variance,
     reconstruct_privlet,
     sensitivity_of,
 )
-from htf.query.leaf_noise import noise_variances
 from support import grid
 
 # Each check of a variance is two-sided at this many standard errors of its estimate; with seeds
@@ -159,7 +158,7 @@ def test_fine_grids_are_coarsened_in_the_open() -> None:
     ],
 )
 def test_the_grid_worked_on(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    assert coarse_shape(shape, MOST_CELLS) == expected
+    assert coarse_shape(shape, MOST_GRID_CELLS) == expected
     for edges, cells, coarse in zip(even_edges(shape, expected), shape, expected, strict=True):
         widths = np.diff(edges)
         assert (edges[0], edges[-1], len(widths)) == (0, cells, coarse)

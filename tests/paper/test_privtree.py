@@ -10,7 +10,7 @@ import pytest
 
 from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, Release, make_mechanism, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
+from htf.frame.domain import FloatArray, IntArray
 from htf.mechanisms.privtree import PrivTree, axes_by_depth
 from support import city_matrix, dense, grid
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError
-from htf.curator.ledger import Ledger, LedgerLine
 from htf.curator.measurements import (
     CountRegions,
     Measurement,
@@ -20,9 +19,10 @@ from htf.curator.measurements import (
 )
 from htf.curator.noise import NoiseSource, ScriptedNoise
 from htf.curator.window import Steps, Window
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import Histogram, Mechanism
-from htf.tree import RegionTree
+from htf.privacy.ledger import Ledger, LedgerLine
 from support import city_matrix, grid
 
 
@@ -197,12 +197,12 @@ def test_nonsense_is_refused_before_it_is_charged() -> None:
     with pytest.raises(InputError, match="between 0 and 0"):
         curator.measure(count_of([1], 1))
     for cuts in ([64], [0], [-1], [1, 64], [0, 1]):  # one that is wrong is enough
+        asked = np.zeros(len(cuts), dtype=np.int64)
         with pytest.raises(InputError, match="both sides"):
-            asked = np.zeros(len(cuts), dtype=np.int64)
             curator.measure(ScoreSplits("split", asked, asked + 1, asked, np.array(cuts)))
     with pytest.raises(InputError, match="axis"):
         curator.measure(ScoreSplits("split", np.array([0]), one, np.array([2]), np.array([1])))
-    with pytest.raises(InputError, match="nothing is asked"):
+    with pytest.raises(InputError, match="names no region"):
         curator.measure(count_of([], 1))
     for cuts in ([], [1, 2]):  # one price, and several answers
         with pytest.raises(InputError, match="one cut for each region"):

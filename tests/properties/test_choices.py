@@ -26,7 +26,7 @@ from htf.curator.measurements import (
 )
 from htf.curator.medians import choose_medians, choose_run_exactly, uniform_below
 from htf.curator.noise import SeededNoise
-from htf.tree import RegionTree
+from htf.frame.tree import RegionTree
 from support import city_matrix, dense, grid, matrices, with_one_more
 
 ALARM = 1e-6  # for each statistical check; seeds are fixed
@@ -540,6 +540,6 @@ def test_noise_beyond_64_bits_is_refused_before_it_is_charged() -> None:
     """Saturated noise would leave the exact value readable."""
     curator = Curator(city_matrix(), Epsilon.of("0.5"), SeededNoise(3))
     question = linear([np.full((64, 64), 1000)] * 2, [range(65)] * 2, "1e-9")
-    with pytest.raises(InputError, match="passes 64 bits"):
+    with pytest.raises(InputError, match="does not fit into 64 bits"):
         curator.measure(question)
     assert curator.spent.units == 0

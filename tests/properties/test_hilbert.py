@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 
 from htf import Curator, Epsilon, FrequencyMatrix, InputError
 from htf.curator.cells import ExactCells
-from htf.curator.hilbert import LeastCostBuckets, WeightedRuns, bucket_costs, counts_along_curve
-from htf.curator.hilbert_kernels import least_cost_starts
+from htf.curator.curve_kernels import least_cost_starts
+from htf.curator.curve_measurements import (
+    LeastCostBuckets,
+    WeightedRuns,
+    bucket_costs,
+    counts_along_curve,
+)
 from htf.curator.measurements import joint
 from htf.curator.noise import NoiseSource, ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.dawa import Curve, hilbert_index, morton_index
-from htf.tree import RegionTree
 from support import dense, grid, matrices, with_one_more
 
 Counts = st.lists(st.sampled_from([0, 0, 1, 2, 3, 50]), min_size=1, max_size=24)

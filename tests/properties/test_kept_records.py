@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError, Protection, read_points
 from htf.ingest.people import CELL, PERSON, TIME, count, count_kept, records_of_each
-from htf.ingest.points import Reading, read_records_per_person
-from htf.ingest.sources import Access
+from htf.ingest.points import read_records_per_person
+from htf.ingest.reading import Reading
 from support import NaiveRecord, counted, naive_counts
 
 DOMAIN = Domain((Axis("x", 0.0, 3.0, 3), Axis("y", 0.0, 2.0, 2)))
@@ -186,7 +186,7 @@ def test_people_are_counted_by_how_many_records_they_have(most: int, once_per: s
     """Inside the bounds, and after the records of a slot were taken for one."""
     records = some_records(40)
     reading = Reading(["x", "y"], user="who", time="at", once_per=once_per)
-    found = read_records_per_person(as_table(records), DOMAIN, reading, Access(), most)
+    found = read_records_per_person(as_table(records), DOMAIN, reading, most)
     slot = {"day": 86_400, "all": 10**9}.get(once_per or "", 1)
     own: dict[str, list[Any]] = {}
     for x, y, who, at in records:
@@ -199,16 +199,16 @@ def test_people_are_counted_by_how_many_records_they_have(most: int, once_per: s
 def test_people_are_bounded_only_where_they_are_named() -> None:
     table = as_table(some_records(5))
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"max_records": 2}, "name the users' column"),
-        ({"user": "who"}, "say how many records of each"),
-        ({"once_per": "day", "max_records": 2}, "name the users' column"),
+        ({"max_records": 2}, "name the column of people"),
+        ({"user": "who"}, "the number of records to keep per person"),
+        ({"once_per": "day", "max_records": 2}, "name the column of people"),
         ({"user": "who", "once_per": "hour", "max_records": 2}, "name their column"),
     ]
     for options, says in refused:
         with pytest.raises(InputError, match=says):
             read_points(table, DOMAIN, ["x", "y"], **options)
-    with pytest.raises(InputError, match="users' column"):
-        read_records_per_person(table, DOMAIN, Reading(["x", "y"]), Access(), 3)
+    with pytest.raises(InputError, match="the column of people"):
+        read_records_per_person(table, DOMAIN, Reading(["x", "y"]), 3)
     kept = read_points(table, DOMAIN, ["x", "y"], user="who", max_records=2, once_per="all")
     assert kept.protection == Protection("person", 2, "all")
     assert read_points(table, DOMAIN, ["x", "y"]).protection == Protection()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from htf import FrequencyMatrix, InputError
 from htf.curator.cells import SWEEP_FROM, ExactCells, deviation_rounded_down
 from htf.curator.measurements import CountRegions, ScoreSplits, own_integers
-from htf.domain import IntArray
-from htf.tree import RegionTree
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
 from support import dense, grid, matrices, naive_objective, with_one_more
 
 

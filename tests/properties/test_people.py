@@ -22,9 +22,9 @@ from htf.curator.contributions import _choose, rank_runs, suggest_max_records, u
 from htf.curator.medians import Runs, _cumulated, choose_run_exactly
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.sampler import Words
-from htf.epsilon import UNITS_PER_EPSILON
 from htf.mechanisms import registry
-from htf.protection import OF_RECORDS, Suggestion, epsilon_per_record
+from htf.privacy.epsilon import UNITS_PER_EPSILON
+from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_record
 from support import city_matrix
 
 ALARM = 1e-6  # for each statistical check; seeds are fixed

@@ -18,7 +18,7 @@ enum { READS = 1, WRITES = 2 };
 
 static char folder[PATH_MAX];
 static size_t length; /* of the folder's name; 0: not armed */
-static long left;
+static long asked, left;
 static int code, sticky, kinds;
 static char fired[PATH_MAX + 64];
 
@@ -26,7 +26,7 @@ static char fired[PATH_MAX + 64];
 void faults_arm(const char *below, long n, int error, int from_then_on, int of_kinds) {
   length = 0;
   fired[0] = 0;
-  left = n;
+  asked = left = n;
   code = error;
   sticky = from_then_on;
   kinds = of_kinds;
@@ -36,6 +36,7 @@ void faults_arm(const char *below, long n, int error, int from_then_on, int of_k
 
 void faults_disarm(void) { length = 0; }
 const char *faults_fired(void) { return fired; }
+long faults_calls(void) { return asked - left; }
 
 static int fails(const char *name, const char *path, int kind) {
   if (!length || !(kind & kinds) || strncmp(path, folder, length)) return 0;

@@ -1,4 +1,4 @@
-"""Injected faults: the n-th read, write, sync, rename or removal of `htf release --ledger` fails.
+"""Injected faults: the n-th read, write, sync, rename or removal of `htf release --budget` fails.
 
 After each, the exit code, what was said, the budget file and the output must agree. A shim between Python
 and the C library (`faults.c`, compiled with cc) makes calls on files below one folder fail with EIO or
@@ -71,6 +71,7 @@ class Case:
     mode: str
     number: int
     fired: str  # the call that failed first; nothing if there were not so many
+    calls: int  # how many of these kinds it made; 0 if it was killed
     code: int
     said: str
     folder: Path
@@ -113,7 +114,7 @@ class Worker:
         self._made += 1
         folder = self.folder / f"case{self._made}"
         shutil.copytree(self.folder / "inputs" / scenario, folder)
-        output = ["--ledger", "budget.sqlite", "--dataset", "pings", "-o", "out.parquet"]
+        output = ["--budget", "budget.sqlite", "--dataset", "pings", "-o", "out.parquet"]
         words = ["release", "points.csv", *MAP, *SCENARIOS[scenario], *output]
         files = ("points.csv", "budget.sqlite", "out.parquet")
         arguments = [str(folder / word) if word in files else word for word in words]
@@ -123,7 +124,7 @@ class Worker:
         assert self._process.stdout is not None
         print(json.dumps(order), file=self._process.stdin, flush=True)
         told = json.loads(self._process.stdout.readline())
-        return Case(scenario, mode, number, told["fired"], told["code"], told["said"], folder)
+        return Case(scenario, mode, number, folder=folder, **told)
 
     def close(self) -> None:
         self._process.communicate()
@@ -163,9 +164,9 @@ def try_faults(
 
 def findings(case: Case) -> list[str]:
     """Where the exit code, the messages, the budget and the output do not agree."""
-    from htf.curator.budget import BudgetFile
     from htf.errors import InputError
-    from htf.release import Release
+    from htf.privacy.budget import BudgetFile
+    from htf.release.release import Release
 
     output = _find_output(case)
     budget = BudgetFile(case.folder / "budget.sqlite", "pings")
@@ -198,8 +199,8 @@ def findings(case: Case) -> list[str]:
         wrong.append(f"exit {case.code}, and {'all' if done else 'not all'} is done")
     if any(file.name not in case.said for file in files if file != output):
         wrong.append("a spare release is there, and not told")
-    if "our fault" in case.said or "Traceback" in case.said:
-        wrong.append("our fault")
+    if "a bug in HTF" in case.said or "Traceback" in case.said:
+        wrong.append("a bug in HTF")
     if written != any(words in case.said for words in ("Wrote ", "was written", "is complete, as")):
         wrong.append(f"the release is {'' if written else 'not '}there, and the message differs")
     return wrong + _about_charges(case, _ids(entries))
@@ -243,8 +244,8 @@ def _about_charges(case: Case, ids: list[str]) -> list[str]:
 def _make_inputs(folder: Path) -> None:
     import random
 
-    from htf.curator.account import UNITS
-    from htf.curator.budget import BudgetFile
+    from htf.privacy.account import UNITS
+    from htf.privacy.budget import BudgetFile
 
     chance = random.Random(1)
     rows = [f"{chance.random():.3f},{chance.random():.3f},p{n % 30}" for n in range(300)]
@@ -263,6 +264,7 @@ def serve_orders() -> None:
 
     shim = ctypes.CDLL(None)
     shim.faults_fired.restype = ctypes.c_char_p
+    shim.faults_calls.restype = ctypes.c_long
     for line in sys.stdin:
         told = _in_a_child(shim, json.loads(line), run)
         for name in told.pop("imported"):
@@ -286,7 +288,8 @@ def _in_a_child(shim: Any, order: dict[str, Any], run: Any) -> dict[str, Any]:
             sys.stdout.flush()
             sys.stderr.flush()
             imported = [name for name in sys.modules if name not in before]
-            report = {"fired": os.fsdecode(shim.faults_fired()), "imported": imported}
+            fault = {"fired": os.fsdecode(shim.faults_fired()), "calls": shim.faults_calls()}
+            report = {**fault, "imported": imported}
             os.write(fired.fileno(), json.dumps(report).encode())
             os._exit(code)
         if order["after"] is not None:
@@ -296,9 +299,8 @@ def _in_a_child(shim: Any, order: dict[str, Any], run: Any) -> dict[str, Any]:
         said.seek(0)
         fired.seek(0)
         text = said.read().decode(errors="replace")
-        report = json.loads(
-            fired.read() or b'{"fired": "", "imported": []}'
-        )  # none if it was killed
+        nothing = b'{"fired": "", "calls": 0, "imported": []}'
+        report = json.loads(fired.read() or nothing)  # which comes of one that was killed
         return {"code": code, "said": text, **report}
 
 

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from htf.curator.account import Account
-from htf.curator.budget import JOURNALS, BudgetFile, read_accounts
 from htf.errors import BudgetError, InputError
+from htf.privacy.account import Account
+from htf.privacy.budget import JOURNALS, BudgetFile, read_accounts
 from reliability.sandbox import Tally, sandbox
 
 BITS = 20_000  # at scale 1, of some 200,000

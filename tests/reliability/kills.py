@@ -1,4 +1,4 @@
-"""`htf release --ledger`, killed at every call on a file, and at times drawn at random.
+"""`htf release --budget`, killed at every call on a file, and at times drawn at random.
 
 Whatever is left must be sound: the budget file can be read and charged, no charge that was told is lost, a
 release is there whole or not at all, and none is there that was not charged. At which call it dies is

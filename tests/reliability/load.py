@@ -30,7 +30,7 @@ CLIENTS = 200
 REQUESTS = 40_000  # at scale 1
 ROUNDS = 4  # memory is looked at after each
 MOST_GROWTH = 48 * 2**20  # bytes between the first round and the last
-LONGEST_WAIT = 60  # seconds for one answer
+LONGEST_WAIT = 300  # seconds for one answer, on a busy machine too
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3})")
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from htf.curator.budget import BudgetFile, read_accounts
+from htf.privacy.budget import BudgetFile, read_accounts
 from reliability import flips
 from reliability.campaign import CAMPAIGNS, table
-from reliability.faults import Worker, findings, started_worker, try_faults
+from reliability.faults import NEVER, Worker, findings, started_worker, try_faults
 from reliability.fuzz_releases import is_as_published
 from reliability.hostile import Opened, make_seeds
 from reliability.sandbox import LONGEST_WAIT, MOST_SECONDS, Ending, Tally, sandbox
@@ -36,7 +37,7 @@ def test_a_piece_of_each(name: str, tmp_path: Path) -> None:
         (Ending(0, "fine\n", 1, 0), ""),
         (Ending(2, "Error: no", 1, 0), ""),
         (Ending(2, "", 1, 0), "no message"),
-        (Ending(1, "Error: this is our fault", 1, 0), "exit 1"),
+        (Ending(1, "Error: this is a bug in HTF", 1, 0), "exit 1"),
         (Ending(-9, "", 1, 0), "killed by SIGKILL"),
         (Ending(0, "a\x1b[2J", 1, 0), "raw control characters ['\\x1b']"),
         (Ending(0, "", 1, 2**31), "2,048 MB of memory"),
@@ -83,37 +84,31 @@ def test_a_budget_that_forgets_would_be_found(tmp_path: Path) -> None:
     assert flips._try_one(path, truth)[0] == "other accounts shown"
 
 
-def test_a_lost_charge_would_be_found() -> None:
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
     require("cc", "gcc")
-    with started_worker("records") as worker:
-        case = worker.run("records", "EIO", 2**40)
-        assert (case.code, findings(case)) == (0, [])
-        shutil.copy(worker.folder / "inputs" / "records" / "budget.sqlite", case.folder)
-        assert "more was released than charged" in findings(case)
-        (case.folder / "out.parquet").write_bytes(b"PAR1 half a file")
-        assert any(finding.startswith("half a file") for finding in findings(case))
+    with started_worker("records") as made:
+        yield made
+
+
+def test_a_lost_charge_would_be_found(worker: Worker) -> None:
+    case = worker.run("records", "EIO", NEVER)
+    assert (case.code, findings(case)) == (0, [])
+    shutil.copy(worker.folder / "inputs" / "records" / "budget.sqlite", case.folder)
+    assert "more was released than charged" in findings(case)
+    (case.folder / "out.parquet").write_bytes(b"PAR1 half a file")
+    assert any(finding.startswith("half a file") for finding in findings(case))
 
 
 @pytest.mark.parametrize("mode", ["EIO from then on", "ENOSPC from then on"])
-def test_a_disk_that_stays_full_while_a_release_is_written(mode: str) -> None:
+def test_a_disk_that_stays_full_while_a_release_is_written(mode: str, worker: Worker) -> None:
     """The last calls are on the release and the budget file."""
-    require("cc", "gcc")
-    with started_worker("records") as worker:
-        last = _last_call(worker, mode)
-        numbers = range(last - 60, last, 3)
-        ends, wrong = try_faults(worker, "records", mode, numbers)
+    last = worker.run("records", mode, NEVER).calls
+    assert worker.run("records", mode, last).fired
+    assert not worker.run("records", mode, last + 1).fired
+    ends, wrong = try_faults(worker, "records", mode, range(last - 60, last, 5))
     assert wrong == []
     assert ends
-
-
-def _last_call(worker: Worker, mode: str) -> int:
-    """The largest number at which a call still fails, found by halving."""
-    fewest, most = 1, 4096
-    while most - fewest > 1:
-        middle = (fewest + most) // 2
-        case = worker.run("records", mode, middle)
-        fewest, most = (middle, most) if case.fired else (fewest, middle)
-    return fewest
 
 
 def test_tallies_of_several_workers_are_joined() -> None:

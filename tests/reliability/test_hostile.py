@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from htf import verification
-from htf.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon
 from reliability.commands import all_commands, quick_commands, serve_command
 from reliability.hostile import (
     DOCTORED,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from htf import InputError, Release
-from htf.domain import FloatArray
+from htf.frame.domain import FloatArray
 from htf.serve.app import Service
 from serving import BOUNDS, client, run_async
 from support import PATIENCE

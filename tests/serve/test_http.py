@@ -117,7 +117,7 @@ def test_headers_for_browsers(api: httpx.Client) -> None:
 def test_the_page_and_its_files(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "PAGE", tmp_path)
+    monkeypatch.setattr(site, "STATIC", tmp_path)
     wheel = tmp_path / "wheel"
     monkeypatch.setattr(site, "find_maplibre", lambda name: next(wheel.glob(name), None))
     with running([files["city"]]) as (address, _), client(address) as api:
@@ -212,7 +212,7 @@ def test_too_much_at_once(small: tuple[str, Service]) -> None:
     with client(small[0]) as api:
         found = api.post(address, json={"boxes": [box] * 51})
         assert found.status_code == 413
-        assert found.json()["detail"] == "at most 50 boxes at once, got 51: ask in parts"
+        assert found.json()["detail"] == "at most 50 boxes at once, got 51: send several requests"
         assert api.post(address, json={"boxes": [box] * 50}).status_code == 200
         for content in (b" " * 20_001, iter([b" " * 15_000] * 2)):  # told before, and not
             found = api.post(address, content=content)
@@ -247,7 +247,10 @@ def test_polygons_that_are_too_dear(files: dict[str, Path]) -> None:
         assert found.status_code == 422
         assert "1 polygons cross themselves and have up to 801 corners" in found.json()["detail"]
         found = api.post("/api/releases/city/polygons", json=comb(1600, 0.1))
-        assert found.json()["detail"] == "at most 3,000 corners at once, got 3,201: ask in parts"
+        assert (
+            found.json()["detail"]
+            == "at most 3,000 corners at once, got 3,201: send several requests"
+        )
         for right in (comb(1400, 0.1), comb(100, 0.1, crossing=True)):
             assert api.post("/api/releases/city/polygons", json=right).status_code == 200
         found = api.post("/api/releases/metres/polygons", json=comb(1400, 40.0))
@@ -265,7 +268,7 @@ def test_a_body_that_does_not_come(files: dict[str, Path]) -> None:
             )
             assert sock.recv(100).startswith(b"HTTP/1.1 408")
             assert time.monotonic() - started > 0.4  # it was waited for
-        assert service._held_bytes == 0
+        wait_for(lambda: service._held_bytes == 0)
 
 
 def test_work_that_takes_too_long_and_a_queue_that_is_full(

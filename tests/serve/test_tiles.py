@@ -14,11 +14,12 @@ import shapely
 from shapely.geometry import shape
 
 from htf import Domain, FrequencyMatrix, Release, publish
+from htf.estimation.noise_law import noise_variances
+from htf.maps.views import view
 from htf.serve import tiles
 from htf.serve.holdings import Holding, load_holdings
 from htf.serve.limits import Refusal
 from htf.serve.tiles import tile_bounds
-from htf.views import view
 from serving import BOUNDS
 
 
@@ -179,7 +180,7 @@ def test_tiles_without_anything(api: httpx.Client) -> None:
         ("city/tiles/3/-1/0.geojson", 404, "there is no tile 3/-1/0"),
         ("city/tiles/3/1/0.png", 404, "nothing here"),
         ("nowhere/tiles/3/1/0.geojson", 404, "this release has no reference system"),
-        ("hours/tiles/3/1/0.geojson?where=x=-30:-29.9", 400, "a tile says where on the map"),
+        ("hours/tiles/3/1/0.geojson?where=x=-30:-29.9", 400, "a tile already names the place"),
         ("hours/tiles/3/1/0.geojson?where=minute=0:1", 422, "there is no axis 'minute'"),
         ("hours/tiles/3/1/0.geojson?box=0,0,1,1", 400, "there is no parameter 'box'"),
     ],
@@ -191,7 +192,7 @@ def test_tiles_that_there_are_not(api: httpx.Client, path: str, status: int, tex
 
 
 def test_one_axis_has_no_tiles_and_counts(tmp_path: Any) -> None:
-    from htf.domain import Axis
+    from htf.frame.domain import Axis
 
     domain = Domain((Axis("hour", 0, 24, 24),))
     release = publish(FrequencyMatrix.from_cells(domain, np.arange(24)[None].repeat(9, 1)), 1, "hb")
@@ -211,8 +212,8 @@ def test_what_is_more_than_noise_is_as_on_every_map(
     """Of the parts themselves; and of squares, which are clear where a view of them is, but for a few at
     the margin: the index adds up the noise of parts in steps of its own."""
     city, hours = releases["city"], releases["hours"]
-    parts = city.parts
-    clear = parts.estimates > parts.clear_deviations * np.sqrt(2) * parts.scales
+    parts = city.derived.parts
+    clear = parts.estimates > parts.clear_deviations * np.sqrt(noise_variances(parts.scales))
     said = {tuple(f["properties"]["box"]): f["properties"]["clear"] for f in get_tiles(api, "city", BOUNDS, 11)}  # fmt: skip
     x, y = city.domain.axes
     edges = zip(x.from_cells(parts.low[:, 0]), y.from_cells(parts.low[:, 1]), x.from_cells(parts.high[:, 0]), y.from_cells(parts.high[:, 1]), strict=True)  # fmt: skip
@@ -259,7 +260,7 @@ def test_outlines_of_too_many_or_of_nowhere(
     assert api.get("/api/releases/nowhere/leaves").status_code == 404
     assert api.get("/api/releases/hours/leaves?where=hour=7:10").json()["length"] > 0
     assert api.get("/api/releases/hours/leaves?where=x=0:1").status_code in (400, 422)
-    monkeypatch.setattr("htf.web.rectangles.MOST_OUTLINES", 10)
+    monkeypatch.setattr("htf.maps.browser.rectangles.MOST_OUTLINES", 10)
     refused = api.get("/api/releases/hours/leaves?where=hour=8:11")
     assert refused.status_code == 413
     assert "too many to draw" in refused.json()["detail"]

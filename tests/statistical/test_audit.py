@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from htf import Curator, Epsilon, FrequencyMatrix, Protection, Release
-from htf.curator.catalogue import KINDS, MEASUREMENTS
+from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
-from htf.curator.hilbert import WeightedRuns
-from htf.curator.ledger import Ledger
+from htf.curator.curve_measurements import WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -39,11 +38,13 @@ from htf.curator.measurements import (
 )
 from htf.curator.noise import FastNoise, NoiseSource, OpenDPNoise, SeededNoise
 from htf.curator.window import Steps, Window
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import Histogram, Mechanism
 from htf.mechanisms.htf_paper import HtfPaper
-from htf.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON
+from htf.privacy.ledger import Ledger
+from htf.release.kinds import KINDS
 from support import grid, with_one_more
 
 ALARM = 1e-8  # 12 audits of secret noise: a false alarm in 8 million runs of the tests

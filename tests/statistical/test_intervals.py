@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from htf.domain import Axis, Domain, FloatArray
+from htf.frame.domain import Axis, Domain, FloatArray
 from htf.query.boxes import count_boxes
 from htf.query.index import BoxIndex
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from htf.curator.noise import FastNoise, NoiseSource, OpenDPNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
+from htf.frame.domain import FloatArray, IntArray
 from support import wrong_opendp_draws, wrong_opendp_sizes
 
 ALARM = 1e-6

@@ -15,8 +15,8 @@ import numpy as np
 import shapely
 
 from htf import FrequencyMatrix, publish, read_points
-from htf.domain import Domain, FloatArray, IntArray
 from htf.evaluation.synthetic import synthetic_city
+from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.query.shapes import Shapes
 
 CELLS, POINTS, EACH, RUNS = 256, 200_000, 40, 6

@@ -7,8 +7,8 @@ import pyproj
 import pytest
 
 from htf import Axis, Domain
-from htf.areas import square_kilometres
-from htf.domain import FloatArray
+from htf.frame.areas import square_kilometres
+from htf.frame.domain import FloatArray
 
 
 def of_whole_map(west: float, south: float, east: float, north: float, crs: str | None) -> float:

@@ -13,8 +13,8 @@ import pytest
 
 from htf import BudgetError, BudgetFile, Domain, Epsilon, FrequencyMatrix, InputError, publish
 from htf.cli.main import run
-from htf.curator import budget_store as store
-from htf.curator.budget import read_accounts
+from htf.privacy import budget_store as store
+from htf.privacy.budget import read_accounts
 from reliability.flips import HARMLESS, REFUSED, bits_of_rows, make_budget, try_flips
 from support import Connections
 
@@ -248,7 +248,7 @@ def test_the_format_before_is_read_and_upgraded_by_the_next_charge(tmp_path: Pat
 
 def test_an_upgraded_file_is_like_a_new_one(tmp_path: Path) -> None:
     budget = old_budget(tmp_path / "old.sqlite")
-    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    release = publish(MATRIX, "0.5", "ug", budget=budget)
     budget.save(release, tmp_path / "out.parquet")
     BudgetFile.create(tmp_path / "new.sqlite", "pings", 1)
     schemas = []

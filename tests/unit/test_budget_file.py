@@ -20,17 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import BudgetError, BudgetFile, Domain, Epsilon, FrequencyMatrix, InputError, publish
-from htf.curator import budget as module
-from htf.curator import budget_store as store
-from htf.curator.account import Account, Entry
-from htf.curator.budget import read_accounts
 from htf.curator.curator import Curator
-from htf.curator.ledger import Ledger
 from htf.curator.measurements import CountRegions, Measurement
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.curator.window import Steps, Window
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms.base import Histogram, Mechanism
+from htf.privacy import budget as module
+from htf.privacy import budget_store as store
+from htf.privacy.account import Account, Entry
+from htf.privacy.budget import read_accounts
+from htf.privacy.ledger import Ledger
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 MATRIX = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), 17))
@@ -62,9 +62,20 @@ def refused(budget: BudgetFile, error: type[Exception], says: str, **options: An
     """A release is refused; nothing is drawn and nothing charged."""
     before, noise = budget.account(), CountedNoise()
     with pytest.raises(error, match=says):
-        publish(MATRIX, mechanism="ug", ledger=budget, **{"epsilon": 1, "noise": noise, **options})
+        publish(MATRIX, mechanism="ug", budget=budget, **{"epsilon": 1, "noise": noise, **options})
     assert noise.draws == 0
     assert budget.account() == before
+
+
+def test_publish_takes_the_old_name_of_budget(budget: BudgetFile) -> None:
+    with pytest.warns(DeprecationWarning, match=r"is now publish\(budget=…\)"):
+        old = publish(MATRIX, "0.4", "ug", ledger=budget)
+    new = publish(MATRIX, "0.2", "ug", budget=budget)
+    entries = budget.account().entries
+    assert [entry.id for entry in entries] == [old.budget_entry, new.budget_entry]
+    with pytest.raises(InputError, match="ledger is the old name of budget: give budget only"):
+        publish(MATRIX, "0.1", "ug", budget=budget, ledger=budget)
+    assert budget.account().entries == entries
 
 
 def test_charges_add_up_exactly(budget: BudgetFile) -> None:
@@ -102,7 +113,7 @@ class Watching(FastNoise):
 def test_a_release_is_charged_before_noise_and_published_after(
     budget: BudgetFile, tmp_path: Path
 ) -> None:
-    release = publish(MATRIX, "0.4", "ug", noise=Watching(budget), ledger=budget, label="spring")
+    release = publish(MATRIX, "0.4", "ug", noise=Watching(budget), budget=budget, label="spring")
     (entry,) = budget.account().pending
     assert release.budget_entry == entry.id
     saved = budget.save(release, tmp_path / "out.parquet")
@@ -120,7 +131,7 @@ def test_the_file_holds_nothing_of_the_data(budget: BudgetFile, tmp_path: Path) 
     for name, counts in (("a", np.zeros((4, 4), int)), ("b", np.full((4, 4), 987_654))):
         own = BudgetFile.create(budget.path, name, 1)
         matrix = FrequencyMatrix.from_dense(DOMAIN, counts)
-        own.save(publish(matrix, 1, "ug", ledger=own, label="x"), tmp_path / f"{name}.parquet")
+        own.save(publish(matrix, 1, "ug", budget=own, label="x"), tmp_path / f"{name}.parquet")
         (entry,) = own.account().entries
         told = entry.to_dict()
         rows.append({k: v for k, v in told.items() if k not in ("id", "charged", "sha256", "file")})
@@ -134,7 +145,7 @@ def test_the_file_holds_nothing_of_the_data(budget: BudgetFile, tmp_path: Path) 
 
 def test_beyond_the_cap(budget: BudgetFile) -> None:
     budget.charge("0.7", "ug")
-    says = r"epsilon 0\.4 is more than what is left for 'pings': 0\.3 of 1 \(0\.7 is spent, 0\.7 of it by"
+    says = r"epsilon 0\.4 is more than the budget of 'pings' allows: 0\.3 of 1 remains \(0\.7 is spent, 0\.7 of it by"
     refused(budget, BudgetError, says, epsilon="0.4")
     budget.charge("0.3", "ug")
 
@@ -155,13 +166,13 @@ def test_a_total_disclosed_exactly_does_not_add_up(budget: BudgetFile) -> None:
     from htf import make_mechanism
 
     with pytest.raises(InputError, match="public_total discloses"):
-        publish(MATRIX, 1, make_mechanism("ug", {"public_total": "272"}), ledger=budget)
+        publish(MATRIX, 1, make_mechanism("ug", {"public_total": "272"}), budget=budget)
     assert budget.account().entries == ()
 
 
 def test_what_the_mechanism_refuses_beforehand_costs_nothing(budget: BudgetFile) -> None:
     with pytest.raises(BudgetError, match="for each of"):
-        publish(MATRIX, "0.001", "htf-paper", ledger=budget)
+        publish(MATRIX, "0.001", "htf-paper", budget=budget)
     assert budget.account().entries == ()
 
 
@@ -173,20 +184,20 @@ def test_what_fails_after_the_charge_says_that_it_stands(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        publish(MATRIX, "0.5", "ug", noise=Broken(), ledger=budget)
+        publish(MATRIX, "0.5", "ug", noise=Broken(), budget=budget)
     (entry,) = budget.account().pending
     (note,) = caught.value.__notes__
     assert note.startswith(
         f"The charge of 0.5 stands, as entry {entry.id} of 'pings' in {budget.path}. "
     )
     assert "another run is charged again" in note
-    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    release = publish(MATRIX, "0.5", "ug", budget=budget)
     with pytest.raises(InputError, match="no folder") as refusal:
         budget.save(release, tmp_path / "no" / "out.parquet")
     assert str(release.budget_entry) in refusal.value.__notes__[0]
     assert budget.account().spent == Epsilon.of(1)
     with pytest.raises(BudgetError) as beyond:
-        publish(MATRIX, "0.5", "ug", ledger=budget)
+        publish(MATRIX, "0.5", "ug", budget=budget)
     assert beyond.value.__notes__ == ["The charge of 0.5 was not entered: nothing of it is spent."]
 
     def fail(*_: Any) -> None:
@@ -236,7 +247,7 @@ def test_a_forked_curator_does_not_spend_the_charge_again(
     question = CountRegions("count", np.array([0]), np.array([Epsilon.of("0.4").units]))
     curator.measure(question)
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    with pytest.raises(InputError, match="answers in another process"):
+    with pytest.raises(InputError, match="first used in another process"):
         curator.measure(question)
     assert curator.spent == Epsilon.of("0.4")
 
@@ -267,7 +278,7 @@ def test_a_release_without_questions_is_charged_like_others(budget: BudgetFile) 
 def test_a_release_is_published_once_and_where_it_was_charged(
     budget: BudgetFile, tmp_path: Path
 ) -> None:
-    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    release = publish(MATRIX, "0.5", "ug", budget=budget)
     other = BudgetFile.create(budget.path, "trips", 1)
     with pytest.raises(InputError, match=r"no entry .* for 'trips'"):
         other.save(release, tmp_path / "out.parquet")
@@ -283,7 +294,7 @@ def test_a_release_is_published_once_and_where_it_was_charged(
 def test_a_budget_file_that_was_exchanged_meanwhile(
     budget: BudgetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    release = publish(MATRIX, "0.5", "ug", budget=budget)
 
     def exchange(path: Path) -> str:
         budget.path.unlink()
@@ -296,7 +307,7 @@ def test_a_budget_file_that_was_exchanged_meanwhile(
 
 
 def test_a_release_is_not_written_over_the_budget(budget: BudgetFile, tmp_path: Path) -> None:
-    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    release = publish(MATRIX, "0.5", "ug", budget=budget)
     (tmp_path / "link").symlink_to(budget.path)
     os.link(budget.path, tmp_path / "hard")
     for name in ("budget.sqlite", "link", "hard", "budget.sqlite-journal", "budget.sqlite-wal"):
@@ -306,21 +317,21 @@ def test_a_release_is_not_written_over_the_budget(budget: BudgetFile, tmp_path: 
 
 
 def test_units_that_do_not_add_up(budget: BudgetFile) -> None:
-    with pytest.raises(InputError, match="for one record, and this is a charge for one person"):
+    with pytest.raises(InputError, match="for one record, but this charge is for one person"):
         budget.charge("0.1", "ug", unit="one person")
     people = BudgetFile.create(budget.path, "people", 1, unit="one person")
-    refused(people, InputError, "for one person, and this is a charge for one record")
+    refused(people, InputError, "for one person, but this charge is for one record")
 
 
 def test_a_budget_is_made_once(budget: BudgetFile) -> None:
     budget.charge("0.4", "ug")
     for name in ("pings", "Pings"):
-        with pytest.raises(InputError, match="never made anew"):
+        with pytest.raises(InputError, match="never replaced"):
             BudgetFile.create(budget.path, name, 5)
     assert budget.account().left == Epsilon.of("0.6")
     BudgetFile.create(budget.path, "trips", 5)
     BudgetFile.create(budget.path, "caf\u00e9", 5)
-    with pytest.raises(InputError, match="never made anew"):  # which looks the same
+    with pytest.raises(InputError, match="never replaced"):  # which looks the same
         BudgetFile.create(budget.path, "cafe\u0301", 5)
     assert [account.dataset for account in read_accounts(budget.path)] == [
         "pings",
@@ -337,13 +348,13 @@ def test_names(name: str, tmp_path: Path) -> None:
 
 
 def test_closed_is_closed(budget: BudgetFile, tmp_path: Path) -> None:
-    release = publish(MATRIX, "0.5", "ug", ledger=budget)
+    release = publish(MATRIX, "0.5", "ug", budget=budget)
     closed = budget.close().closed
     assert closed is not None
     refused(budget, BudgetError, "closed on", epsilon="0.1")
     assert budget.close().closed == closed
     budget.save(release, tmp_path / "out.parquet")  # it was charged before
-    with pytest.raises(InputError, match="never made anew"):
+    with pytest.raises(InputError, match="never replaced"):
         BudgetFile.create(budget.path, "pings", 1)
 
 
@@ -433,7 +444,7 @@ def test_the_file_itself_refuses_to_forget(
 ) -> None:
     """Also where REPLACE would delete rows, which no trigger on deletion hears of."""
     budget.charge("0.3", "ug")
-    budget.save(publish(MATRIX, "0.3", "ug", ledger=budget), tmp_path / "out.parquet")
+    budget.save(publish(MATRIX, "0.3", "ug", budget=budget), tmp_path / "out.parquet")
     BudgetFile.create(budget.path, "trips", 1).close()
     BudgetFile.create(budget.path, "more", 1)
     before = read_accounts(budget.path)

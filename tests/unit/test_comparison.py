@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
-from htf.comparison import Named, difference, grid_rows, grids_to_compare, shared_bounds
-from htf.domain import CRS84, Axis
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
+from htf.maps.comparison import Named, difference, grid_rows, grids_to_compare, shared_bounds
 from support import city_matrix
 
 XY = ("x", "y")
@@ -81,7 +82,7 @@ def test_rows_of_a_grid_name_every_axis() -> None:
 
 def test_pictures_of_two_have_both_names_and_the_claim() -> None:
     pytest.importorskip("matplotlib")
-    from htf.plot_compare import plot_comparison, plot_difference
+    from htf.maps.plot_compare import plot_comparison, plot_difference
 
     maps = [Named(release(seed=1), "before"), Named(release(seed=2), "after")]
     for figure in (plot_comparison(maps, boxes=True), plot_difference(maps)):

@@ -14,8 +14,9 @@ import pytest
 
 import htf
 from htf import BudgetError, BudgetFile, Domain, FrequencyMatrix
-from htf.compiled import compiled, temporary_folder
-from htf.curator import hilbert_kernels, kernels
+from htf.base.compiled import compiled, source_files, temporary_folder
+from htf.curator import curve_kernels as hilbert_kernels
+from htf.curator import kernels
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.rehearsal import load_loops, rehearsal
 from htf.mechanisms import registry
@@ -24,7 +25,7 @@ SOURCE = Path(htf.__file__).parent
 NO_FOLDER = "/dev/null/none"  # nobody can make it, not even root
 RELEASE = (
     "release points.csv --bounds 0,0,1,1 --cells 4 --epsilon 1 --noise fast --mechanism uniform "
-    "--ledger budget.db --dataset d -o release.parquet"
+    "--budget budget.db --dataset d -o release.parquet"
 )
 
 
@@ -74,6 +75,25 @@ def test_loops_that_cannot_be_loaded_cost_nothing(tmp_path: Path) -> None:
 def test_loops_let_go_of_pythons_lock() -> None:
     """So that a server answers others while it counts."""
     assert compiled(lambda number: 2 * number).targetoptions["nogil"] is True
+
+
+def test_a_loop_is_stamped_with_every_file_its_code_comes_from() -> None:
+    """Numba itself notices changes of a loop's own file only."""
+    from htf.query import kernels as boxes
+    from htf.query import polygon_kernels, tree_kernels
+
+    shared = {"columns.py", "noise_kernels.py", "kernels.py"}
+    for loop, own in (
+        (boxes.finish_leaves, set()),
+        (tree_kernels.finish_tree, {"prefetch.py", "tree_kernels.py"}),
+        (polygon_kernels.measure_tree, {"tree_kernels.py", "polygon_kernels.py"}),
+    ):
+        files = source_files(loop.py_func)
+        assert {file.name for file in files} >= shared | own
+        assert {file.name for file in files} >= {"level.py", "noise_law.py"}  # and their constants
+        stamps = [(file.name, int(file.stat().st_mtime), file.stat().st_size) for file in files]
+        kept = loop._cache._cache_file._source_stamp
+        assert [(name, time // 10**9, size) for name, time, size in kept] == stamps
 
 
 # --- where they are kept --------------------------------------------------------------------------
@@ -126,7 +146,7 @@ def test_an_installation_that_is_only_read_publishes(tmp_path: Path) -> None:
 
 SMALL = """
 import sys
-from htf.compiled import compiled
+from htf.base.compiled import compiled
 
 @compiled
 def doubled(number):

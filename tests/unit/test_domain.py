@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError
-from htf.domain import tiles
-from htf.tree import RegionTree
+from htf.frame.domain import tiles
+from htf.frame.tree import RegionTree
 from support import grid
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Epsilon, InputError
-from htf.epsilon import cube_root_of_two_to
+from htf.privacy.epsilon import cube_root_of_two_to
 
 
 @pytest.mark.parametrize("value", ["0.1", 0.1, Decimal("0.1"), Fraction(1, 10), "1e-1", "1/10"])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, publish
-from htf.domain import IntArray
 from htf.evaluation import counting
 from htf.evaluation.counting import ExactCounter, answer_boxes
 from htf.evaluation.metrics import measure_errors
 from htf.evaluation.workloads import Boxes, Workload, read_workload, snap_to_cells
+from htf.frame.domain import IntArray
 from support import city_matrix, dense, grid
 
 

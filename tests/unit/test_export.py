@@ -225,7 +225,7 @@ def test_files_are_replaced_whole(release: Release, tmp_path: Path) -> None:
     for suffix in WRITERS:
         path = tmp_path / f"city{suffix}"
         path.write_text("an older file")
-        with pytest.raises(InputError, match="it exists already"):
+        with pytest.raises(InputError, match="it already exists"):
             write(release, path)
         write(release, path, overwrite=True)
     write_raster(release, tmp_path / "city.tif")

@@ -56,7 +56,7 @@ def test_a_file_that_exists_is_replaced_only_on_purpose(place: Path) -> None:
     path = place / "a.txt"
     write_whole(path, put("old"))
     for refused in (check_output, lambda path: write_whole(path, put("new"))):
-        with pytest.raises(OutputError, match=r"a\.txt: it exists already.*--overwrite"):
+        with pytest.raises(OutputError, match=r"a\.txt: it already exists.*--overwrite"):
             refused(path)
     assert path.read_text() == "old"
     check_output(path, overwrite=True)
@@ -124,7 +124,7 @@ def test_what_is_read_is_never_written(
     monkeypatch.chdir(place)
     given, output = (f"{place}/{name}" if absolute else name for name in READ[case])
     for overwrite in (False, True):
-        with pytest.raises(OutputError, match="what is read"):
+        with pytest.raises(OutputError, match="the input"):
             check_output(Path(output), overwrite=overwrite, inputs=[None, given])
 
 
@@ -294,7 +294,7 @@ def test_of_two_writers_at_once_one_is_refused(
         thread.join()
     assert [path.read_text()] == list(map(str, written))
     assert len(refused) == 7
-    assert all("meanwhile" in told or "exists already" in told for told in refused)
+    assert all("in the meantime" in told or "already exists" in told for told in refused)
 
 
 def test_a_name_that_was_taken_at_the_last_moment(
@@ -316,7 +316,7 @@ def test_a_name_that_was_taken_at_the_last_moment(
         path.unlink(missing_ok=True)
         if not links:
             monkeypatch.setattr(os, "link", without_links)
-        with pytest.raises(OutputError, match="another process has written it meanwhile"):
+        with pytest.raises(OutputError, match="another process wrote it in the meantime"):
             write_whole(path, put("ours"))
         assert path.read_text() == "of another process"
 
@@ -390,7 +390,7 @@ def test_releases_and_budget_files_stay(place: Path) -> None:
         assert file.read_bytes() == before
     with pytest.raises(OutputError, match="it is a budget file"):
         made().save(budget, overwrite=True)
-    with pytest.raises(OutputError, match="it exists already"):
+    with pytest.raises(OutputError, match="it already exists"):
         made().save(path)
     made().save(path, overwrite=True)  # one that no budget was charged for, by another
 
@@ -412,7 +412,7 @@ def test_a_charged_release_stays(place: Path) -> None:
         made().save(path, overwrite=True)
     budget = BudgetFile.create(place / "budget.sqlite", "pings", 1)
     release = publish(
-        FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4), dtype=int)), 1, "ug", ledger=budget
+        FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4), dtype=int)), 1, "ug", budget=budget
     )
     with pytest.raises(InputError, match="cannot overwrite"):
         budget.save(release, path, overwrite=True)
@@ -426,11 +426,11 @@ def test_what_a_budget_file_lists_stays(place: Path) -> None:
     path = place / "r.parquet"
     for number in range(2):
         matrix = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), number))
-        release = publish(matrix, 1, "ug", ledger=budget)
+        release = publish(matrix, 1, "ug", budget=budget)
         if number == 0:
             budget.save(release, path)
     before = path.read_bytes()
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         budget.save(release, path)
     with pytest.raises(InputError, match="cannot overwrite"):
         budget.save(release, path, overwrite=True)

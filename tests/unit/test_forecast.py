@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import BudgetError, Domain, Epsilon, FrequencyMatrix, InputError, Release, publish
+from htf.estimation.nonnegative import non_negative
 from htf.evaluation.datasets import DataSet, GaussianSet
 from htf.evaluation.forecast import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
 from htf.evaluation.metrics import MRE
@@ -17,8 +18,7 @@ from htf.evaluation.specs import Spec
 from htf.evaluation.standins import PastRelease, PublicPoints, scatter
 from htf.evaluation.trials import Bench, Trial, run_trial
 from htf.evaluation.workloads import read_workload
-from htf.nonnegative import non_negative
-from htf.release_file import is_release
+from htf.release.file import is_release
 from support import city_matrix, dense, grid
 
 SMALL = GaussianSet("small", 5, 1, points=20_000, cells=64)
@@ -38,7 +38,7 @@ def plan(stand_in: DataSet = SMALL, epsilon: str = "0.5", runs: int = 2, **spec:
 def test_a_release_stands_in_as_it_was_published(mechanism: str) -> None:
     release = release_of(city_matrix(), mechanism)
     counts = dense(PastRelease("r", release).load())
-    parts = release.parts
+    parts = release.derived.parts
     weights = non_negative(parts)
     expected = weights * (round(release.estimates.sum()) / weights.sum())
     held = [

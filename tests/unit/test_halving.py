@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import InputError
-from htf.domain import IntArray, tiles
-from htf.halving import Neighbourhood, halve_often, halving_axes
-from htf.tree import RegionTree
+from htf.frame.domain import IntArray, tiles
+from htf.frame.halving import Neighbourhood, halve_often, halving_axes
+from htf.frame.tree import RegionTree
 
 SHAPES = [(1,), (2,), (7,), (1, 9), (5, 4), (3, 13), (8, 8), (3, 5, 7), (2, 1, 6), (4, 4, 4)]
 
@@ -123,6 +123,15 @@ def test_steps_cut_every_region_once_after_its_parent(tree: RegionTree) -> None:
         done |= {*step.left.tolist(), *(step.left + 1).tolist()}
     cut = np.concatenate([np.empty(0, np.int64), *(step.cut for step in beside.steps)])
     assert sorted(cut) == np.flatnonzero(tree.slabs > 0).tolist()
+
+
+@given(trees_of_halves())
+def test_steps_are_the_same_where_only_boxes_that_are_cut_are_looked_at(tree: RegionTree) -> None:
+    whole, lean = Neighbourhood(tree), Neighbourhood(tree, all_boxes=False)
+    assert np.array_equal(lean.turns, whole.turns)
+    for step, expected in zip(lean.steps, whole.steps, strict=True):
+        for name in ("cut", "left", "before", "after"):
+            assert np.array_equal(getattr(step, name), getattr(expected, name))
 
 
 def cut_once(shape: tuple[int, ...], axis: int, *cuts: int) -> RegionTree:

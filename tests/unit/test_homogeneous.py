@@ -21,20 +21,13 @@ from htf import (
     InputError,
     Release,
     ReleaseFileError,
-    homogeneous,
     publish,
     read_prior,
     verify,
 )
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.datasets import GaussianSet
-from htf.evaluation.trips import synthetic_trips
-from htf.evaluation.workloads import Boxes
-from htf.halving import halve_often
-from htf.homogeneous import (
+from htf.estimation import homogeneous
+from htf.estimation.homogeneous import (
     EVEN_SHARE,
     STEP,
     _further_densities,
@@ -42,10 +35,17 @@ from htf.homogeneous import (
     estimate_regions,
     interpolate,
 )
-from htf.inference import TreeCounts, sum_upwards
-from htf.prior import PRIOR_SHARE
-from htf.release import MeasurementTable
-from htf.tree import RegionTree
+from htf.estimation.least_squares import TreeCounts, sum_upwards
+from htf.estimation.prior import PRIOR_SHARE
+from htf.evaluation.counting import ExactCounter
+from htf.evaluation.datasets import GaussianSet
+from htf.evaluation.trips import synthetic_trips
+from htf.evaluation.workloads import Boxes
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.halving import halve_often
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.release.release import MeasurementTable
 from support import city_matrix, dense, grid
 
 UNIT = UNITS_PER_EPSILON
@@ -222,7 +222,7 @@ def test_an_empty_leaf_stays_whole_beside_a_full_one() -> None:
 @pytest.mark.parametrize("epsilon", ["0.02", "1", "300"])
 def test_the_parts_of_a_release_tile_it_and_sum_to_its_boxes(epsilon: str) -> None:
     release = publish(city_matrix(), epsilon, "htf", noise=SeededNoise(3))
-    parts = release.parts
+    parts = release.derived.parts
     assert parts.estimates.sum() == release.estimates.sum()
     assert np.all(parts.estimates >= 0)
     for low, high, estimate in list(zip(release.low, release.high, release.estimates, strict=True))[
@@ -304,11 +304,11 @@ def test_without_noise_a_release_is_close_to_the_data() -> None:
 def test_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room for all, the leaves that gain most are divided."""
     release = publish(city_matrix(), "0.5", noise="seeded:1")
-    free = len(release.parts.low)
-    monkeypatch.setattr("htf.homogeneous.MOST_PARTS", (len(release) + free) // 2)
+    free = len(release.derived.parts.low)
+    monkeypatch.setattr("htf.estimation.homogeneous.MOST_PARTS", (len(release) + free) // 2)
     again = publish(city_matrix(), "0.5", noise="seeded:1")
-    assert len(release) < len(again.parts.low) <= (len(release) + free) // 2
-    assert again.parts.estimates.sum() == release.estimates.sum()
+    assert len(release) < len(again.derived.parts.low) <= (len(release) + free) // 2
+    assert again.derived.parts.estimates.sum() == release.estimates.sum()
 
 
 def test_intervals_of_cut_leaves_heed_the_interpolation_inside_them() -> None:

@@ -14,11 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError, Release, publish, verify
-from htf.curator.ledger import sum_along_paths
 from htf.curator.noise import NoiseSource, ScriptedNoise, SeededNoise
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms import htf as module
 from htf.mechanisms.htf import Htf
+from htf.privacy.ledger import sum_along_paths
 from support import city_matrix, grid, matrices
 
 STRANGE = [0, 0, 1, -1, 25, -25, 400, 10**6, -(10**6), 2**40, -(2**40), 2**60, -(2**60)]
@@ -196,7 +196,7 @@ def test_as_many_records_as_there_may_be(epsilon: str) -> None:
         grid(2**20, 2**20), np.array([[5, 2**19], [7, 3]]), np.array([2**40 - 9, 9])
     )
     release = publish(matrix, epsilon, "htf", noise=SeededNoise(1))
-    assert release.parts.estimates.sum() == release.estimates.sum()
+    assert release.derived.parts.estimates.sum() == release.estimates.sum()
     answer = release.count([0, 0, 2**20, 2**20])
     assert np.all(np.isfinite(answer.count))
     if epsilon == "1000":

@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from htf import Epsilon, InputError, publish, verify
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON
-from htf.inference import (
+from htf.estimation.least_squares import (
     NONNEGATIVE,
     SiblingLayer,
     TreeCounts,
-    count_variances,
     estimate_leaves,
     least_squares,
     nonnegative_least_squares,
-    scales_of_variances,
 )
-from htf.query.leaf_noise import noise_variances
-from htf.tree import RegionTree
+from htf.estimation.noise_law import count_variances, noise_variances, scales_of_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 from support import city_matrix
 
 

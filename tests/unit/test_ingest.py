@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, NothingInsideError, read_points
-from htf.frequency import MOST_RECORDS
+from htf.curator.frequency import MOST_RECORDS
 from htf.ingest.engines import Engine, open_duckdb
 from htf.ingest.people import CELL
-from htf.ingest.points import (
-    Reading,
-    _cell,
-    _to_matrix,
-    read_matrix,
-    read_records_per_person,
-)
-from htf.ingest.sources import Access
-from htf.protection import OF_RECORDS
+from htf.ingest.points import _cell, _to_matrix, read_matrix, read_records_per_person
+from htf.ingest.reading import Reading
+from htf.privacy.protection import OF_RECORDS
 from support import dense, grid
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
@@ -358,10 +353,10 @@ def test_a_file_that_changes_before_the_end_is_refused(tmp_path: Path) -> None:
     moments: list[dict[str, Any]] = [{"progress": change}, {"tell": change}]
     for options in moments:
         with pytest.raises(InputError, match="changed while it was read"):
-            read_matrix(path, DOMAIN, reading, Access(), 2, **options)
+            read_matrix(path, DOMAIN, replace(reading, max_records=2), **options)
     with pytest.raises(InputError, match="changed while it was read"):
-        read_records_per_person(path, DOMAIN, reading, Access(), 2, progress=change)
-    assert read_matrix(path, DOMAIN, reading, Access(), 2).exact_counts.tolist() == [1]
+        read_records_per_person(path, DOMAIN, reading, 2, progress=change)
+    assert read_matrix(path, DOMAIN, replace(reading, max_records=2)).exact_counts.tolist() == [1]
 
 
 def test_places_outside_have_no_cell_on_any_engine() -> None:

@@ -17,12 +17,12 @@ from scipy import stats
 
 import htf
 from htf import BudgetFile, Domain, FrequencyMatrix, InputError, RecordsPerPerson
+from htf.base.processes import once_per_process
 from htf.curator import noise, noise_check
 from htf.curator.noise import FastNoise, NoiseSource, OpenDPNoise, SeededNoise
 from htf.curator.noise_check import DRAWS, MORE_DRAWS, ODD, check_noise, likelihood, refuse_wrong
 from htf.curator.sampler import Words
-from htf.domain import IntArray
-from htf.processes import once_per_process
+from htf.frame.domain import IntArray
 from support import wrong_opendp_draws
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -68,7 +68,7 @@ def test_opendp_that_cannot_be_loaded_costs_nothing(tmp_path: Path) -> None:
     """Its library is looked for where the variable says, and there is none."""
     (tmp_path / "points.csv").write_text("lon,lat\n0.5,0.5\n0.25,0.75\n")
     budget = BudgetFile.create(tmp_path / "budget.db", "d", 3)
-    command = "release points.csv --bounds 0,0,1,1 --cells 4 --epsilon 1 --ledger budget.db --dataset d -o r.parquet"
+    command = "release points.csv --bounds 0,0,1,1 --cells 4 --epsilon 1 --budget budget.db --dataset d -o r.parquet"
     ran = subprocess.run(
         [sys.executable, "-m", "htf", *command.split()],
         cwd=tmp_path,
@@ -235,7 +235,7 @@ def test_wrong_noise_costs_nothing(tmp_path: Path) -> None:
     people = RecordsPerPerson(np.array([3, 2, 1]))
     curator = htf.Curator(few_records(), htf.Epsilon.of(1), HalfScale())
     for start in (
-        lambda: htf.publish(few_records(), 1, noise=HalfScale(), ledger=budget),
+        lambda: htf.publish(few_records(), 1, noise=HalfScale(), budget=budget),
         lambda: htf.suggest_max_records(people, 1, noise=HalfScale(), budget=budget),
         lambda: curator.run(htf.make_mechanism("uniform")),
     ):

@@ -32,7 +32,7 @@ from htf.curator.sampler import (
     plan_for,
     sample_discrete_laplace,
 )
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 
 
 def test_sources_are_found_by_text() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from htf import publish
 from htf.curator.noise import SeededNoise
-from htf.domain import FloatArray
-from htf.nonnegative import non_negative
-from htf.release import Parts
+from htf.estimation.nonnegative import non_negative
+from htf.estimation.parts import Parts
+from htf.frame.domain import FloatArray
 from support import city_matrix, dense
 
 numbers = st.floats(-1e6, 1e6) | st.integers(-3, 3).map(float)
@@ -66,7 +66,7 @@ def test_halves_are_divided_by_weighted_least_squares(
 def test_large_sums_stay_right() -> None:
     """Where cutting off at zero and scaling would make squares four times as wrong, or more."""
     matrix = city_matrix(128, 100_000)
-    parts = publish(matrix, 0.1, "singular", noise=SeededNoise(3)).parts
+    parts = publish(matrix, 0.1, "singular", noise=SeededNoise(3)).derived.parts
     assert np.mean(parts.estimates < 0) > 0.2
     cut = np.maximum(parts.estimates, 0) * (
         parts.estimates.sum() / np.maximum(parts.estimates, 0).sum()

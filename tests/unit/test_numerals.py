@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Epsilon, InputError, RecordsPerPerson, make_mechanism, suggest_max_records
+from htf.base.numerals import decimal, fraction, shown, whole
 from htf.cli.main import run
 from htf.cli.points import read_axis, read_cells
 from htf.curator.noise import noise_from_text
 from htf.evaluation.workloads import read_workload
 from htf.ingest.engines import read_memory
-from htf.numerals import decimal, fraction, shown, whole
 from htf.query.texts import read_boxes, read_numbers, read_where
 
 # To Python these are numbers.

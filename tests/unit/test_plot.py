@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf.domain import CRS84, Axis, Domain, FloatArray, IntArray
 from htf.errors import InputError, MissingExtraError
-from htf.plot import plot_release, round_length, short_number, visible_density
-from htf.plot_panels import layout, panel_ranges
-from htf.protection import OF_RECORDS, Protection
-from htf.release import Parts
-from htf.views import rasterise, view
+from htf.estimation.parts import Parts
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.maps.plot import plot_release, round_length, short_number, visible_density
+from htf.maps.plot_panels import layout, panel_ranges
+from htf.maps.views import rasterise, view
+from htf.privacy.protection import OF_RECORDS, Protection
 
 pytest.importorskip("matplotlib")
 
@@ -37,8 +38,13 @@ class FakeRelease:
     protection: Protection = OF_RECORDS
 
     @property
-    def parts(self) -> Parts:
-        return Parts(self.low, self.high, self.estimates, self.scales)
+    def derived(self) -> FakeDerived:
+        return FakeDerived(Parts(self.low, self.high, self.estimates, self.scales))
+
+
+@dataclass(frozen=True)
+class FakeDerived:
+    parts: Parts
 
 
 def random_leaves(shape: tuple[int, ...], leaves: int, seed: int) -> tuple[IntArray, IntArray]:

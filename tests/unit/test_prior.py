@@ -18,9 +18,10 @@ import pytest
 from htf import Domain, FrequencyMatrix, InputError, Release, ReleaseFileError, publish, verify
 from htf import read_prior as read
 from htf.cli.main import run
-from htf.domain import Axis
-from htf.prior import MOST_CELLS, PRIOR_SHARE, Prior
-from htf.tree import RegionTree
+from htf.estimation.noise_law import noise_deviations
+from htf.estimation.prior import MOST_PRIOR_CELLS, PRIOR_SHARE, Prior
+from htf.frame.domain import Axis
+from htf.frame.tree import RegionTree
 from support import city_matrix, grid
 
 CELLS = 128
@@ -48,7 +49,7 @@ def release(land: Prior) -> Release:
 
 def in_the_sea(release: Release) -> float:
     cells = np.argwhere(SEA).astype(np.float64)
-    return float(release.index.measure(cells, cells + 1).estimate.sum())
+    return float(release.derived.index.measure(cells, cells + 1).estimate.sum())
 
 
 def test_with_a_land_mask_few_records_land_in_the_sea(land: Prior) -> None:
@@ -63,12 +64,15 @@ def test_with_a_land_mask_few_records_land_in_the_sea(land: Prior) -> None:
 
 
 def test_records_are_kept(release: Release) -> None:
-    parts = release.parts
+    parts = release.derived.parts
     assert parts.estimates.sum() == release.estimates.sum()
     assert parts.estimates.min() >= 0
     low, high = release.low.astype(np.float64), release.high.astype(np.float64)
-    assert release.index.measure(low, high).estimate == pytest.approx(release.estimates, abs=1e-6)
-    assert release.parts.scales.sum() == pytest.approx(release.scales.sum())
+    assert release.derived.index.measure(low, high).estimate == pytest.approx(
+        release.estimates, abs=1e-6
+    )
+    noise, of_leaves = noise_deviations(parts.scales), noise_deviations(release.scales)
+    assert noise.sum() == pytest.approx(of_leaves.sum())  # each has its share of that of its leaf
 
 
 def test_a_prior_forbids_nothing(land: Prior) -> None:
@@ -85,7 +89,7 @@ def test_without_a_prior_nothing_changes(tmp_path: Path) -> None:
     even = publish(matrix, "0.5", prior=read(np.ones((1, 1)), matrix.domain), noise="seeded:2")
     assert np.array_equal(plain.measurements.value, even.measurements.value)
     assert even.estimates == pytest.approx(plain.estimates, abs=0.1)
-    assert len(even.parts.low) == len(plain.parts.low)
+    assert len(even.derived.parts.low) == len(plain.derived.parts.low)
     plain.save(tmp_path / "plain.parquet")
     header = json.loads(pq.read_schema(tmp_path / "plain.parquet").metadata[b"htf"])
     assert "prior" not in {*header, *pq.read_schema(tmp_path / "plain.parquet").names}
@@ -100,12 +104,12 @@ def test_the_file_carries_it(release: Release, tmp_path: Path) -> None:
     again = Release.load(path)
     assert again == release
     assert again.prior == release.prior
-    assert again.parts.estimates.tolist() == release.parts.estimates.tolist()
+    assert again.derived.parts.estimates.tolist() == release.derived.parts.estimates.tolist()
     assert [check for check in verify(path) if not check.passed] == []
     assert release.prior is not None
     for told in (again.statement, json.dumps(again.summary())):
         assert release.prior.sha256 in told
-    assert "only if it was not made from the data released" in again.statement
+    assert "only if the prior was not made from the data released" in again.statement
     assert run(["info", str(path)]) == 0
 
 
@@ -176,7 +180,7 @@ def test_the_smallest_cells_of_the_largest_grid_have_their_share() -> None:
 def test_large_rasters_are_made_coarser_and_keep_their_sum() -> None:
     values = np.random.default_rng(1).integers(0, 9, (3001, 1000))
     prior = read(values, grid(64, 64))
-    assert prior.weights.size <= MOST_CELLS
+    assert prior.weights.size <= MOST_PRIOR_CELLS
     tree = RegionTree((64, 64))
     left, right = tree.split(np.zeros(1, int), np.zeros(1, int), np.full(1, 32))[0]
     shares = prior.measure(tree, np.array([left, right]))
@@ -273,7 +277,7 @@ def test_an_earlier_release_is_a_prior(tmp_path: Path) -> None:
         ([[1.0, np.nan]], "has the value nan"),
         ([[1.0, np.inf]], "has the value inf"),
         ([[0.0, 0.0]], "is zero everywhere"),
-        ([1.0, 2.0], r"shape \(2,\): give numbers with one axis for each of the map's, x, y"),
+        ([1.0, 2.0], r"shape \(2,\): give an array with the axes of the map, x, y"),
         (np.ones((2, 2, 2)), r"shape \(2, 2, 2\)"),
         (np.ones((0, 2)), r"shape \(0, 2\)"),
         ([["a", "b"]], "must be numbers in rows of the same length, got one of type str"),
@@ -297,9 +301,9 @@ def test_other_maps_and_mechanisms_are_refused_before_anything_is_spent(land: Pr
 @pytest.mark.parametrize(
     ("prior", "more", "says"),
     [
-        ("data.csv", (), "is the data to be released"),
-        ("copy.csv", (), "is the data to be released"),
-        ("linked.csv", (), "is the data to be released"),
+        ("data.csv", (), "is one of the files of the data"),
+        ("copy.csv", (), "is one of the files of the data"),
+        ("linked.csv", (), "is one of the files of the data"),
         ("none.npy", (), "there is no file"),
         ("ones.txt2", (), "the name must end in one of .csv"),
         ("broken.npy", (), "cannot read an array of numbers"),

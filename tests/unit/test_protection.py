@@ -35,7 +35,7 @@ from htf import (
 from htf.curator.noise import FastNoise, SeededNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.sampler import Words
-from htf.protection import OF_RECORDS, Suggestion, epsilon_per_record
+from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_record
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 PERSON = Protection("person", 5, "hour")
@@ -81,8 +81,8 @@ def budget(tmp_path: Path) -> BudgetFile:
         (("person", "3"), "whole number, got '3'"),
         (("person", 5, "week"), "one of hour, day, all, got 'week'"),
         (("person", 5, None, "no"), "of_query must be"),
-        (("record", 2), "none was named"),
-        (("record", 1, "day"), "none was named"),
+        (("record", 2), "no column names the person"),
+        (("record", 1, "day"), "no column names the person"),
     ],
 )
 def test_claims_that_cannot_be_kept_are_refused(claim: tuple[Any, ...], says: str) -> None:
@@ -146,12 +146,14 @@ def test_a_share_below_the_least_epsilon_is_refused() -> None:
     many = Protection("person", 2**20)
     least = made(many, epsilon="1.048576e-9", mechanism="uniform")
     assert least.record_epsilon == Epsilon(1)
-    with pytest.raises(InputError, match="over 1048576 records of each person is less than 1e-15"):
+    with pytest.raises(InputError, match="over 1048576 records per person is less than 1e-15"):
         made(many, epsilon="1.048575e-9")
 
 
 def test_what_a_mechanism_refuses_is_told_in_terms_of_a_person() -> None:
-    says = r"for each of.*\(with one person, at most 5 records of each, there is 0\.0002 for a record\)"
+    says = (
+        r"for each of.*\(with one person, at most 5 records each, each record has epsilon 0\.0002\)"
+    )
     with pytest.raises(BudgetError, match=says):
         made(epsilon="0.001", mechanism="htf-paper")
     with pytest.raises(BudgetError) as plain:
@@ -163,7 +165,7 @@ def test_what_a_budget_refuses_is_told_as_it_is(budget: BudgetFile) -> None:
     with pytest.raises(
         BudgetError, match=r"(?s)epsilon 3 is more than .* nothing of it is spent\.$"
     ):
-        made(epsilon=3, ledger=budget)
+        made(epsilon=3, budget=budget)
 
 
 # --- the statement --------------------------------------------------------------------------------
@@ -181,8 +183,8 @@ def test_the_statement_for_records_says_early_what_is_not_protected() -> None:
     assert (
         "The unit of protection is one record: adding or removing any one record changes" in first
     )
-    assert "The many records of one person are NOT protected together" in first
-    for words in ("LIMIT", "were kept", "looked up"):
+    assert "The records of one person are NOT protected together" in first
+    for words in ("LIMIT", "were kept", "chosen with noise"):
         assert words not in text
 
 
@@ -191,37 +193,43 @@ def test_the_statement_for_a_person() -> None:
     for words in (
         "1-differentially private",
         "The unit of protection is one person: adding or removing all records of any one person",
-        "At most 5 records of each person were kept",
-        "epsilon 0.2 for each record",
+        "At most 5 records per person were kept",
+        "epsilon 0.2 per record",
         "Records that name no person were dropped",
         "they may be lower than the truth",
-        "someone with several is protected as if they were several people",
-        "people who share one are protected together, and for one of them alone the guarantee is twice epsilon",
-        "how many records of each person were kept; facts",
-        "do not hinge on any one person",
+        "Someone with several identifiers is protected as if they were several people",
+        "for one of them alone the guarantee is twice epsilon",
+        "how many records were kept per person; facts",
+        "do not depend on any one person",
     ):
         assert words in text
-    for words in ("NOT protected together", "one was taken", "distinct", "{", "any one record"):
+    for words in (
+        "NOT protected together",
+        "Only one record per person",
+        "distinct",
+        "{",
+        "any one record",
+    ):
         assert words not in text
-    assert "At most 1 record of each person was kept" in said(Protection("person", 1))
+    assert "At most 1 record per person was kept" in said(Protection("person", 1))
 
 
 @pytest.mark.parametrize(
     ("once_per", "words", "distinct"),
-    [("hour", "same cell and hour only one was taken. At most 5 records", False),
-     ("day", "same cell and day only one was taken. At most 5 records", False),
-     ("all", "same cell only one was taken. At most 5 records", True)],
+    [("hour", "per person, cell and hour was used. At most 5 records", False),
+     ("day", "per person, cell and day was used. At most 5 records", False),
+     ("all", "per person and cell was used. At most 5 records", True)],
 )  # fmt: skip
 def test_the_statement_of_once_per(once_per: str, words: str, distinct: bool) -> None:
     text = said(Protection("person", 5, once_per))
     assert words in text
-    assert ("the count of a cell is of distinct people" in text) == distinct
+    assert ("the count of one cell is a number of distinct people" in text) == distinct
 
 
 def test_the_statement_of_a_query() -> None:
     for protection in (Protection(of_query=True), Protection("person", 2, of_query=True)):
         text = said(protection)
-        assert "The records are the rows of the result of a query or view" in text
+        assert "The records are the rows that a query or view returns" in text
         assert (
             f"a LIMIT, a join or an aggregate lets {protection.name} change the rows of others"
             in text
@@ -230,15 +238,15 @@ def test_the_statement_of_a_query() -> None:
 
 def test_the_statement_of_a_suggestion_and_of_a_total() -> None:
     release = made(suggestion=replace(suggested(), max_records=9))
-    assert "looked up with noise: 9, out of 1 to 20, is a guess at" in release.statement
+    assert "chosen with noise: 9, out of 1 to 20. It estimates" in release.statement
     assert "a share of 9/10 of the people" in release.statement
-    # What was looked up with noise is covered, and not named among what is public beforehand.
-    assert "the range in which the number of records to keep was looked up" in release.statement
-    assert "how many records of each person were kept" not in release.statement
-    assert "has cost 0.2 of the epsilon of 1" in release.statement
+    # What was chosen with noise is covered, and not named among what is public beforehand.
+    assert "the range from which the number of records to keep was chosen" in release.statement
+    assert "how many records were kept per person" not in release.statement
+    assert "cost 0.2 of the epsilon of 1" in release.statement
     assert "At most 5 records" in release.statement  # which need not be what was suggested
     told = said(PERSON, mechanism=make_mechanism("ug", {"public_total": "272"}))
-    assert "whether any one person is part of that number is not protected" in told
+    assert "Whether any one person is part of that number is not protected" in told
 
 
 # --- the file and its checks ----------------------------------------------------------------------
@@ -394,11 +402,11 @@ def test_a_suggestion_says_how_it_was_made() -> None:
 
 
 def test_suggestions_that_do_not_belong() -> None:
-    with pytest.raises(InputError, match="the unit of these is one record: leave it out"):
+    with pytest.raises(InputError, match="the unit here is one record: leave the suggestion out"):
         made(OF_RECORDS, suggestion=suggested())
     with pytest.raises(InputError, match=r"0\.2 leaves nothing for the records"):
         made(epsilon="0.2", suggestion=suggested())
-    with pytest.raises(InputError, match=r"noise that hides nothing \(seeded:1\)"):
+    with pytest.raises(InputError, match=r"noise that is not secret \(seeded:1\)"):
         made(suggestion=suggested(noise="seeded:1"))
     assert not made(suggestion=suggested(noise="seeded:1"), noise="seeded:1").private
 
@@ -407,18 +415,20 @@ def test_suggestions_that_do_not_belong() -> None:
 
 
 def test_a_person_is_charged_the_whole(budget: BudgetFile, tmp_path: Path) -> None:
-    release = made(ledger=budget)
+    release = made(budget=budget)
     (entry,) = budget.account().entries
     assert (entry.epsilon, entry.unit) == (Epsilon.of(1), ONE_PERSON)
     assert budget.save(release, tmp_path / "r.parquet").state == "published"
 
 
 def test_units_are_kept_apart(budget: BudgetFile) -> None:
-    with pytest.raises(InputError, match="for one person, and this is a charge for one record"):
-        made(OF_RECORDS, ledger=budget)
+    with pytest.raises(InputError, match="for one person, but this charge is for one record"):
+        made(OF_RECORDS, budget=budget)
     records = BudgetFile.create(budget.path, "records", 2)
-    for charge in (lambda: made(ledger=records), lambda: suggested(budget=records)):
-        with pytest.raises(InputError, match=r"one record, and this is .* one person.*budget\.md"):
+    for charge in (lambda: made(budget=records), lambda: suggested(budget=records)):
+        with pytest.raises(
+            InputError, match=r"one record, but this charge is .* one person.*budget\.md"
+        ):
             charge()
     assert budget.account().entries == records.account().entries == ()
 
@@ -451,7 +461,7 @@ def test_a_suggestion_is_charged_before_it_is_drawn(budget: BudgetFile) -> None:
     assert budget.account().spent == Epsilon.of("0.4")
     with pytest.raises(InputError, match="seeded or scripted noise hides nothing"):
         suggested(noise="seeded:1", budget=budget)
-    with pytest.raises(BudgetError, match="more than what is left"):
+    with pytest.raises(BudgetError, match="more than the budget of"):
         suggested(epsilon=2, budget=budget)
     assert budget.account().spent == Epsilon.of("0.4")
 
@@ -460,7 +470,7 @@ def test_a_release_is_charged_what_its_suggestion_was_not(
     budget: BudgetFile, tmp_path: Path
 ) -> None:
     found = suggested(budget=budget)
-    release = made(ledger=budget, suggestion=found)
+    release = made(budget=budget, suggestion=found)
     assert budget.account().spent == release.epsilon == Epsilon.of(1)
     assert len(budget.account().pending) == 2
     entry = budget.save(release, tmp_path / "r.parquet")
@@ -468,7 +478,7 @@ def test_a_release_is_charged_what_its_suggestion_was_not(
     assert budget.account().pending == ()
     assert {e.sha256 for e in budget.account().entries} == {entry.sha256}
     again = made(
-        ledger=budget, suggestion=found, epsilon="0.5"
+        budget=budget, suggestion=found, epsilon="0.5"
     )  # it is paid, and may be used again
     budget.save(again, tmp_path / "again.parquet")
     assert budget.account().spent == Epsilon.of("1.3")
@@ -480,11 +490,11 @@ def test_a_suggestion_must_have_been_charged_here(budget: BudgetFile) -> None:
     unpaid = [suggested(), suggested(budget=other)]
     paid = suggested(budget=budget)
     unpaid.append(replace(paid, epsilon=Epsilon.of("0.5")))
-    paid_for_a_release = made(epsilon="0.2", ledger=budget).budget_entry
+    paid_for_a_release = made(epsilon="0.2", budget=budget).budget_entry
     unpaid.append(replace(paid, budget_entry=paid_for_a_release))
     for found in unpaid:
         with pytest.raises(InputError, match="was not charged to 'pings'"):
-            made(ledger=budget, suggestion=found)
+            made(budget=budget, suggestion=found)
     assert len(budget.account().entries) == 2
 
 
@@ -494,7 +504,7 @@ def test_a_suggestion_must_have_been_charged_here(budget: BudgetFile) -> None:
 @pytest.fixture
 def lost(budget: BudgetFile, tmp_path: Path) -> Path:
     """A release that was written, and whose charges are still pending."""
-    release = made(ledger=budget, suggestion=suggested(budget=budget))
+    release = made(budget=budget, suggestion=suggested(budget=budget))
     release.save(tmp_path / "r.parquet")
     return tmp_path / "r.parquet"
 
@@ -541,7 +551,7 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
 
 def test_a_file_is_entered_once(budget: BudgetFile, lost: Path, tmp_path: Path) -> None:
     _, id_ = (entry.id for entry in budget.account().pending)
-    made(epsilon="0.8", ledger=budget)  # lost for good
+    made(epsilon="0.8", budget=budget)  # lost for good
     budget.publish(id_, lost)
     (_, twin) = budget.account().pending
     shutil.copy(lost, tmp_path / "copy.parquet")

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf.domain import Axis, Domain
 from htf.errors import InputError
-from htf.query.boxes import BLOCK, Answers, RowCounter, count_boxes, share_inside, to_snapped_cells
+from htf.frame.domain import Axis, Domain
+from htf.query.boxes import BLOCK, RowCounter, count_boxes, share_inside, to_snapped_cells
+from htf.query.columns import COLUMNS, Answers
 from htf.query.index import BoxIndex
 from htf.query.outside import outside_note
 
@@ -199,7 +200,7 @@ def test_only_edges_snap() -> None:
 
 def test_answers_compare_by_identity() -> None:
     one = np.zeros(1)
-    assert Answers(*[one] * 6) != Answers(*[one] * 6)
+    assert Answers(*[one] * len(COLUMNS)) != Answers(*[one] * len(COLUMNS))
 
 
 # Widths below a billionth of a cell count as none: see above.

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf.domain import FloatArray, IntArray, tiles
 from htf.errors import InputError
+from htf.estimation.noise_law import noise_variances
+from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.query.index import CHUNK, FAN_OUT, BoxIndex
-from htf.query.leaf_noise import noise_variances
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from htf.domain import FloatArray
-from htf.query.half_widths import KURTOSES, QUANTILES, continuous_half_width
-from htf.query.half_widths import half_width as half_width_of_cumulants
-from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
+from htf.estimation.level import LEVEL, OUTSIDE
+from htf.estimation.noise_kernels import continuous_half_width
+from htf.estimation.noise_kernels import half_width as half_width_of_cumulants
+from htf.estimation.noise_law import KURTOSES, QUANTILES, noise_fourth_cumulants, noise_variances
+from htf.frame.domain import FloatArray
 
 SCALES = [0.1, 0.2, 0.25, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, 1e4, 1e6]
 STEP = 0.05  # every weight below is a multiple of it
@@ -35,14 +36,14 @@ def sum_of_laplaces_outside(number: float, deviations: float) -> float:
 @pytest.mark.parametrize(("kurtosis", "quantile"), [*zip(KURTOSES[1:], QUANTILES[1:], strict=True)])
 def test_each_constant_leaves_five_percent_outside(kurtosis: float, quantile: float) -> None:
     number = 3 / kurtosis
-    assert sum_of_laplaces_outside(number, quantile) == pytest.approx(0.05, abs=2e-7)
+    assert sum_of_laplaces_outside(number, quantile) == pytest.approx(OUTSIDE, abs=2e-7)
     # A constant wrong in the fourth digit would be seen.
-    assert sum_of_laplaces_outside(number, quantile + 1e-4) != pytest.approx(0.05, abs=2e-7)
+    assert sum_of_laplaces_outside(number, quantile + 1e-4) != pytest.approx(OUTSIDE, abs=2e-7)
 
 
 def test_the_ends_of_the_table_are_the_normal_and_the_laplace_quantile() -> None:
-    assert QUANTILES[0] == pytest.approx(special.ndtri(0.975), abs=1e-6)
-    assert QUANTILES[-1] == pytest.approx(math.log(20) / math.sqrt(2), abs=1e-6)
+    assert QUANTILES[0] == pytest.approx(special.ndtri((1 + LEVEL) / 2), abs=1e-6)
+    assert QUANTILES[-1] == pytest.approx(math.log(1 / OUTSIDE) / math.sqrt(2), abs=1e-6)
     assert np.all(np.diff(KURTOSES) > 0)
 
 
@@ -50,7 +51,7 @@ def test_interpolation_between_constants_is_fine() -> None:
     for kurtosis in (0.125, 0.375, 0.75, 1.25, 1.75, 2.5):
         deviations = continuous_half_width(1.0, kurtosis)
         assert deviations == pytest.approx(np.interp(kurtosis, KURTOSES, QUANTILES), rel=1e-12)
-        assert sum_of_laplaces_outside(3 / kurtosis, deviations) == pytest.approx(0.05, abs=3e-4)
+        assert sum_of_laplaces_outside(3 / kurtosis, deviations) == pytest.approx(OUTSIDE, abs=3e-4)
     for kurtosis, nearest in ((-1.0, QUANTILES[0]), (0.0, QUANTILES[0]), (7.0, QUANTILES[-1])):
         assert continuous_half_width(1.0, kurtosis) == nearest
 

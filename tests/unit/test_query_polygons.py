@@ -16,13 +16,13 @@ from hypothesis.extra import numpy as hnp
 
 from htf import Answers, Axis, Domain, FrequencyMatrix, InputError, Release, publish
 from htf.curator.noise import ScriptedNoise
-from htf.domain import FloatArray, IntArray
-from htf.inference import TreeCounts
-from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
+from htf.estimation.least_squares import TreeCounts
+from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.tree import RegionTree
 from htf.query.polygons import count_polygons
 from htf.query.shapes import read_shapes
 from htf.query.tree_index import TreeIndex
-from htf.tree import RegionTree
 from support import (
     city_matrix,
     continuous_half_widths,
@@ -122,7 +122,7 @@ def test_a_rectangle_with_a_range_has_the_answer_of_the_box(
 @pytest.mark.parametrize("mechanism", ["htf", "htf-paper", "kdtree"])
 def test_counts_are_those_of_overlap_areas(mechanism: str) -> None:
     asked = release(mechanism)
-    polygons, parts = shapes(3), asked.parts
+    polygons, parts = shapes(3), asked.derived.parts
     shares = shares_of(parts.low, parts.high, polygons)
     answers = asked.count_polygons(polygons)
     np.testing.assert_allclose(answers.count, shares @ parts.estimates, rtol=1e-9, atol=1e-6)
@@ -311,7 +311,7 @@ def test_mistaken_ranges_are_named(where: dict[str, Any], says: str) -> None:
 
 def test_a_line_of_cells_has_no_polygons() -> None:
     one = FrequencyMatrix.from_cells(grid(8), np.zeros((1, 5), dtype=np.int64))
-    with pytest.raises(InputError, match="need a map of two axes"):
+    with pytest.raises(InputError, match="need a map with two axes"):
         publish(one, "1", "ug", noise="seeded:1").count_polygons(shapely.box(0, 0, 1, 1))
 
 

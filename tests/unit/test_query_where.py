@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
-from htf.domain import Axis, FloatArray
+from htf.frame.domain import Axis, FloatArray
 from htf.query.where import full_ranges, full_rows
 
 HOURS = Domain((Axis("x", 0, 6, 6), Axis("y", 10, 20, 5), Axis("hour", 0, 24, 8)))
@@ -31,7 +31,7 @@ def release_of(domain: Domain, mechanism: str = "singular") -> Release:
 def naive_count(release: Release, ranges: dict[str, tuple[float, float]]) -> float:
     """Each leaf by the share of it that lies in all ranges, axis by axis, in map coordinates."""
     total = 0.0
-    parts = release.parts
+    parts = release.derived.parts
     for low, high, estimate in zip(parts.low, parts.high, parts.estimates, strict=True):
         share = 1.0
         for number, axis in enumerate(release.domain.axes):

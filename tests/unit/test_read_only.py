@@ -15,7 +15,7 @@ import pytest
 
 import htf
 from htf.curator.measurements import CountRegions
-from htf.views import view
+from htf.maps.views import view
 from support import city_matrix
 
 

@@ -27,9 +27,9 @@ from htf import (
     publish,
     verify,
 )
-from htf.domain import Axis
-from htf.release_file import charged_entry
-from htf.release_header import FORMAT
+from htf.frame.domain import Axis
+from htf.release.file import charged_entry
+from htf.release.header import FORMAT
 from support import city_matrix, grid
 
 
@@ -280,7 +280,7 @@ def budget(tmp_path: Path) -> BudgetFile:
 
 def test_a_release_knows_its_charge_after_it_was_saved(budget: BudgetFile, tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
-    release = publish(PLAIN, "0.4", "ug", ledger=budget)
+    release = publish(PLAIN, "0.4", "ug", budget=budget)
     release.save(path)  # as if the program had died before it could enter it
     again = Release.load(path)
     assert again == release
@@ -292,7 +292,7 @@ def test_a_release_knows_its_charge_after_it_was_saved(budget: BudgetFile, tmp_p
 
 def test_a_charged_release_of_a_newer_format_stays(budget: BudgetFile, tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
-    release = publish(PLAIN, "0.4", "ug", ledger=budget)
+    release = publish(PLAIN, "0.4", "ug", budget=budget)
     release.save(path)
     rewrite(path, lambda header, _: header.update(format=FORMAT + 1, more="of it"))
     assert charged_entry(path) == release.budget_entry
@@ -306,7 +306,7 @@ def test_the_charge_of_any_file_can_be_asked_for(budget: BudgetFile, tmp_path: P
     path = tmp_path / "out.parquet"
     publish(PLAIN, 1, "ug", noise="seeded:1").save(path)
     assert charged_entry(path) is None
-    publish(PLAIN, "0.4", "ug", ledger=budget).save(path, overwrite=True)
+    publish(PLAIN, "0.4", "ug", budget=budget).save(path, overwrite=True)
     content = path.read_bytes()
     assert charged_entry(path)
     for place in range(len(content) - 2000, len(content)):

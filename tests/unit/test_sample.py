@@ -15,10 +15,10 @@ from scipy import stats
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, Release, publish, read_points
 from htf.curator.noise import SeededNoise
-from htf.domain import IntArray
+from htf.estimation.nonnegative import non_negative
 from htf.export import sample
 from htf.export.sample import write_points
-from htf.nonnegative import non_negative
+from htf.frame.domain import IntArray
 from support import city_matrix, grid
 
 ALPHA = 1e-6  # the false-alarm rate of each chi-square test, had the seed not been fixed
@@ -41,7 +41,7 @@ def release() -> Release:
 
 def held(release: Release, points: Any) -> IntArray:
     """How many points lie in each part: by the box that has the point, found one axis at a time."""
-    parts, domain = release.parts, release.domain
+    parts, domain = release.derived.parts, release.domain
     columns = [points[name].to_numpy() for name in points.column_names]
     cells = [
         axis.to_cells(c).astype(np.int64) for axis, c in zip(domain.axes, columns, strict=True)
@@ -65,7 +65,7 @@ def chi_square(observed: IntArray, weights: Any) -> float:
 @pytest.mark.parametrize("mechanism", ["htf", "singular"])
 def test_parts_are_drawn_by_their_estimates(mechanism: str) -> None:
     release = release_of(mechanism)
-    weights = non_negative(release.parts)
+    weights = non_negative(release.derived.parts)
     observed = held(release, release.sample(400_000, seed=3))
     assert observed.sum() == 400_000
     assert (weights == 0).any()
@@ -84,7 +84,7 @@ def test_places_in_a_part_are_all_alike() -> None:
 def test_points_are_in_no_order(release: Release) -> None:
     """The first tenth of a file is a sample too."""
     first = release.sample(200_000, seed=5).slice(0, 20_000)
-    assert chi_square(held(release, first), non_negative(release.parts)) > ALPHA
+    assert chi_square(held(release, first), non_negative(release.derived.parts)) > ALPHA
 
 
 def test_chunks_are_alike_and_the_seed_repeats(
@@ -94,7 +94,7 @@ def test_chunks_are_alike_and_the_seed_repeats(
     points = release.sample(50_500, seed=6)
     assert points.num_rows == 50_500
     assert points["lon"].num_chunks == 51
-    assert chi_square(held(release, points), non_negative(release.parts)) > ALPHA
+    assert chi_square(held(release, points), non_negative(release.derived.parts)) > ALPHA
     assert points.equals(release.sample(50_500, seed=6))
     assert not points.equals(release.sample(50_500, seed=7))
     assert not release.sample(10).equals(release.sample(10))
@@ -117,7 +117,7 @@ def test_more_axes() -> None:
     release = publish(matrix, 1, noise=SeededNoise(2))
     points = release.sample(300_000, seed=8)
     assert points.column_names == ["lon", "lat", "hour"]
-    assert chi_square(held(release, points), non_negative(release.parts)) > ALPHA
+    assert chi_square(held(release, points), non_negative(release.derived.parts)) > ALPHA
     assert min(points["hour"].to_pylist()) >= 0
     assert max(points["hour"].to_pylist()) < 24
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from htf.domain import FloatArray
-from htf.shrinkage import (
+from htf.estimation.shrinkage import (
     CLEAR,
     EXPECTED,
     LEAST_SPREAD,
@@ -20,6 +19,7 @@ from htf.shrinkage import (
     LearntCounts,
     Posterior,
 )
+from htf.frame.domain import FloatArray
 
 SINGLE = pytest.mark.parametrize("single", [True, False])
 

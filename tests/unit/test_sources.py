@@ -108,7 +108,7 @@ def test_a_guess_is_said() -> None:
 def test_a_single_axis_is_called_by_its_name() -> None:
     domain = Domain((Axis("age", 0, 100, 10),))
     assert counted(read_points({"age": [5.0, 7.0, 95.0]}, domain)) == {(0,): 2, (9,): 1}
-    with pytest.raises(InputError, match="of two axes"):
+    with pytest.raises(InputError, match="needs two axes"):
         read_points({"age": [5.0]}, domain, crs="EPSG:27700")
 
 

@@ -7,19 +7,19 @@ import math
 import numpy as np
 import pytest
 
-from htf.domain import Domain, FloatArray
 from htf.errors import InputError
 from htf.evaluation import synthetic
-from htf.evaluation.synthetic import City, is_park, is_water, synthetic_city
+from htf.evaluation.synthetic import CityPoints, is_park, is_water, synthetic_city
 from htf.evaluation.trips import synthetic_trips
+from htf.frame.domain import Domain, FloatArray
 
 
 @pytest.fixture(scope="module")
-def city() -> City:
+def city() -> CityPoints:
     return synthetic_city()
 
 
-def to_km(city: City) -> tuple[FloatArray, FloatArray]:
+def to_km(city: CityPoints) -> tuple[FloatArray, FloatArray]:
     """Kilometres east and north of the south-west corner, by way of the public box alone."""
     west, south, east, north = city.domain_bounds
     return (
@@ -28,7 +28,7 @@ def to_km(city: City) -> tuple[FloatArray, FloatArray]:
     )
 
 
-def share_near(city: City, east: float, north: float, radius: float) -> float:
+def share_near(city: CityPoints, east: float, north: float, radius: float) -> float:
     x, y = to_km(city)
     return float(np.mean(np.hypot(x - east, y - north) < radius))
 
@@ -61,7 +61,7 @@ def test_refuses_a_city_without_points() -> None:
         synthetic_city(0)
 
 
-def test_the_box_is_a_square_in_the_open_ocean(city: City) -> None:
+def test_the_box_is_a_square_in_the_open_ocean(city: CityPoints) -> None:
     square = Domain.square(synthetic.LATITUDE, synthetic.LONGITUDE, synthetic.SIDE_KM)
     west, south, east, north = city.domain_bounds
     x, y = square.axes
@@ -72,12 +72,12 @@ def test_the_box_is_a_square_in_the_open_ocean(city: City) -> None:
     assert 0.95 < inside.mean() < 1  # the country goes on beyond the box
 
 
-def test_no_point_is_in_the_water_or_in_a_park(city: City) -> None:
+def test_no_point_is_in_the_water_or_in_a_park(city: CityPoints) -> None:
     assert not is_water(city.x, city.y).any()
     assert not is_park(city.x, city.y).any()
 
 
-def test_there_is_water_and_there_are_parks(city: City) -> None:
+def test_there_is_water_and_there_are_parks(city: CityPoints) -> None:
     x, y = box_middles(city.domain_bounds, 300)
     assert 0.25 < is_water(x, y).mean() < 0.45
     assert 0.02 < is_park(x, y).mean() < 0.10
@@ -86,7 +86,7 @@ def test_there_is_water_and_there_are_parks(city: City) -> None:
     assert corners.tolist() == [True, True, False, False]
 
 
-def test_the_sea_is_empty_on_a_map_as_well(city: City) -> None:
+def test_the_sea_is_empty_on_a_map_as_well(city: CityPoints) -> None:
     """Without asking `is_water`: the southern sixth holds points on its islands only."""
     x, y = to_km(city)
     south = y < 5.0
@@ -97,7 +97,7 @@ def test_the_sea_is_empty_on_a_map_as_well(city: City) -> None:
     assert np.all(on_islands[south])
 
 
-def test_about_an_eighth_of_the_cells_hold_points(city: City) -> None:
+def test_about_an_eighth_of_the_cells_hold_points(city: CityPoints) -> None:
     west, south, east, north = city.domain_bounds
     counts, _, _ = np.histogram2d(city.x, city.y, 1024, [[west, east], [south, north]])
     assert 0.10 < np.mean(counts > 0) < 0.15
@@ -114,7 +114,7 @@ def test_ten_times_the_points_is_the_same_city() -> None:
 
 
 @pytest.mark.parametrize("district", synthetic.DISTRICTS[2:6])
-def test_streets_concentrate_points(city: City, district: synthetic._District) -> None:
+def test_streets_concentrate_points(city: CityPoints, district: synthetic._District) -> None:
     """Positions modulo the block peak in the direction of the streets, and in no other."""
 
     def peak(degrees: float) -> float:
@@ -130,7 +130,7 @@ def test_streets_concentrate_points(city: City, district: synthetic._District) -
     assert peak(district.degrees + 37) < 0.05
 
 
-def test_roads_concentrate_points(city: City) -> None:
+def test_roads_concentrate_points(city: CityPoints) -> None:
     """Of twenty strips of fifty metres across the northern road, one stands out."""
     x, y = to_km(city)
     strip = (y > 27.0) & (y < 28.0) & (np.abs(x - 11.0) < 0.5)
@@ -139,7 +139,7 @@ def test_roads_concentrate_points(city: City) -> None:
     assert histogram.max() > 3 * np.median(histogram) + 100
 
 
-def test_hotspots_are_sharp_and_the_centre_is_the_busiest(city: City) -> None:
+def test_hotspots_are_sharp_and_the_centre_is_the_busiest(city: CityPoints) -> None:
     terminal_east, terminal_north, _, _ = synthetic.SPOTS[0]
     assert share_near(city, terminal_east, terminal_north, 0.15) > 0.01
     assert share_near(city, terminal_east + 0.4, terminal_north, 0.15) < 0.001

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from htf import InputError, publish
-from htf.tree import MOST_LAYERS, RegionTree
+from htf.frame.domain import IntArray
+from htf.frame.tree import MOST_LAYERS, RegionTree
 from support import city_matrix
 
 
@@ -36,12 +37,13 @@ def test_what_is_not_cut_has_no_axis() -> None:
     assert tree.axis.tolist() == [0, -1, -1]
 
 
-def test_sizes_of_subtrees() -> None:
+def test_parents_come_first_and_siblings_stay_together() -> None:
     tree = RegionTree((10, 4))
+    assert tree.preorder().tolist() == [0]
     tree.cut(*arrays([0], [0], [2, 7], [2]))
     tree.cut(*arrays([3, 1], [1, 0], [1, 3, 1], [2, 1]))
-    assert tree.subtree_sizes().tolist() == [9, 3, 1, 4, 1, 1, 1, 1, 1]
-    assert RegionTree((4,)).subtree_sizes().tolist() == [1]
+    tree.split(*arrays([7], [1], [2]))
+    assert tree.preorder().tolist() == [0, 1, 6, 7, 8, 9, 10, 2, 5, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -174,14 +176,23 @@ def test_a_tree_of_one_region_is_rebuilt() -> None:
     assert len(RegionTree.from_arrays((4,), *arrays([-1], [[0]], [[4]]))) == 1
 
 
+def chain(layers: int) -> tuple[list[int], list[IntArray]]:
+    """The shape and the arrays of a tree that is cut off the rest one cell at a time."""
+    cuts, cells = np.arange(1, layers + 1), layers + 2
+    parent = np.append(-1, np.repeat(2 * (cuts - 1), 2))
+    low = np.append(0, np.stack([cuts - 1, cuts], axis=1))[:, None]
+    high = np.append(cells, np.stack([cuts, np.full(layers, cells)], axis=1))[:, None]
+    return [cells], [parent, low, high]
+
+
 def test_trees_are_not_nested_without_end() -> None:
-    for layers, allowed in ((MOST_LAYERS, True), (MOST_LAYERS + 1, False)):
-        cuts, cells = np.arange(1, layers + 1), layers + 1  # off the rest, one cell at a time
-        parent = np.append(-1, np.repeat(2 * (cuts - 1), 2))
-        low = np.append(0, np.stack([cuts - 1, cuts], axis=1))[:, None]
-        high = np.append(cells, np.stack([cuts, np.full(layers, cells)], axis=1))[:, None]
-        if allowed:
-            assert RegionTree.from_arrays((cells,), parent, low, high).depth[-1] == layers
-        else:
-            with pytest.raises(InputError, match="nested more than 4096 deep"):
-                RegionTree.from_arrays((cells,), parent, low, high)
+    """Neither those of a file nor those that are cut: the ledger adds up layer by layer."""
+    shape, found = chain(MOST_LAYERS)
+    tree = RegionTree.from_arrays(shape, *found)
+    assert [int(layer[0]) for layer in tree.layers()[:3]] == [0, 1, 3]
+    assert len(tree.layers()) == tree.depth[-1] + 1 == MOST_LAYERS + 1
+    with pytest.raises(InputError, match="nested more than 4096 deep"):
+        tree.split(*arrays([len(tree) - 1], [0], [MOST_LAYERS + 1]))
+    shape, found = chain(MOST_LAYERS + 1)
+    with pytest.raises(InputError, match="nested more than 4096 deep"):
+        RegionTree.from_arrays(shape, *found)

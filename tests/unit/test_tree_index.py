@@ -15,23 +15,18 @@ from hypothesis import strategies as st
 from htf import Domain, FrequencyMatrix, InputError, Release, publish, read_prior
 from htf.curator.cells import ExactCells
 from htf.curator.noise import ScriptedNoise
-from htf.domain import Axis, FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.inference import (
-    NONNEGATIVE,
-    TreeCounts,
-    count_variances,
-    estimate_leaves,
-)
+from htf.estimation.least_squares import NONNEGATIVE, TreeCounts, estimate_leaves
+from htf.estimation.noise_kernels import single_half_width
+from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
+from htf.frame.domain import Axis, FloatArray, IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.quadtree import Quadtree
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.query.boxes import axis_table
-from htf.query.half_widths import single_half_width
 from htf.query.index import BoxIndex, join_edges
 from htf.query.kernels import COUNT, HIGH, LOW, PARTIAL
-from htf.query.leaf_noise import noise_fourth_cumulants
 from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex
 from htf.query.tree_kernels import FEW, FIRST_ROOM, MEASURES, NOISE, RAW, SPREAD, measure_tree
-from htf.tree import RegionTree
 from support import (
     city_matrix,
     continuous_half_widths,
@@ -264,14 +259,14 @@ def test_without_noise_answers_are_exact(name: str) -> None:
     """Whole numbers that agree stay whole numbers, whatever regions are added up."""
     matrix = city_matrix()
     release = publish(matrix, "1", name, noise=ScriptedNoise())
-    assert release.tree_index is not None
+    assert release.derived.tree_index is not None
     inside = np.zeros(len(release.tree), dtype=bool)  # regions below a leaf are cut leaves
     inside[release.leaves] = True
     for layer in reversed(release.tree.layers(1)):
         inside[release.tree.parent[layer]] |= inside[layer]
     regions = np.flatnonzero(inside)
     low, high = release.tree.low[regions], release.tree.high[regions]
-    found = measured(release.tree_index, low.astype(np.float64), high.astype(np.float64))
+    found = measured(release.derived.tree_index, low.astype(np.float64), high.astype(np.float64))
     exact = ExactCells(matrix, release.tree).count(regions)
     assert found.estimate.tolist() == exact.tolist()
     assert not found.spread_variance.any()
@@ -282,7 +277,7 @@ def test_one_at_a_time_or_all_together() -> None:
     random = np.random.default_rng(8)
     corners = random.uniform(0, 64, (2, 3 * CHUNK + 5, 2))
     low, high = corners.min(axis=0), corners.max(axis=0)
-    noise = release.tree_index
+    noise = release.derived.tree_index
     assert noise is not None
     together = answers_in_cells(noise, low, high)
     for row in (0, CHUNK - 1, CHUNK, len(low) - 1):
@@ -310,7 +305,7 @@ def test_intervals_of_a_release_are_about_least_squares() -> None:
 
 
 def test_other_releases_have_independent_noise() -> None:
-    assert publish(city_matrix(), "1", "htf-paper", noise="seeded:1").tree_index is None
+    assert publish(city_matrix(), "1", "htf-paper", noise="seeded:1").derived.tree_index is None
 
 
 def uneven_city(prior: bool) -> Release:
@@ -346,11 +341,12 @@ RELEASES: dict[str, Callable[[], Release]] = {
 def test_counts_are_those_of_the_parts(name: str) -> None:
     """Every part that a box covers, looked at one by one; so too how far they move the interval."""
     release = RELEASES[name]()
-    index, parts = release.tree_index, release.parts
+    index, parts = release.derived.tree_index, release.derived.parts
     assert index is not None
     if name.startswith("divided"):
-        assert parts.nested is not None
-        assert parts.nested.depth == (2 if name == "divided twice" else 1)
+        nested = release.derived.nested
+        assert nested is not None
+        assert nested.depth == (2 if name == "divided twice" else 1)
     low, high = random_boxes(release.tree, 11)
     found = answers_in_cells(index, low, high).T
     covered = shares_of(parts.low, parts.high, low, high)
@@ -370,7 +366,7 @@ def test_more_cut_regions_than_there_is_room_for_at_first() -> None:
     matrix = FrequencyMatrix.from_dense(grid(4096, 2), np.ones((4096, 2), dtype=np.int64))
     release = publish(matrix, "1", Quadtree(height=12, prune_below=0), noise="seeded:1")
     answers = release.count([[0.5, 0.25, 4095.5, 1.75], [0, 0, 4096, 2]])
-    parts = release.parts
+    parts = release.derived.parts
     covered = shares_of(parts.low, parts.high, np.array([[0.5, 0.25]]), np.array([[4095.5, 1.75]]))
     assert np.count_nonzero(covered) > 8 * FIRST_ROOM
     assert answers.count[0] == pytest.approx(float(covered[0] @ parts.estimates), rel=1e-9)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
-from htf.domain import CRS84, Axis, FloatArray
-from htf.views import View, view
+from htf.estimation.noise_law import noise_variances
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis, FloatArray
+from htf.maps.views import View, view
 
 HOURS = Domain((Axis("x", 0, 9, 12), Axis("y", 10, 20, 7), Axis("hour", 0, 24, 8)), CRS84)
 TRIPS = Domain(
@@ -35,8 +37,8 @@ def naive_view(
     release: Release, axes: tuple[str, str], seen: View, where: dict[str, Any], power: int
 ) -> FloatArray:
     """The share of every part in every pixel and within all ranges, to a power."""
-    domain, parts = release.domain, release.parts
-    values = parts.estimates if power == 1 else 2 * parts.scales**2
+    domain, parts = release.domain, release.derived.parts
+    values = parts.estimates if power == 1 else noise_variances(parts.scales)
     shares = []
     for number, axis in enumerate(domain.axes):
         low, high = (axis.from_cells(edge[:, number])[:, None] for edge in (parts.low, parts.high))

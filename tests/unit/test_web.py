@@ -17,13 +17,14 @@ import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.cli.main import run
-from htf.comparison import Named
-from htf.domain import CRS84, Axis
-from htf.protection import PERSON, Protection
-from htf.web.assets import own
-from htf.web.document import Wish, html_map
-from htf.web.mercator import Plane, corners_in_square
-from htf.web.rectangles import rectangles, weighted_limits
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
+from htf.maps.browser.assets import own
+from htf.maps.browser.document import Wish, html_map
+from htf.maps.browser.mercator import Plane, corners_in_square
+from htf.maps.browser.rectangles import rectangles, weighted_limits
+from htf.maps.comparison import Named
+from htf.privacy.protection import PERSON, Protection
 
 pytest.importorskip("maplibre")
 
@@ -49,7 +50,7 @@ def test_the_file_has_all_boxes_with_their_answers() -> None:
     made = release()
     data = data_of(html_map([Named(made, "city")], Wish()))
     (sheet,) = data["panels"][0]["sheets"]
-    parts = made.parts
+    parts = made.derived.parts
     x, y = made.domain.axes
     boxes = np.column_stack(
         [x.from_cells(parts.low[:, 0]), y.from_cells(parts.low[:, 1]), x.from_cells(parts.high[:, 0]), y.from_cells(parts.high[:, 1])]
@@ -105,7 +106,7 @@ def test_each_of_two_releases_has_its_own_claim() -> None:
     for text in (html_map(pair, Wish()), html_map(pair, Wish(), as_difference=True)):
         assert "people with ε = 1 for each person, all with ε = 1 for each record." in text
         assert "all of hour" in text
-    assert "people: The rectangles are the boxes" in html_map(pair, Wish())
+    assert "people: The rectangles are the parts" in html_map(pair, Wish())
     assert "all: The rectangles are the cells, 16 by 16" in html_map(pair, Wish())
     same = html_map([Named(records, "a"), Named(records, "b")], Wish())
     assert "Differentially private: ε = 1 for each record. What" in same
@@ -130,7 +131,7 @@ def test_further_axes_are_summed_within_where() -> None:
     assert found.count.sum() == pytest.approx(made.count(where={"hour": (6, 12)}).count[0])
     text = html_map([Named(made, "city")], Wish(where={"hour": (6, 12)}))
     assert "hour 6 to 12" in text
-    with pytest.raises(InputError, match="x, hour are none"):
+    with pytest.raises(InputError, match="x, hour are not places"):
         html_map([Named(made, "city")], Wish(axes=("x", "hour")))
 
 
@@ -141,9 +142,7 @@ def test_a_map_that_lies_nowhere_keeps_its_shape() -> None:
     )
     width, height = corners.max(axis=0) - corners.min(axis=0)
     assert (width, height) == (pytest.approx(0.01), pytest.approx(0.005))
-    assert (
-        data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "points per cell"
-    )
+    assert data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "cell"
 
 
 def test_limits_of_colours_go_by_area() -> None:
@@ -157,9 +156,9 @@ def test_limits_of_colours_go_by_area() -> None:
 
 def test_colours_are_those_of_pictures() -> None:
     matplotlib = pytest.importorskip("matplotlib")
-    from htf.plot import COLOURS, DARKEST, PALEST
+    from htf.maps.plot import COLOURS, DARKEST, PALEST
 
-    listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("drawing.js"), re.S)
+    listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("shared/colours.js"), re.S)
     assert listed is not None
     ours = re.findall(r"#\w{6}", listed[1])
     theirs = matplotlib.colormaps[COLOURS](np.linspace(PALEST, DARKEST, len(ours)))
@@ -194,11 +193,11 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "words"),
     [
         (["{a}", "--difference", "-o", "m.html"], "--difference needs two releases"),
-        (["{a}", "{b}", "{a}", "-o", "m.html"], "of one release or of two, got 3"),
-        (["{a}", "-o", "m.html", "--by", "x"], "--by makes panels"),
-        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for a map for a browser"),
+        (["{a}", "{b}", "{a}", "-o", "m.html"], "shows one release or two, got 3"),
+        (["{a}", "-o", "m.html", "--by", "x"], "--by draws panels"),
+        (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),
-        (["{a}", "-o", "m.pdf"], "written as .html or .png or .svg"),
+        (["{a}", "-o", "m.pdf"], "a map is a .html or .png or .svg file"),
         (["{a}", "{nowhere}", "-o", "m.html"], "has no reference system"),
     ],
 )  # fmt: skip

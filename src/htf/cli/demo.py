@@ -1,4 +1,4 @@
-"""`htf demo`: the whole way, from points to a private map, on a city that does not exist."""
+"""`htf demo`: the whole way from points to a private map, with a city that does not exist."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from htf.cli.forecast import MOST_POINTS
 from htf.cli.screen import progress_bar, say, show_answer_note, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import MissingExtraError, OutputError
+from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output, make_folder, write_whole
 from htf.query.answer_texts import show_count, show_interval
 
 if TYPE_CHECKING:
-    from htf.domain import FloatArray
-    from htf.evaluation.synthetic import City
-    from htf.release import Release
+    from htf.evaluation.synthetic import CityPoints
+    from htf.frame.domain import FloatArray
+    from htf.release.release import Release
 
 EPSILON = "0.5"
 CELLS = 1024
 POINTS, RELEASE, MAP = "points.parquet", "release.parquet", "map.png"
-MADE_UP = b"htf-demo"  # in the metadata of its points, by which a folder of ours is known
+MADE_UP = b"htf-demo"  # in the metadata of the points: marks a folder as ours
 # Shares of the map's width and height: west, south, east, north.
 SAMPLE_BOXES = {
     "the whole map": (0.0, 0.0, 1.0, 1.0),
@@ -50,13 +51,13 @@ SAMPLE_BOXES = {
     type=WholeNumber(1, MOST_POINTS),
     default=1_000_000,
     show_default=True,
-    help="Size of the made-up data.",
+    help="Number of made-up points.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier `htf demo`.")
 def demo(out: Path, points: int, overwrite: bool) -> None:
-    """Release a made-up city, ask for counts beside the truth, and draw the map."""
-    from htf.domain import Domain
+    """Release a made-up city, compare counts with the truth, and draw the map."""
     from htf.evaluation.synthetic import synthetic_city
+    from htf.frame.domain import Domain
     from htf.ingest.points import read_points
     from htf.publication import publish
 
@@ -80,11 +81,11 @@ def demo(out: Path, points: int, overwrite: bool) -> None:
 
 
 def _check_folder(out: Path, overwrite: bool) -> None:
-    """Only what an earlier demo left is replaced: these names are such as anyone's files may have."""
-    there = [name for name in (POINTS, RELEASE, MAP) if os.path.lexists(out / name)]
-    if there and overwrite and not _is_made_up(out / POINTS):
+    """Replace only what an earlier demo wrote: anyone's files may have these names."""
+    existing = [name for name in (POINTS, RELEASE, MAP) if os.path.lexists(out / name)]
+    if existing and overwrite and not _is_made_up(out / POINTS):
         raise OutputError(
-            f"cannot write {out / there[0]}: it is not of a folder that this version's `htf demo` made. "
+            f"cannot write {out / existing[0]}: this version's `htf demo` did not make that folder. "
             "Give another --out"
         )
     for name in (POINTS, RELEASE, MAP):
@@ -101,7 +102,7 @@ def _is_made_up(path: Path) -> bool:
         return False
 
 
-def _write_points(city: City, path: Path) -> None:
+def _write_points(city: CityPoints, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -110,7 +111,7 @@ def _write_points(city: City, path: Path) -> None:
 
 
 def _draw(release: Release, path: Path, overwrite: bool) -> str:
-    """Where the picture is, or why there is none."""
+    """Returns where the picture is, or why there is none."""
     try:
         figure = release.plot()
     except MissingExtraError as error:
@@ -123,7 +124,7 @@ def _draw(release: Release, path: Path, overwrite: bool) -> str:
     return str(path)
 
 
-def _show_answers_beside_truth(city: City, release: Release) -> None:
+def _show_answers_beside_truth(city: CityPoints, release: Release) -> None:
     boxes = _sample_boxes(release)
     answers = release.count(boxes).to_dicts()
     rows = []
@@ -135,8 +136,10 @@ def _show_answers_beside_truth(city: City, release: Release) -> None:
         rows.append(
             (name, f"{truth:,}", show_count(answer["count"]), interval, partial, f"{error:.1%}")
         )
-    headers = ("box", ">truth", ">released", ">95 % interval", ">partial", ">error")
-    show_table(headers, rows, "Counts beside the truth, which may be shown since nobody lives here")
+    headers = ("box", ">truth", ">released", f">{LEVEL_TEXT} interval", ">partial", ">error")
+    show_table(
+        headers, rows, "Counts beside the truth, which may be shown because nobody lives here"
+    )
     show_answer_note(answers)
 
 
@@ -149,7 +152,7 @@ def _sample_boxes(release: Release) -> FloatArray:
     return boxes
 
 
-def _true_count(city: City, box: FloatArray) -> int:
+def _true_count(city: CityPoints, box: FloatArray) -> int:
     west, south, east, north = box
     inside = (city.x >= west) & (city.x < east) & (city.y >= south) & (city.y < north)
     return int(inside.sum())
@@ -157,7 +160,7 @@ def _true_count(city: City, box: FloatArray) -> int:
 
 def _show_files(out: Path, release: Release, picture: str) -> None:
     west, south, east, north = _sample_boxes(release)[2]
-    say(f"The release ({len(release):,} boxes):  {out / RELEASE}")
+    say(f"The release ({len(release):,} leaves): {out / RELEASE}")
     say(f"The map:                 {picture}")
     say(f"The made-up points:      {out / POINTS}\n")
     say("Try next:")

@@ -1,4 +1,4 @@
-"""What a release is turned into for other tools: `htf export`, `htf sample`."""
+"""`htf export`: a release as a layer or a raster for other tools."""
 
 from __future__ import annotations
 
@@ -7,28 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.screen import (
-    overwrite_option,
-    progress_bar,
-    release_argument,
-    say,
-    warn_if_not_private,
-    where_option,
-)
-from htf.cli.types import FileName, WholeNumber
+from htf.cli.options import output_option, overwrite_option, release_argument, where_option
+from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.types import WholeNumber
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.texts import read_numbers, read_where
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 RASTERS = (".tif", ".tiff")
-MOST_PIXELS = 8192  # a side; drawing that many takes about 3 GB of memory
-
-output_option = click.option(
-    "-o", "--output", required=True, type=FileName(), help="The file to write."
-)
+MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
 
 
 @click.command()
@@ -37,12 +27,10 @@ output_option = click.option(
 @click.option(
     "--pixels",
     type=WholeNumber(1, MOST_PIXELS),
-    help="Of a .tif: at most so many a side, and no more than cells.  [default: 1024]",
+    help="For a .tif: pixels per side, at most, and never more than cells.  [default: 1024]",
 )
-@click.option(
-    "--h3", "resolution", type=WholeNumber(0, 15), help="Hexagons of H3 instead of boxes."
-)
-@click.option("--grid", metavar="NX,NY", help="A grid of NX x NY rectangles instead of boxes.")
+@click.option("--h3", "resolution", type=WholeNumber(0, 15), help="H3 hexagons instead of leaves.")
+@click.option("--grid", metavar="NX,NY", help="A grid of NX x NY rectangles instead of leaves.")
 @where_option
 @overwrite_option
 def export(
@@ -54,15 +42,15 @@ def export(
     where: tuple[str, ...],
     overwrite: bool,
 ) -> None:
-    """Turn a release into a layer or a raster for GIS tools; the ending says which.
+    """Turn a release into a layer or a raster for GIS tools. The ending sets the format.
 
-    .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv have the boxes of the release with count,
-    std_error, low and high (95 %), density per km² and the bounds along every axis. .tif is a
-    cloud-optimised GeoTIFF of expected counts per pixel, further axes summed or cut by --where. Each file
-    carries the privacy statement; that of a .csv is in a text file beside it. With --h3 or --grid a layer has
-    these zones, cut off at the edge of the map, so that their counts add up to that of the release.
+    .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv hold the leaves of the release, with count,
+    std_error, low and high (the interval), density per km², and the bounds along every axis. .tif is a
+    cloud-optimised GeoTIFF of expected counts per pixel; further axes are summed, or cut by --where. Each
+    file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
+    layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.
     """
-    from htf.release import Release
+    from htf.release.release import Release
 
     is_zones = resolution is not None or grid is not None
     _check_export(output, pixels, resolution, grid, where)
@@ -72,12 +60,12 @@ def export(
     with progress_bar() as bar:
         bar.add_task(f"writing {output.name}", total=None)
         if is_zones:
-            told = _write_zones(release, output, resolution, grid, ranges, overwrite)
+            content = _write_zones(release, output, resolution, grid, ranges, overwrite)
         elif output.suffix.lower() in RASTERS:
-            told = _write_raster(release, output, pixels, ranges, overwrite)
+            content = _write_raster(release, output, pixels, ranges, overwrite)
         else:
-            told = _write_leaves(release, output, overwrite)
-    say(f"Wrote {output}: {told}, epsilon {release.epsilon}.")
+            content = _write_leaves(release, output, overwrite)
+    say(f"Wrote {output}: {content}, epsilon {release.epsilon}.")
     warn_if_not_private(release)
 
 
@@ -89,16 +77,18 @@ def _check_export(
     where: tuple[str, ...],
 ) -> None:
     if resolution is not None and grid is not None:
-        raise InputError("give one kind of zones: --h3 or --grid")
+        raise InputError("give --h3 or --grid, not both")
     is_zones = resolution is not None or grid is not None
     if output.suffix.lower() in RASTERS:
         if is_zones:
-            raise InputError(f"zones are a layer, and {output.name} is a raster: use .gpkg, say")
+            raise InputError(
+                f"zones are a layer, but {output.name} is a raster: write another format, such as .gpkg"
+            )
         return
     if pixels is not None or (where and not is_zones):
         raise InputError(
-            f"--pixels is for .tif, --where for .tif and zones, and {output.name} is another format: "
-            "its rows have the bounds along every axis to choose by"
+            f"--pixels is for .tif, and --where is for .tif and zones. {output.name} holds leaves: select "
+            "rows by their bounds along every axis"
         )
 
 
@@ -131,11 +121,11 @@ def _write_leaves(release: Release, output: Path, overwrite: bool) -> str:
     from htf.export.vector import CSV, write_columns, write_layer
 
     about = provenance(release, LEAVES_RULE)
-    if output.suffix.lower() == CSV:  # which needs no GIS package, nor a map
+    if output.suffix.lower() == CSV:  # which needs neither a GIS package nor a map
         write_columns(leaf_columns(release), output, about, overwrite=overwrite)
     else:
         write_layer(leaf_layer(release), output, about, LEAVES, overwrite=overwrite)
-    return f"{len(release):,} boxes"
+    return f"{len(release):,} leaves"
 
 
 def _write_zones(
@@ -164,39 +154,6 @@ def _write_zones(
 
 def _read_grid(text: str) -> tuple[int, int]:
     columns, rows = read_numbers(text, "--grid", 2, "NX,NY")
-    if not (columns.is_integer() and rows.is_integer()):  # nor are NaN and infinity
+    if not (columns.is_integer() and rows.is_integer()):  # which NaN and infinity are not either
         raise InputError(f"--grid takes NX,NY, whole numbers of columns and rows, got {text!r}")
     return int(columns), int(rows)
-
-
-@click.command()
-@release_argument
-@output_option
-@click.option("--n", "points", type=WholeNumber(0), help="Points.  [default: the noisy total]")
-@click.option("--seed", type=WholeNumber(0), help="Draw the same points again.")
-@overwrite_option
-def sample(
-    release_file: Path, output: Path, points: int | None, seed: int | None, overwrite: bool
-) -> None:
-    """Draw synthetic points from a release, as .parquet or .csv.
-
-    None of them is a record. They cost no budget, and the guarantee of the release holds for them: it is
-    in the metadata of a Parquet file (htf-sample), and in a text file beside a CSV file.
-    """
-    from htf.export.sample import check_sample_name, write_points
-    from htf.release import Release
-
-    check_sample_name(output, overwrite=overwrite, inputs=[release_file])
-    release = Release.load(release_file)
-    with progress_bar() as bar:
-        task = bar.add_task(f"writing {output.name}", total=None)
-
-        def tell(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        drawn = write_points(release, output, points, seed, tell, overwrite=overwrite)
-    say(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
-    if drawn.points == 0 and points is None:
-        say("The release counts no records.")
-    say(release.statement.split("\n\n")[0])
-    warn_if_not_private(release)

@@ -1,4 +1,4 @@
-"""`htf forecast`: the curator's first question, what error to expect, answered without the data."""
+"""`htf forecast`: simulate a release to see what error to expect, without the data."""
 
 from __future__ import annotations
 
@@ -10,40 +10,45 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.curator import read_settings
-from htf.cli.points import read_cells, read_domain
+from htf.cli.declared import option_of
+from htf.cli.options import json_option, read_settings
+from htf.cli.points import MapOptions, read_cells, read_domain
+from htf.cli.release import ReleaseOptions
 from htf.cli.screen import console, progress_bar, say_json, show_table, warn_if_not_private
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import is_file
 
 if TYPE_CHECKING:
-    from htf.domain import FloatArray
     from htf.evaluation.datasets import DataSet
     from htf.evaluation.forecast import Area, Forecast, Outlook, Simulation
     from htf.evaluation.specs import Spec
+    from htf.frame.domain import FloatArray
 
 POINTS = 2_000_000
 CELLS = "1024"
 MOST_POINTS = 50_000_000
 MUST_BE_PUBLIC = (
-    "{} must be public and must NOT be the data to be released: choosing epsilon, a grid or a mechanism "
-    "by those is not covered by the guarantee."
+    "{} must be public and must NOT be the data that you will release: the guarantee does not cover a choice "
+    "of epsilon, grid or mechanism that depends on them."
 )
 CAVEAT = (
-    "A simulation: no budget was spent, and nothing was kept. The error of the real release depends on the "
-    "real data, and will differ."
+    "This was a simulation: it spent no budget and kept nothing. The error of the real release depends on the "
+    "real data and will differ."
 )
-STREWN = (
-    "Within the boxes of the release records were strewn at random, about as unevenly as its boxes differ. "
-    "Real ones may cluster more, so real errors may be larger, the more so the larger its boxes are."
+SCATTERED = (
+    "Within the leaves of the release, records were scattered at random, about as unevenly as its leaves "
+    "differ. Real records may cluster more, so real errors may be larger, especially where leaves are large."
 )
 
 
 @click.command()
-@click.option("--epsilon", required=True, help="Privacy budget to ask about.")
-@click.option(
-    "--cells", metavar="N|NX,NY", help="Grid cells.  [default: 1024, or those of the release]"
+@option_of(ReleaseOptions, "epsilon", help="Privacy budget to simulate.")
+@option_of(
+    MapOptions,
+    "cells",
+    default=None,
+    help="Cells of the grid per side.  [default: 1024, or those of the release]",
 )
 @click.option(
     "--points-about",
@@ -57,20 +62,22 @@ STREWN = (
     metavar="RELEASE|FILE",
     help="Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
 )
-@click.option("--x", "x_column", default="lon", show_default=True, help="Column of x in FILE.")
-@click.option("--y", "y_column", default="lat", show_default=True, help="Column of y in FILE.")
-@click.option("--bounds", metavar="W,S,E,N", help="Bounds of the map for FILE.")
-@click.option("--around", metavar="LAT,LON,KM", help="Instead: a square of KM km around a point.")
-@click.option("--mechanism", help="See `htf mechanisms`.  [default: that of `htf release`]")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of it.")
+@option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x in FILE.")
+@option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y in FILE.")
+@option_of(MapOptions, "bounds", help="Bounds of the map for FILE.")
+@option_of(MapOptions, "around")
+@option_of(
+    ReleaseOptions, "mechanism", help="See `htf mechanisms`.  [default: that of `htf release`]"
+)
+@option_of(ReleaseOptions, "settings")
 @click.option(
     "--runs",
     default=5,
     show_default=True,
     type=WholeNumber(1, 1000),
-    help="Releases to simulate.",
+    help="Number of releases to simulate.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@json_option
 def forecast(
     epsilon: str,
     cells: str | None,
@@ -85,21 +92,21 @@ def forecast(
     runs: int,
     as_json: bool,
 ) -> None:
-    """Simulate what error to expect, before any budget is spent.
+    """Simulate a release to see what error to expect, before you spend any budget.
 
-    The data to be released are not needed and must not be used: a made-up city stands in for them,
-    or, with --like, an earlier release or a file of points that are public.
+    The simulation does not need the data that you will release, and you must not use them here. A made-up
+    city stands in for them; with --like, an earlier release or a file of public points does.
     """
-    from htf.epsilon import Epsilon
     from htf.evaluation.forecast import Simulation
+    from htf.privacy.epsilon import Epsilon
 
     total = Epsilon.of(epsilon)
     spec = _read_mechanism(mechanism, settings)
     if like is None:
         if bounds or around:
             raise InputError(
-                "the made-up city has a map of its own: leave --bounds and --around out, or give "
-                "--like FILE with public points"
+                "the made-up city has its own map: leave out --bounds and --around, or give --like FILE with "
+                "public points"
             )
         source, stand_in = _city(points_about, cells)
     else:
@@ -107,16 +114,16 @@ def forecast(
             like, points_about, cells, (x_column, y_column), bounds, around
         )
     plan = Simulation(stand_in, spec, total, runs)
-    found = _run(plan)
+    outcome = _run(plan)
     if as_json:
-        say_json(json.dumps(_as_object(source, plan, found), indent=2, ensure_ascii=False))
+        say_json(json.dumps(_as_object(source, plan, outcome), indent=2, ensure_ascii=False))
     else:
-        _show(source, plan, found)
+        _show(source, plan, outcome)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the stand-in comes from, in words, and what must be said about it."""
+    """The origin of the stand-in, in words, with notes about it."""
 
     kind: str
     name: str
@@ -130,7 +137,7 @@ def _read_mechanism(mechanism: str | None, settings: tuple[str, ...]) -> Spec:
     from htf.publication import DEFAULT_MECHANISM
 
     name, chosen = mechanism or DEFAULT_MECHANISM, read_settings(settings)
-    make_mechanism(name, chosen)  # names what is wrong; the bench's own floor `zero` is not one
+    make_mechanism(name, chosen)  # refuses what is wrong, and the bench's own floor `zero`
     return Spec.of(name, chosen)
 
 
@@ -138,7 +145,7 @@ def _city(points: int | None, cells: str | None) -> tuple[Source, DataSet]:
     from htf.evaluation.datasets import CITY, City
 
     made_up = City(CITY, points or POINTS, read_cells(cells or CELLS))
-    _ = made_up.domain  # a grid that cannot be is named now
+    _ = made_up.domain  # refuses an impossible grid now
     return Source("city", CITY, "the made-up city of `htf demo`"), made_up
 
 
@@ -151,7 +158,7 @@ def _open_like(
     around: str | None,
 ) -> tuple[Source, DataSet]:
     from htf.evaluation.standins import PublicPoints
-    from htf.release_file import is_release
+    from htf.release.file import is_release
 
     if not is_file(path):
         raise InputError(f"--like: there is no file {path}")
@@ -159,12 +166,12 @@ def _open_like(
     if is_release(path):
         if placed:
             raise InputError(
-                f"{path} is a release and has a map of its own: leave --bounds and --around out"
+                f"{path} is a release and has its own map: leave out --bounds and --around"
             )
         return _open_release(path, points, cells)
     if not placed:
         raise InputError(
-            f"{path} is not a release, so it is taken for a file of public points: give their map, "
+            f"{path} is not a release, so it must be a file of public points: say where their map is, with "
             "--bounds W,S,E,N or --around LAT,LON,KM"
         )
     domain = read_domain(bounds, around, cells or CELLS)
@@ -176,7 +183,7 @@ def _open_like(
 
 def _open_release(path: Path, points: int | None, cells: str | None) -> tuple[Source, DataSet]:
     from htf.evaluation.standins import PastRelease
-    from htf.release import Release
+    from htf.release.release import Release
 
     release = Release.load(path)
     warn_if_not_private(release)
@@ -185,7 +192,7 @@ def _open_release(path: Path, points: int | None, cells: str | None) -> tuple[So
         read = read_cells(cells)
         grid = (read,) * release.domain.dimensions if isinstance(read, int) else read
     words = f"the release {path.name} ({release.mechanism}, epsilon {release.epsilon})"
-    return Source("release", path.name, words, (STREWN,)), PastRelease(
+    return Source("release", path.name, words, (SCATTERED,)), PastRelease(
         path.stem, release, points, grid
     )
 
@@ -202,32 +209,32 @@ def _run(plan: Simulation) -> Forecast:
         return simulate(plan, tell)
 
 
-def _as_object(source: Source, plan: Simulation, found: Forecast) -> dict[str, Any]:
+def _as_object(source: Source, plan: Simulation, outcome: Forecast) -> dict[str, Any]:
     return {
         "simulation": True,
         "budget_spent": 0,
         "caveat": CAVEAT,
         "notes": list(source.notes),
-        "stand_in": {"kind": source.kind, "name": source.name, "records": found.records},
+        "stand_in": {"kind": source.kind, "name": source.name, "records": outcome.records},
         "grid": list(plan.stand_in.domain.shape),
         "mechanism": plan.spec.mechanism,
         "parameters": plan.spec.parameters,
         "epsilon": str(plan.epsilon),
         "runs": plan.runs,
         "areas_asked_in_each_run": plan.bench.queries,
-        "summary": [_in_words(area) for area in found.main.areas],
+        "summary": [_in_words(area) for area in outcome.main.areas],
         "outlooks": [
-            {**outlook.to_dict(), "error_compared": _compared(found, outlook)}
-            for outlook in found.outlooks
+            {**outlook.to_dict(), "error_compared": _compared(outcome, outlook)}
+            for outlook in outcome.outlooks
         ],
     }
 
 
-def _compared(found: Forecast, outlook: Outlook) -> float | None:
-    return found.change(outlook) if outlook.areas else None
+def _compared(outcome: Forecast, outlook: Outlook) -> float | None:
+    return outcome.change(outlook) if outlook.areas else None
 
 
-def _show(source: Source, plan: Simulation, found: Forecast) -> None:
+def _show(source: Source, plan: Simulation, outcome: Forecast) -> None:
     grid = " x ".join(map(str, plan.stand_in.domain.shape))
     screen = console()
     screen.print(
@@ -236,15 +243,15 @@ def _show(source: Source, plan: Simulation, found: Forecast) -> None:
         markup=False,
     )
     screen.print(
-        f"Simulated {_times(plan.runs)} on {source.words}: {found.records:,} records. "
-        f"Each time {plan.bench.queries:,} areas of each kind were asked for.",
+        f"Simulated {_times(plan.runs)} on {source.words}: {outcome.records:,} records. "
+        f"Each time, {plan.bench.queries:,} areas of each kind were counted.",
         markup=False,
     )
-    _show_areas(found.main.areas)
-    for area in found.main.areas:
+    _show_areas(outcome.main.areas)
+    for area in outcome.main.areas:
         if area.workload.at_records:
             screen.print(f"• {_in_words(area)}", markup=False)
-    _show_budgets(found)
+    _show_budgets(outcome)
     for note in (*source.notes, CAVEAT):
         screen.print(note, markup=False)
 
@@ -269,13 +276,13 @@ def _show_areas(areas: Sequence[Area]) -> None:
     )  # fmt: skip
     show_table(headers, rows)
     console().print(
-        "Share and count are medians. Typical error: the median, in records; ±: from run to run. In "
-        f"the last column, {RELATIVE_TO}.\n"
+        "Share and count are medians. The typical error is the median, in records; ± is the standard deviation "
+        f"between runs. In the last column, {RELATIVE_TO}.\n"
     )
 
 
 def _in_words(area: Area) -> str:
-    """One sentence for a reader who skips the table."""
+    """One sentence for readers who skip the table."""
     ratio = f" ({100 * area.error / area.count:.2g} %)" if area.count >= 1 else ""
     return (
         f"{_subject(area)}: off by about {_rounded(area.error)} of {_rounded(area.count, 3)} records"
@@ -304,28 +311,28 @@ def _with_spread(values: FloatArray) -> str:
 
 
 def _rounded(value: float, figures: int = 2) -> str:
-    """To as many figures as a forecast is worth."""
+    """Rounded to the few digits that a forecast can give."""
     text = f"{value:.{figures}g}"
     return text if abs(value) < 10 else f"{float(text):,.0f}"
 
 
-def _show_budgets(found: Forecast) -> None:
-    shown = [outlook for outlook in found.outlooks if outlook.areas]
+def _show_budgets(outcome: Forecast) -> None:
+    shown = [outlook for outlook in outcome.outlooks if outlook.areas]
     if len(shown) > 1:
         rows = [
             (same[0].name, *(_rounded(area.error) for area in same))
             for same in zip(*(outlook.areas for outlook in shown), strict=True)
         ]
         headers = ("typical error, in records", *(f">epsilon {o.epsilon}" for o in shown))
-        show_table(headers, rows, "\nWhat more budget buys, and less costs")
-    for outlook in found.outlooks:
-        if outlook is found.main:
+        show_table(headers, rows, "\nErrors with more budget, and with less")
+    for outlook in outcome.outlooks:
+        if outlook is outcome.main:
             continue
         if outlook.failure:
-            told = f"is not possible: {outlook.failure}"
+            effect = f"is not possible: {outlook.failure}"
         else:
-            told = f"makes typical errors about {found.change(outlook):.2g} times as large."
-        console().print(f"Epsilon {outlook.epsilon} {told}", markup=False)
+            effect = f"makes typical errors about {outcome.change(outlook):.2g} times as large."
+        console().print(f"Epsilon {outlook.epsilon} {effect}", markup=False)
     console().print()
 
 

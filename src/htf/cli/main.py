@@ -1,13 +1,14 @@
 """The command line: `htf`.
 
-Exit codes: 0 done; 2 a mistake in the call or the input; 3 the budget does not allow it; 1 our fault.
-Heavy packages are imported inside the commands, so that `htf --help` is quick.
+Exit codes: 0 done; 2 a mistake in the call or the input; 3 the budget does not allow it; 1 a bug in HTF.
+Heavy packages are imported inside the commands, so that `htf --help` is fast.
 """
 
 from __future__ import annotations
 
 import errno
 import io
+import os
 import sys
 import traceback
 from typing import Any
@@ -15,29 +16,43 @@ from typing import Any
 import click
 
 from htf.cli import streams
-from htf.cli.analyst import info, query, verify
-from htf.cli.budget import budget, told_charges
-from htf.cli.curator import mechanisms, release
+from htf.cli.budget import budget
+from htf.cli.charging import notes_about_charges
 from htf.cli.demo import demo
-from htf.cli.export import export, sample
+from htf.cli.evaluate import evaluate
+from htf.cli.export import export
 from htf.cli.forecast import forecast
-from htf.cli.maps import draw_map
-from htf.cli.researcher import evaluate, paper
+from htf.cli.info import info
+from htf.cli.map import draw_map
+from htf.cli.mechanisms import mechanisms
+from htf.cli.paper import paper
+from htf.cli.query import query
+from htf.cli.release import release
+from htf.cli.sample import sample
 from htf.cli.screen import catch_messages, say
 from htf.cli.serve import serve
+from htf.cli.verify import verify
 from htf.errors import BudgetError, HtfError
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
-# A disk that is full, broken or read-only, a process that has too much open, and files that may not be read
-# or whose names are too long, are not our fault.
-OF_THE_MACHINE = {
+DEBUG_VARIABLE = "HTF_DEBUG"
+DEBUG_WARNING = (
+    "This traceback may show data. It is for the curator's eyes only: do not pass it on."
+)
+EPILOG = (
+    f"Set {DEBUG_VARIABLE}=1 to see the traceback of an error. A traceback may show data: it is for the "
+    "curator's eyes only."
+)
+# Not our fault: a disk that is full, broken or read-only, too many open files, and files that we may not read
+# or whose names are too long.
+MACHINE_ERRORS = {
     errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ESTALE,
     errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP,
 }  # fmt: skip
 
 
 class Commands(click.Group):
-    """Click itself takes a pipe that was closed for a failure, with exit code 1."""
+    """Click itself would treat a closed pipe as a failure, with exit code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -48,11 +63,13 @@ class Commands(click.Group):
 
 
 @click.group(
-    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="htf-dp", prog_name="htf")
 def cli() -> None:
-    """Publish location data with differential privacy, and ask the release for counts."""
+    """Publish location data with differential privacy, and query the release."""
 
 
 COMMANDS = (
@@ -76,7 +93,7 @@ for command in COMMANDS:
 
 
 def main() -> None:
-    """Run a command and leave with the exit code of the contract."""
+    """Run the command of this process and exit with its code."""
     try:
         streams.prepare()
         catch_messages()
@@ -102,42 +119,44 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
     except (click.Abort, KeyboardInterrupt) as error:
         return _complain("Interrupted.", EXIT_INTERRUPTED, error)
     except OSError as error:
-        return _complain_of_system(error)
+        return _complain_of_machine(error)
     except MemoryError as error:
-        return _complain("there is not enough memory for this: ask for less", EXIT_MISTAKE, error)
+        return _complain("not enough memory: ask for less at once", EXIT_MISTAKE, error)
     except Exception as error:
         return _complain(_fault(error), EXIT_FAULT, error)
     return 0
 
 
 def _complain(message: str, code: int, error: BaseException) -> int:
+    if os.environ.get(DEBUG_VARIABLE) == "1":
+        say(f"{DEBUG_WARNING}\n{''.join(traceback.format_exception(error))}", err=True)
     say(f"Error: {message}", err=True)
-    for note in told_charges(error):
+    for note in notes_about_charges(error):
         say(note, err=True)
     return code
 
 
 def _show(error: click.ClickException) -> int:
-    """As Click would, but what was typed is shown so that a terminal does nothing with it."""
-    told = io.StringIO()
-    error.show(told)
-    say(told.getvalue().rstrip("\n"), err=True)
+    """Show it as Click would, but so that nothing that was typed can control the terminal."""
+    message = io.StringIO()
+    error.show(message)
+    say(message.getvalue().rstrip("\n"), err=True)
     return EXIT_MISTAKE
 
 
-def _complain_of_system(error: OSError) -> int:
+def _complain_of_machine(error: OSError) -> int:
     reason = error.strerror or type(error).__name__
-    if error.errno not in OF_THE_MACHINE:
+    if error.errno not in MACHINE_ERRORS:
         return _complain(_fault(error), EXIT_FAULT, error)
     about = "" if error.filename is None else f" ({error.filename})"
-    return _complain(f"the system refused it: {reason}{about}", EXIT_MISTAKE, error)
+    return _complain(f"the system refused: {reason}{about}", EXIT_MISTAKE, error)
 
 
 def _fault(error: Exception) -> str:
-    """Where it happened, but not the message: that might quote the data."""
+    """Say where it happened. The message is left out because it might quote data."""
     frames = traceback.extract_tb(error.__traceback__)
     places = "\n".join(f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
     return (
-        f"this is our fault ({type(error).__name__}), please report it with these lines, which "
-        f"hold no data:\n{places}"
+        f"this is a bug in HTF ({type(error).__name__}). Please report it with these lines, which hold no "
+        f"data:\n{places}"
     )

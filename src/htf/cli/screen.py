@@ -1,4 +1,4 @@
-"""What the commands share: progress, tables on the screen, and text that is safe to show there."""
+"""Text that is safe to show on a terminal, tables, and progress bars."""
 
 from __future__ import annotations
 
@@ -11,42 +11,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from htf.cli.types import FileName
-from htf.query.answer_texts import interval_note
+from htf.query.answer_texts import HEADINGS, interval_note, show_answer
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn, Task
 
-    from htf.release import Release
-
+    from htf.query.columns import Answers
+    from htf.release.release import Release
 
 WIDTH_WITHOUT_TERMINAL = 120
 MOST_ROWS_ON_SCREEN = 60
 NOT_PLAIN = re.compile(r"[^\n -~]")
-JOINERS = "\u200c\u200d"  # which some scripts, and pictures of families, cannot do without
-
-release_argument = click.argument("release_file", metavar="RELEASE", type=FileName())
-overwrite_option = click.option(
-    "--overwrite", is_flag=True, help="Replace the output if it exists; never a release."
-)
-where_option = click.option(
-    "--where",
-    multiple=True,
-    metavar="AXIS=LOW:HIGH",
-    help="A range of a further axis, such as hour=7:10; may be repeated. Else all of it.",
-)
+JOINERS = "\u200c\u200d"  # some scripts, and emoji of families, need them
 
 
 def safe_text(text: object, keep: str = "\n\t") -> str:
-    """Text for the screen, whoever wrote it: a file may hold codes that make a terminal do things, or turn
-    the direction of writing, or hide what follows. Such characters are shown as Python would write them."""
-    shown = str(text)
-    if shown.isprintable():
-        return shown
-    return "".join(one if one in keep or _is_shown(one) else _written(one) for one in shown)
+    """Text for the screen, whoever wrote it. A file may hold codes that control a terminal, reverse the
+    direction of writing or hide what follows. Such characters are shown as Python escapes."""
+    plain = str(text)
+    if plain.isprintable():
+        return plain
+    return "".join(one if one in keep or _is_shown(one) else _escaped(one) for one in plain)
 
 
 def _is_shown(character: str) -> bool:
@@ -54,12 +40,12 @@ def _is_shown(character: str) -> bool:
     return character.isprintable() or is_space or character in JOINERS
 
 
-def _written(character: str) -> str:
+def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
 def say(text: object, *, err: bool = False) -> None:
-    """A line on standard output, or on standard error, for the person who runs the command."""
+    """Print a line for the person who runs the command, on standard output or standard error."""
     if not err:
         print(safe_text(text), flush=True)
         return
@@ -68,25 +54,27 @@ def say(text: object, *, err: bool = False) -> None:
 
 
 def catch_messages() -> None:
-    """Say what other packages would print to standard error themselves, as Matplotlib does of a character
+    """Print what other packages report on standard error, safely. Matplotlib, for one, reports characters
     that its fonts lack."""
     warnings.showwarning = lambda message, *_, **__: say(f"Warning: {message}", err=True)
     logging.lastResort = Sayer(logging.WARNING)
 
 
 class Sayer(logging.Handler):
+    """Prints what is logged."""
+
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage(), err=True)
 
 
 def say_json(text: str) -> None:
-    """JSON on standard output. Characters that a terminal acts upon, or that it lacks, are escaped as JSON
-    does it: outside of its strings there are none."""
+    """Print JSON. Characters that control a terminal, or that its encoding lacks, become JSON escapes. They
+    occur only within strings."""
     print(NOT_PLAIN.sub(_in_json, text), flush=True)
 
 
-def _in_json(found: re.Match[str]) -> str:
-    character = found[0]
+def _in_json(matched: re.Match[str]) -> str:
+    character = matched[0]
     if _is_shown(character):
         with suppress(UnicodeEncodeError):
             character.encode(sys.stdout.encoding or "utf-8")
@@ -96,6 +84,7 @@ def _in_json(found: re.Match[str]) -> str:
 
 
 def console(*, stderr: bool = False) -> Console:
+    """Rich's console, made safe."""
     from rich.console import Console
 
     class OurConsole(Console):
@@ -103,18 +92,18 @@ def console(*, stderr: bool = False) -> Console:
             try:
                 super().print(*(_made_safe(one) for one in objects), **options)
             except OSError:
-                if not stderr:  # else as in `say`
+                if not stderr:  # where a message that nobody can see is no reason to stop
                     raise
 
         def on_broken_pipe(self) -> None:
-            """Rich would end the program as if something had gone wrong."""
+            """Rich would end the program as if something had failed."""
             raise BrokenPipeError
 
-    # What is shown may have square brackets, such as the names of districts, which are not markup.
-    found = OurConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
-    if not found.is_terminal:  # a file or a pipe has no width of its own
-        found.width = WIDTH_WITHOUT_TERMINAL
-    return found
+    # Names of districts, for one, may hold square brackets that are not markup.
+    screen = OurConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if not screen.is_terminal:  # a file or a pipe has no width
+        screen.width = WIDTH_WITHOUT_TERMINAL
+    return screen
 
 
 def _made_safe(shown: Any) -> Any:
@@ -122,7 +111,7 @@ def _made_safe(shown: Any) -> Any:
 
 
 def described() -> ProgressColumn:
-    """What a bar is about, which may be the name of a file."""
+    """The column of a bar that says what is being done. It may hold the name of a file."""
     from rich.progress import ProgressColumn
     from rich.text import Text
 
@@ -135,7 +124,7 @@ def described() -> ProgressColumn:
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A bar on the terminal, gone when it is done; nothing where there is no terminal."""
+    """A bar on the terminal that vanishes in the end. Without a terminal there is none."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
     screen = console(stderr=True)
@@ -145,7 +134,7 @@ def progress_bar() -> Iterator[Progress]:
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
-    """A table. A header that starts with '>' has its column right-aligned."""
+    """Print a table. A column whose header starts with '>' is right-aligned."""
     from rich import box
     from rich.table import Table
 
@@ -162,7 +151,7 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str
 
 
 def warn_if_not_private(release: Release) -> None:
-    """Said whenever a release is made, shown or asked that must not be published."""
+    """Warn of a release that must not be published, whenever it is made, shown or queried."""
     if not release.private:
         console(stderr=True).print(
             f"NOT PRIVATE: the noise was {release.noise}. For tests and benchmarks only.",
@@ -171,7 +160,22 @@ def warn_if_not_private(release: Release) -> None:
 
 
 def show_answer_note(answers: Sequence[Mapping[str, float]]) -> None:
-    """Under a table of answers, once: why a count may lie outside of its interval."""
+    """Explain once, under a table, why a count may lie outside its interval."""
     note = interval_note(answers)
     if note is not None:
         console().print(note + "\n")
+
+
+def show_answers(
+    headers: Sequence[str], questions: Sequence[Sequence[str]], answers: Answers
+) -> None:
+    """Print a table of answers: the given columns that say what was asked, and then the answers."""
+    shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
+    rows = [
+        (*(column[number] for column in questions), *show_answer(answer))
+        for number, answer in enumerate(shown)
+    ]
+    show_table((*headers, *HEADINGS), rows)
+    if len(answers) > len(rows):
+        console().print(f"… and {len(answers) - len(rows):,} more: use -o FILE.csv or --json")
+    show_answer_note(shown)

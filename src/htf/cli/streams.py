@@ -1,4 +1,4 @@
-"""Standard input, output and error, whatever they are: closed, full, or without most characters."""
+"""Standard input, output and error, even if they are closed, full or lack most characters."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ NAMES = ("stdin", "stdout", "stderr")  # in the order of their numbers
 
 
 def prepare() -> None:
-    """Before a command does anything, so that nothing is done in vain."""
-    is_shown = sys.stdout is not None
+    """Check and replace the streams before a command does anything."""
+    has_output = sys.stdout is not None
     for number, name in enumerate(NAMES):
         if getattr(sys, name) is None:
             setattr(sys, name, _open_null(number))
-    if not is_shown:
+    if not has_output:
         raise OutputError(
-            "standard output is closed: redirect it to a file, or to /dev/null if nobody is to read it"
+            "standard output is closed: redirect it to a file, or to /dev/null if you do not need it"
         )
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = Output.instead_of(sys.stdout)
 
 
 def give_up() -> None:
-    """Let go of what waits for a stream that cannot be written: Python would complain at its end, and
-    leave with a code of its own."""
+    """Drop what a broken stream still holds. Otherwise Python would complain at exit, and return a code of
+    its own."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -40,8 +40,8 @@ def give_up() -> None:
 
 
 class Output(io.TextIOWrapper):
-    """Standard output, whose errors say that they are its own. A character that its encoding lacks is
-    escaped, as on standard error."""
+    """Standard output whose errors name it. Characters that its encoding lacks are escaped, as on
+    standard error."""
 
     @classmethod
     def instead_of(cls, stream: io.TextIOWrapper) -> Output:
@@ -61,15 +61,15 @@ class Output(io.TextIOWrapper):
 def _as_output_error() -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:  # the reader has seen enough, which is no error
+    except BrokenPipeError:  # the reader has seen enough; this is no error
         raise
     except OSError as error:
         raise OutputError(f"cannot write to standard output: {error.strerror}") from None
 
 
 def _open_null(number: int) -> IO[str]:
-    """In place of a stream that is closed: the next file that is opened would get its number, and with it
-    whatever anyone writes for the screen."""
+    """Replace a closed stream. The next file to be opened would get its number, and with it everything
+    that is written for the screen."""
     mode = "r" if number == 0 else "w"
     try:
         os.fstat(number)

@@ -1,5 +1,7 @@
-"""Numbers and names of files as options, read more strictly than Click's own, which take `1_0` for ten, digits
-of other scripts and NaN, and for which an empty name is the current folder."""
+"""Option types for numbers and files that are stricter than Click's.
+
+Click accepts `1_0` as ten, digits of other scripts, and NaN. It takes an empty name for the current folder.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 import click
 
-from htf import numerals
+from htf.base import numerals
 
 
 class WholeNumber(click.IntRange):
@@ -45,5 +47,5 @@ class FileName(click.Path):
         if value == "":
             self.fail("the name is empty.", param, ctx)
         if isinstance(value, str) and "\0" in value:
-            self.fail(f"{numerals.shown(value)}: no file can have this name.", param, ctx)
+            self.fail(f"{numerals.shown(value)}: no file can have that name.", param, ctx)
         return super().convert(value, param, ctx)

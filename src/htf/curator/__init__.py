@@ -1,0 +1,1 @@
+"""Where exact counts meet noise, and nowhere else."""

@@ -1,8 +1,8 @@
-"""The closed set of measurements. Their order is stored in files: append only."""
+"""The closed set of measurements, in the order of `htf.release.kinds`, which files store."""
 
 from __future__ import annotations
 
-from htf.curator.hilbert import LeastCostBuckets, WeightedRuns
+from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -21,4 +21,3 @@ MEASUREMENTS: tuple[type[Measurement], ...] = (
     LeastCostBuckets,
     WeightedRuns,
 )
-KINDS = tuple(measurement.kind for measurement in MEASUREMENTS)

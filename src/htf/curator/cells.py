@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.curator.frequency import FrequencyMatrix
 from htf.curator.medians import choose_medians
 from htf.curator.sampler import WordSource
-from htf.domain import IntArray
-from htf.frequency import FrequencyMatrix
-from htf.tree import RegionTree
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
 
 SWEEP_FROM = 16  # cuts per region from which one sweep is cheaper than one pass a cut
 

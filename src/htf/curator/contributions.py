@@ -1,7 +1,7 @@
-"""How many records of each person to keep, found with noise. Sensitive.
+"""How many records to keep per person, chosen with noise. Sensitive.
 
-Few records kept lose counts, many cost noise, and how many people have is a secret. So the number is
-a noisy quantile of records per person, by the exponential mechanism over the public range 1 to `most`,
+Keeping few records loses counts, keeping many costs noise, and how many records people have is secret. So the
+number is a noisy quantile of records per person, by the exponential mechanism over the public range 1 to `most`,
 sampled exactly. One person moves the ranks by one, however many records they have: the price is not
 multiplied by anything. Proof: docs/proofs/people.md.
 """
@@ -14,32 +14,48 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from htf import arguments, numerals
-from htf.curator.budget import SUGGESTION, BudgetFile, check_adds_up, still_charged
+from htf.base import arguments, numerals
+from htf.base.read_only import ReadOnlyArrays
+from htf.curator.frequency import MOST_RECORDS
 from htf.curator.medians import Runs, choose_run_exactly, uniform_below, wide_words
 from htf.curator.noise import NoiseSource, noise_from_text
 from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import InputError
-from htf.frequency import MOST_RECORDS
-from htf.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
-from htf.read_only import ReadOnlyArrays
+from htf.frame.domain import IntArray
+from htf.privacy.budget import SUGGESTION, BudgetFile, check_adds_up, still_charged
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
 
 LARGEST_DENOMINATOR = 10**6  # of a quantile; times the most people, ranks still fit 64 bits
 
 
 class RecordsPerPerson(ReadOnlyArrays):
-    """How many people have 1, 2, … records. Sensitive: its repr shows no data."""
+    """How many people have 1, 2, … records. Sensitive: its repr shows no data.
+
+    Parameters
+    ----------
+    persons : array_like of int
+        The number of people with 1, 2, … records. The last entry counts those with that many or more.
+        Choose the number of entries without the data.
+
+    Raises
+    ------
+    InputError
+        If the numbers are not whole, are negative, or are too many.
+
+    Examples
+    --------
+    >>> import htf
+    >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
+    >>> people
+    RecordsPerPerson(1 to 5 records, exact numbers not shown)
+    """
 
     __slots__ = ("_persons",)
 
     def __init__(self, persons: ArrayLike) -> None:
-        """The number of people with 1, 2, … records each; the last with so many or more.
-
-        How many numbers there are, empty ones included, must be chosen without the data.
-        """
+        """Take the number of people with 1, 2, … records."""
         counted = arguments.array(persons, "numbers of people")
         if counted.ndim != 1 or counted.dtype.kind not in "iu":
             raise InputError("people are counted in whole numbers, in one row")
@@ -55,7 +71,30 @@ class RecordsPerPerson(ReadOnlyArrays):
 
     @classmethod
     def from_records(cls, records: ArrayLike, most: int) -> RecordsPerPerson:
-        """From the number of records of each person. More than `most` count as `most`."""
+        """Count people by their number of records. More than `most` count as `most`.
+
+        Parameters
+        ----------
+        records : array_like of int
+            The number of records of each person.
+        most : int
+            The end of the range, chosen without the data.
+
+        Returns
+        -------
+        RecordsPerPerson
+            The counts.
+
+        Raises
+        ------
+        InputError
+            If a number is not whole or below 1.
+
+        Examples
+        --------
+        >>> htf.RecordsPerPerson.from_records([1, 1, 2, 70], most=50)
+        RecordsPerPerson(1 to 50 records, exact numbers not shown)
+        """
         Protection(PERSON, most)
         numbers = arguments.array(records, "records of each person")
         if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 1):
@@ -86,11 +125,43 @@ def suggest_max_records(
     budget: BudgetFile | None = None,
     label: str = "",
 ) -> Suggestion:
-    """Spend `epsilon`, for one person, on a number that a share of `quantile` of the people do not pass.
+    """Spend `epsilon`, for one person, on the K at which a share of `quantile` of people lose no record.
 
-    A `budget` is charged before anything is drawn, and the charge stands whatever follows. Hand the
-    suggestion to `publish`, whose epsilon is then the total of both. Raises InputError for arguments that
-    are wrong, and BudgetError where the budget does not suffice.
+    Hand the suggestion to `publish`, whose epsilon is then the total of both.
+
+    Parameters
+    ----------
+    people : RecordsPerPerson
+        How many people have how many records.
+    epsilon : Epsilon, str, int, float, Decimal or Fraction
+        The privacy budget of the suggestion.
+    quantile : Fraction, str, float or Decimal
+        The share of people who are to lose no record.
+    noise : NoiseSource or str
+        As in `publish`.
+    budget : BudgetFile, optional
+        The budget to charge before anything is drawn. The charge stands whatever follows.
+    label : str
+        What to call the charge.
+
+    Returns
+    -------
+    Suggestion
+        The number, and what it has cost.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+    BudgetError
+        If the budget does not suffice.
+
+    Examples
+    --------
+    >>> import htf
+    >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
+    >>> htf.suggest_max_records(people, 0.5, noise="seeded:1").max_records
+    3
     """
     remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
     arguments.instance(people, RecordsPerPerson, "people", remedy)

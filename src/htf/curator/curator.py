@@ -11,24 +11,26 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from htf import arguments
-from htf.bounds import check_bounds
-from htf.curator.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.base import arguments
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
-from htf.curator.ledger import Ledger
+from htf.curator.frequency import FrequencyMatrix
 from htf.curator.measurements import Measurement
 from htf.curator.noise import NoiseSource, OpenDPNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.curator.window import Window
-from htf.domain import Domain, IntArray
-from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
-from htf.frequency import FrequencyMatrix
-from htf.origins import check_not_data
-from htf.prior import Prior
-from htf.protection import (
+from htf.estimation.prior import Prior
+from htf.frame.bounds import check_bounds
+from htf.frame.crs import check_crs
+from htf.frame.domain import Domain, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.ledger import Ledger
+from htf.privacy.origins import check_not_data
+from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
     Protection,
@@ -36,9 +38,7 @@ from htf.protection import (
     epsilon_per_record,
     price_of_records,
 )
-from htf.release import MeasurementTable, Release
-from htf.release_file import check_crs
-from htf.tree import RegionTree
+from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:
     from htf.curator.window import Steps
@@ -48,13 +48,42 @@ Progress = Callable[[str], None]
 
 
 class Curator:
-    """Holds the data, the noise and the ledger, and answers measurements up to `epsilon`.
+    """The one place where exact counts meet noise. It answers measurements up to `epsilon`.
 
-    That is for the unit that the matrix protects. Where it is a person of whom K records were kept,
-    the ledger, and the window through which mechanisms look, have what is left for each record.
+    The epsilon protects the unit that the matrix names. Where that is a person of whom K records were
+    kept, the ledger and the window of the mechanism have what is left for each record. `publish` makes a
+    Curator and runs it: use the class to ask for measurements by hand.
 
-    With a `budget`, all of `epsilon` is charged to it before the first noise is drawn, but for what a
-    `suggestion` of K has cost: `epsilon` counts that in, and it was charged when it was made.
+    Parameters
+    ----------
+    matrix : FrequencyMatrix
+        The exact counts.
+    epsilon : Epsilon
+        The privacy budget. It includes what a `suggestion` has cost.
+    noise : NoiseSource, optional
+        Where noise comes from, by default OpenDP.
+    prior : Prior, optional
+        What is publicly known of the map.
+    budget : BudgetFile, optional
+        The budget to charge before the first noise is drawn.
+    label : str
+        What to call the charge.
+    suggestion : Suggestion, optional
+        What `suggest_max_records` found. It was charged when it was made.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong or do not go together.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> curator = htf.Curator(matrix, htf.Epsilon.of(1))
+    >>> curator
+    Curator(epsilon=1, exact counts not shown)
     """
 
     __slots__ = (
@@ -101,17 +130,43 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise InputError(
-            "a Curator cannot be copied or pickled: a copy would hold the exact counts, and spend once more what "
-            "was charged once. Make a new one"
+            "a Curator cannot be copied or pickled: a copy would hold the exact counts, and could spend again what "
+            "was charged only once. Make a new one"
         )
 
     @property
     def spent(self) -> Epsilon:
-        """By each record."""
+        """What each record has lost so far."""
         return self._ledger.spent
 
     def measure(self, measurement: Measurement) -> IntArray:
-        """The noisy answers. Refused ones leave the data, the ledger and the noise untouched."""
+        """Check a measurement, charge it, and answer it with noise.
+
+        A measurement that is refused leaves the data, the ledger and the noise untouched.
+
+        Parameters
+        ----------
+        measurement : Measurement
+            The question, from a method of `curator.window`.
+
+        Returns
+        -------
+        ndarray of int
+            The noisy answers.
+
+        Raises
+        ------
+        InputError
+            If the question makes no sense.
+        BudgetError
+            If too little epsilon is left.
+
+        Examples
+        --------
+        >>> question = next(curator.window.count([0], htf.Epsilon.of("0.5"), "total"))
+        >>> len(curator.measure(question)), str(curator.spent)
+        (1, '0.5')
+        """
         if type(measurement) not in MEASUREMENTS:  # a subclass could compute anything
             raise InputError(f"{type(measurement).__name__} is not a measurement of the Curator")
         measurement.check(self.window.tree)
@@ -125,16 +180,42 @@ class Curator:
         return answer
 
     def run(self, mechanism: Mechanism, progress: Progress | None = None) -> Release:
-        """Let the mechanism ask, and make a Release of what it returns.
+        """Let a mechanism ask, and make a Release of what it returns.
 
-        A Curator serves one mechanism: its budget, tree and ledger are that release's own.
+        A Curator serves one mechanism: its budget, tree and ledger belong to that release.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism.
+        progress : callable, optional
+            Called with the label of each measurement.
+
+        Returns
+        -------
+        Release
+            What may be published.
+
+        Raises
+        ------
+        InputError
+            If the mechanism cannot use this map, or the Curator has made its release.
+        BudgetError
+            If the budget cannot pay for the mechanism.
+
+        Examples
+        --------
+        >>> htf.Curator(matrix, htf.Epsilon.of(1)).run(htf.make_mechanism("singular"))
+        Release(singular, epsilon=1, 4 leaves)
         """
         if isinstance(mechanism, type) or not callable(getattr(mechanism, "build", None)):
             remedy = "make one with htf.make_mechanism(name)"
             raise arguments.unfit("mechanism", "a Mechanism", mechanism, remedy)
         arguments.function(progress, "progress")
         if self._used:
-            raise InputError("this Curator has made its release; make a new one for another")
+            raise InputError(
+                "this Curator has already made its release: make a new Curator for another"
+            )
         mechanism.check_prior(self.window.prior)
         self._used = True
         steps = told_for_unit(mechanism, self.window, self._protection)
@@ -195,8 +276,8 @@ class Curator:
         self._process = self._process or os.getpid()
         if self._process != os.getpid():
             raise InputError(
-                "this Curator answers in another process, where it was asked first: here it would spend the "
-                "same epsilon again. Make a new one"
+                "this Curator was first used in another process: here it would spend the same epsilon again. "
+                "Make a new one"
             )
 
     @property
@@ -225,7 +306,7 @@ def _check_given(
     for value, kind, name, remedy in (
         (noise, NoiseSource, "noise", "or one of the texts opendp, fast and seeded:NUMBER"),
         (prior, Prior, "prior", "make one with htf.read_prior(source, domain)"),
-        (budget, BudgetFile, "the budget (ledger)", "open it with htf.BudgetFile(path, dataset)"),
+        (budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"),
         (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
     ):
         if value is not None:
@@ -241,8 +322,8 @@ def check_suggestion(
         return
     if noise.private and not suggestion.private:
         raise InputError(
-            f"the suggestion was made with noise that hides nothing ({suggestion.noise}): a release with "
-            "secret noise needs one with secret noise"
+            f"the suggestion was made with noise that is not secret ({suggestion.noise}): a release with secret "
+            "noise needs a suggestion with secret noise"
         )
     if budget is not None:
         budget.check_suggestion(suggestion)
@@ -257,7 +338,7 @@ def rehearse(
 ) -> None:
     """Raise what a mechanism refuses of this map at this epsilon, before the data are read.
 
-    It is let go on up to its first question, which no answer has led to.
+    The mechanism runs up to its first measurement, which depends on no answer.
     """
     window = Window(domain, RegionTree(domain.shape), epsilon_per_record(epsilon, unit), prior)
     steps = told_for_unit(mechanism, window, unit)
@@ -273,5 +354,5 @@ def told_for_unit(mechanism: Mechanism, window: Window, unit: Protection) -> Ste
         if unit.unit == RECORD:
             raise
         raise BudgetError(
-            f"{error} (with {unit.spoken}, there is {window.epsilon} for a record)"
+            f"{error} (with {unit.spoken}, each record has epsilon {window.epsilon})"
         ) from None

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.compiled import compiled
-from htf.domain import IntArray
+from htf.base.compiled import compiled
+from htf.frame.domain import IntArray
 
 Coordinates = NDArray[np.int32]
 

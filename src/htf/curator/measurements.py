@@ -1,8 +1,8 @@
-"""Questions that a Curator answers. The closed set of them is in `catalogue.py`.
+"""Measurements: the questions that a Curator answers. `catalogue.py` has the closed set of them.
 
-Each knows its exact value and its sensitivity: by how much one record more or less, in a cell of
-the region asked about, can move the answer. A record elsewhere does not move it at all. A new
-measurement belongs in this folder, with a proof in docs/proofs/, and nowhere else.
+Each knows its exact value and its sensitivity: how far one record more or less, in a cell of the
+measured region, can move the answer. A record elsewhere does not move it at all. A new
+measurement belongs in this folder and names its proof in docs/proofs/.
 
 Most add noise to integers (`NoisyIntegers`). Some choose (`MedianCuts`, `PrivTreeSplits`): they give
 away the choice and nothing else, and so need less noise than if all that led to it were given away.
@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from htf import arguments
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.base import arguments
+from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
-from htf.read_only import ReadOnlyArrays
-from htf.tree import RegionTree
+from htf.frame.domain import IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 if TYPE_CHECKING:
     from htf.curator.cells import ExactCells
@@ -38,10 +38,36 @@ LARGEST_COEFFICIENT = 2**22  # times 2**40 records fits 64 bits
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement(ReadOnlyArrays, ABC):
-    """Questions about `regions`, each charged `epsilon` units."""
+    """A question to the Curator about some regions, each answer charged its epsilon.
+
+    The set of measurements is closed: make them with the methods of a Window.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of measurement, such as `count`.
+    sensitivity : int
+        By how much one record can move an answer. The scale of the noise is that over epsilon.
+    label : str
+        What the answers are for.
+    regions : ndarray of int
+        The regions asked about.
+    epsilon : ndarray of int
+        The price of each answer in units of 1e-15.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> window = htf.Window(domain, htf.RegionTree(domain.shape), htf.Epsilon.of(1))
+    >>> question = next(window.count([0], window.epsilon, "total"))
+    >>> isinstance(question, htf.Measurement), question.label
+    (True, 'total')
+    """
 
     kind: ClassVar[str]
     sensitivity: ClassVar[int]  # what one record can move; the noise is that much over epsilon
+    proof: ClassVar[str]  # the page that shows that an answer costs no more than its epsilon
 
     label: str
     regions: IntArray
@@ -57,7 +83,7 @@ class Measurement(ReadOnlyArrays, ABC):
 
     @abstractmethod
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
-        """What leaves the Curator. Called by it, after the charge, with what only it has."""
+        """What leaves the Curator. Only it calls this, after the charge, with what only it has."""
 
     @property
     def rows(self) -> int:
@@ -65,20 +91,54 @@ class Measurement(ReadOnlyArrays, ABC):
         return len(self.regions)
 
     def details(self, answer: IntArray) -> dict[str, IntArray | int]:
-        """The rows that are kept with the release: by default one for each region asked about."""
+        """The rows that are kept with the release, by default one for each region asked about.
+
+        Parameters
+        ----------
+        answer : ndarray of int
+            The noisy answers.
+
+        Returns
+        -------
+        dict
+            Columns by name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> question.details(np.array([41]))["value"]
+        array([41])
+        """
         return {"region": self.regions, "epsilon": self.epsilon, "value": answer}
 
     def check(self, tree: RegionTree) -> None:
-        """Refuse a question that makes no sense, before it is charged."""
+        """Refuse a question that makes no sense, before it is charged.
+
+        Parameters
+        ----------
+        tree : RegionTree
+            The regions that there are.
+
+        Raises
+        ------
+        InputError
+            If the question makes no sense.
+
+        Examples
+        --------
+        >>> question.check(window.tree)
+        """
         tree.check_regions(self.regions)
         if self.epsilon.shape != self.regions.shape:
             raise InputError("a measurement needs one epsilon for each region")
         if len(self.epsilon) == 0:
-            raise InputError(f"{self.label}: nothing is asked")
+            raise InputError(f"{self.label}: the measurement names no region")
         if self.epsilon.min() <= 0:
             raise InputError(f"{self.label}: every epsilon must be positive")
         if self.sensitivity * UNITS_PER_EPSILON > int(self.epsilon.min()) * LARGEST_SCALE:
-            raise InputError(f"{self.label}: an epsilon this small buys noise that passes 64 bits")
+            raise InputError(
+                f"{self.label}: the noise of so small an epsilon does not fit into 64 bits"
+            )
 
 
 class NoisyIntegers(Measurement):
@@ -96,10 +156,11 @@ class NoisyIntegers(Measurement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountRegions(NoisyIntegers):
-    """The number of records in each region. Proof: docs/proofs/count.md"""
+    """The number of records in each region."""
 
     kind = "count"
     sensitivity = 1
+    proof = "docs/proofs/count.md"
 
     def exact(self, cells: ExactCells) -> IntArray:
         return cells.count(self.regions)
@@ -108,10 +169,11 @@ class CountRegions(NoisyIntegers):
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreSplits(NoisyIntegers):
     """The homogeneity objective of cutting each region at `cuts` along `axes` [HTF, Eq. 4],
-    each half rounded down to an integer. Proof: docs/proofs/homogeneity.md"""
+    each half rounded down to an integer."""
 
     kind = "homogeneity"
     sensitivity = 2
+    proof = "docs/proofs/homogeneity.md"
 
     axes: IntArray
     cuts: IntArray
@@ -137,11 +199,11 @@ class MedianCuts(Measurement):
     """Where to cut each region along its axis, near the median, by the exponential mechanism.
 
     The utility of a cut is -|2 * left - n|, with n records in the region and `left` below the cut.
-    Proof: docs/proofs/median.md
     """
 
     kind = "median"
     sensitivity = 1  # of the utility
+    proof = "docs/proofs/median.md"
 
     axes: IntArray
 
@@ -166,11 +228,12 @@ class PrivTreeSplits(Measurement):
     Starts at one region, which must not be cut yet. The tree itself grows: a region that is to be
     split is cut in half along every axis of `axes_by_depth[depth]` that has two cells or more (the
     list repeats). The answer says of every region that could have been split whether it was (0 or 1),
-    in the order visited: decisions only, never a count. Proof: docs/proofs/privtree.md
+    in the order visited: decisions only, never a count.
     """
 
     kind = "privtree"
     sensitivity = 1
+    proof = "docs/proofs/privtree.md"
 
     axes_by_depth: tuple[tuple[int, ...], ...]
     threshold: int
@@ -228,10 +291,10 @@ class LinearQueries(NoisyIntegers):
     Row (i, j, …) is the sum over cells of factors[0][i, x] * factors[1][j, y] * … * count(x, y, …).
     Cells may be joined first into those of a coarser grid, with the given edges along each axis. All
     rows together are one measurement of the root, with the L1 sensitivity of the product.
-    Proof: docs/proofs/linear-queries.md
     """
 
     kind = "linear"
+    proof = "docs/proofs/linear-queries.md"
 
     factors: tuple[IntArray, ...]
     edges: tuple[IntArray, ...]

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.curator.sampler import WORD_BITS, WordSource
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON
+from htf.frame.domain import IntArray
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 Runs = tuple[IntArray, IntArray, IntArray]  # first cut, number of cuts, utility's absolute value
 UTILITY_SENSITIVITY = 1

@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from htf import arguments
+from htf.base import arguments
+from htf.base.numerals import whole
+from htf.base.processes import once_per_process
 from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
-from htf.domain import IntArray
-from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
-from htf.numerals import whole
-from htf.processes import once_per_process
+from htf.frame.domain import IntArray
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 # Below it, rational numbers are divided wrongly (opendp#2638), and noise of most scales is wrong.
 FIRST_SOUND_OPENDP = (0, 14, 2)
@@ -42,13 +42,53 @@ THREADED_FROM = 200  # draws from which OpenDP is worth more than one thread
 
 
 class NoiseSource(ABC):
-    """Draws discrete Laplace noise. `private` says whether nobody can know what it draws."""
+    """Where discrete Laplace noise comes from. `publish` takes one, or its name.
+
+    Attributes
+    ----------
+    private : bool
+        Whether nobody can know what it draws.
+    description : str
+        What releases say about it.
+
+    Examples
+    --------
+    >>> import htf
+    >>> import numpy as np
+    >>> class NoNoise(htf.NoiseSource):
+    ...     private, description = False, "none at all, for a test"
+    ...     def draw_at(self, rate, size):
+    ...         return np.zeros(size, dtype=np.int64)
+    >>> source = NoNoise()
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> htf.publish(matrix, 1, "singular", noise=source).private
+    False
+    """
 
     private: bool
     description: str
 
     def draw(self, epsilon_units: IntArray, sensitivity: int) -> IntArray:
-        """One draw for each epsilon, of scale sensitivity / epsilon."""
+        """Draw once for each epsilon, with scale sensitivity / epsilon.
+
+        Parameters
+        ----------
+        epsilon_units : ndarray of int
+            The epsilons, in units of 1e-15.
+        sensitivity : int
+            By how much one record can move an answer.
+
+        Returns
+        -------
+        ndarray of int
+            The noise.
+
+        Examples
+        --------
+        >>> source.draw(np.array([10**15, 10**15]), 1)
+        array([0, 0])
+        """
         noise = np.empty(len(epsilon_units), dtype=np.int64)
         distinct, places = np.unique(epsilon_units, return_inverse=True)
         for number, units in enumerate(distinct):
@@ -59,10 +99,45 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
-        """`size` draws of scale 1 / rate."""
+        """Draw `size` times with scale 1 / rate.
+
+        Parameters
+        ----------
+        rate : Fraction
+            The inverse of the scale.
+        size : int
+            How many draws.
+
+        Returns
+        -------
+        ndarray of int
+            The noise.
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> source.draw_at(Fraction(1, 2), 3)
+        array([0, 0, 0])
+        """
 
     def words(self, number: int) -> Words:
-        """Uniform 32-bit words, for choices that are not noise added to a number."""
+        """Draw uniform 32-bit words, for choices that are not noise added to a number.
+
+        Parameters
+        ----------
+        number : int
+            How many.
+
+        Returns
+        -------
+        ndarray of uint32
+            The words.
+
+        Examples
+        --------
+        >>> len(source.words(4))
+        4
+        """
         return system_words(number)
 
 
@@ -175,7 +250,7 @@ def check_opendp_version() -> None:
         raise InputError(f"OpenDP is not installed. {OTHER_NOISE}") from None
     if not _is_sound(found):
         raise InputError(
-            f"OpenDP {found} draws wrong noise, which does not protect anybody as claimed. {OTHER_NOISE}"
+            f"OpenDP {found} draws wrong noise, which does not protect people as claimed. {OTHER_NOISE}"
         )
 
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.base.processes import once_per_process
 from htf.curator.noise import NoiseSource
 from htf.curator.sampler import Words
-from htf.domain import IntArray
 from htf.errors import InputError
-from htf.processes import once_per_process
+from htf.frame.domain import IntArray
 
 SCALE = 3  # at which OpenDP 0.14.1 is most wrong
 # A scale beyond 32 bits, at which no two of some thousand draws are the same by chance.

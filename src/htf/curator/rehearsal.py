@@ -12,7 +12,8 @@ from functools import cache
 import numpy as np
 
 from htf.curator.cells import SWEEP_FROM, ExactCells
-from htf.curator.hilbert import LeastCostBuckets, WeightedRuns
+from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
+from htf.curator.frequency import FrequencyMatrix
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -23,11 +24,10 @@ from htf.curator.measurements import (
     joint,
 )
 from htf.curator.noise import ScriptedNoise
-from htf.domain import Domain
-from htf.epsilon import Epsilon
 from htf.errors import InputError
-from htf.frequency import FrequencyMatrix
-from htf.tree import RegionTree
+from htf.frame.domain import Domain
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import Epsilon
 
 WIDTH = SWEEP_FROM + 4  # cells along each axis: enough cuts for a sweep, and to spare
 

@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 
 Words = NDArray[np.uint32]
 WordSource = Callable[[int], Words]  # the source of `n` independent uniform 32-bit words

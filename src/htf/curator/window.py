@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from htf.curator.hilbert import LeastCostBuckets, WeightedRuns
+from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -22,12 +22,12 @@ from htf.curator.measurements import (
     PrivTreeSplits,
     ScoreSplits,
 )
-from htf.domain import Domain, IntArray
-from htf.epsilon import Epsilon
-from htf.tree import RegionTree
+from htf.frame.domain import Domain, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import Epsilon
 
 if TYPE_CHECKING:
-    from htf.prior import Prior
+    from htf.estimation.prior import Prior
 
 T = TypeVar("T")
 Steps = Generator[Measurement, IntArray, T]
@@ -35,9 +35,30 @@ Steps = Generator[Measurement, IntArray, T]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The domain, the tree of regions and the total budget, with a method for each measurement.
+    """What a mechanism holds: the map, the tree of regions and the budget, never data.
 
-    Use them as `noisy = yield from window.count(regions, epsilon, "what it is for")`.
+    It has a method for each measurement. Use them inside `Mechanism.build`, as in
+    `noisy = yield from window.count(regions, epsilon, "what it is for")`.
+
+    Attributes
+    ----------
+    domain : Domain
+        The map.
+    tree : RegionTree
+        Its regions so far. Cutting them is free.
+    epsilon : Epsilon
+        The budget for each record.
+    prior : Prior, optional
+        What the curator says without the data about where records are.
+
+    Examples
+    --------
+    >>> import htf
+    >>> import numpy as np
+    >>> domain = htf.Domain.from_bounds(0, 0, 4, 4, cells=4)
+    >>> window = htf.Window(domain, htf.RegionTree(domain.shape), htf.Epsilon.of(1))
+    >>> window.tree.high[0]
+    array([4, 4])
     """
 
     domain: Domain
@@ -46,21 +67,82 @@ class Window:
     prior: Prior | None = None  # what the curator says without the data of where records are
 
     def count(self, regions: Any, epsilon: Epsilon | IntArray, label: str) -> Steps[IntArray]:
-        """Noisy numbers of records in `regions`."""
+        """Ask for the noisy number of records in each region.
+
+        Parameters
+        ----------
+        regions : array_like of int
+            The regions.
+        epsilon : Epsilon or ndarray of int
+            The price of each answer: one for all, or one each in units of 1e-15.
+        label : str
+            What the answers are for. It is published in the ledger.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives the noisy counts.
+
+        Examples
+        --------
+        >>> question = next(window.count([0], window.epsilon, "total"))
+        >>> question.kind, question.sensitivity
+        ('count', 1)
+        """
         regions = _integers(regions)
         return (yield CountRegions(label, regions, _each(epsilon, regions)))
 
     def score_splits(
         self, regions: Any, axes: Any, cuts: Any, epsilon: Epsilon | IntArray, label: str
     ) -> Steps[IntArray]:
-        """Noisy homogeneity objectives of cutting `regions` at `cuts` along `axes`."""
+        """Ask for noisy homogeneity objectives of cutting each region [HTF, Eq. 4].
+
+        Parameters
+        ----------
+        regions, axes, cuts : array_like of int
+            The regions, the axis to cut each along, and the cell to cut each at.
+        epsilon : Epsilon or ndarray of int
+            The price of each answer.
+        label : str
+            What the answers are for.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives the noisy objectives.
+
+        Examples
+        --------
+        >>> next(window.score_splits([0], [0], [2], window.epsilon, "where to cut")).kind
+        'homogeneity'
+        """
         regions, axes, cuts = _integers(regions), _integers(axes), _integers(cuts)
         return (yield ScoreSplits(label, regions, _each(epsilon, regions), axes, cuts))
 
     def choose_medians(
         self, regions: Any, axes: Any, epsilon: Epsilon | IntArray, label: str
     ) -> Steps[IntArray]:
-        """Cuts near the medians of `regions` along `axes`, by the exponential mechanism."""
+        """Ask for cuts near the medians of regions, chosen by the exponential mechanism.
+
+        Parameters
+        ----------
+        regions, axes : array_like of int
+            The regions, and the axis of each.
+        epsilon : Epsilon or ndarray of int
+            The price of each choice.
+        label : str
+            What the cuts are for.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives the cuts.
+
+        Examples
+        --------
+        >>> next(window.choose_medians([0], [1], window.epsilon, "medians")).kind
+        'median'
+        """
         regions, axes = _integers(regions), _integers(axes)
         return (yield MedianCuts(label, regions, _each(epsilon, regions), axes))
 
@@ -73,7 +155,31 @@ class Window:
         *,
         threshold: int = 0,
     ) -> Steps[IntArray]:
-        """Let PrivTree cut `region` into a subtree; returns the decisions, and the tree has grown."""
+        """Let PrivTree cut a region into a subtree. Afterwards the tree has grown.
+
+        Parameters
+        ----------
+        region : int
+            The region.
+        axes_by_depth : tuple of tuple of int
+            The axes to halve along, for each depth.
+        epsilon : Epsilon
+            The price of all decisions together.
+        label : str
+            What the subtree is for.
+        threshold : int
+            Regions with a noisy count above it are cut.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives the decisions.
+
+        Examples
+        --------
+        >>> next(window.grow_privtree(0, ((0, 1),), window.epsilon, "grow")).kind
+        'privtree'
+        """
         root = _integers(region)
         return (yield PrivTreeSplits(label, root, _each(epsilon, root), axes_by_depth, threshold))
 
@@ -84,7 +190,31 @@ class Window:
         epsilon: Epsilon,
         label: str,
     ) -> Steps[IntArray]:
-        """Noisy integer combinations of all cells, row-major over the rows of the factors."""
+        """Ask for noisy integer combinations of all cells, row-major over the rows of the factors.
+
+        Parameters
+        ----------
+        factors : sequence of ndarray of int
+            A matrix of coefficients for each axis.
+        edges : sequence of ndarray of int
+            The edges, in cells, of the columns of each matrix.
+        epsilon : Epsilon
+            The price of all answers together.
+        label : str
+            What the answers are for.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives the noisy combinations.
+
+        Examples
+        --------
+        >>> halves = [np.eye(2, dtype=np.int64)] * 2
+        >>> edges = [np.array([0, 2, 4])] * 2
+        >>> next(window.linear_queries(halves, edges, window.epsilon, "quarters")).kind
+        'linear'
+        """
         root = _integers(0)
         parts = tuple(factors), tuple(edges)
         return (yield LinearQueries(label, root, _each(epsilon, root), *parts))
@@ -97,7 +227,32 @@ class Window:
         epsilon: Epsilon,
         label: str,
     ) -> Steps[IntArray]:
-        """The cheapest partition of a curve into buckets: a 1 where one begins, else a 0."""
+        """Ask for the cheapest partition of a curve into buckets: a 1 where one begins, else a 0.
+
+        Parameters
+        ----------
+        edges : sequence of ndarray of int
+            The edges of a grid of cells, for each axis.
+        positions : ndarray of int
+            The place of each grid cell on the curve.
+        penalty : int
+            What each bucket costs.
+        epsilon : Epsilon
+            The price of the partition.
+        label : str
+            What it is for.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives the partition.
+
+        Examples
+        --------
+        >>> edges, along = [np.array([0, 2, 4])] * 2, np.arange(4)
+        >>> next(window.least_cost_buckets(edges, along, 8, window.epsilon, "buckets")).kind
+        'buckets'
+        """
         root = _integers(0)
         price = _each(epsilon, root)
         return (yield LeastCostBuckets(label, root, price, tuple(edges), positions, penalty))
@@ -112,7 +267,33 @@ class Window:
         epsilon: Epsilon,
         label: str,
     ) -> Steps[IntArray]:
-        """Noisy weighted sums of runs of positions along a curve."""
+        """Ask for noisy weighted sums of runs of positions along a curve.
+
+        Parameters
+        ----------
+        edges : sequence of ndarray of int
+            The edges of a grid of cells, for each axis.
+        positions : ndarray of int
+            The place of each grid cell on the curve.
+        starts, stops, weights : ndarray of int
+            Where each run begins and ends, and its weight.
+        epsilon : Epsilon
+            The price of all sums together.
+        label : str
+            What the sums are for.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives the noisy sums.
+
+        Examples
+        --------
+        >>> edges, along = [np.array([0, 2, 4])] * 2, np.arange(4)
+        >>> run = np.array([0]), np.array([4]), np.array([1])
+        >>> next(window.weighted_runs(edges, along, *run, window.epsilon, "all")).kind
+        'runs'
+        """
         root = _integers(0)
         curve = _each(epsilon, root), tuple(edges), positions
         return (yield WeightedRuns(label, root, *curve, starts, stops, weights))

@@ -1,0 +1,1 @@
+"""Mechanisms compared on exact data, and forecasts. For researchers, never for publication."""

@@ -223,123 +223,123 @@ class Claim:
 
 CLAIMS = (
     Claim(
-        "5.2",
+        "Section 5.2",
         "HTF clearly outperforms kd-tree for all height settings.",
         "HTF of each height against the best kd-tree of that height; random queries, every ε.",
         lambda judge: beats_at_every_height(judge, "kdtree"),
     ),
     Claim(
-        "5.2",
+        "Section 5.2",
         "(the same, as a user would meet it)",
         "HTF at its own height against the kd-tree at its best height; random queries.",
         lambda judge: beats_best(judge, KD, judge.epsilons, [RANDOM]),
     ),
     Claim(
-        "5.2",
+        "Section 5.2",
         "The kd-tree algorithm follows a parabolic shape […]: the MRE performance reaches its best "
         "values at a particular height, and further partitioning of the space increases the error.",
-        "The least error at an inner height, and clearly more at the least and the greatest height.",
+        "The error is least at an inner height, and clearly larger at the least and the greatest.",
         lambda judge: is_parabolic(judge, "kdtree"),
     ),
     Claim(
-        "5.2",
+        "Section 5.2",
         "HTF […] is applying stop conditions to avoid the adverse effects of over-partitioning.",
-        "The deepest tree's error over the least of all heights: no more for HTF than for a kd-tree.",
+        "The deepest tree's error over the least of all heights is no larger for HTF than for a kd-tree.",
         avoids_overpartitioning,
     ),
     Claim(
-        "5.2",
+        "Section 5.2",
         "[HTF] is able to estimate the optimal height beforehand.",
         f"The error at its own height is at most {NEAR} times the least of all heights.",
         chooses_its_height_well,
     ),
     Claim(
-        "5.2",
+        "Section 5.2",
         "HTF outperforms the kd-tree algorithm significantly [for squares of 2, 6 and 10 %].",
         f"HTF at its own height against the kd-tree at its best; ε {LOWEST_EPSILON}.",
         lambda judge: beats_best(judge, KD, [LOWEST_EPSILON], SIZES),
     ),
     Claim(
-        "5.3",
+        "Section 5.3",
         "HTF consistently outperforms grid-based approaches.",
         "HTF (stop count 100) against the better of UG and AG; random queries, every ε.",
         lambda judge: beats_best(judge, GRIDS, judge.grid_epsilons, [RANDOM]),
     ),
     Claim(
-        "5.3",
+        "Section 5.3",
         "[…] especially when the total privacy budget is lower.",
-        "HTF's error over that of the better grid is least at the lowest ε.",
+        "The ratio of HTF's error to that of the better grid is least at the lowest ε.",
         lambda judge: gains_most_at_low_epsilon(judge, GRIDS, judge.grid_epsilons),
     ),
     Claim(
-        "5.3",
+        "Section 5.3",
         "The performance improves and reaches its near-optimal values around stop count 50, and "
         "ultimately worsens when the stop count becomes larger.",
         f"The error at stop count 50 is at most {NEAR} times the least of those at 10, 50 and 100.",
         stops_best_at_50,
     ),
     Claim(
-        "5.3",
+        "Section 5.3",
         "HTF outperforms both AG and UG [for squares of 2, 6 and 10 %].",
         "HTF (stop count 100) against the better of the two; every ε.",
         lambda judge: beats_best(judge, GRIDS, judge.grid_epsilons, SIZES),
     ),
     Claim(
-        "5.3",
+        "Section 5.3",
         "As the privacy budget grows, […] increasing the budget always results in lower MRE.",
         "Means fall from each ε to the next, for HTF, UG and AG; random queries.",
         falls_with_epsilon,
     ),
     Claim(
-        "5.4",
+        "Section 5.4",
         "The error of the QuadTree approach is large for small heights, then improves to its "
         "optimal value, and rises again significantly as height further increases.",
-        "The least error at an inner height, and clearly more at the least and the greatest height.",
+        "The error is least at an inner height, and clearly larger at the least and the greatest.",
         lambda judge: is_parabolic(judge, "quadtree"),
     ),
     Claim(
-        "5.4",
+        "Section 5.4",
         "The HTF height selection heuristic yields levels 15, 16, and 17 for […] 0.1, 0.3, and 0.5.",
         "The heights HTF chose, means over the runs. The paper's are for 3.5 million points.",
         has_the_papers_heights,
     ),
     Claim(
-        "5.4",
+        "Section 5.4",
         "HTF outperforms QuadTree for all settings of ε.",
         "HTF at its own height against the quadtree at its best height; random queries.",
         lambda judge: beats_best(judge, QUAD, judge.epsilons, [RANDOM]),
     ),
     Claim(
-        "5.4",
+        "Section 5.4",
         "HTF outperforms Quadtree in all cases [squares of 2, 6 and 10 %].",
         f"HTF at its own height against the quadtree at its best; ε {LOWEST_EPSILON}.",
         lambda judge: beats_best(judge, QUAD, [LOWEST_EPSILON], SIZES),
     ),
     Claim(
-        "5.5",
+        "Section 5.5",
         "HTF consistently outperforms existing approaches.",
         f"HTF against each method of the paper, trees at their best; random queries, ε {LOWEST_EPSILON}.",
         lambda judge: beats_each(judge, RUN),
     ),
     Claim(
-        "5.5",
+        "Section 5.5",
         "HTF performs best on a relative basis for […] more stringent privacy requirements.",
-        "HTF's error over that of the best kd-tree, quadtree or grid is least at the lowest ε.",
+        "The ratio of HTF's error to that of the best kd-tree, quadtree or grid is least at the lowest ε.",
         lambda judge: gains_most_at_low_epsilon(judge, [*KD, *QUAD, *GRIDS], judge.epsilons),
     ),
     Claim(
-        "beyond",
+        "Beyond the paper",
         "(not a claim of the paper) Methods that it cites and does not run.",
         f"HTF against each of them with its defaults; random queries, ε {LOWEST_EPSILON}.",
         lambda judge: beats_each(judge, methods_the_paper_does_not_run(judge)),
     ),
 )
 SPARSITY = Claim(
-    "5.5",
+    "Section 5.5",
     "For the denser datasets (sigma = 20) the gain compared to approaches designed for uniform data "
     "(e.g., UG, AG, Quadtrees) is lower. As data sparsity grows, the difference in accuracy between "
     "HTF and the benchmarks increases.",
-    "The error of the best of UG, AG and quadtrees over HTF's, for each σ; random queries, "
+    "The best error of UG, AG and quadtrees divided by HTF's, for each σ; random queries, "
     f"ε {LOWEST_EPSILON}. It should grow with σ.",
     lambda judge: judge.finding(UNKNOWN, "a claim about several data sets"),
 )

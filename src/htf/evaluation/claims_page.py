@@ -15,11 +15,11 @@ from htf.evaluation.summary import write_text
 
 SIGNS = {HELD: "yes", IN_PART: "in part", NOT_HELD: "no", UNDECIDED: "undecided", UNKNOWN: "–"}
 
-PREFACE = """Errors are mean relative errors in %, mean ± standard deviation over the runs. Ratios below 1 are in favour of HTF;
-their 95 % interval is over the runs. Won or lost means that the interval excludes 1, undecided that it never does.
-HTF is `htf-paper` with the paper's settings. kd-trees and quadtrees stand at the height that did best, which nobody
-could know without the data; a quadtree of k levels stands at height 2k, as in the paper. Los Angeles is not public:
-`city` is made up. On the Gaussian sets heights are swept at ε 0.1 only.
+PREFACE = """Errors are mean relative errors in %, given as mean ± standard deviation over the runs. A ratio below 1 favours HTF; its
+95 % interval is over the runs. "Won" or "lost" means that the interval excludes 1, "undecided" that it never does. HTF is
+`htf-paper` with the paper's settings. kd-trees and quadtrees stand at the height that did best, which nobody could know
+without the data. A quadtree of k levels stands at height 2k, as in the paper. Los Angeles is not public, so `city` is made
+up. On the Gaussian sets, heights are swept at ε 0.1 only.
 """
 
 
@@ -40,6 +40,7 @@ def claims_page(design: Design, judged: Sequence[tuple[Claim, list[Finding]]], c
     runs = 1 + max(trial.run for trial in design.plan.trials)
     parts = [
         "# The claims of the HTF paper, measured\n",
+        "For researchers: each claim of the paper's Section 5, what was measured, and whether it held.\n",
         f"**{MARKING}**\n",
         f"Made by `{command}`: {runs} runs of {design.plan.bench.queries} queries for every setting.",
         PREFACE,
@@ -70,7 +71,7 @@ def _section(number: int, claim: Claim, found: Sequence[Finding]) -> str:
     told = ", ".join(f"{verdict} on {n}" for verdict, n in counts.items())
     rows = "\n".join(f"| {f.data_set} | {f.verdict} | {f.measured} |" for f in found)
     return f"""
-## {number}. Section {claim.section}: {told}
+## {number}. {claim.section}: {told}
 
 > {claim.quote}
 

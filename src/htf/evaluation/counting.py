@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import FloatArray, IntArray
+from htf.curator.frequency import FrequencyMatrix
 from htf.evaluation.workloads import Boxes
-from htf.frequency import FrequencyMatrix
+from htf.frame.domain import FloatArray, IntArray
 from htf.query.index import BoxIndex
-from htf.release import Release
+from htf.release.release import Release
 
 MOST_TABLE_CELLS = 4096 * 4096
 CELLS_PER_LEAF = (
@@ -52,10 +52,10 @@ class ExactCounter:
 
 def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
     """What the release answers: as `Release.count`, for boxes of whole cells and without intervals."""
-    if release.domain.size <= CELLS_PER_LEAF * (len(release.parts.low) + len(boxes)):
+    if release.domain.size <= CELLS_PER_LEAF * (len(release.derived.parts.low) + len(boxes)):
         return sum_boxes(summed_area_table(_spread_estimates(release)), boxes)
     low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
-    return release.index.measure(low, high).estimate
+    return release.derived.index.measure(low, high).estimate
 
 
 def summed_area_table(dense: NDArray[Any]) -> NDArray[Any]:
@@ -83,8 +83,8 @@ def _spread_estimates(release: Release) -> FloatArray:
 
     Parts are painted by their corners: a signed density at each, and running sums along every axis.
     """
-    low, high = release.parts.low, release.parts.high
-    density = release.parts.estimates / np.prod(high - low, axis=1, dtype=np.float64)
+    low, high = release.derived.parts.low, release.derived.parts.high
+    density = release.derived.parts.estimates / np.prod(high - low, axis=1, dtype=np.float64)
     shape = tuple(size + 1 for size in release.domain.shape)
     marks = np.zeros(int(np.prod(shape)))
     for corner in product((0, 1), repeat=low.shape[1]):

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import Axis, Domain
+from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.evaluation import gaussian
 from htf.evaluation.synthetic import BOUNDS, synthetic_city
 from htf.files import is_file
-from htf.frequency import FrequencyMatrix
+from htf.frame.domain import Axis, Domain
 
 MATRIX_SUFFIXES = (".npy", ".npz")
 CITY = "city"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.domain import FloatArray
 from htf.errors import MissingExtraError
 from htf.evaluation.marking import CONSEQUENCE, WARNING
 from htf.evaluation.results import Results
@@ -18,6 +17,7 @@ from htf.evaluation.specs import HEIGHT, Spec
 from htf.evaluation.summary import Contender, Line, compare_all
 from htf.evaluation.trials import NO_WORKLOAD
 from htf.files import write_whole
+from htf.frame.domain import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

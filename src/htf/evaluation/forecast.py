@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import CRS84, KM_PER_DEGREE, Domain, FloatArray, IntArray
-from htf.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
+from htf.base import arguments
 from htf.errors import BudgetError
 from htf.evaluation.datasets import DataSet
 from htf.evaluation.metrics import MRE, SMOOTHING, measure_errors
 from htf.evaluation.specs import Spec
 from htf.evaluation.trials import Bench, Trial, answer_all, draw_questions, load_once, make_release
 from htf.evaluation.workloads import Boxes, Workload, read_workload
+from htf.frame.crs import CRS84
+from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
+from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 
 WORKLOADS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%", "2%", "6%", "10%", "random")
 QUERIES = 1000

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from htf.domain import Axis, Domain, FloatArray
+from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
-from htf.frequency import FrequencyMatrix
+from htf.frame.domain import Axis, Domain, FloatArray
 
 CELLS = 1024
 POINTS = 1_000_000

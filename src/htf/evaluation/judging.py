@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.domain import FloatArray
 from htf.evaluation.datasets import DataSet
 from htf.evaluation.paper import HTF, HTF_LOW, RANDOM, Design
 from htf.evaluation.results import Results
 from htf.evaluation.specs import HEIGHT, Spec
 from htf.evaluation.summary import show_number, show_value
 from htf.evaluation.trials import NO_WORKLOAD
+from htf.frame.domain import FloatArray
 
 HELD, IN_PART, NOT_HELD = "held", "held in part", "did not hold"
 UNDECIDED, UNKNOWN = "undecided", "not measured"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from htf.domain import FloatArray, IntArray
+from htf.frame.domain import FloatArray, IntArray
 
 SMOOTHING = 20  # [HTF, section 5.1]: below this count, errors are relative to it
 MRE, RMSE, MAE = "MRE", "RMSE", "MAE"

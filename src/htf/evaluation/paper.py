@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from htf.domain import Domain
 from htf.errors import InputError
 from htf.evaluation.datasets import City, DataSet, GaussianSet, gaussian_sets
 from htf.evaluation.figures import Curve, FigurePlan, Panel, Point, draw_curves, draw_dots
@@ -19,6 +18,7 @@ from htf.evaluation.specs import ZERO, Spec, deepest_height, height_ladder, with
 from htf.evaluation.summary import Contender, contenders
 from htf.evaluation.trials import Bench, Plan, plan_trials
 from htf.evaluation.workloads import read_workload
+from htf.frame.domain import Domain
 from htf.mechanisms import registry
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from htf.domain import FloatArray
 from htf.errors import InputError, OutputError
 from htf.evaluation.marking import MARKING
 from htf.evaluation.metrics import MRE
 from htf.evaluation.specs import Spec, label_of
 from htf.evaluation.trials import Bench, Outcome, Plan, trial_key
 from htf.files import is_same, lies_in, make_folder, write_whole
+from htf.frame.domain import FloatArray
 
 FAILURE = "failure"
 PARTS, PART_FILES = "parts", "[0-9]*.parquet"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from htf.domain import Domain
 from htf.errors import InputError
+from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism, registry
 from htf.mechanisms.base import Mechanism
 

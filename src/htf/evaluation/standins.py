@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray, IntArray
+from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
+from htf.estimation.nonnegative import non_negative
 from htf.evaluation.datasets import DataSet, PointsFile
-from htf.frequency import FrequencyMatrix
-from htf.nonnegative import non_negative
-from htf.release import Release
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.release.release import Release
 
 SEED = 2021  # fixed: a stand-in is one population, and the runs differ by noise and questions alone
-MOST_CELLS = 2**24  # with records: some GB of memory; a release of a few kB may speak of far more
+MOST_CELLS_WITH_RECORDS = (
+    2**24
+)  # with records: some GB of memory; a release of a few kB may speak of far more
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class PastRelease(DataSet):
 
     def load(self) -> FrequencyMatrix:
         generator = np.random.default_rng(SEED)
-        parts, noise = self.release.parts, self.release.tree_index
+        parts, noise = self.release.derived.parts, self.release.derived.tree_index
         records = _round_at_random(self._expected(), generator)
         unevenness = 0.0 if noise is None else noise.unevenness
         cells, counts = scatter(parts.low, parts.high, records, unevenness, generator)
@@ -60,16 +62,16 @@ class PastRelease(DataSet):
 
     def _expected(self) -> FloatArray:
         """Records of each part, none below zero, scaled to the number wanted."""
-        weights = non_negative(self.release.parts)
+        weights = non_negative(self.release.derived.parts)
         number = np.rint(self.release.estimates.sum()) if self.points is None else self.points
         if number < 1 or not weights.any():
             raise InputError(
                 f"the release {self.name} says that there are no records: nothing can be forecast by it"
             )
-        if min(number, self.release.domain.size) > MOST_CELLS:
+        if min(number, self.release.domain.size) > MOST_CELLS_WITH_RECORDS:
             raise InputError(
                 f"the release {self.name} says that there are {number:.3g} records on {self.release.domain.size:.3g} "
-                f"cells, and a forecast is for at most {MOST_CELLS:,} cells with records: give fewer points"
+                f"cells, and a forecast is for at most {MOST_CELLS_WITH_RECORDS:,} cells with records: give fewer points"
             )
         return np.asarray(weights * (number / weights.sum()))
 

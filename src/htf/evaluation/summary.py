@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from htf.domain import FloatArray
 from htf.evaluation.marking import MARKING
 from htf.evaluation.metrics import METRICS, MRE
 from htf.evaluation.results import Results
 from htf.evaluation.specs import UNIFORM, ZERO, Spec, label_of
 from htf.evaluation.trials import Plan
 from htf.files import write_whole
+from htf.frame.domain import FloatArray
 
 FLOORS = (ZERO, UNIFORM)
 UNITS = {MRE: "%", "RMSE": "records", "MAE": "records"}
+AUDIENCE = "For researchers: the errors of every mechanism, by data set, epsilon and workload."
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def median_seconds(results: Results) -> dict[str, float]:
 
 def write_summary(results: Results, plan: Plan, folder: Path, command: str) -> None:
     """All metrics as tables in `summary.md`, and what the folder holds in `README.md`."""
-    parts = [f"# Results of the bench\n\n**{MARKING}**\n"]
+    parts = [f"# Results of the bench\n\n{AUDIENCE}\n\n**{MARKING}**\n"]
     entrants = contenders(dict.fromkeys(trial.spec for trial in plan.trials))
     workloads = [workload.text for workload in plan.bench.workloads]
     for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
@@ -155,13 +156,13 @@ def _readme(results: Results, plan: Plan, command: str) -> str:
 
 **{MARKING}**{notes}
 
-Made by `{command}`, with {bench.queries} boxes a workload and seed {bench.seed}.
+Made by `{command}`, with {bench.queries} boxes per workload and seed {bench.seed}.
 
-* `results.parquet`: a row for each data set, mechanism, epsilon, workload, run and metric; `failures.parquet`: trials
+* `results.parquet`: one row for each data set, mechanism, epsilon, workload, run and metric; `failures.parquet`: trials
   without a result ({len(results.failures())}), and why.
 * `summary.md`: means ± standard deviations over the runs. A tree whose height is the user's choice stands at
   the height that did best, which nobody could know without the data.
-* `parts/`: what has been finished. The same command again goes on from there.
+* `parts/`: finished trials. Run the same command again to resume.
 
 | mechanism | median seconds of a release |
 | --- | ---: |

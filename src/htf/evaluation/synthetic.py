@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from htf import arguments
-from htf.domain import KM_PER_DEGREE, FloatArray
+from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.domain import KM_PER_DEGREE, FloatArray
 
 SIDE_KM = 30.0
 # In the open Atlantic, so that nobody takes it for a real city.
@@ -42,8 +42,23 @@ Positions = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class City:
-    """Longitudes `x` and latitudes `y`, and the public box (west, south, east, north)."""
+class CityPoints:
+    """Invented points of a coastal city. `synthetic_city` makes one.
+
+    Attributes
+    ----------
+    x, y : ndarray of float
+        Longitudes and latitudes.
+    domain_bounds : (float, float, float, float)
+        The public bounds: west, south, east, north.
+
+    Examples
+    --------
+    >>> import htf
+    >>> city = htf.synthetic_city(100, seed=1)
+    >>> htf.Domain.from_bounds(*city.domain_bounds, cells=64).shape
+    (64, 64)
+    """
 
     x: FloatArray
     y: FloatArray
@@ -181,8 +196,32 @@ VILLAGES, VILLAGE_PLACES, VILLAGE_VISITS = 70, 9_000, 0.022
 RURAL_PLACES, RURAL_VISITS = 16_000, 0.014
 
 
-def synthetic_city(points: int = 1_000_000, seed: int = 2021) -> City:
-    """Invented points of a coastal city; the same for the same number and seed."""
+def synthetic_city(points: int = 1_000_000, seed: int = 2021) -> CityPoints:
+    """Invent the points of a coastal city. They belong to nobody.
+
+    Parameters
+    ----------
+    points : int
+        How many.
+    seed : int
+        The same number and seed give the same points.
+
+    Returns
+    -------
+    CityPoints
+        The points and the public bounds.
+
+    Raises
+    ------
+    InputError
+        If there is not at least one point.
+
+    Examples
+    --------
+    >>> import htf
+    >>> len(htf.synthetic_city(1000, seed=7).x)
+    1000
+    """
     points, seed = arguments.whole(points, "points"), arguments.seed(seed, "seed")
     if points < 1:
         raise InputError(f"a city needs at least one point, got points={points}")
@@ -193,7 +232,7 @@ def synthetic_city(points: int = 1_000_000, seed: int = 2021) -> City:
     for start in range(0, points, POINTS_AT_A_TIME):
         part = slice(start, min(start + POINTS_AT_A_TIME, points))
         x[part], y[part] = _visit(generator, places, cumulative, part.stop - part.start)
-    return City(x, y, BOUNDS)
+    return CityPoints(x, y, BOUNDS)
 
 
 def is_water(x: FloatArray, y: FloatArray) -> BoolArray:

@@ -17,16 +17,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from htf import publish
-from htf.domain import FloatArray, IntArray
+from htf.curator.frequency import FrequencyMatrix
 from htf.errors import HtfError
 from htf.evaluation.counting import ExactCounter, answer_boxes
 from htf.evaluation.datasets import DataSet
 from htf.evaluation.metrics import measure_errors
 from htf.evaluation.specs import HEIGHT, ZERO, Spec
 from htf.evaluation.workloads import Boxes, Workload
-from htf.frequency import FrequencyMatrix
-from htf.release import Release
+from htf.frame.domain import FloatArray, IntArray
+from htf.publication import publish
+from htf.release.release import Release
 
 FORMAT = "1"  # changes where results of the same trial would differ
 BOXES = "boxes"  # of the release; told beside the errors

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.domain import KM_PER_DEGREE, FloatArray
 from htf.evaluation.synthetic import (
     DISTRICTS,
     KM_PER_DEGREE_EAST,
@@ -19,6 +18,7 @@ from htf.evaluation.synthetic import (
     SIDE_KM,
     synthetic_city,
 )
+from htf.frame.domain import KM_PER_DEGREE, FloatArray
 
 CHOICES = 6  # places that a trip may go to
 USUAL_KM = 2.5  # how fast nearer ones are preferred
@@ -26,7 +26,26 @@ USUAL_KM = 2.5  # how fast nearer ones are preferred
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trips:
-    """One entry a trip, in degrees and in hours since midnight; and the public box."""
+    """Invented trips. `synthetic_trips` makes them.
+
+    Attributes
+    ----------
+    x, y : ndarray of float
+        Where each trip begins, in degrees.
+    dest_x, dest_y : ndarray of float
+        Where it ends.
+    hour : ndarray of float
+        When it begins, in hours since midnight.
+    domain_bounds : (float, float, float, float)
+        The public bounds: west, south, east, north.
+
+    Examples
+    --------
+    >>> import htf
+    >>> trips = htf.synthetic_trips(100, seed=1)
+    >>> bool((trips.hour < 24).all())
+    True
+    """
 
     x: FloatArray
     y: FloatArray
@@ -37,7 +56,31 @@ class Trips:
 
 
 def synthetic_trips(trips: int = 250_000, seed: int = 2021) -> Trips:
-    """Invented trips; the same for the same number and seed."""
+    """Invent trips in the invented city, with the hour and the destination.
+
+    Parameters
+    ----------
+    trips : int
+        How many.
+    seed : int
+        The same number and seed give the same trips.
+
+    Returns
+    -------
+    Trips
+        The trips and the public bounds.
+
+    Raises
+    ------
+    InputError
+        If there is not at least one trip.
+
+    Examples
+    --------
+    >>> import htf
+    >>> len(htf.synthetic_trips(1000, seed=7).dest_x)
+    1000
+    """
     city = synthetic_city(trips, seed)
     generator = np.random.default_rng([seed, 1])
     choices = generator.integers(0, trips, (CHOICES, trips))

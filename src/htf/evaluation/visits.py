@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.domain import FloatArray, IntArray
 from htf.evaluation.synthetic import synthetic_city
+from htf.frame.domain import FloatArray, IntArray
 
 USUAL, SKEW = 5, 1.66  # visits of a person: log-normal, with this median; one in a hundred has 240
 PARTS = 16  # of the city along each side
@@ -21,7 +21,26 @@ DAYS = 90
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Visits:
-    """One entry a visit: where in degrees, whose, and when in seconds since 1970; and the public box."""
+    """Invented visits of invented people. `synthetic_visits` makes them.
+
+    Attributes
+    ----------
+    x, y : ndarray of float
+        Where each visit is, in degrees.
+    person : ndarray of int
+        Whose it is.
+    time : ndarray of int
+        When it is, in seconds since 1970.
+    domain_bounds : (float, float, float, float)
+        The public bounds: west, south, east, north.
+
+    Examples
+    --------
+    >>> import htf
+    >>> visits = htf.synthetic_visits(100, seed=1)
+    >>> len(visits.person) == len(visits.time)
+    True
+    """
 
     x: FloatArray
     y: FloatArray
@@ -31,7 +50,31 @@ class Visits:
 
 
 def synthetic_visits(visits: int = 150_000, seed: int = 2021) -> Visits:
-    """Invented visits; the same for the same number and seed."""
+    """Invent visits in the invented city: some people have hundreds, most have a few.
+
+    Parameters
+    ----------
+    visits : int
+        How many.
+    seed : int
+        The same number and seed give the same visits.
+
+    Returns
+    -------
+    Visits
+        The visits and the public bounds.
+
+    Raises
+    ------
+    InputError
+        If there is not at least one visit.
+
+    Examples
+    --------
+    >>> import htf
+    >>> len(htf.synthetic_visits(1000, seed=7).x)
+    1000
+    """
     city = synthetic_city(visits, seed)
     generator = np.random.default_rng([seed, 2])
     # Visits in the order of parts of the city, half of them in any: each person has the next few.

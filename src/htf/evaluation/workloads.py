@@ -25,11 +25,11 @@ from pathlib import Path
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray, IntArray
+from htf.base.numerals import decimal
+from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.files import is_file
-from htf.frequency import FrequencyMatrix
-from htf.numerals import decimal
+from htf.frame.domain import Domain, FloatArray, IntArray
 
 FORMS = "random, P% (such as 2%), data-P% (such as data-0.1%) or file:boxes.csv"
 EDGES = ("west", "south", "east", "north")

@@ -1,0 +1,1 @@
+"""Releases and answers as files for other tools, and synthetic points. Public."""

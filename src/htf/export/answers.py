@@ -23,22 +23,19 @@ from htf.errors import InputError, MissingExtraError
 from htf.export.provenance import EXPORT, as_metadata
 from htf.export.vector import write_layer
 from htf.files import write_whole
+from htf.query.columns import describe_columns
 
 if TYPE_CHECKING:
     import geopandas
     import pyarrow as pa
 
-    from htf.domain import Domain, FloatArray
+    from htf.frame.domain import Domain, FloatArray
 
 TABLES = (".csv", ".json", ".parquet")
 LAYERS = (".geojson", ".gpkg", ".fgb")
 TAKEN_BY_LAYERS = ("geometry", "bbox")
 PREFIX = "given_"
-BOXES_RULE = (
-    "One row for each box that was asked. count, std_error, low and high (95 %) are what the release answers "
-    "for it; partial is the share of the count that rests on boxes of the release that it covers in part, and "
-    "inside the share of it that lies on the map."
-)
+BOXES_RULE = f"One row per box that was asked for, with what the release answers for it. {describe_columns()}"
 NAMES = ("name", "id", "label")  # of a column that tells rows apart on the screen
 
 
@@ -58,7 +55,7 @@ def check_layer(path: Path, crs: Any, dimensions: int = 2) -> None:
         return
     if dimensions < 2:
         raise InputError(
-            f"a layer needs a map of two axes, this one has one: write one of {', '.join(TABLES)}"
+            f"a layer needs a map with two axes, but this one has one: write one of {', '.join(TABLES)}"
         )
     if suffix == ".geojson" and crs is None:
         raise InputError(

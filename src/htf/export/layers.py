@@ -9,24 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.areas import square_kilometres
-from htf.domain import FloatArray
 from htf.errors import InputError, MissingExtraError
-from htf.release import Release, check_release
+from htf.frame.areas import square_kilometres
+from htf.frame.domain import FloatArray
+from htf.query.columns import OF_LEAVES, describe_columns
+from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     import geopandas
 
 LEAVES = "leaves"  # the name of the layer
 LEAVES_RULE = (
-    "One row for each leaf of the release. count, std_error, low and high (95 %) are what the release "
-    "answers for that box; density is count per square kilometre."
+    "One row per leaf of the release, with what the release answers for it. "
+    f"{describe_columns(OF_LEAVES)} density: count per square kilometre."
 )
 
 ZONES = "zones"
 ZONES_RULE = (
-    "One row for each zone, cut off at the edge of the map. count, std_error, low and high (95 %) are what "
-    "the release answers for it; partial is the share of the answer that rests on boxes covered in part."
+    "One row per zone, cut off at the edge of the map, with what the release answers for it. "
+    f"{describe_columns()}"
 )
 
 
@@ -39,8 +40,7 @@ def leaf_columns(release: Release) -> dict[str, FloatArray]:
         for side, cells in (("low", release.low), ("high", release.high))
     }
     boxes = [bounds[f"{name}_{side}"] for side in ("low", "high") for name in domain.names]
-    answers = release.count(np.column_stack(boxes)).to_columns()
-    del answers["partial"], answers["inside"]  # 0 and 1: a leaf is covered whole
+    answers = release.count(np.column_stack(boxes)).to_columns(of_leaves=True)
     area = square_kilometres(domain, release.low, release.high)
     density = {} if area is None else {"density": answers["count"] / area}
     return {**answers, **density, **bounds}
@@ -50,7 +50,7 @@ def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, in the release's reference system."""
     if check_release(release).domain.dimensions < 2:
         raise InputError(
-            f"a map needs two axes, and this release has only {release.domain.names[0]!r}: "
+            f"a map needs two axes, but this release has only {release.domain.names[0]!r}: "
             "export it as .csv"
         )
     try:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from htf.files import write_whole
 from htf.query.where import Where, show
-from htf.release_file import digests
+from htf.release.file import digests
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 EXPORT, SAMPLE = "htf-export", "htf-sample"  # keys in the metadata of files; a release has "htf"
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import CRS84
+from htf.base import arguments
 from htf.errors import MissingExtraError
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
-from htf.release import Release, check_release
-from htf.views import view
+from htf.frame.crs import CRS84
+from htf.maps.views import view
+from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
+    from htf.maps.views import View
     from htf.query.where import Where
-    from htf.views import View
 
 RULE = (
     "Expected records of each pixel: the sum of the parts of the release, each by the share of it that lies "
@@ -48,7 +48,7 @@ def write_raster(
     rule = f"{RULE} Summed: {seen.summed}." if seen.summed else RULE
     about = provenance(release, rule)
     # The running sums of a view leave rounding errors where nothing is.
-    rounding = 1e-12 * np.abs(release.parts.estimates).sum()
+    rounding = 1e-12 * np.abs(release.derived.parts.estimates).sum()
     counts = np.where(np.abs(seen.counts) > rounding, seen.counts, 0.0)
     rows = np.ascontiguousarray(counts.T[::-1], dtype=np.float32)  # north first
 

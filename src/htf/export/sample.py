@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import CRS84, Domain, FloatArray
+from htf.base import arguments
 from htf.errors import InputError
+from htf.estimation.nonnegative import non_negative
 from htf.export.provenance import SAMPLE, as_metadata, beside, provenance, write_beside
 from htf.files import check_output, write_whole
-from htf.nonnegative import non_negative
+from htf.frame.crs import CRS84
+from htf.frame.domain import Domain, FloatArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from htf.release import Release
+    from htf.release.release import Release
 
 RULE = (
     "Synthetic points, none of them a record: parts of the release drawn in proportion to their estimates, "
@@ -91,9 +92,9 @@ class Sample:
     def __init__(
         self, release: Release, n: int | None, seed: int | None, most: int = MOST_POINTS
     ) -> None:
-        from htf.release import check_release
+        from htf.release.release import check_release
 
-        parts = check_release(release).parts
+        parts = check_release(release).derived.parts
         weights = non_negative(parts)
         total = float(release.estimates.sum())
         self.points = _check_points(total, n, most)

@@ -17,11 +17,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from htf import arguments
-from htf.domain import CRS84
+from htf.base import arguments
 from htf.errors import InputError, MissingExtraError, OutputError
 from htf.export.provenance import EXPORT, as_metadata, beside, write_beside
 from htf.files import check_output, write_whole
+from htf.frame.crs import CRS84
 
 if TYPE_CHECKING:
     import geopandas

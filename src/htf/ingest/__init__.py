@@ -1,0 +1,1 @@
+"""From files, tables and databases to exact counts of cells. Sensitive."""

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from htf import arguments
-from htf.bounds import is_projected
-from htf.domain import CRS84, Domain
+from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.crs import CRS84, is_projected
+from htf.frame.domain import Domain
+from htf.ingest import expressions as ex
 
 # Pairs of names that mean x and y. A common beginning may stand before both, as in pickup_lon.
 PAIRS = (
@@ -18,7 +19,7 @@ PAIRS = (
 )  # fmt: skip
 DEGREES_EAST = {"lon", "lng", "long", "longitude"}
 DEGREES_NORTH = {"lat", "latitude"}
-OF_TIME = ("hour", "weekday", "day")
+OF_TIME = tuple(ex.OF_TIME)
 OF_GEOMETRY = ("x", "y")
 _OF_TIME = re.compile(rf"({'|'.join(OF_TIME)})\((.+)\)")
 
@@ -139,6 +140,6 @@ def _refuse_swapped(fields: Sequence[Field]) -> None:
     x, y = fields[0].column, fields[1].column if len(fields) > 1 else ""
     if _split(x)[1] in DEGREES_NORTH and _split(y)[1] in DEGREES_EAST:
         raise InputError(
-            f"x is to be the longitude, but it is the column {x!r}, and y is {y!r}: are they "
+            f"x should be the longitude, but it is the column {x!r}, and y is {y!r}: are they "
             "swapped? (If the columns have the wrong names, rename them.)"
         )

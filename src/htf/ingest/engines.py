@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import HtfError, InputError, MissingExtraError
+from htf.ingest.reading import SPARK
 
 if TYPE_CHECKING:
     import duckdb
@@ -47,8 +48,6 @@ REASONS = {
 }
 Progress = Callable[[float], None]  # is told the share done, from 0 to 1
 POLL_SECONDS = 0.1
-DUCKDB, SPARK = "duckdb", "spark"
-ENGINES = (DUCKDB, SPARK)
 ARROW, PANDAS = "arrow", "pandas"
 MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) *([kmgt]?)i?b?", re.IGNORECASE)
 BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}

@@ -13,14 +13,22 @@ would decide whether all others are counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError
+from htf.ingest.reading import TIME_UNITS
 
 if TYPE_CHECKING:
-    from ibis.expr.types import BooleanValue, FloatingValue, IntegerValue, StringValue, Value
+    from ibis.expr.types import (
+        BooleanValue,
+        FloatingValue,
+        IntegerValue,
+        NumericValue,
+        StringValue,
+        Value,
+    )
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 WHOLE = r"^[+-]?[0-9]{1,18}\z"
@@ -37,7 +45,6 @@ HOUR, DAY = 3600, 86_400
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
 FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 LARGEST_WHOLE = 2**63 - 10**10  # with room for a remainder
-PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 MICROSECONDS = 6  # digits of a second's fraction
 MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
 LARGEST_POWER = 62
@@ -126,7 +133,7 @@ def as_person(column: Value, name: str, text: bool) -> Value:
     if kind.is_integer():
         return column.cast("int64")
     raise InputError(
-        f"column {name!r} must name persons by whole numbers or text, but it holds {_named(kind)} "
+        f"column {name!r} must identify people by whole numbers or text, but it holds {_named(kind)} "
         "(pandas turns whole numbers into floats where some are missing: astype('Int64') keeps them)"
     )
 
@@ -154,7 +161,7 @@ def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
     if kind.is_integer():
         return _seconds_of_number(column, unit)
     if kind.is_floating():
-        value = column.cast("float64") / constant(PER_SECOND[unit])
+        value = column.cast("float64") / constant(TIME_UNITS[unit])
         return floor(within(value, FIRST_SECOND, LAST_SECOND + 1))
     raise InputError(
         f"column {name!r} must hold times, but it holds {_named(kind)} (in a query, cast it to a timestamp)"
@@ -186,6 +193,14 @@ def day_number(seconds: IntegerValue) -> IntegerValue:
 def weekday(seconds: IntegerValue) -> IntegerValue:
     """0 is Monday."""
     return _positive(day_number(seconds) + MONDAY_OF_1970, 7)
+
+
+# What `--axis` may take of a column of times, by the name it is asked for by.
+OF_TIME: Mapping[str, Callable[[IntegerValue], NumericValue]] = {
+    "hour": hour_of_day,
+    "weekday": weekday,
+    "day": day_number,
+}
 
 
 def slot(seconds: IntegerValue, once_per: str) -> IntegerValue:
@@ -300,7 +315,7 @@ def _seconds_of_text(text: StringValue, unit: str) -> IntegerValue:
 
 
 def _seconds_of_number(whole: IntegerValue, unit: str) -> IntegerValue:
-    per = PER_SECOND[unit]
+    per = TIME_UNITS[unit]
     first, last = FIRST_SECOND * per, (LAST_SECOND + 1) * per - 1
     within = _between(whole, max(first, -LARGEST_WHOLE), min(last, LARGEST_WHOLE))
     return _floor_divide(within.cast("int64"), per)

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import CRS84, FloatArray
+from htf.base.processes import once_per_process
 from htf.errors import InputError, MissingExtraError
+from htf.frame.crs import CRS84, name_of_crs, parse_crs, transformer
+from htf.frame.domain import FloatArray
 from htf.ingest.columns import OF_GEOMETRY
 from htf.ingest.engines import ARROW
 from htf.ingest.expressions import as_number
-from htf.processes import once_per_process
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, Value
@@ -49,20 +50,6 @@ def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
         )
     crs = about.get("crs", CRS84)  # which is what GeoParquet means if it says nothing
     return column, None if crs is None else name_of_crs(crs)
-
-
-def name_of_crs(crs: Any) -> str:
-    """A short name such as EPSG:27700 where it has one, else its full text."""
-    found = _crs(crs if isinstance(crs, str) else json.dumps(crs))
-    authority = found.to_authority()
-    return ":".join(authority) if authority else str(found.to_wkt())
-
-
-def same_crs(one: str, other: str) -> bool:
-    """Longitude always comes first here, so that EPSG:4326 and OGC:CRS84 are the same."""
-    if one == other:
-        return True
-    return bool(_crs(one).equals(_crs(other), ignore_axis_order=True))
 
 
 def coordinate(column: Value, part: str, columns_as: str) -> FloatingValue:
@@ -113,7 +100,7 @@ def _decoder(part: str, columns_as: str) -> Any:
 
 @lru_cache
 def _projection(source: str, target: str, number: int, columns_as: str) -> Any:
-    _crs(source), _crs(target)
+    parse_crs(source), parse_crs(target)
 
     def project(x: FloatArray, y: FloatArray) -> FloatArray:
         found = _thread().submit(transformer(source, target).transform, x, y).result()
@@ -155,23 +142,3 @@ def _function(
 def _thread() -> ThreadPoolExecutor:
     """Of Python's own: in a thread of DuckDB's, pyproj ends the process."""
     return ThreadPoolExecutor(1)
-
-
-@lru_cache
-def transformer(source: str, target: str) -> Any:
-    import pyproj
-
-    return pyproj.Transformer.from_crs(source, target, always_xy=True)
-
-
-def _crs(text: str) -> Any:
-    try:
-        import pyproj
-    except ImportError:
-        raise MissingExtraError("pyproj", "geo", f"The reference system {text}") from None
-    try:
-        return pyproj.CRS.from_user_input(text)
-    except (pyproj.exceptions.CRSError, UnicodeEncodeError):
-        raise InputError(
-            f"there is no reference system {text!r}: give one as in EPSG:27700"
-        ) from None

@@ -10,27 +10,28 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import Axis, Domain, FloatArray, check_domain
+from htf.base import arguments
+from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 from htf.errors import InputError, NothingInsideError
-from htf.frequency import MOST_RECORDS, FrequencyMatrix, unravel
+from htf.frame.crs import same_crs
+from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.ingest import expressions as ex
 from htf.ingest.columns import (
     Field,
-    check_columns,
     check_there,
     find_fields,
     fits,
     refuse_degrees,
 )
-from htf.ingest.engines import DUCKDB, Engine, Progress
-from htf.ingest.geometry import coordinate, projected, same_crs
+from htf.ingest.engines import Engine, Progress
+from htf.ingest.geometry import coordinate, projected
 from htf.ingest.people import (
     CELL,
     PERSON,
@@ -41,70 +42,36 @@ from htf.ingest.people import (
     keep_once,
     records_of_each,
 )
-from htf.ingest.sources import Access, Source, is_arrays, open_source
+from htf.ingest.reading import DUCKDB, Access, Reading
+from htf.ingest.sources import Source, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
-from htf.origins import FileMark, mark_files
-from htf.protection import ONCE_PER, Protection
-from htf.protection import PERSON as ONE_PERSON
+from htf.privacy.origins import FileMark, mark_files
+from htf.privacy.protection import PERSON as ONE_PERSON
+from htf.privacy.protection import Protection
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 WEIGHT = "weight"  # the column of public points that says how much each counts
-LARGEST_OFFSET = 24 * 3600
 Tell = Callable[[str], None]
 
 
 class NothingInside(UserWarning):
-    """As NothingInsideError, where an empty matrix is allowed. For the curator's eyes, too."""
+    """A warning that no record is inside the bounds, where an empty matrix is allowed.
 
+    For the curator's eyes, like NothingInsideError.
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What the columns mean."""
-
-    columns: Sequence[str | None] | None = None  # one for each axis; None: to be guessed
-    crs: str | None = None  # of the first two, and of a destination
-    user: str | None = None
-    time: str | None = None
-    time_unit: str = "s"  # of times that are numbers
-    utc_offset: int = 0  # seconds east, added to times before they are cut into hours and days
-    once_per: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.columns is not None:
-            check_columns(self.columns)
-        for name in ("crs", "user", "time"):
-            if getattr(self, name) is not None:
-                arguments.text(getattr(self, name), name)
-        if self.once_per is not None:
-            arguments.choice(self.once_per, ONCE_PER, "once_per")
-        arguments.choice(self.time_unit, ex.PER_SECOND, "the unit of times (time_unit)")
-        offset = arguments.whole(self.utc_offset, "the offset from UTC in seconds (utc_offset)")
-        if abs(offset) > LARGEST_OFFSET:
-            raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
-        if self.once_per is not None and self.user is None:
-            raise InputError(f"once per {self.once_per} is for each person: name the users' column")
-        if self.once_per in ("hour", "day") and self.time is None:
-            raise InputError(f"once per {self.once_per} needs times: name their column")
-
-    def wanted(self, source: Any, domain: Domain) -> list[str | None]:
-        """The names of columns as they were given, one for each axis."""
-        if is_arrays(source):
-            if len(source) != domain.dimensions:
-                raise InputError(
-                    f"the map has {domain.dimensions} axes, so it needs as many arrays, got {len(source)}"
-                )
-            return list(map(str, range(domain.dimensions)))
-        if self.columns is None:  # a place is guessed, and all else has the name of its axis
-            return [None, None, *domain.names[2:]] if domain.dimensions > 1 else [*domain.names]
-        if len(self.columns) != domain.dimensions:
-            given = ", ".join(map(str, self.columns))
-            raise InputError(
-                f"the map has {domain.dimensions} axes ({', '.join(domain.names)}), so it needs as many "
-                f"columns, got {given}"
-            )
-        return list(self.columns)
+    Examples
+    --------
+    >>> import warnings
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = htf.read_points({"lon": [50.0], "lat": [50.0]}, domain, allow_empty=True)
+    >>> any(one.category is htf.NothingInside for one in caught)
+    True
+    """
 
 
 def read_points(
@@ -127,62 +94,100 @@ def read_points(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
-    """Count points per cell.
+    """Count records per cell, wherever they are stored.
 
-    `source` is the name of a CSV or Parquet file, of a folder or a pattern of them; of a DuckDB or SQLite
-    file or a PostgreSQL server, with `table` or `sql`; a pandas, Polars, GeoPandas, Arrow or Ibis table,
-    a Spark DataFrame, a mapping from column names to arrays; or a sequence of arrays, one for each axis.
-    `columns` names one column for each axis of the domain, in order, or hour(T), weekday(T) or day(T) of
-    a column T of times; the first two are guessed where there is one sensible guess, and said. Points
-    outside the bounds, on their upper edge, missing, NaN or infinite are left out.
+    Records outside the bounds, on their upper edge, missing, NaN or infinite are left out.
 
-    With `user`, at most `max_records` of each person are kept, of those first one for each person, cell
-    and hour or day of `time`, or ever (`once_per`: hour, day, all), and an epsilon then protects a person.
-    Times are ISO 8601 text, timestamps, or numbers since 1970 in `time_unit`; `utc_offset` is added.
-    `crs` is that of the coordinates, if it is not the map's. `engine` is duckdb or, for files, spark;
-    `memory` what it may take. `tell` gets remarks for the curator's eyes only, such as how many rows could
-    not be read; without it they are not made.
+    Parameters
+    ----------
+    source : object
+        The name of a CSV or Parquet file, of a folder or a pattern of them; of a DuckDB or SQLite file
+        or a PostgreSQL server, with `table` or `sql`; a pandas, Polars, GeoPandas, Arrow or Ibis table,
+        or a Spark DataFrame; a mapping from column names to arrays; or a sequence of arrays, one for
+        each axis.
+    domain : Domain
+        The map.
+    columns : sequence of str, optional
+        One column for each axis, in order, or hour(T), weekday(T) or day(T) of a column T of times. The
+        first two are guessed where there is one sensible guess, and `tell` says so.
+    user : str, optional
+        Column naming the person. Epsilon then protects people, not single records.
+    max_records : int, optional
+        How many records of each person to keep. It is needed with `user`.
+    once_per : {"hour", "day", "all"}, optional
+        First keep at most one record for each person, cell and hour or day of `time`, or ever.
+    time : str, optional
+        Column of times: ISO 8601 text, timestamps, or numbers since 1970.
+    time_unit : str
+        The unit of times that are numbers.
+    utc_offset : int
+        Seconds to add to times before they are cut into hours and days.
+    crs : str, optional
+        The reference system of the coordinates, if it is not that of the map.
+    table, sql : str, optional
+        The table of a database, or a query.
+    engine : {"duckdb", "spark"}
+        What counts files.
+    memory : str, optional
+        How much memory it may use, such as `4GB`.
+    allow_empty : bool
+        Whether no record inside is a warning and not an error. docs/budget.md says when a program
+        needs that.
+    progress : callable, optional
+        Called with the share done, from 0 to 1.
+    tell : callable, optional
+        Called with remarks for the curator's eyes only, such as how many rows could not be read.
 
-    Raises InputError for arguments that are wrong, points that cannot be read, and columns that are not
-    there. If no record is inside, that is a NothingInsideError, so that no budget is spent on noise; with
-    `allow_empty` it is a warning. docs/budget.md says when a program needs that.
+    Returns
+    -------
+    FrequencyMatrix
+        Exact counts. Sensitive.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong, records cannot be read, or a column is not there.
+    NothingInsideError
+        If no record is inside, so that no budget is spent on noise.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> rides = {"lon": [0.5, 0.6, 1.5], "lat": [0.5, 0.4, 1.5], "rider": ["a", "a", "b"]}
+    >>> matrix = htf.read_points(rides, domain, ["lon", "lat"], user="rider", max_records=1)
+    >>> matrix.protection.spoken
+    'one person, at most 1 record each'
     """
-    arguments.flag(allow_empty, "allow_empty")
-    reading = Reading(columns, crs, user, time, time_unit, utc_offset, once_per)
-    access = Access(table, sql, engine, memory)
-    return read_matrix(
-        source, domain, reading, access, max_records,
-        allow_empty=allow_empty, progress=progress, tell=tell,
-    )  # fmt: skip
+    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
+    reading = Reading(**{one.name: given[one.name] for one in fields_of(Reading)})
+    return read_matrix(source, domain, reading, progress=progress, tell=tell)
 
 
 def read_matrix(
     source: Any,
     domain: Domain,
     reading: Reading,
-    access: Access,
-    max_records: int | None = None,
     *,
-    allow_empty: bool = False,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
-    """As `read_points`, with what it is told in two parts."""
+    """As `read_points`, with its options in one object."""
     check_domain(domain)
     arguments.function(progress, "progress")
     arguments.function(tell, "tell")
-    protection = _protection(reading, max_records)
-    with _located(source, domain, reading, access, tell, allow_empty) as (opened, located):
-        if max_records is None:
+    protection = _protection(reading)
+    with _located(source, domain, reading, tell) as (opened, located):
+        if reading.max_records is None:
             counted = count(located)
         else:
-            counted = count_kept(located, max_records, of_query=opened.of_query)
+            counted = count_kept(located, reading.max_records, of_query=opened.of_query)
         found = opened.engine.run(counted, opened.name, progress)
         opened.check_unchanged()  # so that nothing is said of other rows than were counted
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
         if len(found[CELL]) == 0:
-            _remark_nothing(opened, domain, reading, source, tell, allow_empty)
+            _remark_nothing(opened, domain, reading, source, tell)
         opened.check_unchanged()
         protection = replace(protection, of_query=opened.of_query)
         files = mark_files(opened.files)
@@ -193,22 +198,20 @@ def read_records_per_person(
     source: Any,
     domain: Domain,
     reading: Reading,
-    access: Access,
     most: int,
     *,
-    allow_empty: bool = False,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
     if reading.user is None:
-        raise InputError("records per person need the users' column")
-    with _located(source, domain, reading, access, tell, allow_empty) as (opened, located):
+        raise InputError("counting records per person needs the column of people: give user")
+    with _located(source, domain, reading, tell) as (opened, located):
         found = opened.engine.run(records_of_each(located, most), opened.name, progress)
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
         if len(found["records"]) == 0:
-            _remark_nothing(opened, domain, reading, source, tell, allow_empty)
+            _remark_nothing(opened, domain, reading, source, tell)
         opened.check_unchanged()
     people = np.zeros(most, dtype=np.int64)
     people[np.asarray(found["records"], dtype=np.int64) - 1] = found["people"]
@@ -221,7 +224,7 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
     A cell with a negative weight has that weight, and one with a missing one NaN, to be refused by.
     """
     reading = Reading(columns)
-    with _opened(path, domain, reading, Access()) as opened:
+    with _opened(path, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, reading.wanted(path, domain), opened.geometry)
         weighted = WEIGHT in opened.columns
         names = _names(fields, [WEIGHT] if weighted else [])
@@ -252,27 +255,30 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
         return False
 
 
-def _protection(reading: Reading, max_records: int | None) -> Protection:
+def _protection(reading: Reading) -> Protection:
     if reading.user is None:
-        if max_records is not None:
-            raise InputError("a limit on records is for each person: name the users' column")
+        if reading.max_records is not None:
+            raise InputError(
+                "--max-records limits the records per person: name the column of people with --user "
+                "(in Python: user)"
+            )
         return Protection()
-    if max_records is None:
+    if reading.max_records is None:
         raise InputError(
-            "to protect persons, say how many records of each are kept at most: --max-records K "
+            "to protect people, give the number of records to keep per person: --max-records K "
             "(in Python: max_records)"
         )
-    return Protection(ONE_PERSON, max_records, reading.once_per)
+    return Protection(ONE_PERSON, reading.max_records, reading.once_per)
 
 
 @contextmanager
-def _opened(source: Any, domain: Domain, reading: Reading, access: Access) -> Iterator[Source]:
+def _opened(source: Any, domain: Domain, reading: Reading) -> Iterator[Source]:
     wanted, others = reading.wanted(source, domain), (reading.user, reading.time)
     named = [repr(name) for name in (*wanted, *others) if name is not None]
     if None in wanted[:2]:
         named.insert(0, "one pair like lon and lat (else give --x and --y)")
     with open_source(
-        source, access, lambda header: fits(wanted, others, header), ", ".join(named)
+        source, reading, lambda header: fits(wanted, others, header), ", ".join(named)
     ) as opened:
         yield opened
 
@@ -282,13 +288,11 @@ def _located(
     source: Any,
     domain: Domain,
     reading: Reading,
-    access: Access,
     tell: Tell | None,
-    allow_empty: bool,
 ) -> Iterator[tuple[Source, Table]]:
     """The records inside the bounds, each with its cell, and with its person and time if there are."""
     wanted = reading.wanted(source, domain)
-    with _opened(source, domain, reading, access) as opened:
+    with _opened(source, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
         if wanted[0] is None:
             (tell or logging.getLogger("htf").info)(_guess_told(fields))
@@ -296,7 +300,7 @@ def _located(
         for name in others:
             check_there(name, opened.columns)
         table = opened.select(_names(fields, others))
-        _check_times(opened, table, fields, reading, tell, allow_empty)
+        _check_times(opened, table, fields, reading, tell)
         rows, places = _places(opened, table, fields, domain, reading)
         if reading.user is not None:
             person = ex.as_person(rows[reading.user], reading.user, opened.text)
@@ -332,7 +336,7 @@ def _places(
     crs = reading.crs or (opened.crs if fields[0].of_geometry else None)
     refuse_degrees(fields, domain, crs)
     if crs is not None and domain.dimensions < 2:
-        raise InputError(f"a reference system ({crs}) is of two axes, and the map has one")
+        raise InputError(f"a reference system ({crs}) needs two axes, but the map has one")
     if crs is not None and domain.crs is None:
         raise InputError(
             f"the points are in {crs}, but the map names no reference system: give it one"
@@ -340,7 +344,7 @@ def _places(
     if crs is not None and domain.crs is not None and not same_crs(crs, domain.crs):
         if not opened.engine.columns_as:
             raise InputError(
-                f"a database does not turn {crs} into {domain.crs} for us: do it in the query, as with "
+                f"a database cannot transform {crs} to {domain.crs} for us: do it in the query, as with "
                 "PostGIS's ST_Transform"
             )
         numbered = rows.mutate(**{f"raw{n}": value for n, value in enumerate(values)})
@@ -369,10 +373,7 @@ def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> Float
     if not field.of_time:
         return ex.as_number(column, field.column, opened.text)
     seconds = _seconds(rows, field.column, opened, reading)
-    if field.part == "hour":
-        return ex.hour_of_day(seconds)
-    of_day = ex.weekday if field.part == "weekday" else ex.day_number
-    return of_day(seconds).cast("float64")
+    return ex.OF_TIME[field.part](seconds).cast("float64")
 
 
 def _seconds(rows: Table, name: str, opened: Source, reading: Reading) -> IntegerValue:
@@ -456,7 +457,6 @@ def _check_times(
     fields: Sequence[Field],
     reading: Reading,
     tell: Tell | None,
-    allow_empty: bool,
 ) -> None:
     """Whether there are times at all, and whether they can be put in one order."""
     times = {field.column for field in fields if field.of_time} | {reading.time} - {None}
@@ -466,7 +466,7 @@ def _check_times(
         kinds = {kind: is_it.any() for kind, is_it in ex.kinds_of_time(table[name]).items()}
         found = opened.engine.run(table.agg(**kinds), opened.name)
         known = any(found[kind][0] for kind in ("zoned", "bare", "number"))
-        if found["some"][0] and not known and not allow_empty:
+        if found["some"][0] and not known and not reading.allow_empty:
             raise InputError(
                 f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text. (This message "
                 "is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
@@ -508,12 +508,11 @@ def _remark_nothing(
     reading: Reading,
     source: Any,
     tell: Tell | None,
-    allow_empty: bool,
 ) -> None:
     """An error for the curator, who may have mistyped something; or a remark, for a program whose releases
     must not tell by their absence that there was nothing. Why so: docs/decisions/0013-before-the-charge.md."""
     message = f"No record is inside the bounds{_why_nothing(opened, domain, reading, source)}"
-    if not allow_empty:
+    if not reading.allow_empty:
         raise NothingInsideError(
             f"{message} Check the order of --bounds W,S,E,N, the columns (--x, --y), and the reference systems "
             "(--crs, --points-crs). To make a release whatever the data hold, as a program must: --allow-empty "

@@ -13,28 +13,50 @@ from typing import Any
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray, check_domain
 from htf.errors import InputError
+from htf.estimation.prior import Prior, prior_cells, read_weights, show_bounds
 from htf.files import is_file
+from htf.frame.domain import Domain, FloatArray, check_domain
 from htf.ingest.columns import check_columns
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
-from htf.origins import FileMark
-from htf.prior import Prior, prior_cells, read_weights, show_bounds
-from htf.release import Release
-from htf.release_file import is_release
+from htf.privacy.origins import FileMark
+from htf.release.file import is_release
+from htf.release.release import Release
 
 ARRAY_FILES = (".npy", ".npz")
 LON_LAT = ("lon", "lat")
 
 
 def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) -> Prior:
-    """A public prior for the map `domain`: never one made from the data to be released.
+    """Read what is publicly known of a map. Never make a prior from the data to be released.
 
-    `source` is an array `[x, y]` that covers the map, or the name of a file: an array (`.npy`,
-    `.npz:KEY`), public points (CSV or Parquet, with `columns` or lon and lat, each counting once or as
-    much as its `weight` says), or an earlier release of the same bounds. Raises InputError for what cannot
-    be read, covers another map, or has weights below 0.
+    Parameters
+    ----------
+    source : array_like, str or Path
+        An array `[x, y]` that covers the map, or the name of a file: an array (`.npy`, `.npz:KEY`),
+        public points (CSV or Parquet), or an earlier release of the same bounds.
+    domain : Domain
+        The map.
+    columns : sequence of str
+        The columns of public points. Each counts once, or as much as a column `weight` says.
+
+    Returns
+    -------
+    Prior
+        The prior, for `publish`.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read, covers another map, or has weights below 0.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> htf.read_prior([[1, 1], [0, 0]], domain).name
+    'array'
     """
     check_domain(domain)
     check_columns(columns)
@@ -100,7 +122,7 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
     release = Release.load(path)
     if not release.private:
         raise InputError(
-            f"{path.name} is not private (noise: {release.noise}): it must not be published, as a prior either"
+            f"{path.name} is not private (noise: {release.noise}): it must not be published, not even as a prior"
         )
     own = prior_cells(release.domain)
     if [(a.name, a.low, a.high) for a in own.axes] != [
@@ -112,5 +134,5 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
         )
     cells = np.indices(own.shape).reshape(own.dimensions, -1).T
     steps = np.array(release.domain.shape) / np.array(own.shape)
-    found = release.index.measure(cells * steps, (cells + 1) * steps).estimate
+    found = release.derived.index.measure(cells * steps, (cells + 1) * steps).estimate
     return np.maximum(found, 0.0).reshape(own.shape)

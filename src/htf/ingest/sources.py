@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf import arguments
+from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
+from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
 from htf.ingest.engines import (
-    DUCKDB,
-    ENGINES,
-    SPARK,
     DuckDB,
     Engine,
     Spark,
@@ -31,9 +29,10 @@ from htf.ingest.engines import (
     quietly,
 )
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND
-from htf.ingest.geometry import name_of_crs, read_geo_metadata
+from htf.ingest.geometry import read_geo_metadata
 from htf.ingest.listing import Listing, list_database, list_files
 from htf.ingest.parquet import Columns, read_columns
+from htf.ingest.reading import DUCKDB, SPARK, Access
 from htf.ingest.text import LONGEST_RECORD, Fits, Layout, check_text, read_layout
 
 if TYPE_CHECKING:
@@ -47,24 +46,6 @@ WITH_CATALOGUE = ("duckdb", "postgres")  # which say what is a table and what a 
 SERVERS = ("postgresql://", "postgres://")
 # DuckDB's kinds of times that Ibis does not know, or cuts towards 1970 and not down.
 IN_NANOSECONDS = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How to get at the points."""
-
-    table: str | None = None  # of a database
-    sql: str | None = None  # a query of a database
-    engine: str = DUCKDB
-    memory: str | None = None  # what the engine may take, such as 4GB
-
-    def __post_init__(self) -> None:
-        arguments.choice(self.engine, ENGINES, "the engine")
-        for name in ("table", "sql", "memory"):
-            if getattr(self, name) is not None:
-                arguments.text(getattr(self, name), name)
-        if self.table is not None and self.sql is not None:
-            raise InputError("give a table or a query of the database, not both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +93,13 @@ def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
         if access.engine != DUCKDB:
             raise InputError("a database counts in its own engine: leave --engine out")
         if (access.table is None) == (access.sql is None):
-            raise InputError("which table of the database? Give --table NAME, or --sql QUERY")
+            raise InputError(
+                "which table of the database should be read? Give --table NAME, or --sql QUERY"
+            )
         return _open_database(name, suffix, access)
     if "://" in name:  # which is not shown: it may hold a password
         raise InputError(
-            f"of addresses only {' and '.join(SERVERS)} can be read; give files by their names"
+            f"only addresses of {' and '.join(SERVERS)} can be read: give files by name"
         )
     if access.table is not None or access.sql is not None:
         known = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
@@ -218,7 +201,7 @@ def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
     if len(found) > 1:
         raise InputError(
             f"the files of {listing.name} differ in their column of points or its reference system: "
-            "release them one by one, or bring them to one"
+            "release them one by one, or convert them to the same"
         )
     return found.pop()
 

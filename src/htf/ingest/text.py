@@ -55,12 +55,12 @@ def check_text(paths: Sequence[Path]) -> None:
         shape = quietly(lambda path=path: _read_shape(path), str(path))  # type: ignore[misc]
         if not shape.quotes_end:
             raise InputError(
-                f"{path} has a quoted field that never ends: the reader would take all that follows for it"
+                f"{path} has a quoted field that never ends: the reader would read everything after it as that field"
             )
         if shape.longest_record > LONGEST_RECORD:
             raise InputError(
                 f"{path} has a record of more than {LONGEST_RECORD // 10**6} MB: is a line end missing, "
-                "or has the file another format than its name says?"
+                "or does the name claim another format than the file has?"
             )
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import Domain, IntArray
-from htf.epsilon import Epsilon
-from htf.grids import Grid, limit_parts, wide_axes
-from htf.inference import LEAST_SQUARES, TreeCounts, estimate_leaves
+from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, estimate_leaves
+from htf.frame.domain import Domain, IntArray
+from htf.frame.grids import Grid, limit_parts, wide_axes
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -25,6 +24,7 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.mechanisms.uniform_grid import POINTS_PER_CELL, check_public_total, grid_side, learn_total
+from htf.privacy.epsilon import Epsilon
 
 POINTS_PER_SECOND_CELL = 5  # c2 = c / 2 of [QYL13, Section IV-B]
 LEAST_FIRST_CELLS = 100  # 10 x 10 on a map

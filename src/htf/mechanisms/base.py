@@ -12,16 +12,37 @@ from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from htf import arguments, numerals
+from htf.base import arguments, numerals
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
+from htf.frame.domain import FloatArray, IntArray
+from htf.privacy.epsilon import Epsilon
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Regions that tile the map, with an estimate for each."""
+    """What a mechanism returns: regions that tile the map, with an estimate for each.
+
+    Attributes
+    ----------
+    leaves : ndarray of int
+        The regions.
+    estimates : ndarray
+        The estimated number of records in each.
+    scales : ndarray of float
+        The scale of the independent Laplace noise in each estimate.
+    estimator : str
+        How the estimates follow from the measurements. `htf verify` knows these.
+    facts : dict
+        Public findings worth telling.
+
+    Examples
+    --------
+    >>> import htf
+    >>> import numpy as np
+    >>> htf.Histogram(np.array([0]), np.array([42]), np.array([2.0]), "last-count").estimates
+    array([42])
+    """
 
     leaves: IntArray
     estimates: FloatArray | IntArray
@@ -32,7 +53,30 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """Base of all mechanisms. Parameters are fields made with `parameter`."""
+    """Base of all mechanisms: a frozen dataclass of parameters, each made with `parameter`.
+
+    A subclass has a `name`, a `citation` and a `build`. It never sees data: `build` asks through a
+    Window and gets noisy answers.
+
+    Attributes
+    ----------
+    name : str
+        What it is called on the command line.
+    citation : str
+        Where it comes from.
+    takes_prior : bool
+        Whether its estimates use `window.prior`.
+    estimators : mapping
+        Estimators of its own by name: what the estimates and scales of a release must be, given its
+        measurements. `htf verify` compares.
+
+    Examples
+    --------
+    >>> import htf
+    >>> mechanism = htf.make_mechanism("singular")
+    >>> mechanism.name, isinstance(mechanism, htf.Mechanism)
+    ('singular', True)
+    """
 
     name: ClassVar[str]
     citation: ClassVar[str]
@@ -50,26 +94,99 @@ class Mechanism(ABC):
         self.check()
 
     def check(self) -> None:  # noqa: B027
-        """Refuse parameters that make no sense. That they are numbers or texts was checked before."""
+        """Refuse parameters that make no sense. Their types were checked before.
+
+        Raises
+        ------
+        InputError
+            If a parameter makes no sense.
+
+        Examples
+        --------
+        >>> mechanism.check()
+        """
 
     @abstractmethod
     def build(self, window: Window) -> Steps[Histogram]:
-        """Ask for measurements, decide on the answers, return a Histogram."""
+        """Ask for measurements, decide by the answers, and return a Histogram.
+
+        This is a generator: the Curator drives it.
+
+        Parameters
+        ----------
+        window : Window
+            The map, the tree of regions, the budget, and a method for each measurement.
+
+        Returns
+        -------
+        Steps of Histogram
+            A generator that yields measurements and is sent noisy answers.
+
+        Raises
+        ------
+        BudgetError
+            If the budget cannot pay for what the mechanism needs.
+
+        Examples
+        --------
+        >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+        >>> window = htf.Window(domain, htf.RegionTree(domain.shape), htf.Epsilon.of(1))
+        >>> question = next(mechanism.build(window))
+        >>> question.kind, len(question.regions)
+        ('count', 4)
+        """
 
     def check_prior(self, prior: object) -> None:
-        """Refuse a prior that would be ignored."""
+        """Refuse a prior that would be ignored.
+
+        Parameters
+        ----------
+        prior : Prior, optional
+            What is publicly known of the map.
+
+        Raises
+        ------
+        InputError
+            If there is a prior and this mechanism takes none.
+
+        Examples
+        --------
+        >>> mechanism.check_prior(None)
+        """
         if prior is not None and not self.takes_prior:
             raise InputError(
                 f"{self.name} takes no prior, only htf does: use that, or leave it out"
             )
 
     def parameters(self) -> dict[str, Any]:
-        """Every parameter as a plain value, to travel with the release."""
+        """Every parameter as a plain value. They travel with the release.
+
+        Returns
+        -------
+        dict
+            Values by name.
+
+        Examples
+        --------
+        >>> mechanism.parameters()
+        {'most_cells': 1048576}
+        """
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def describe(cls) -> dict[str, Any]:
-        """Name, citation and parameters with their defaults and meaning."""
+        """Describe the mechanism: its name, its citation, and its parameters with defaults and meaning.
+
+        Returns
+        -------
+        dict
+            Plain values, for JSON.
+
+        Examples
+        --------
+        >>> type(mechanism).describe()["parameters"][0]["name"]
+        'most_cells'
+        """
         summary = (cls.__doc__ or "").strip().splitlines()[0]
         parameters = [
             {
@@ -88,7 +205,28 @@ class Mechanism(ABC):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Mechanism:
-        """From texts such as the command line gives, `{"height": "12"}`, or plain values."""
+        """Make the mechanism from texts such as the command line gives, or from plain values.
+
+        Parameters
+        ----------
+        settings : mapping
+            Parameters by name, such as `{"height": "12"}`.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism.
+
+        Raises
+        ------
+        InputError
+            If a parameter is unknown, or its value is not allowed.
+
+        Examples
+        --------
+        >>> type(mechanism).from_settings({"most_cells": "64"}).parameters()
+        {'most_cells': 64}
+        """
         known = {f.name: f for f in fields(cls)}
         for name in arguments.mapping(
             settings, "settings", "a dictionary such as {'height': '12'}"

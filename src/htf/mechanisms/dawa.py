@@ -43,11 +43,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import BudgetError, InputError
-from htf.grids import LEAST_MOST_CELLS, check_most_cells, coarse_shape, even_edges
-from htf.inference import scales_of_variances
+from htf.estimation.noise_law import noise_variance, scales_of_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import LEAST_MOST_CELLS, check_most_cells, coarse_shape, even_edges
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -59,11 +59,10 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.mechanisms.hdmm import minimise
-from htf.mechanisms.privlet import noise_variance
-from htf.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 ESTIMATOR = "dawa"
 BUCKETS, HIERARCHY = "buckets", "hierarchy"
@@ -295,7 +294,7 @@ class Hierarchy:
     def least_squares(self, noisy: IntArray, variance: float) -> tuple[FloatArray, FloatArray]:
         """The buckets' counts and variances from all sums: up the hierarchy and down again.
 
-        The formulas of htf.inference, for a binary hierarchy of which the last sums may be short.
+        The formulas of htf.estimation.least_squares, for a binary hierarchy of which the last sums may be short.
         """
         own = self._own_estimates(noisy)
         z, s = [own[0]], [np.full(len(own[0]), variance / self.weights[0] ** 2)]

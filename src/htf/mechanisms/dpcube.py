@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htf.domain import IntArray
+from htf.frame.domain import IntArray
 from htf.mechanisms.base import parameter, read_number
 from htf.mechanisms.kdtree_cell import Cuts, NoisyCells, TwoPhases
 
 
 @dataclass(frozen=True)
 class DpCube(TwoPhases):
-    """DPCube: cut noisy cells into uniform boxes, count those afresh, combine both counts."""
+    """DPCube: cut noisy cells into uniform regions, count those afresh, combine both counts."""
 
     name = "dpcube"
     citation = (

@@ -13,11 +13,10 @@ from functools import lru_cache
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import Epsilon
 from htf.errors import BudgetError, InputError
-from htf.grids import Grid
-from htf.inference import LEAST_SQUARES, TreeCounts, estimate_leaves
+from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, estimate_leaves
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import MOST_GRID_CELLS, Grid
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -26,7 +25,7 @@ from htf.mechanisms.base import (
     read_optional_integer,
 )
 from htf.mechanisms.quadtree import count_levels
-from htf.mechanisms.singular import MOST_CELLS
+from htf.privacy.epsilon import Epsilon
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class HierarchyBest(Mechanism):
         None, read_optional_integer, "slabs of a node along every axis; none: the best, by formula"
     )
     most_cells: int = parameter(
-        MOST_CELLS, read_integer, "more cells than this are joined to at most this many"
+        MOST_GRID_CELLS, read_integer, "more cells than this are joined to at most this many"
     )
 
     def check(self) -> None:

@@ -35,18 +35,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON
-from htf.grids import check_most_cells, coarse_shape, cut_into_cells, even_edges
-from htf.inference import scales_of_variances
+from htf.estimation.noise_law import noise_variance, scales_of_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import (
+    MOST_GRID_CELLS,
+    check_most_cells,
+    coarse_shape,
+    cut_into_cells,
+    even_edges,
+)
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
-from htf.mechanisms.privlet import noise_variance, refuse_too_much_noise
+from htf.mechanisms.privlet import refuse_too_much_noise
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 ESTIMATOR = "hdmm"
-MOST_CELLS = 2**20
 MOST_PER_AXIS = 1024  # a strategy of this size takes seconds to find
 CELLS_PER_SUM = 16  # n / p
 WEIGHT_BITS = 20  # of the whole numbers' scale, over all axes: 2**43 records fit 64 bits
@@ -70,7 +75,7 @@ class Hdmm(Mechanism):
     )
 
     most_cells: int = parameter(
-        MOST_CELLS, read_integer, "grids with more cells than this are coarsened"
+        MOST_GRID_CELLS, read_integer, "grids with more cells than this are coarsened"
     )
 
     def check(self) -> None:

@@ -1,14 +1,14 @@
 """HTF, adaptive: the default.
 
 The homogeneous tree of the paper (htf_paper.py), with other answers to its three questions. *Where* to
-cut a box: in the middle, along the axes in turn, which costs nothing. *Whether* to cut it: while it holds
+cut a region: in the middle, along the axes in turn, which costs nothing. *Whether* to cut it: while it holds
 enough records for the budget it has left, and more than that where it is homogeneous; both are read off
 noisy counts that are paid for anyway. *What* it holds: not its last count alone, but what all
-counts of the tree say together (htf.homogeneous). docs/mechanism.md has the reasons and what was measured.
+counts of the tree say together (htf.estimation.homogeneous). docs/mechanism.md has the reasons and what was measured.
 
-The tree grows in rounds. In a round each box that is to be cut falls into up to 2^3 pieces, and all
-of them are counted; a box that is not spends all it has left on one more count of itself. Budgets grow
-by half from one round to the next: a box with three rounds to go spends 4/19, 6/19 and 9/19.
+The tree grows in rounds. In a round each region that is to be cut falls into up to 2^3 pieces, and all
+of them are counted; a region that is not spends all it has left on one more count of itself. Budgets grow
+by half from one round to the next: a region with three rounds to go spends 4/19, 6/19 and 9/19.
 """
 
 from __future__ import annotations
@@ -19,19 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON
 from htf.errors import InputError
-from htf.grids import MOST_LEAVES, wide_axes
-from htf.halving import halve_often, halving_axes
-from htf.homogeneous import HOMOGENEOUS, estimate_regions
-from htf.inference import (
-    TreeCounts,
-    count_variances,
-    scales_of_variances,
-    smooth_variances,
-    sum_upwards,
-)
+from htf.estimation.homogeneous import HOMOGENEOUS, estimate_regions
+from htf.estimation.least_squares import TreeCounts, smooth_variances, sum_upwards
+from htf.estimation.noise_law import count_variances, scales_of_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import MOST_LEAVES, wide_axes
+from htf.frame.halving import halve_often, halving_axes
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -42,16 +37,16 @@ from htf.mechanisms.base import (
     read_share,
     split_epsilon,
 )
-from htf.tree import RegionTree
+from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 if TYPE_CHECKING:
-    from htf.prior import Prior
+    from htf.estimation.prior import Prior
 
-LARGE = 1 / 4096  # of the map: larger boxes are cut at fewer records
+LARGE = 1 / 4096  # of the map: larger regions are cut at fewer records
 LARGE_POWER = 1 / 8
-OCTAVES = 13  # of how clear counts are of their noise, by which boxes are told apart
+OCTAVES = 13  # of how clear counts are of their noise, by which regions are told apart
 LEAST_LEAF_SIGNAL = 1e-9  # so that dividing by it does not overflow
-LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a box is cut
+LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a region is cut
 MORE_EVEN = 4.0  # in a round: a map that is even may have a pattern just below what was seen
 
 
@@ -70,9 +65,9 @@ class Htf(Mechanism):
         0.01, read_share, "share of the budget that buys the number of records"
     )
     leaf_signal: float = parameter(
-        3.0, read_number, "records of a box times the budget it has left, above which it is cut"
+        3.0, read_number, "records of a region times the budget it has left, above which it is cut"
     )
-    halvings: int = parameter(3, read_integer, "halvings of a box in one round, at most")
+    halvings: int = parameter(3, read_integer, "halvings of a region in one round, at most")
     growth: float = parameter(1.5, read_number, "of the budget, from one round to the next")
 
     def check(self) -> None:
@@ -89,89 +84,93 @@ class Htf(Mechanism):
     def build(self, window: Window) -> Steps[Histogram]:
         counts, rounds = TreeCounts(), 0
         leaves: list[IntArray] = []
-        boxes = yield from self._count_all(window, counts)
-        least_signal = self._least_signal(boxes)
-        while len(boxes):
+        growing = yield from self._count_all(window, counts)
+        least_signal = self._least_signal(growing)
+        while len(growing):
             rounds += 1
-            halvings = self._halvings(window, boxes, least_signal)
-            halvings = self._limit(boxes, halvings, MOST_LEAVES - sum(len(some) for some in leaves))
-            whole = boxes.among(halvings == 0)
-            grown = self._cut(window.tree, boxes.among(halvings > 0), halvings[halvings > 0])
+            halvings = self._halvings(window, growing, least_signal)
+            halvings = self._limit(
+                growing, halvings, MOST_LEAVES - sum(len(some) for some in leaves)
+            )
+            whole = growing.among(halvings == 0)
+            grown = self._cut(window.tree, growing.among(halvings > 0), halvings[halvings > 0])
             regions = np.concatenate([whole.regions, grown.pieces])
             prices = np.concatenate([whole.left, grown.prices])
             noisy = yield from window.count(regions, prices, f"round {rounds}: counts")
             counts.add(regions, noisy, prices)
-            boxes = grown.learn(window.tree, noisy[len(whole) :])
-            leaves += [whole.regions, boxes.regions[boxes.left == 0]]
-            boxes = boxes.among(boxes.left > 0)
+            growing = grown.learn(window.tree, noisy[len(whole) :])
+            leaves += [whole.regions, growing.regions[growing.left == 0]]
+            growing = growing.among(growing.left > 0)
         found = np.concatenate(leaves)
-        estimates, scales = estimate_leaves(window.tree, found, counts, window.prior)
+        estimates, scales = estimate_homogeneous_leaves(window.tree, found, counts, window.prior)
         return Histogram(found, estimates, scales, HOMOGENEOUS, {"rounds": rounds})
 
-    def _count_all(self, window: Window, counts: TreeCounts) -> Steps[Boxes]:
+    def _count_all(self, window: Window, counts: TreeCounts) -> Steps[GrowingRegions]:
         first, rest = split_epsilon(window.epsilon, self.total_share, "total_share")
         root = np.zeros(1, dtype=np.int64)
         noisy = yield from window.count(root, first, "all records")
         counts.add(root, noisy, first)
         variance = count_variances(np.array([first.units]))
         known = noisy.astype(np.float64), variance, np.ones(1)
-        return Boxes(root, root, np.array([rest.units]), *known)
+        return GrowingRegions(root, root, np.array([rest.units]), *known)
 
-    def _least_signal(self, root: Boxes) -> float:
+    def _least_signal(self, root: GrowingRegions) -> float:
         """`leaf_signal`, or more where that would give more leaves than a laptop holds."""
         return max(self.leaf_signal, 2 * float(root.signals[0]) / MOST_LEAVES)
 
-    def _halvings(self, window: Window, boxes: Boxes, least_signal: float) -> IntArray:
-        """How often each box is to be halved from here on, in this round and later ones.
+    def _halvings(self, window: Window, growing: GrowingRegions, least_signal: float) -> IntArray:
+        """How often each region is to be halved from here on, in this round and later ones.
 
         [QYL13] balance noise and unevenness for grids: cells in proportion to records times epsilon,
-        on a map, and to another power of it in other dimensions. Here the same for each box. A large
-        box is cut a little sooner: the edges of more boxes that are asked for run through it.
+        on a map, and to another power of it in other dimensions. Here the same for each region. A large
+        region is cut a little sooner: the edges of more boxes that are asked for run through it.
         """
         tree, axes = window.tree, wide_axes(window.domain)
-        share = tree.cells(boxes.regions) / float(window.domain.size)
-        needed = least_signal * boxes.evenness * np.minimum((share / LARGE) ** -LARGE_POWER, 1.0)
-        pieces = np.maximum(boxes.signals / needed, 1.0) ** (2 * axes / (axes + 2))
-        pieces = np.where(boxes.turns == 0, np.maximum(pieces, 4.0), pieces)
+        share = tree.cells(growing.regions) / float(window.domain.size)
+        needed = least_signal * growing.evenness * np.minimum((share / LARGE) ** -LARGE_POWER, 1.0)
+        pieces = np.maximum(growing.signals / needed, 1.0) ** (2 * axes / (axes + 2))
+        pieces = np.where(growing.turns == 0, np.maximum(pieces, 4.0), pieces)
         halvings = np.where(pieces >= 2, np.ceil(np.log2(pieces)), 0)
-        possible = len(halving_axes(window.domain.shape)) - boxes.turns
-        possible = np.where(tree.cells(boxes.regions) > 1, possible, 0)
+        possible = len(halving_axes(window.domain.shape)) - growing.turns
+        possible = np.where(tree.cells(growing.regions) > 1, possible, 0)
         halvings = np.minimum(halvings, possible)
-        if axes == 2:  # down to squares: boxes twice as long as wide are cut by more edges
-            halvings = np.maximum(halvings - (boxes.turns + halvings) % 2, 0)
+        if axes == 2:  # down to squares: regions twice as long as wide are cut by more edges
+            halvings = np.maximum(halvings - (growing.turns + halvings) % 2, 0)
         return np.asarray(halvings, dtype=np.int64)
 
-    def _limit(self, boxes: Boxes, halvings: IntArray, most: int) -> IntArray:
-        """The same, but nothing for boxes of least signal where there would be more than `most`.
+    def _limit(self, growing: GrowingRegions, halvings: IntArray, most: int) -> IntArray:
+        """The same, but nothing for regions of least signal where there would be more than `most`.
 
         `_least_signal` limits what records make; with a low `leaf_signal` noise alone makes more.
         """
         _, steps = self._rounds(halvings)
         more = 2**steps - 1
-        if len(boxes) + int(more.sum()) <= most:
+        if len(growing) + int(more.sum()) <= most:
             return halvings
-        order = np.argsort(-boxes.signals, kind="stable")
-        beyond = order[len(boxes) + np.cumsum(more[order]) > most]
+        order = np.argsort(-growing.signals, kind="stable")
+        beyond = order[len(growing) + np.cumsum(more[order]) > most]
         halvings[beyond] = 0
         return halvings
 
     def _rounds(self, halvings: IntArray) -> tuple[IntArray, IntArray]:
-        """In how many rounds boxes are halved so often, and how often in the first of them."""
+        """In how many rounds regions are halved so often, and how often in the first of them."""
         rounds = -(-halvings // self.halvings)
         return rounds, -(-halvings // np.maximum(rounds, 1))
 
-    def _cut(self, tree: RegionTree, boxes: Boxes, halvings: IntArray) -> Grown:
-        """Cut boxes for this round; a box with rounds to go keeps most of its budget for them."""
+    def _cut(self, tree: RegionTree, growing: GrowingRegions, halvings: IntArray) -> Grown:
+        """Cut regions for this round; a region with rounds to go keeps most of its budget for them."""
         rounds, steps = self._rounds(halvings)
         shares = 1 / np.cumsum(float(self.growth) ** np.arange(rounds.max(initial=1)))
-        price = np.maximum((boxes.left * shares[rounds - 1]).astype(np.int64), 1)
-        price = np.where(rounds == 1, boxes.left, price)
-        return Grown(boxes, steps, price, *halve_often(tree, boxes.regions, boxes.turns, steps))
+        price = np.maximum((growing.left * shares[rounds - 1]).astype(np.int64), 1)
+        price = np.where(rounds == 1, growing.left, price)
+        return Grown(
+            growing, steps, price, *halve_often(tree, growing.regions, growing.turns, steps)
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
-    """Boxes that were counted and may have budget left."""
+class GrowingRegions:
+    """Regions that were counted and may have budget left."""
 
     regions: IntArray
     turns: IntArray  # of halving that they have had
@@ -188,43 +187,43 @@ class Boxes:
         """Records times the budget that is left: how clear of its noise the next count will be."""
         return np.asarray(np.maximum(self.counts, 0.0) * (self.left / UNITS_PER_EPSILON))
 
-    def among(self, some: Any) -> Boxes:
-        return Boxes(*(getattr(self, f.name)[some] for f in fields(self)))
+    def among(self, some: Any) -> GrowingRegions:
+        return GrowingRegions(*(getattr(self, f.name)[some] for f in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """What boxes were cut into."""
+    """What regions were cut into."""
 
-    boxes: Boxes
-    steps: IntArray  # of halving, for each box
+    growing: GrowingRegions
+    steps: IntArray  # of halving, for each region
     price: IntArray  # of the count of any of its pieces, in units
     pieces: IntArray
-    owners: IntArray  # the place among `boxes` of what each is a piece of
+    owners: IntArray  # the place among `growing` of what each is a piece of
 
     @property
     def prices(self) -> IntArray:
         return np.asarray(self.price[self.owners])
 
-    def learn(self, tree: RegionTree, noisy: IntArray) -> Boxes:
+    def learn(self, tree: RegionTree, noisy: IntArray) -> GrowingRegions:
         """The pieces with their counts, moved towards the sum that was known before."""
-        boxes, owners = self.boxes, self.owners
-        variance, pieces = count_variances(self.price), np.bincount(owners, minlength=len(boxes))
-        lack = boxes.counts - np.bincount(owners, noisy, minlength=len(boxes))
-        moved = lack * variance / (pieces * variance + boxes.variances)
-        return Boxes(
+        growing, owners = self.growing, self.owners
+        variance, pieces = count_variances(self.price), np.bincount(owners, minlength=len(growing))
+        lack = growing.counts - np.bincount(owners, noisy, minlength=len(growing))
+        moved = lack * variance / (pieces * variance + growing.variances)
+        return GrowingRegions(
             self.pieces,
-            (boxes.turns + self.steps)[owners],
-            (boxes.left - self.price)[owners],
+            (growing.turns + self.steps)[owners],
+            (growing.left - self.price)[owners],
             noisy + moved[owners],
             variance[owners],
-            self._evenness(tree, noisy, variance, boxes.counts / np.maximum(pieces, 1))[owners],
+            self._evenness(tree, noisy, variance, growing.counts / np.maximum(pieces, 1))[owners],
         )
 
     def _evenness(
         self, tree: RegionTree, noisy: IntArray, variance: FloatArray, mean: FloatArray
     ) -> FloatArray:
-        """How even the pieces of each box are, of all boxes whose counts are about as clear.
+        """How even the pieces of each region are, of all regions whose counts are about as clear.
 
         The spread is the variance of the pieces' counts around a plane, less that of the noise, over the square
         of their mean. Noise and unevenness balance at a number of records that goes with the
@@ -240,13 +239,13 @@ class Grown:
         def pool(values: FloatArray | IntArray) -> FloatArray:
             return np.asarray(np.bincount(octave[known], values, minlength=OCTAVES))
 
-        boxes, freedoms = pool(np.ones(known.sum())), pool(freedom[known])
+        numbers, freedoms = pool(np.ones(known.sum())), pool(freedom[known])
         # A spread below two standard deviations of its own noise says no more than these.
         least = np.sqrt(8 / np.maximum(freedoms, 1)) / 4.0 ** np.arange(OCTAVES)
-        pooled = np.maximum(pool(spread) / np.maximum(boxes, 1), least)
-        evenness = np.where(boxes > 0, np.clip(pooled**-0.5, LEAST_EVEN, MOST_EVEN), 1.0)
-        found = np.minimum(evenness[octave], MORE_EVEN * self.boxes.evenness)
-        return np.asarray(np.where(freedom > 0, found, self.boxes.evenness))
+        pooled = np.maximum(pool(spread) / np.maximum(numbers, 1), least)
+        evenness = np.where(numbers > 0, np.clip(pooled**-0.5, LEAST_EVEN, MOST_EVEN), 1.0)
+        found = np.minimum(evenness[octave], MORE_EVEN * self.growing.evenness)
+        return np.asarray(np.where(freedom > 0, found, self.growing.evenness))
 
 
 def squares_around_plane(
@@ -274,7 +273,7 @@ def squares_around_plane(
     return np.maximum(squares, 0.0), freedom
 
 
-def estimate_leaves(
+def estimate_homogeneous_leaves(
     tree: RegionTree, leaves: IntArray, counts: TreeCounts, prior: Prior | None
 ) -> tuple[FloatArray, FloatArray]:
     """What all counts say of the leaves; and the scale of the noise that least squares leave in each,
@@ -286,7 +285,9 @@ def estimate_leaves(
 
 def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`."""
-    return estimate_leaves(release.tree, release.leaves, release.tree_counts, release.prior)
+    return estimate_homogeneous_leaves(
+        release.tree, release.leaves, release.measurements.tree_counts(), release.prior
+    )
 
 
 Htf.estimators = {HOMOGENEOUS: _estimate_release}

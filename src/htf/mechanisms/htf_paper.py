@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import Domain, FloatArray, IntArray
-from htf.epsilon import Epsilon, cube_root_of_two_to
 from htf.errors import BudgetError, InputError
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -31,7 +31,7 @@ from htf.mechanisms.base import (
     read_optional_integer,
     read_text,
 )
-from htf.tree import RegionTree
+from htf.privacy.epsilon import Epsilon, cube_root_of_two_to
 
 POINTS_PER_LEAF = 10  # c0 of the height formula, from the uniform grid's rule
 

@@ -22,11 +22,11 @@ from fractions import Fraction
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import Domain, IntArray
-from htf.epsilon import Epsilon, cube_root_of_two_to
 from htf.errors import BudgetError, InputError
-from htf.grids import MOST_LEAVES
-from htf.inference import LEAST_SQUARES, TreeCounts, least_squares, scales_of_variances
+from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, least_squares
+from htf.estimation.noise_law import scales_of_variances
+from htf.frame.domain import Domain, IntArray
+from htf.frame.grids import MOST_LEAVES
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -39,6 +39,7 @@ from htf.mechanisms.base import (
 )
 from htf.mechanisms.htf_paper import choose_axes, deepest_useful_height
 from htf.mechanisms.quadtree import prune
+from htf.privacy.epsilon import Epsilon, cube_root_of_two_to
 
 GEOMETRIC, UNIFORM = "geo", "uniform"
 

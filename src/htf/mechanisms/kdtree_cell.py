@@ -41,10 +41,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.curator.window import Steps, Window
-from htf.domain import Domain, FloatArray, IntArray, cell_counts
 from htf.errors import InputError
-from htf.grids import even_edges, limit_parts
-from htf.inference import TreeCounts, count_variances, scales_of_variances
+from htf.estimation.least_squares import TreeCounts
+from htf.estimation.noise_law import count_variances, scales_of_variances
+from htf.frame.domain import Domain, FloatArray, IntArray, cell_counts
+from htf.frame.grids import MOST_GRID_CELLS, even_edges, limit_parts
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -56,12 +58,10 @@ from htf.mechanisms.base import (
     read_text,
     split_epsilon,
 )
-from htf.tree import RegionTree
 
 CELLS_AND_COUNTS = "cells-and-counts"  # the estimator
 COMBINED, FRESH = "combined", "fresh"
 USUAL_CELLS = 2**16
-MOST_CELLS = 2**20
 MOST_CELLS_PER_AXIS = 2**10  # all cells are asked for at once, by a square matrix for each axis
 
 
@@ -237,10 +237,10 @@ def grid_parts(domain: Domain, cells_per_axis: int | None) -> list[int]:
     parts = np.minimum(np.array(domain.shape, dtype=np.int64), most)
     if cells_per_axis is None:
         parts = limit_parts(parts[None], USUAL_CELLS)[0]
-    if math.prod(parts.tolist()) > MOST_CELLS:
+    if math.prod(parts.tolist()) > MOST_GRID_CELLS:
         raise InputError(
             f"cells_per_axis {cells_per_axis} makes {math.prod(parts.tolist())} cells of this "
-            f"domain, more than {MOST_CELLS}"
+            f"domain, more than {MOST_GRID_CELLS}"
         )
     return [int(part) for part in parts]
 

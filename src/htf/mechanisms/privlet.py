@@ -33,22 +33,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import FloatArray, IntArray
-from htf.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.errors import BudgetError
-from htf.grids import (
-    MOST_CELLS,
+from htf.estimation.noise_law import noise_variance, scales_of_variances
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import (
+    MOST_GRID_CELLS,
     check_most_cells,
     coarse_shape,
     cut_into_cells,
     even_edges,
     padded,
 )
-from htf.inference import scales_of_variances
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 ESTIMATOR = "privlet"
 LARGEST_SCALE = 10**15  # of noise; 64 bits hold a thousand times that
@@ -62,7 +62,9 @@ class Privlet(Mechanism):
     citation = "Xiao, Wang, Gehrke: Differential Privacy via Wavelet Transforms, ICDE 2010"
 
     most_cells: int = parameter(
-        MOST_CELLS, read_integer, "grids with more cells than this, padding included, are coarsened"
+        MOST_GRID_CELLS,
+        read_integer,
+        "grids with more cells than this, padding included, are coarsened",
     )
 
     def check(self) -> None:
@@ -112,11 +114,6 @@ def cell_variance(grid: Sequence[int], epsilon_units: int) -> float:
 def sensitivity_of(grid: Sequence[int]) -> int:
     """The product of 1 + log2(m) over the axes."""
     return math.prod(padded(cells).bit_length() for cells in grid)
-
-
-def noise_variance(scale: float) -> float:
-    """Of discrete Laplace noise: 1 / (2 sinh(1 / (2 b))^2), about 2 b^2 and never quite zero."""
-    return 0.5 / math.sinh(min(0.5 / scale, 200.0)) ** 2
 
 
 def haar_matrix(cells: int) -> IntArray:

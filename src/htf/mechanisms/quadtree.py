@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import Domain, FloatArray, IntArray
-from htf.epsilon import Epsilon, cube_root_of_two_to
 from htf.errors import BudgetError, InputError
-from htf.grids import MOST_LEAVES, Grid, wide_axes
-from htf.inference import LEAST_SQUARES, TreeCounts, least_squares, scales_of_variances
+from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, least_squares
+from htf.estimation.noise_law import scales_of_variances
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.grids import MOST_LEAVES, Grid, wide_axes
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -27,7 +28,7 @@ from htf.mechanisms.base import (
     read_optional_integer,
     read_text,
 )
-from htf.tree import RegionTree
+from htf.privacy.epsilon import Epsilon, cube_root_of_two_to
 
 USUAL_HEIGHT = 7  # 14 in the figures of the HTF paper; with pruning good from 1e5 to 4e6 records
 USUAL_LEAVES = 2**20  # a lower height where more axes would make more

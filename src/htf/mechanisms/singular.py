@@ -8,10 +8,8 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
-from htf.grids import Grid
+from htf.frame.grids import MOST_GRID_CELLS, Grid
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
-
-MOST_CELLS = 2**20  # 1024 x 1024 is kept as it is
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class Singular(Mechanism):
     citation = "Dwork, McSherry, Nissim, Smith: Calibrating noise to sensitivity, TCC 2006"
 
     most_cells: int = parameter(
-        MOST_CELLS, read_integer, "more cells than this are joined to at most this many"
+        MOST_GRID_CELLS, read_integer, "more cells than this are joined to at most this many"
     )
 
     def check(self) -> None:

@@ -12,7 +12,7 @@ from htf.mechanisms.base import Histogram, Mechanism
 
 @dataclass(frozen=True)
 class Uniform(Mechanism):
-    """The whole map as one box, counted with the whole budget."""
+    """The whole map as one region, counted with the whole budget."""
 
     name = "uniform"
     citation = "Hay, Machanavajjhala, Miklau, Chen, Zhang: DPBench, SIGMOD 2016"

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from htf.curator.window import Steps, Window
-from htf.domain import Domain
-from htf.epsilon import Epsilon
 from htf.errors import InputError
-from htf.grids import Grid, limit_parts, wide_axes
-from htf.inference import LEAST_SQUARES, TreeCounts, estimate_leaves
+from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, estimate_leaves
+from htf.frame.domain import Domain
+from htf.frame.grids import Grid, limit_parts, wide_axes
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -26,6 +25,7 @@ from htf.mechanisms.base import (
     read_share,
     split_epsilon,
 )
+from htf.privacy.epsilon import Epsilon
 
 POINTS_PER_CELL = 10  # c of [QYL13, Guideline 1]
 

@@ -1,0 +1,1 @@
+"""What analysts ask a release: boxes, polygons, zones, with intervals. Public."""

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from htf.query.columns import COLUMNS, Column
+
 WHY_OUTSIDE = (
     "the count is the best guess, smoothed by what lies around it and cut at zero; the interval comes from "
     "the raw noisy counts alone."
 )
 
 
+HEADINGS = tuple(f">{column.heading}" for column in COLUMNS.values() if column.heading)
+
+
+def show_answer(answer: Mapping[str, float]) -> list[str]:
+    """The cells of a table on the screen, under `HEADINGS`. One cell has both ends of the interval."""
+    return [_show(name, column, answer) for name, column in COLUMNS.items() if column.heading]
+
+
+def _show(name: str, column: Column, answer: Mapping[str, float]) -> str:
+    return show_interval(answer) if name == "low" else _rounded(answer[name], column.form)
+
+
 def show_count(value: float) -> str:
-    """A whole number, and never minus zero."""
-    shown = f"{value:,.0f}"
+    """A whole number."""
+    return _rounded(value, COLUMNS["count"].form)
+
+
+def _rounded(value: float, form: str) -> str:
+    """Never minus zero."""
+    shown = format(value, form)
     return "0" if shown == "-0" else shown
 
 

@@ -11,9 +11,9 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from htf.domain import Domain, FloatArray
 from htf.errors import InputError
 from htf.files import is_file
+from htf.frame.domain import Domain, FloatArray
 from htf.query.tables import edge_places, rows_of_table
 from htf.query.where import Where
 

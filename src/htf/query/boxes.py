@@ -13,17 +13,15 @@ have been cut at zero or shrunk; so the interval need not have `count` in its mi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from htf import arguments
-from htf.domain import Axis, Domain, FloatArray
 from htf.errors import InputError
+from htf.frame.domain import Axis, Domain, FloatArray
+from htf.query.columns import COLUMNS, Answers, place
 from htf.query.where import Where, full_rows
-from htf.read_only import ReadOnlyArrays
 
 if TYPE_CHECKING:
     from htf.query.index import BoxIndex
@@ -32,43 +30,6 @@ if TYPE_CHECKING:
 BLOCK = 2**16  # boxes worked on at once: memory beyond the answers does not grow with their number
 SNAP = 1e-9  # cells
 SNAP_ROUNDINGS = 32 * float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answers(ReadOnlyArrays):
-    """One entry for each box or polygon, in read-only arrays.
-
-    `low` and `high` bound the 95 % interval, and `std_error` is the standard deviation of the errors
-    that it speaks of. `partial` is the share of the answer, by absolute parts, that comes from
-    leaves covered in part; 0 where there is nothing. `inside` is the share of the box or polygon that
-    lies on the map, by area, over all axes. The release says nothing about the rest, which is not
-    counted. It is 0 where there is no area.
-    """
-
-    count: FloatArray
-    std_error: FloatArray
-    low: FloatArray
-    high: FloatArray
-    partial: FloatArray
-    inside: FloatArray
-
-    def __post_init__(self) -> None:
-        for name, column in self.to_columns().items():
-            arguments.row(column, "f", f"{name} of answers")
-            if len(column) != len(self.count):
-                raise InputError(f"{name} of answers must be as long as count")
-            column.flags.writeable = False
-
-    def __len__(self) -> int:
-        return len(self.count)
-
-    def to_columns(self) -> dict[str, FloatArray]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def to_dicts(self) -> list[dict[str, float]]:
-        columns = self.to_columns()
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def count_boxes(
@@ -90,7 +51,7 @@ def count_boxes(
             f"the domain has {domain.dimensions} axes, but the leaves have {index.dimensions}"
         )
     rows, axes = full_rows(domain, boxes, where), axis_table(domain.axes)
-    table = np.empty((len(fields(Answers)), len(rows)))
+    table = np.empty((len(COLUMNS), len(rows)))
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
         table[:, block] = index.answer(rows[block], axes).T
@@ -100,11 +61,11 @@ def count_boxes(
 
 def share_inside(axes: Sequence[Axis], rows: FloatArray) -> FloatArray:
     """`Answers.inside` of full rows: all low edges in the order of the axes, then all high ones."""
-    from htf.query.kernels import INSIDE, fill_inside
+    from htf.query.kernels import fill_inside
 
-    found = np.empty((len(rows), INSIDE + 1))
+    found = np.empty((len(rows), len(COLUMNS)))
     fill_inside(np.ascontiguousarray(rows, dtype=np.float64), axis_table(axes), found)
-    return found[:, INSIDE]
+    return found[:, place("inside")]
 
 
 class RowCounter:
@@ -116,7 +77,7 @@ class RowCounter:
         self._axes, self._index = axis_table(domain.axes), index
 
     def count(self, rows: list[list[float]]) -> list[list[float]]:
-        """What `Answers` has of each, in that order."""
+        """The columns of an answer for each, in their order (htf.query.columns)."""
         found: list[list[float]] = self._index.answer(np.array(rows), self._axes).tolist()
         return found
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
-from htf.query.curve import places_on_curve
-from htf.query.leaf_noise import noise_fourth_cumulants, noise_variances
+from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
+from htf.frame.curve import places_on_curve
+from htf.frame.domain import FloatArray, IntArray
+from htf.query.columns import COLUMNS
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 FAN_OUT = 8  # of little effect on speed between 2 and 16
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # that a thread takes
-ANSWER_COLUMNS = 6  # of `boxes.Answers`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,11 +68,11 @@ class BoxIndex:
         )
 
     def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
-        """What `boxes.Answers` has, one row for each box, which is given by its edges in the coordinates
-        of the map. `axes` is `boxes.axis_table`."""
+        """The columns of an answer (htf.query.columns), one row for each box, which is given by its edges in
+        the coordinates of the map. `axes` is `boxes.axis_table`."""
         from htf.query.kernels import answer_leaves
 
-        return in_chunks(answer_leaves, rows, ANSWER_COLUMNS, CHUNK, axes, *self._nodes)
+        return in_chunks(answer_leaves, rows, len(COLUMNS), CHUNK, axes, *self._nodes)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, each leaf weighted by the share of it that they cover. How much of them
@@ -83,7 +83,7 @@ class BoxIndex:
         measures = measure_outlines(
             polygon_kernels.measure_leaves, outlines, MEASURES, *self._nodes
         )
-        answers = np.empty((len(outlines), ANSWER_COLUMNS))
+        answers = np.empty((len(outlines), len(COLUMNS)))
         finish_leaves(measures, answers)
         return answers
 

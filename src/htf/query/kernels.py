@@ -10,14 +10,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from htf.compiled import compiled
-from htf.domain import FloatArray
-from htf.query.half_widths import half_width
+from htf.base.compiled import compiled
+from htf.estimation.noise_kernels import half_width
+from htf.frame.domain import FloatArray
+from htf.query.columns import place
 
 # Of an axis: what is needed to find the cell of a coordinate.
 LOW_END, HIGH_END, CELLS, PER_UNIT, TOLERANCE = range(5)
-# Of an answer, in the order of `boxes.Answers`.
-COUNT, STD_ERROR, LOW, HIGH, PARTIAL, INSIDE = range(6)
+# Of an answer (htf.query.columns).
+COUNT, STD_ERROR, LOW, HIGH = place("count"), place("std_error"), place("low"), place("high")
+PARTIAL, INSIDE = place("partial"), place("inside")
 FARTHEST = 1e300  # cells: farther away, the length of a box would overflow
 LEAST_INSIDE = 1e-300  # of a box that touches the map at all: 0 means that none of it does
 # Of `sums`, over the leaves of each node.
@@ -45,8 +47,8 @@ def snap_rows(rows: FloatArray, axes: FloatArray) -> FloatArray:
 def snap_column(values: FloatArray, axes: FloatArray) -> FloatArray:
     """Coordinates along the one axis, wherever they are."""
     cells = np.empty(len(values))
-    for place in range(len(values)):
-        cells[place] = _snap(values[place], axes, 0)
+    for row in range(len(values)):
+        cells[row] = _snap(values[row], axes, 0)
     return cells
 
 
@@ -179,13 +181,26 @@ def finish_leaves(measures: FloatArray, answers: FloatArray) -> None:
             row[SMALLEST_WEIGHT],
             row[LARGEST_WEIGHT],
         )
-        answers[query, COUNT] = row[ESTIMATE]
-        answers[query, STD_ERROR] = np.sqrt(row[VARIANCE])
-        answers[query, LOW] = row[ESTIMATE] - half
-        answers[query, HIGH] = row[ESTIMATE] + half
-        answers[query, PARTIAL] = share_of(row[PARTIAL_ABSOLUTE], row[ABSOLUTE])
+        partial, whole = row[PARTIAL_ABSOLUTE], row[ABSOLUTE]
+        write_answer(
+            row[ESTIMATE], row[ESTIMATE], half, row[VARIANCE], partial, whole, answers, query
+        )
 
 
 @njit(inline="always")
-def share_of(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 0.0
+def write_answer(
+    count: float,
+    middle: float,
+    half: float,
+    variance: float,
+    partial: float,
+    whole: float,
+    answers: FloatArray,
+    query: int,
+) -> None:
+    """All columns of an answer but INSIDE, in the one place where they are filled."""
+    answers[query, COUNT] = count
+    answers[query, STD_ERROR] = np.sqrt(variance)
+    answers[query, LOW] = middle - half
+    answers[query, HIGH] = middle + half
+    answers[query, PARTIAL] = partial / whole if whole > 0 else 0.0

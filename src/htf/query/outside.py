@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from htf.domain import Domain, FloatArray
+from htf.frame.domain import Domain, FloatArray
 from htf.query.boxes import share_inside
 from htf.query.where import Where, full_rows, show
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.compiled import compiled
-from htf.domain import FloatArray
+from htf.base.compiled import compiled
+from htf.frame.domain import FloatArray
 
 # As in htf.query.tree_kernels: after a change there, this one's cache has to be deleted.
 from htf.query.kernels import SMALLEST_WEIGHT, add_node, add_part

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray, IntArray
 from htf.errors import InputError
-from htf.query.boxes import Answers, share_inside, snap_to_cells, to_snapped_cells
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.query.boxes import share_inside, snap_to_cells, to_snapped_cells
+from htf.query.columns import Answers, place
 from htf.query.shapes import Shapes, need_shapely, read_shapes
 from htf.query.where import Where, full_ranges, read_where
 
@@ -55,13 +56,11 @@ def count_polygons(
     are counted whole. What lies outside of the map counts nothing. An empty polygon counts 0, with an
     interval of 0 to 0. Corners within a billionth of a cell of an edge of the grid are taken as on it.
     """
-    from htf.query.kernels import INSIDE
-
     shapes = read_shapes(geometries, domain, crs)
     ranges = _read_ranges(domain, where)
     cells = _in_cells(shapes, domain)
     table = index.answer_polygons(_outlines(cells, ranges)).T.copy()
-    table[INSIDE] = _share_inside(cells, domain) * _share_of_ranges(domain, where)
+    table[place("inside")] = _share_inside(cells, domain) * _share_of_ranges(domain, where)
     table.flags.writeable = False
     return Answers(*table)
 
@@ -70,7 +69,7 @@ def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
     """The low and high end of each axis but the first two, in cells."""
     named = [name for name in read_where(where) if name in domain.names[:2]]
     if named:
-        raise InputError(f"polygons say what to count of {named[0]}: leave it out of where")
+        raise InputError(f"polygons already fix {named[0]}: leave it out of where")
     ends = full_ranges(domain, where)[2:]
     cells = [to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ends, strict=True)]
     return np.array(cells, dtype=np.float64).reshape(-1, 2)

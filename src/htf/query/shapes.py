@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf import arguments
-from htf.domain import CRS84, Domain, FloatArray
+from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
+from htf.frame.crs import CRS84, is_in_degrees, parse_crs, same_crs, shown_crs, transformer
+from htf.frame.domain import Domain, FloatArray
 
 Shapes = NDArray[np.object_]  # of shapely geometries
 
@@ -40,10 +41,10 @@ def read_shapes(geometries: Any, domain: Domain, crs: Any = None) -> Shapes:
     longitude and latitude, and bare shapely geometries are taken in the coordinates of the map.
     """
     if domain.dimensions < 2:
-        raise InputError("polygons need a map of two axes, this one has one: give boxes")
+        raise InputError("polygons need a map with two axes, but this one has one: give boxes")
     shapes, found = _gather(geometries)
     shapes = _repair(_check(shapes))
-    known = crs if crs is None or isinstance(crs, str) else _crs(_need_pyproj(), crs)
+    known = crs if crs is None or isinstance(crs, str) else parse_crs(crs)
     source = _source(known, found, domain)
     if source is None:
         return shapes
@@ -63,25 +64,17 @@ def to_crs(shapes: Shapes, source: Any, target: Any, domain: Domain) -> Shapes:
     """Shapes of one reference system in another, one of which is the map's."""
     if same_crs(source, target):
         return shapes
-    shapely, transformer = need_shapely(), _transformer(source, target)
+    shapely, change = need_shapely(), transformer(source, target)
     lengths = _longest_pieces(shapes, _width_of_map(domain, source))
     shapes = shapely.segmentize(shapes, lengths)
     moved = shapely.transform(
-        shapes, lambda xy: np.column_stack(transformer.transform(xy[:, 0], xy[:, 1]))
+        shapes, lambda xy: np.column_stack(change.transform(xy[:, 0], xy[:, 1]))
     )
     _check_finite(
         moved,
-        f"cannot be transformed from {_named(source)} to {_named(target)}: cut off what is far from the map",
+        f"cannot be transformed from {shown_crs(source)} to {shown_crs(target)}: cut off what is far from the map",
     )
-    return _cut_at_antimeridian(np.asarray(moved)) if _is_in_degrees(target) else np.asarray(moved)
-
-
-def same_crs(one: Any, other: Any) -> bool:
-    """Whether coordinates mean the same, always in the order x, y."""
-    if str(one) == str(other):
-        return True
-    pyproj = _need_pyproj()
-    return bool(_crs(pyproj, one).equals(_crs(pyproj, other), ignore_axis_order=True))
+    return _cut_at_antimeridian(np.asarray(moved)) if is_in_degrees(target) else np.asarray(moved)
 
 
 def _gather(geometries: Any) -> tuple[Shapes, Any]:
@@ -179,51 +172,16 @@ def _source(crs: Any, found: Any, domain: Domain) -> Any:
     by_geopandas = found is not None and found is not CRS84
     if crs is not None and by_geopandas and not same_crs(crs, found):
         raise InputError(
-            f"the polygons say that they are in {_named(found)}, but crs is {_named(crs)}: "
+            f"the polygons say that they are in {shown_crs(found)}, but crs is {shown_crs(crs)}: "
             "leave crs out"
         )
     source = found if crs is None else crs
     if domain.crs is None and (crs is not None or by_geopandas):
         raise InputError(
-            f"the map has no reference system, so that polygons in {_named(source)} cannot be "
-            "brought to it: give them in its own coordinates, without one"
+            f"the map has no reference system, so polygons in {shown_crs(source)} cannot be "
+            "placed on it: give them in the map's coordinates, without one"
         )
     return None if domain.crs is None else source
-
-
-def _need_pyproj() -> Any:
-    try:
-        import pyproj
-    except ImportError:
-        raise MissingExtraError("pyproj", "geo", "Another reference system") from None
-    return pyproj
-
-
-def _crs(pyproj: Any, given: Any) -> Any:
-    try:
-        return pyproj.CRS.from_user_input(given)
-    except (pyproj.exceptions.CRSError, TypeError, ValueError, OverflowError):
-        shown = arguments.described(given)
-        raise InputError(f"there is no reference system {shown}: write it like EPSG:4326") from None
-
-
-def _named(crs: Any) -> str:
-    """A short name of a reference system."""
-    if isinstance(crs, str):
-        return crs
-    found = getattr(crs, "to_string", lambda: str(crs))()
-    return str(found) if len(str(found)) < 60 else str(getattr(crs, "name", crs))
-
-
-def _transformer(source: Any, target: Any) -> Any:
-    """From one to the other, always in the order x, y."""
-    pyproj = _need_pyproj()
-    try:
-        return pyproj.Transformer.from_crs(
-            _crs(pyproj, source), _crs(pyproj, target), always_xy=True
-        )
-    except pyproj.exceptions.ProjError:
-        raise InputError(f"there is no way from {_named(source)} to {_named(target)}") from None
 
 
 def _width_of_map(domain: Domain, source: Any) -> float:
@@ -231,22 +189,15 @@ def _width_of_map(domain: Domain, source: Any) -> float:
     x, y = domain.axes[:2]
     sides = x.low, y.low, x.high, y.high
     if not same_crs(domain.crs, source):
-        sides = _transformer(domain.crs, source).transform_bounds(*sides, densify_pts=21)
+        sides = transformer(domain.crs, source).transform_bounds(*sides, densify_pts=21)
     width, height = sides[2] - sides[0], sides[3] - sides[1]
     width += 360.0 if width < 0 else 0.0  # across the antimeridian
     if not (np.isfinite(width) and np.isfinite(height)):
         raise InputError(
-            f"the map, in {domain.crs}, cannot be transformed to {_named(source)}, that of the "
+            f"the map, in {domain.crs}, cannot be transformed to {shown_crs(source)}, that of the "
             "polygons"
         )
     return float(max(width, height))
-
-
-def _is_in_degrees(crs: Any) -> bool:
-    if crs == CRS84:
-        return True
-    found = _crs(_need_pyproj(), crs)
-    return bool(found.is_geographic and found.axis_info[0].unit_name == "degree")  # and not grads
 
 
 def _cut_at_antimeridian(shapes: Shapes) -> Shapes:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.domain import Domain, FloatArray
 from htf.errors import InputError
+from htf.frame.domain import Domain, FloatArray
 from htf.query.where import Where, full_rows
 
 if TYPE_CHECKING:

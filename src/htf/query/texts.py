@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from htf.base.numerals import decimal
 from htf.errors import InputError
-from htf.numerals import decimal
 
 BOX = "W,S,E,N"
 
@@ -27,7 +27,7 @@ def read_where(texts: Sequence[str], option: str = "--where") -> dict[str, tuple
             raise InputError(f"{option} takes AXIS=LOW:HIGH, such as hour=7:10, got {text!r}")
         if name.strip() in found:
             raise InputError(
-                f"{option} names {name.strip()} twice: ask for each range by itself, and add the counts"
+                f"{option} names {name.strip()} twice: query each range separately, and add the counts"
             )
         found[name.strip()] = asked
     return found

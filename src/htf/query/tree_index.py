@@ -1,6 +1,6 @@
 """Counts of boxes and polygons where estimates come of all counts of a tree, with error bars.
 
-After constrained inference (`htf.inference`) the errors of leaves are correlated: what one leaf has
+After constrained inference (`htf.estimation.least_squares`) the errors of leaves are correlated: what one leaf has
 too much its siblings have too little. So the variance of a sum is not the sum of variances. Here it is
 exact, and costs time along the edges of what is counted only. docs/proofs/tree-noise.md has the proof of
 
@@ -30,22 +30,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.domain import FloatArray, IntArray
 from htf.errors import InputError
-from htf.homogeneous import HOMOGENEOUS
-from htf.inference import (
+from htf.estimation.homogeneous import HOMOGENEOUS
+from htf.estimation.least_squares import (
     LEAST_SQUARES,
     NONNEGATIVE,
     UNKNOWN,
     TreeCounts,
-    count_variances,
-    least_squares,
-    sum_upwards,
+    least_squares_and_below,
+    sum_leaves,
 )
-from htf.query.index import ANSWER_COLUMNS, in_chunks, measure_outlines
-from htf.query.leaf_noise import noise_fourth_cumulants
+from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.tree import NO_REGION, RegionTree
+from htf.query.columns import COLUMNS
+from htf.query.index import in_chunks, measure_outlines
 from htf.query.tree_kernels import MEASURES, answer_tree, finish_tree, running_sums
-from htf.tree import NO_REGION, RegionTree
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -82,7 +82,9 @@ class NestedParts:
             above[layer] = np.where(level[parent] % HALVINGS == 0, parent, above[parent])
         parts = np.arange(len(tree), len(finer))
         parts = parts[(level[parts] % HALVINGS == 0) | (finer.slabs[parts] == 0)]
-        parts = parts[np.argsort(finer.preorder()[above[parts]], kind="stable")]
+        # Regions of `tree` have the same order in both, and are soonest put in order there.
+        ranks = (tree if level.max() <= HALVINGS else finer).preorder()
+        parts = parts[np.argsort(ranks[above[parts]], kind="stable")]
         number = np.bincount(above[parts], minlength=len(finer))
         first = np.full(len(finer), NO_REGION, dtype=np.int64)
         first[above[parts[::-1]]] = np.arange(len(parts))[::-1]  # the first one is written last
@@ -118,11 +120,10 @@ class TreeIndex:
         estimates: FloatArray | None = None,
         parts: NestedParts | None = None,
     ) -> None:
-        squares, variances = least_squares(tree, counts)
+        squares, variances, below = least_squares_and_below(tree, counts)
         unknown = int(np.sum(variances[leaves] == UNKNOWN))
         if unknown:
             raise InputError(f"the counts do not determine {unknown} of {len(leaves)} leaves")
-        _, below = sum_upwards(tree, counts)
         groups = _Groups(tree, leaves, below)
         self.dimensions = tree.dimensions
         self.unevenness = learn_unevenness(tree, groups, squares, variances)
@@ -130,20 +131,23 @@ class TreeIndex:
         answered = squares[leaves] if estimates is None else estimates
         # Where subtrees lie together, a walk through one stays within fast memory.
         order = np.argsort(np.append(-1, tree.preorder()[tree.parent[1:]]), kind="stable")
-        self._alone = _counted_once(tree, counts, variances, groups)[order]
-        cumulants = _fourth_cumulants(tree, counts, groups)
-        values = [squares, groups.known, cumulants, *_sums_of_leaves(tree, leaves, answered)]
+        counted = np.concatenate(counts.regions)
+        of_counts = count_variances(np.concatenate(counts.epsilons))
+        self._alone = _counted_once(counted, of_counts, variances, groups)[order]
+        cumulants = _fourth_cumulants(tree, counted, of_counts, groups)
+        held = (sum_leaves(tree, leaves, column) for column in (answered, np.abs(answered)))
+        values = [squares, groups.known, cumulants, *held]
         self._regions = _region_table(tree, groups, values, parts, order)
         self._running = _running_table(tree, groups, values)[order]
         self._parts = np.empty((0, 3 + 2 * tree.dimensions)) if parts is None else parts.table
         self._depth = int(tree.depth.max()) + 1 + (0 if parts is None else parts.depth)
 
     def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
-        """What `boxes.Answers` has, one row for each box, which is given by its edges in the coordinates
-        of the map. `axes` is `boxes.axis_table`."""
+        """The columns of an answer (htf.query.columns), one row for each box, which is given by its edges in
+        the coordinates of the map. `axes` is `boxes.axis_table`."""
         tables = self._regions, self._running, self._parts, self._alone
         numbers = self.unevenness, self._root_variance
-        return in_chunks(answer_tree, rows, ANSWER_COLUMNS, CHUNK, axes, *tables, *numbers)
+        return in_chunks(answer_tree, rows, len(COLUMNS), CHUNK, axes, *tables, *numbers)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, with the share of each leaf that they cover. How much of them lies on the
@@ -155,7 +159,7 @@ class TreeIndex:
         measures = measure_outlines(
             polygon_kernels.measure_tree, outlines, MEASURES, *tables, *numbers
         )
-        answers = np.empty((len(outlines), ANSWER_COLUMNS))
+        answers = np.empty((len(outlines), len(COLUMNS)))
         finish_tree(measures, self._alone, answers)
         return answers
 
@@ -215,10 +219,11 @@ def learn_unevenness(
     return float(np.clip(found, 0.0, 1.0))
 
 
-def _fourth_cumulants(tree: RegionTree, counts: TreeCounts, groups: _Groups) -> FloatArray:
-    """Of the noise in each region's estimate from the counts in it and below it."""
-    regions = np.concatenate(counts.regions)
-    of_counts = count_variances(np.concatenate(counts.epsilons))
+def _fourth_cumulants(
+    tree: RegionTree, regions: IntArray, of_counts: FloatArray, groups: _Groups
+) -> FloatArray:
+    """Of the noise in each region's estimate from the counts in it and below it. Given are the
+    regions that were counted, and the variance of each count."""
     total = np.bincount(regions, 1 / of_counts, minlength=len(tree))
     parts = (1 / of_counts / total[regions]) ** 4 * noise_fourth_cumulants(of_counts)
     own = np.bincount(regions, parts, minlength=len(tree))
@@ -232,26 +237,13 @@ def _fourth_cumulants(tree: RegionTree, counts: TreeCounts, groups: _Groups) -> 
 
 
 def _counted_once(
-    tree: RegionTree, counts: TreeCounts, variances: FloatArray, groups: _Groups
+    regions: IntArray, of_counts: FloatArray, variances: FloatArray, groups: _Groups
 ) -> NDArray[np.bool_]:
     """Leaves whose estimate is one count, to which no other count adds anything."""
-    regions = np.concatenate(counts.regions)
-    own = np.zeros(len(tree))
-    own[regions] = count_variances(np.concatenate(counts.epsilons))
-    once = np.bincount(regions, minlength=len(tree)) == 1
+    own = np.zeros(len(variances))
+    own[regions] = of_counts
+    once = np.bincount(regions, minlength=len(variances)) == 1
     return np.asarray(groups.is_leaf & once & (variances >= own * (1 - 1e-9)))
-
-
-def _sums_of_leaves(
-    tree: RegionTree, leaves: IntArray, answered: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """What is answered of each region, and its absolute parts; of those below leaves, nothing."""
-    sums = np.zeros((2, len(tree)))
-    sums[:, leaves] = answered, np.abs(answered)
-    for layer in reversed(tree.layers(1)):
-        for column in sums:
-            np.add.at(column, tree.parent[layer], column[layer])
-    return sums[0], sums[1]
 
 
 def _region_table(
@@ -297,5 +289,6 @@ def _make_table(columns: list[FloatArray], low: FloatArray, high: FloatArray) ->
     room = np.empty(len(low) * size + LINE)
     start = -(room.ctypes.data // room.itemsize) % LINE
     table = room[start : start + len(low) * size].reshape(len(low), size)
-    np.concatenate([np.column_stack(columns), low, high], axis=1, out=table)
+    for place, column in enumerate([*columns, *low.T, *high.T]):
+        table[:, place] = column
     return table

@@ -13,25 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.compiled import compiled
-from htf.domain import FloatArray
-from htf.query.half_widths import continuous_half_width, single_half_width
-
-# Shared code is compiled into each function that uses it. Numba notices changes of a function's own
-# file, not of others: after one there, the caches of those who use it have to be deleted.
-from htf.query.kernels import (
-    COUNT,
-    HIGH,
-    LOW,
-    PARTIAL,
-    STD_ERROR,
-    covered_length,
-    fill_inside,
-    share_of,
-    snap_rows,
-)
+from htf.base.compiled import compiled
+from htf.estimation.noise_kernels import continuous_half_width, single_half_width
+from htf.frame.domain import FloatArray
+from htf.frame.tree import NO_REGION
+from htf.query.kernels import covered_length, fill_inside, snap_rows, write_answer
 from htf.query.prefetch import LINES, prefetch
-from htf.tree import NO_REGION
 
 # The columns of `regions`. First, the answer of least squares; the variance s and the fourth cumulant
 # of what the counts in a region and below it say (s is 0 for a region that they say nothing of).
@@ -427,8 +414,4 @@ def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatAr
         else:
             half = continuous_half_width(variance, row[FOURTH]) + row[LARGEST] / 2
         middle = row[RAW] + row[MOVED]
-        answers[query, COUNT] = row[ANSWER]
-        answers[query, STD_ERROR] = np.sqrt(variance)
-        answers[query, LOW] = middle - half
-        answers[query, HIGH] = middle + half
-        answers[query, PARTIAL] = share_of(row[CUT_SIZE], row[SIZE])
+        write_answer(row[ANSWER], middle, half, variance, row[CUT_SIZE], row[SIZE], answers, query)

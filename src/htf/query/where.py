@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from htf import arguments
-from htf.domain import Axis, Domain, FloatArray
+from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.domain import Axis, Domain, FloatArray
 
 Where = Mapping[str, Sequence[float]]
 
@@ -102,7 +102,7 @@ def _read_range(axis: Axis, asked: object) -> tuple[float, float]:
         around = f"{show(low)} to {show(axis.high)} and {show(axis.low)} to {show(high)}"
         raise InputError(
             f"a range goes up, got {said}: are they swapped? A range that goes around the end, such "
-            f"as the hours of a night, is two: ask for {around}, and add the counts"
+            f"as the hours of a night, is two ranges: query {around}, and add the counts"
         )
     if low == high:
         raise InputError(f"the range of {said} is empty: its high end is not part of it")

@@ -11,25 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from htf import arguments
-from htf.domain import CRS84, Axis, Domain, FloatArray, check_domain
+from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
-from htf.query.shapes import (
-    HALF_TURN,
-    TURN,
-    Shapes,
-    need_shapely,
-    same_crs,
-    shifted,
-    to_crs,
-    unrolled,
-)
+from htf.frame.crs import CRS84, same_crs
+from htf.frame.domain import Axis, Domain, FloatArray, check_domain
+from htf.query.shapes import HALF_TURN, TURN, Shapes, need_shapely, shifted, to_crs, unrolled
 
 if TYPE_CHECKING:
     import geopandas
 
     from htf.query.where import Where
-    from htf.release import Release
+    from htf.release.release import Release
 
 MOST_ZONES = 1_000_000
 FINEST_RESOLUTION = 15  # of H3
@@ -39,7 +31,22 @@ LEAST_SHARE = 1e-12  # of a map: a zone that would have less of it is rounding
 
 
 class Zones(NamedTuple):
-    """Labels, and polygons in the coordinates of the map."""
+    """Zones that tile a map. `grid_zones` and `h3_zones` make them.
+
+    Attributes
+    ----------
+    labels : list of str
+        The name of each zone.
+    geometries : ndarray of object
+        Polygons in the coordinates of the map.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> htf.grid_zones(domain, columns=2).labels
+    ['1-1', '2-1', '1-2', '2-2']
+    """
 
     labels: list[str]
     geometries: Shapes
@@ -48,12 +55,42 @@ class Zones(NamedTuple):
 def zone_layer(
     release: Release, zones: Zones, *, where: Where | None = None
 ) -> geopandas.GeoDataFrame:
-    """The zones with their counts and error bars. Needs GeoPandas."""
+    """Count the records in zones, as a layer. Needs GeoPandas.
+
+    Parameters
+    ----------
+    release : Release
+        The release.
+    zones : Zones
+        The zones, from `grid_zones` or `h3_zones`.
+    where : mapping, optional
+        Ranges of further axes, such as `{"hour": (7, 10)}`.
+
+    Returns
+    -------
+    geopandas.GeoDataFrame
+        One row for each zone, with the columns of `Answers`.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    >>> layer = htf.zone_layer(release, htf.grid_zones(domain, columns=1))
+    >>> len(layer)
+    1
+    """
     try:
         import geopandas
     except ImportError:
         raise MissingExtraError("geopandas", "geo", "A layer of zones") from None
-    from htf.release import check_release
+    from htf.release.release import check_release
 
     remedy = "make them with h3_zones or grid_zones"
     arguments.instance(zones, Zones, "zones", remedy)
@@ -70,10 +107,36 @@ def grid_zones(
     columns: int | None = None,
     rows: int | None = None,
 ) -> Zones:
-    """Rectangles of `width` x `height` in units of the map, from its south-west corner on, the last ones
-    cut off at its edge; or `columns` x `rows` of them. One of a pair stands for both.
+    """Cut a map into rectangles, from its south-west corner on.
 
-    A label is `column-row`, both counted from 1 and from the south-west corner.
+    Give either their size or their number. One of a pair stands for both. The last rectangles are cut off
+    at the edge of the map. A label is `column-row`, both counted from 1.
+
+    Parameters
+    ----------
+    domain : Domain
+        The map.
+    width, height : float, optional
+        The size of a rectangle in units of the map.
+    columns, rows : int, optional
+        The number of rectangles along each axis.
+
+    Returns
+    -------
+    Zones
+        The rectangles.
+
+    Raises
+    ------
+    InputError
+        If neither or both are given, or there would be too many.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> len(htf.grid_zones(domain, width=0.5).labels)
+    16
     """
     shapely = need_shapely("A grid of zones")
     x, y = _first_two(check_domain(domain))
@@ -94,15 +157,39 @@ def grid_zones(
 
 
 def h3_zones(domain: Domain, resolution: int) -> Zones:
-    """The cells of H3 that touch the map, cut off at its edge; labels are their addresses. Needs h3.
+    """Find the H3 cells that touch a map, cut off at its edge. Needs h3.
 
-    From the cell in the middle of the map, neighbours are gathered while they touch it. Edges of cells
+    Neighbours are gathered from the cell in the middle of the map on, while they touch it. Edges of cells
     are taken as straight in degrees of longitude and latitude.
+
+    Parameters
+    ----------
+    domain : Domain
+        The map.
+    resolution : int
+        The resolution of H3, from 0 to 15.
+
+    Returns
+    -------
+    Zones
+        The cells. Labels are their H3 addresses.
+
+    Raises
+    ------
+    InputError
+        If the map has no reference system, or there would be too many cells.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.square(40, -30, side_km=10)
+    >>> htf.h3_zones(domain, resolution=5).labels[0]
+    '8535ac2ffffffff'
     """
     h3, shapely = _need_h3(), need_shapely("Zones of H3")
     x, y = _first_two(check_domain(domain))
     if domain.crs is None:
-        raise InputError("the map has no reference system, so that H3 cells cannot be placed on it")
+        raise InputError("the map has no reference system, so H3 cells cannot be placed on it")
     resolution = arguments.whole(resolution, "the resolution of H3")
     if not 0 <= resolution <= FINEST_RESOLUTION:
         raise InputError(f"H3 has resolutions from 0 to {FINEST_RESOLUTION}, got {resolution}")
@@ -207,13 +294,13 @@ def _check_number(number: float) -> None:
     if number > MOST_ZONES:
         about = f"{number:,.0f}" if number < 1e15 else f"{number:.3g}"
         raise InputError(
-            f"that would be about {about} zones, and at most {MOST_ZONES:,} are made: take larger ones"
+            f"that would be about {about} zones, but at most {MOST_ZONES:,} are allowed: use larger ones"
         )
 
 
 def _first_two(domain: Domain) -> tuple[Axis, Axis]:
     if domain.dimensions < 2:
-        raise InputError("zones need a map of two axes, this one has one")
+        raise InputError("zones need a map with two axes, but this one has one")
     return domain.axes[0], domain.axes[1]
 
 

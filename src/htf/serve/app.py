@@ -23,13 +23,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse
 from starlette.routing import Route, Router
 
-from htf.domain import Domain, FloatArray
 from htf.errors import InputError, MissingExtraError
-from htf.query.boxes import Answers, count_boxes
+from htf.frame.domain import Domain, FloatArray
+from htf.query.boxes import count_boxes
+from htf.query.columns import COLUMNS, place
 from htf.query.outside import outside_note, polygons_note
 from htf.query.polygons import count_polygons
 from htf.query.where import Where
-from htf.release import Release
+from htf.release.release import Release
 from htf.serve import questions, site
 from htf.serve.holdings import Holding, file_stamp
 from htf.serve.limits import Limits, Refusal
@@ -69,8 +70,7 @@ from htf.serve.tiles import (
 )
 from htf.serve.workers import Deadline, Together, Workers
 
-ANSWER = ("count", "std_error", "low", "high", "partial", "inside")
-INSIDE = ANSWER.index("inside")
+INSIDE = place("inside")
 COUNT_ROUTE = "/api/releases/{id}/count"
 UNMATCHED = ""  # the route of what matches none, in logs and metrics
 SLICE = 8192  # boxes between two looks at the clock
@@ -220,7 +220,7 @@ class Service:
         row = questions.read_row(holding.release.domain, query)
         answer = await self.together[holding.id].count(row)
         self.metrics.boxes += 1
-        told: dict[str, Any] = {**dict(zip(ANSWER, answer, strict=True)), **holding.mark}
+        told: dict[str, Any] = {**dict(zip(COLUMNS, answer, strict=True)), **holding.mark}
         if not answer[INSIDE]:
             told |= warning(holding.release.domain, np.array([row]), np.zeros(1))
         return small_reply(etag, orjson.dumps(told), self.cache)
@@ -236,7 +236,7 @@ class Service:
             rows = questions.read_json_boxes(body, domain, limits)
             columns = count_rows(holding.release, rows, deadline)
             notes = {**holding.mark, **warning(domain, rows, columns[INSIDE])}
-            told = {**dict(zip(ANSWER, columns, strict=True)), **notes}
+            told = {**dict(zip(COLUMNS, columns, strict=True)), **notes}
             told_json = orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
             return len(rows), fresh_reply(*_with(JSON, *zip_if_asked(told_json, zipped)))
 
@@ -262,7 +262,7 @@ class Service:
         def work(deadline: Deadline) -> tuple[int, Reply]:
             release = holding.release
             shapes = questions.read_polygons(body, release.domain, self.limits)
-            domain, index = release.domain, release.answering_index
+            domain, index = release.domain, release.derived.answering_index
             answers: list[dict[str, float]] = []
             for start in range(0, max(len(shapes), 1), POLYGON_SLICE):
                 deadline.check()
@@ -320,7 +320,7 @@ class Service:
         if is_known(request.scope, etag):
             return not_modified(etag, self.cache)
         if not holding.path.is_file() or file_stamp(holding.path) != holding.stamp:
-            raise Refusal(503, "the file was changed since it was loaded: restart the server")
+            raise Refusal(503, "the file has changed since it was loaded: restart the server")
         mark = "" if holding.release.private else "NOT-PRIVATE-"
         return FileResponse(
             holding.path,
@@ -431,7 +431,9 @@ class Service:
                     chunks.append(chunk)
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise Refusal(408, f"the body did not come within {limits.seconds:g} seconds") from None
+            raise Refusal(
+                408, f"the body did not arrive within {limits.seconds:g} seconds"
+            ) from None
         finally:
             self._held_bytes -= size
         return b"".join(chunks)
@@ -469,12 +471,12 @@ def as_refusal(error: Exception) -> Refusal:
 
 def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatArray:
     """The columns of the answers. Rows were checked together: an error names the row that was sent."""
-    columns = np.empty((len(ANSWER), len(rows)))
-    domain, index = release.domain, release.answering_index
+    columns = np.empty((len(COLUMNS), len(rows)))
+    domain, index = release.domain, release.derived.answering_index
     for start in range(0, len(rows), SLICE):
         deadline.check()
         part = slice(start, start + SLICE)
-        columns[:, part] = _columns(count_boxes(domain, index, rows[part]))
+        columns[:, part] = [*count_boxes(domain, index, rows[part]).to_columns().values()]
     return columns
 
 
@@ -490,17 +492,12 @@ def _as_warning(note: str | None) -> dict[str, str]:
 def to_arrow(columns: FloatArray, notes: dict[str, str]) -> bytes:
     import pyarrow as pa
 
-    schema = pa.schema([(name, pa.float64()) for name in ANSWER], metadata=notes)
+    schema = pa.schema([(name, pa.float64()) for name in COLUMNS], metadata=notes)
     batch = pa.record_batch([pa.array(column) for column in columns], schema=schema)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def _columns(answers: Answers) -> list[FloatArray]:
-    found = answers.to_columns()
-    return [found[name] for name in ANSWER]
 
 
 def _told(holding: Holding) -> bytes:

@@ -6,15 +6,15 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from htf.domain import CRS84, Domain
 from htf.errors import InputError, MissingExtraError
-from htf.release import Release
-from htf.release_file import digests
+from htf.frame.crs import CRS84, transformer
+from htf.frame.domain import Domain
+from htf.release.file import digests
+from htf.release.release import Release
 
 Bounds = tuple[float, float, float, float]
 
@@ -98,7 +98,7 @@ def not_private(release: Release) -> str:
 def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
     """What the list of releases says of one. Counting here builds the index and compiles the loops."""
     domain = release.domain
-    total = release.count().to_dicts()[0]
+    total = {n: column.item() for n, column in release.count().to_columns(of_leaves=True).items()}
     _warm_polygons(release)
     on_map = domain.axes[:2] if domain.dimensions > 1 else ()
     bounds = [*(axis.low for axis in on_map), *(axis.high for axis in on_map)]
@@ -114,7 +114,7 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
         "bounds": bounds or None,
         "bounds84": bounds_in_degrees(domain),
         "axes": domain.to_dict()["axes"],
-        "total": {name: total[name] for name in ("count", "std_error", "low", "high")},
+        "total": total,
     }
 
 
@@ -145,13 +145,3 @@ def bounds_in_degrees(domain: Domain) -> Bounds | None:
     except MissingExtraError:
         return None
     return west, south, east, north
-
-
-@lru_cache(maxsize=64)
-def transformer(source: str, target: str) -> Any:
-    """From one reference system to another, always in the order x, y. Threads may share it."""
-    try:
-        import pyproj
-    except ImportError:
-        raise MissingExtraError("pyproj", "geo", f"Maps in {source} or {target}") from None
-    return pyproj.Transformer.from_crs(source, target, always_xy=True)

@@ -5,9 +5,11 @@ A test compares it with the routes and checks real answers against it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from htf.query.columns import COLUMNS, OF_LEAVES, Column
 from htf.serve.limits import MEGABYTE, Limits
 
 Schema = dict[str, Any]
@@ -23,25 +25,6 @@ MARK: dict[str, Schema] = {
         **TEXT,
         "description": "There only where a release is not private, such as one for tests.",
     }
-}
-BARS = {
-    "count": {**NUMBER, "description": "The best guess; noise was taken out of it where possible."},
-    "std_error": {**NUMBER, "description": "Standard deviation of its error."},
-    "low": {
-        **NUMBER,
-        "description": "Lower end of the 95 % interval, which comes from the raw noisy counts: it may be below "
-        "zero, and the count may lie outside of the interval.",
-    },
-    "high": {**NUMBER, "description": "Upper end of the 95 % interval."},
-}
-PARTIAL = {
-    **NUMBER,
-    "description": "Share of the answer that rests on boxes of the release that are covered in part.",
-}
-INSIDE = {
-    **NUMBER,
-    "description": "Share of the box or polygon that lies on the map, by area, over all axes. Of the rest the "
-    "release knows nothing, and it is not counted. 0 where there is no area.",
 }
 WARNING: dict[str, Schema] = {
     "warning": {
@@ -91,7 +74,7 @@ def _list_paths() -> dict[str, Any]:
         "/api/releases/{id}": {
             "get": _operation(
                 "describeRelease",
-                "All of a release but its boxes: privacy statement, ledger, parameters.",
+                "All of a release but its leaves: privacy statement, ledger, parameters.",
                 _json("Release"),
                 [ID],
                 errors=(404,),
@@ -154,7 +137,7 @@ def _file_paths() -> dict[str, Any]:
         "/api/releases/{id}/leaves": {
             "get": _operation(
                 "leaves",
-                "The outlines of all boxes, to draw: corners within a frame of Web Mercator, as columns of "
+                "The outlines of all leaves, to draw: corners within a frame of Web Mercator, as columns of "
                 "32-bit floats W,S,E,N, or SW,SE,NW,NE where sides are not upright; deflated, base64.",
                 _json("Outlines"),
                 [ID, WHERE],
@@ -288,7 +271,7 @@ def _release_schemas() -> dict[str, Schema]:
         "bounds": {**BOUNDS, "description": "W,S,E,N in the coordinates of the map."},
         "bounds84": {**BOUNDS, "description": "W,S,E,N in degrees."},
         "axes": {"type": "array", "items": axis},
-        "total": _object(BARS),
+        "total": _object(_answer(OF_LEAVES)),
     }
     summary = {"statement": TEXT, "noise": TEXT, "ledger": {"type": "array"}, "parameters": {}}
     releases = {"type": "array", "items": _object(about, MARK)}
@@ -314,7 +297,7 @@ def _question_schemas() -> dict[str, Schema]:
 
 
 def _answer_schemas() -> dict[str, Schema]:
-    bars = {**BARS, "partial": PARTIAL, "inside": INSIDE}
+    bars = _answer(COLUMNS)
     answers = {"type": "array", "items": _object(bars)}
     features = {"type": "array", "items": _feature()}
     return {
@@ -329,11 +312,18 @@ def _answer_schemas() -> dict[str, Schema]:
     }
 
 
+def _answer(columns: Mapping[str, Column]) -> dict[str, Schema]:
+    return {
+        name: {**NUMBER, "description": f"{column.description} ({column.unit})"}
+        for name, column in columns.items()
+    }
+
+
 def _feature() -> Schema:
-    bars = {name: BARS[name] for name in ("std_error", "low", "high")}
+    bars = _answer(OF_LEAVES)
     density = {**NUMBER, "description": "Records per km²."}
     box = {**BOX, "description": "W,S,E,N in the coordinates of the map."}
     clear = {"type": "boolean", "description": "Whether the count is more than noise."}
-    always = {"count": BARS["count"], "box": box, "clear": clear}
+    always = {"count": bars.pop("count"), "box": box, "clear": clear}
     properties = _object(always, {**bars, "density": density})
     return _object({"type": {"const": "Feature"}, "geometry": {}, "properties": properties})

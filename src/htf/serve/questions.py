@@ -14,9 +14,10 @@ from urllib.parse import unquote_plus
 import numpy as np
 import orjson
 
-from htf.domain import CRS84, Domain, FloatArray
+from htf.base.numerals import LONGEST
 from htf.errors import InputError
-from htf.numerals import LONGEST
+from htf.frame.crs import CRS84
+from htf.frame.domain import Domain, FloatArray
 from htf.query.shapes import PIECES_OF_MAP, PIECES_OF_POLYGON
 from htf.query.tables import edge_places, rows_of_table
 from htf.query.texts import read_boxes, read_where
@@ -182,7 +183,7 @@ def read_polygons(body: bytes, domain: Domain, limits: Limits) -> Shapes:
     shapely = need_shapely()
     if domain.crs is None:
         raise InputError(
-            "the map has no reference system, so that it has no degrees: ask for boxes"
+            "the map has no reference system, so polygons in degrees cannot be placed on it: query boxes"
         )
     asked = _read_json(body)
     features = asked.get("features")
@@ -220,8 +221,8 @@ def _check_effort(shapely: Any, shapes: Shapes, domain: Domain, limits: Limits) 
     pieces = shapely.length(shapes) / np.maximum(width / PIECES_OF_MAP, extent / PIECES_OF_POLYGON)
     if pieces.sum() > MOST_PIECES:
         raise InputError(
-            f"the edges of the polygons are too long to be brought to {domain.crs}: cut off what is far "
-            "from the map, or ask for fewer at once"
+            f"the edges of the polygons are too long to be transformed to {domain.crs}: cut off what is far "
+            "from the map, or query fewer at once"
         )
 
 
@@ -237,4 +238,6 @@ def _read_json(body: bytes) -> dict[str, Any]:
 
 def _check_number(number: int, most: int, what: str) -> None:
     if number > most:
-        raise Refusal(413, f"at most {most:,} {what} at once, got {number:,}: ask in parts")
+        raise Refusal(
+            413, f"at most {most:,} {what} at once, got {number:,}: send several requests"
+        )

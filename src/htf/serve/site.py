@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from htf.maps.browser.assets import STATIC, find_maplibre
+from htf.maps.browser.modules import resolve
 from htf.serve.replies import Packed
-from htf.web.assets import PAGE, find_maplibre
 
 INDEX = "index.html"
 MAPLIBRE = ("maplibre-gl.js", "maplibre-gl.css")
@@ -20,6 +22,10 @@ MEDIA = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
+}
+ADDRESSES = {  # of other files
+    ".html": re.compile(rb'"/static/([\w./-]+\.(?:js|css))(?=")'),
+    ".js": re.compile(rb' from "(\.[\w./-]+\.js)(?=";)'),
 }
 WITHOUT_PAGE = (
     "This is htf serve. There is no page here; the API is described in /openapi.json, and "
@@ -36,25 +42,37 @@ class Asset:
 
 def load_site() -> dict[str, Asset]:
     """By name below /static; the page itself is `index.html`."""
-    files = {path.relative_to(PAGE).as_posix(): path for path in PAGE.rglob("*") if path.is_file()}
+    found = (path for path in STATIC.rglob("*") if path.is_file())
+    files = {path.relative_to(STATIC).as_posix(): path for path in found}
     for name in MAPLIBRE:
         path = find_maplibre(name)
         if path is not None:
             files.setdefault(name, path)
     bodies = {name: path.read_bytes() for name, path in files.items()}
-    if INDEX in bodies:
-        bodies[INDEX] = _with_versions(bodies)
-    return {name: _asset(name, body) for name, body in bodies.items()}
+    return {name: _asset(name, body) for name, body in _with_versions(bodies).items()}
 
 
-def _with_versions(bodies: dict[str, bytes]) -> bytes:
-    """The page asks for the files as they are now: a browser keeps those of an earlier version for minutes."""
+def _with_versions(bodies: dict[str, bytes]) -> dict[str, bytes]:
+    """Addresses get the version of their file: a browser keeps earlier ones for minutes.
 
-    def versioned(found: re.Match[bytes]) -> bytes:
-        body = bodies.get(found[1].decode())
-        return found[0] if body is None else b"%s?v=%s" % (found[0], _etag(body)[:8].encode())
+    The version of a module covers all that it imports.
+    """
+    made: dict[str, bytes] = {}
 
-    return re.sub(rb"/static/([\w.-]+\.(?:js|css))(?=\")", versioned, bodies[INDEX])
+    def version_of(name: str) -> bytes:
+        if name not in made:
+            addresses = ADDRESSES.get(Path(name).suffix)
+            body = bodies[name]
+            made[name] = addresses.sub(partial(versioned, name), body) if addresses else body
+        return _etag(made[name])[:8].encode()
+
+    def versioned(name: str, found: re.Match[bytes]) -> bytes:
+        target = resolve(name, found[1].decode())
+        return b"%s?v=%s" % (found[0], version_of(target)) if target in bodies else found[0]
+
+    for name in bodies:
+        version_of(name)
+    return made
 
 
 def _etag(body: bytes) -> str:

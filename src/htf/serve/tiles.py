@@ -18,17 +18,19 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from htf.areas import square_kilometres
-from htf.domain import CRS84, Domain, FloatArray, IntArray
+from htf.estimation.noise_law import is_clear
+from htf.frame.areas import square_kilometres
+from htf.frame.crs import CRS84, transformer
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.maps.browser.rectangles import MOST_OUTLINES, packed_outlines
 from htf.query.boxes import to_snapped_cells
 from htf.query.where import Where, full_ranges
-from htf.serve.holdings import Bounds, transformer
+from htf.serve.holdings import Bounds
 from htf.serve.limits import Refusal
 from htf.serve.replies import Packed
-from htf.web.rectangles import MOST_OUTLINES, packed_outlines
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
     from htf.serve.holdings import Holding
 
 DEEPEST = 24
@@ -41,13 +43,13 @@ POLYGON = 3  # as shapely numbers types of geometry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Boxes:
-    """Features of a tile: boxes in cells of the first two axes, and what is said of each."""
+class Features:
+    """What a tile shows: parts of the release or squares, in cells of the first two axes, with answers."""
 
     low: IntArray
     high: IntArray
     columns: dict[str, FloatArray]
-    is_clear: NDArray[np.bool_]  # more than noise, as on every map (htf.views)
+    is_clear: NDArray[np.bool_]  # more than noise, as on every map
 
 
 class TileCache:
@@ -101,7 +103,7 @@ def _no_tile(*place: int | str) -> Refusal:
 def check_tiles(domain: Domain) -> None:
     if domain.dimensions < 2 or domain.crs is None:
         lack = "one axis only" if domain.dimensions < 2 else "no reference system"
-        raise Refusal(404, f"this release has {lack}: there are no tiles of it")
+        raise Refusal(404, f"this release has {lack}, so it has no tiles")
 
 
 def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
@@ -123,13 +125,15 @@ def make_outlines(holding: Holding, where: Where) -> Packed:
     _check_further(release.domain, where)
     found = packed_outlines(release, where)
     if found is None:
-        raise Refusal(413, f"this release has more than {MOST_OUTLINES:,} boxes: too many to draw")
+        raise Refusal(413, f"this release has more than {MOST_OUTLINES:,} leaves: too many to draw")
     return Packed.of(orjson.dumps({**found, **holding.mark}))
 
 
 def _check_further(domain: Domain, where: Where) -> None:
     if set(where) & set(domain.names[:2]):
-        raise Refusal(400, "a tile says where on the map: where is for further axes")
+        raise Refusal(
+            400, "a tile already names the place on the map: where is for further axes only"
+        )
 
 
 def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
@@ -143,8 +147,8 @@ def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
     return edges if touches else None
 
 
-def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Boxes:
-    axes, parts = release.domain.axes[:2], release.parts
+def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Features:
+    axes, parts = release.domain.axes[:2], release.derived.parts
     cells = np.column_stack(
         [to_snapped_cells(axis, ends) for axis, ends in zip(axes, edges.T, strict=True)]
     )
@@ -157,17 +161,14 @@ def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Boxes:
     return _grid(release, frame, spans, ranges)
 
 
-def _parts(release: Release, touched: IntArray) -> Boxes:
-    parts = release.parts
+def _parts(release: Release, touched: IntArray) -> Features:
+    parts = release.derived.parts
     low, high = parts.low[touched], parts.high[touched]
-    answers = release.count(_on_map(release.domain, low, high)).to_columns()
-    del answers["partial"], answers["inside"]  # 0 and 1: a part is covered whole
-    noise = math.sqrt(2) * parts.scales[touched]
-    is_clear = parts.estimates[touched] > parts.clear_deviations * noise
-    return Boxes(low, high, answers, is_clear)
+    answers = release.count(_on_map(release.domain, low, high)).to_columns(of_leaves=True)
+    return Features(low, high, answers, parts.is_clear(touched))
 
 
-def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Boxes:
+def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Features:
     """Squares of a power of two cells a side, by the span of the tile, wherever the map ends."""
     domain = release.domain
     edges = []
@@ -187,9 +188,10 @@ def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArr
         np.column_stack([side, *(np.full(len(side), pair[end]) for pair in further)])
         for end, side in enumerate((low, high))
     )
-    found = release.index.measure(lows, highs)
-    is_clear = found.estimate > release.parts.clear_deviations * np.sqrt(found.variance)
-    return Boxes(low, high, {"count": found.estimate}, is_clear)
+    found = release.derived.index.measure(lows, highs)
+    deviations = release.derived.parts.clear_deviations
+    clear = is_clear(found.estimate, np.sqrt(found.variance), deviations)
+    return Features(low, high, {"count": found.estimate}, clear)
 
 
 def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
@@ -199,17 +201,17 @@ def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
     return np.column_stack([axis.from_cells(cells) for axis, cells in edges])
 
 
-def _features(domain: Domain, boxes: Boxes, bounds: Bounds) -> list[dict[str, Any]]:
-    edges = _on_map(domain, boxes.low, boxes.high)
-    columns = dict(boxes.columns)
-    area = square_kilometres(domain, boxes.low, boxes.high)
+def _features(domain: Domain, drawn: Features, bounds: Bounds) -> list[dict[str, Any]]:
+    edges = _on_map(domain, drawn.low, drawn.high)
+    columns = dict(drawn.columns)
+    area = square_kilometres(domain, drawn.low, drawn.high)
     if area is not None:
         columns["density"] = columns["count"] / area
     kept, rings = (_cut if domain.crs == CRS84 else _bent)(domain, edges, bounds)
     values = np.column_stack([column[kept] for column in columns.values()]).tolist()
     features = []
-    is_clear = boxes.is_clear[kept].tolist()
-    for ring, value, box, clear in zip(rings, values, edges[kept].tolist(), is_clear, strict=True):
+    are_clear = drawn.is_clear[kept].tolist()
+    for ring, value, box, clear in zip(rings, values, edges[kept].tolist(), are_clear, strict=True):
         properties: dict[str, Any] = dict(zip(columns, value, strict=True))
         properties |= {"box": box, "clear": clear}
         shape = {"type": "Polygon", "coordinates": [ring]}

@@ -15,7 +15,7 @@ from htf.query.boxes import RowCounter
 from htf.serve.limits import Limits, Refusal
 
 if TYPE_CHECKING:
-    from htf.release import Release
+    from htf.release.release import Release
 
 T = TypeVar("T")
 Row = list[float]
@@ -81,7 +81,7 @@ class Together:
     """
 
     def __init__(self, release: Release) -> None:
-        self._counter = RowCounter(release.domain, release.answering_index)
+        self._counter = RowCounter(release.domain, release.derived.answering_index)
         self._rows: list[Row] = []
         self._answers: list[asyncio.Future[Row]] = []
 

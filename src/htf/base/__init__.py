@@ -1,0 +1,1 @@
+"""Helpers that know nothing of maps or privacy: arguments, numbers, compiled loops, processes."""

@@ -1,0 +1,125 @@
+"""Charging `htf release` to a budget file: open it, check it, and say what was charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from htf.cli.screen import say
+from htf.cli.types import FileName
+from htf.errors import InputError
+from htf.privacy.protection import OF_RECORDS, Protection
+
+if TYPE_CHECKING:
+    from htf.curator.noise import NoiseSource
+    from htf.mechanisms.base import Mechanism
+    from htf.privacy.account import Account
+    from htf.privacy.budget import BudgetFile
+    from htf.privacy.epsilon import Epsilon
+    from htf.release.release import Release
+
+BUDGET = "htf.budget"  # in Click's context: the file that is charged
+CHARGE, NOTHING = "The charge of ", "Nothing was charged"  # notes about charges start like this
+
+# The name that --budget had up to version 0.1.
+old_budget_option = click.option("--ledger", type=FileName(), hidden=True)
+
+
+def read_old_budget(budget: Path | None, ledger: Path | None) -> Path | None:
+    """The budget file, by its new or its old option."""
+    if ledger is None:
+        return budget
+    if budget is not None:
+        raise InputError("--ledger is the old name of --budget: give --budget only")
+    say("Note: --ledger is now called --budget. The next version drops the old name.", err=True)
+    return ledger
+
+
+def open_budget(file: Path | None, dataset: str | None, output: Path) -> BudgetFile | None:
+    """The budget that a release is charged to, if there is one."""
+    from htf.privacy.budget import BudgetFile
+
+    if (file is None) != (dataset is None):
+        raise InputError("give both --budget FILE and --dataset NAME, or neither")
+    if file is None or dataset is None:
+        return None
+    budget = BudgetFile(file, dataset)
+    click.get_current_context().meta[BUDGET] = budget
+    budget.check_output(output)
+    return budget
+
+
+def check_charge(
+    budget: BudgetFile,
+    epsilon: Epsilon,
+    mechanism: Mechanism,
+    noise: NoiseSource,
+    protection: Protection = OF_RECORDS,
+) -> None:
+    """Refuse before the data are read what the charge would refuse anyway."""
+    from htf.privacy.budget import check_adds_up
+
+    check_adds_up(noise.private, mechanism.parameters())
+    account = budget.account()
+    report_pending(account)
+    account.check(epsilon, protection.name)
+
+
+def report_charge(budget: BudgetFile | None, release: Release) -> None:
+    """Everything is done by now, so a file that cannot be read again is no failure."""
+    if budget is None:
+        return
+    charged = f"Charged to {budget.dataset} in {budget.path} as entry {release.budget_entry}"
+    try:
+        account = budget.account()
+    except InputError as error:
+        say(f"{charged}.")
+        say(f"Note: cannot read how much epsilon remains: {error}.", err=True)
+    else:
+        say(f"{charged}: ε = {account.left} of {account.cap} remains.")
+
+
+def report_pending(account: Account) -> None:
+    """Warn of charges without a release."""
+    for entry in account.pending:
+        say(
+            f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {entry.label}) "
+            "is pending: its release is still being made, or was interrupted. It counts all the same.",
+            err=True,
+        )
+
+
+def notes_charges(command: Callable[..., None]) -> Callable[..., None]:
+    """A decorator: with a budget file, every error says what was charged."""
+
+    @wraps(command)
+    def wrapped(**options: Any) -> None:
+        try:
+            command(**options)
+        except BaseException as error:
+            if options["budget"] is not None or options["ledger"] is not None:
+                _note_charges(error)
+            raise
+
+    return wrapped
+
+
+def _note_charges(error: BaseException) -> None:
+    """Ask the budget file itself: an interruption may come right after a charge."""
+    from htf.privacy.budget import tell_charges
+
+    budget = click.get_current_context().meta.get(BUDGET)
+    if budget is not None:
+        tell_charges(error, budget, budget.attempts)
+    if not notes_about_charges(error) and NOTHING not in str(error):
+        error.add_note(f"{NOTHING}.")
+
+
+def notes_about_charges(error: BaseException) -> list[str]:
+    """The notes that say what was charged. Click wraps an interruption in an error of its own."""
+    notes = [*getattr(error, "__notes__", []), *getattr(error.__cause__, "__notes__", [])]
+    return [note for note in notes if note.startswith((CHARGE, NOTHING))]

@@ -1,0 +1,181 @@
+"""`htf map`: one or two releases as a picture or as a map for a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from htf.cli.options import overwrite_option, where_option
+from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.types import FileName
+from htf.errors import InputError
+from htf.files import check_output, write_whole
+from htf.query.texts import read_where
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from htf.maps.comparison import Named
+
+
+@dataclass(frozen=True)
+class MapRequest:
+    """The options of the command."""
+
+    output: Path
+    axes: tuple[str, ...]
+    where: dict[str, tuple[float, float]]
+    by: str | None
+    boxes: bool
+    as_difference: bool
+    style: str | None
+    overwrite: bool
+
+
+@click.command(name="map")
+@click.argument("release_files", metavar="RELEASE [SECOND]", nargs=-1, type=FileName())
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=FileName(),
+    help="File to write: .html, .png or .svg.",
+)
+@where_option
+@click.option(
+    "--axes",
+    default="x,y",
+    show_default=True,
+    metavar="FIRST,SECOND",
+    help="The two axes to draw, e.g. dest_x,dest_y.",
+)
+@click.option("--by", metavar="AXIS", help="Draw one panel per step of this axis, at most 24.")
+@click.option("--boxes", is_flag=True, help="Add the outlines of the leaves.")
+@click.option("--difference", is_flag=True, help="Draw the first release minus the second.")
+@click.option(
+    "--style",
+    metavar="URL",
+    help="For .html: a base map (a MapLibre style or tiles), which the page then downloads.",
+)
+@overwrite_option
+def draw_map(
+    release_files: tuple[Path, ...],
+    output: Path,
+    where: tuple[str, ...],
+    axes: str,
+    by: str | None,
+    boxes: bool,
+    difference: bool,
+    style: str | None,
+    overwrite: bool,
+) -> None:
+    """Draw a release as a map, or compare two. Axes that are not drawn are summed.
+
+    Places stay blank where counts cannot be distinguished from noise. An .html file is a map to pan and
+    zoom, with counts and intervals. It works offline.
+    """
+    drawn = tuple(name.strip() for name in axes.split(","))
+    request = MapRequest(output, drawn, read_where(where), by, boxes, difference, style, overwrite)
+    write = _writer(output)
+    _check(request, release_files)
+    check_output(output, overwrite=overwrite, inputs=release_files)
+    with progress_bar() as bar:
+        task = bar.add_task("reading", total=None)
+        maps = _load(release_files)
+        bar.update(task, description="drawing the map")
+        write(maps, request)
+    shown = " and ".join(f"{len(one.release):,} leaves by {one.release.mechanism}" for one in maps)
+    say(f"Wrote {output}: {shown}.")
+    for one in maps:
+        warn_if_not_private(one.release)
+
+
+def _check(request: MapRequest, files: Sequence[Path]) -> None:
+    """Refuse what is impossible before anything is read."""
+    from htf.maps.browser.document import check_style
+
+    is_html = request.output.suffix.lower() == ".html"
+    if len(files) not in (1, 2):
+        raise InputError(f"a map shows one release or two, got {len(files)}")
+    if request.as_difference and len(files) == 1:
+        raise InputError("--difference needs two releases, got one")
+    if request.by is not None and (is_html or len(files) > 1):
+        raise InputError("--by draws panels of one release, as .png or .svg")
+    if request.as_difference and request.boxes and not is_html:
+        raise InputError("a picture of a difference shows no outlines: leave out --boxes")
+    if request.style is not None and not is_html:
+        raise InputError("--style is for maps in a browser: write .html")
+    check_style(request.style)
+
+
+def _load(files: Sequence[Path]) -> list[Named]:
+    """Releases with the names of their files, or with full paths if the names are the same."""
+    from htf.maps.comparison import Named
+    from htf.release.release import Release
+
+    is_plain = len({path.stem for path in files}) == len(files)
+    names = [path.stem if is_plain else str(path) for path in files]
+    return [Named(Release.load(path), name) for path, name in zip(files, names, strict=True)]
+
+
+def _figure(maps: Sequence[Named], request: MapRequest) -> Figure:
+    options: dict[str, Any] = {"axes": request.axes, "where": request.where}
+    if len(maps) == 1:
+        return maps[0].release.plot(**options, by=request.by, boxes=request.boxes)
+    from htf.maps.plot_compare import plot_comparison, plot_difference
+
+    if request.as_difference:
+        return plot_difference(maps, **options)
+    return plot_comparison(maps, **options, boxes=request.boxes)
+
+
+def _write_picture(maps: Sequence[Named], request: MapRequest) -> None:
+    """Write a picture with the privacy statement in its metadata. The same release always gives the same
+    file: an SVG has no date, and its internal names are not random."""
+    kind = request.output.suffix.lower().removeprefix(".")
+    figure = _figure(maps, request)
+    from matplotlib import rc_context  # after `plot`, which reports it if missing
+
+    metadata: dict[str, Any] = {
+        "Title": "; ".join(repr(one.release) for one in maps),
+        "Description": "\n".join(one.release.statement for one in maps),
+    }
+    if kind == "svg":
+        metadata["Date"] = None
+    with rc_context({"svg.hashsalt": "htf"}):
+        write_whole(
+            request.output,
+            lambda unfinished: figure.savefig(unfinished, format=kind, dpi=150, metadata=metadata),
+            overwrite=request.overwrite,
+        )
+
+
+def _write_html(maps: Sequence[Named], request: MapRequest) -> None:
+    from htf.maps.browser.document import Wish, html_map
+
+    wish = Wish(cast(tuple[str, str], request.axes), request.where, request.boxes, request.style)
+    text = html_map(maps, wish, as_difference=request.as_difference)
+
+    def write(unfinished: Path) -> None:
+        unfinished.write_text(text, encoding="utf-8")
+
+    write_whole(request.output, write, overwrite=request.overwrite)
+
+
+# By the ending of the file's name.
+WRITERS: dict[str, Callable[[Sequence[Named], MapRequest], None]] = {
+    ".html": _write_html,
+    ".png": _write_picture,
+    ".svg": _write_picture,
+}
+
+
+def _writer(output: Path) -> Callable[[Sequence[Named], MapRequest], None]:
+    writer = WRITERS.get(output.suffix.lower())
+    if writer is None:
+        raise InputError(f"a map is a {' or '.join(WRITERS)} file, got {output.name!r}")
+    return writer

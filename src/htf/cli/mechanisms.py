@@ -1,0 +1,30 @@
+"""`htf mechanisms`: list the mechanisms to choose from."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from htf.cli.options import json_option
+from htf.cli.screen import console, say, say_json, show_table
+
+
+@click.command()
+@json_option
+def mechanisms(as_json: bool) -> None:
+    """List the mechanisms, their parameters with defaults, and where they come from."""
+    from htf.mechanisms import refused, registry
+
+    for name, reason in refused().items():
+        say(f"{name} cannot be used: {reason}", err=True)
+    described = [mechanism.describe() for mechanism in registry().values()]
+    if as_json:
+        say_json(json.dumps(described, indent=2, ensure_ascii=False))
+        return
+    for mechanism in described:
+        console().print(mechanism["name"], style="bold", end="  ")
+        console().print(mechanism["summary"])
+        console().print(f"  {mechanism['citation']}")
+        rows = [(p["name"], p["default"], p["help"]) for p in mechanism["parameters"]]
+        show_table(("parameter", ">default", "meaning"), rows)

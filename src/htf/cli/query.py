@@ -1,0 +1,200 @@
+"""`htf query`: counts of boxes or polygons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from htf.cli.options import json_option, overwrite_option, release_argument, where_option
+from htf.cli.query_polygons import by_option, polygons_option, query_polygons
+from htf.cli.screen import (
+    MOST_ROWS_ON_SCREEN,
+    progress_bar,
+    say,
+    say_json,
+    show_answers,
+    warn_if_not_private,
+)
+from htf.cli.types import FileName
+from htf.errors import InputError
+from htf.files import check_output
+from htf.query.columns import COLUMNS
+from htf.query.texts import read_boxes, read_where
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from htf.frame.domain import Domain, FloatArray
+    from htf.query.box_files import BoxFile
+    from htf.query.columns import Answers
+    from htf.release.release import Release
+
+
+class AnswersCommand(click.Command):
+    """A command whose help describes the columns of an answer."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        with formatter.section("Columns of an answer"):
+            formatter.write_dl([(name, column.description) for name, column in COLUMNS.items()])
+
+
+@click.command(cls=AnswersCommand)
+@release_argument
+@click.option("--box", "boxes", multiple=True, metavar="W,S,E,N", help="A box. Can be repeated.")
+@click.option(
+    "--boxes",
+    "boxes_file",
+    type=FileName(),
+    help="CSV file of boxes, with columns west, south, east, north and, for further axes, e.g. hour_low, "
+    "hour_high. Other columns, such as names, are copied to the answers.",
+)
+@polygons_option
+@by_option
+@where_option
+@json_option
+@click.option(
+    "-o",
+    "--output",
+    type=FileName(),
+    help="File to write. Its ending sets the format: .csv, .json, .parquet, .geojson, .gpkg or .fgb.",
+)
+@overwrite_option
+def query(
+    release_file: Path,
+    boxes: tuple[str, ...],
+    boxes_file: Path | None,
+    polygons_file: Path | None,
+    by: str | None,
+    where: tuple[str, ...],
+    as_json: bool,
+    output: Path | None,
+    overwrite: bool,
+) -> None:
+    """Count the records in boxes or polygons, with a standard error and an interval.
+
+    Without boxes or polygons, the whole map is counted. If the release has more axes than the map's two,
+    `--where hour=7:10` selects a part; axes that you do not name count in full.
+
+    The interval covers the noise. Where estimates use every count in the tree, it also covers
+    records that are spread unevenly.
+    """
+    from htf.export.answers import check_ending, join_columns, to_json
+    from htf.query.boxes import count_boxes
+    from htf.release.release import Release
+
+    if polygons_file is not None and not (boxes or boxes_file):
+        query_polygons(release_file, polygons_file, by, where, as_json, output, overwrite)
+        return
+    if polygons_file is not None or by is not None:
+        raise InputError("give boxes or --polygons FILE, not both; --by is for polygons")
+    if output is not None:
+        check_ending(output)
+        check_output(output, overwrite=overwrite, inputs=[release_file, boxes_file])
+    ranges = read_where(where)
+    release = Release.load(release_file)
+    asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
+    with progress_bar() as bar:
+        bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
+        answers = count_boxes(release.domain, release.derived.answering_index, asked.rows)
+    edges = _edge_columns(release.domain, asked.rows)
+    table = join_columns(edges, asked.given, answers.to_columns())
+    if as_json:
+        say_json(to_json(table))
+    elif output is None:
+        _show_answers(release.domain, asked, answers)
+    if output is not None:
+        _write(release, asked, table, output, overwrite)
+        say(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
+    _tell_outside(release.domain, asked.rows, answers)
+    warn_if_not_private(release)
+
+
+def _read_boxes(
+    domain: Domain,
+    boxes: tuple[str, ...],
+    boxes_file: Path | None,
+    where: dict[str, tuple[float, float]],
+    output: Path | None,
+) -> BoxFile:
+    """The boxes to count; the whole map if none is given. Refuses an output that cannot be written."""
+    from htf.export.answers import check_layer
+    from htf.query.box_files import BoxFile, read_box_file
+    from htf.query.where import full_rows
+
+    if output is not None:
+        check_layer(output, domain.crs, domain.dimensions)
+    if boxes and boxes_file:
+        raise InputError("give --box W,S,E,N or --boxes FILE.csv, not both")
+    if boxes_file is not None:
+        return read_box_file(boxes_file, domain, where)
+    return BoxFile(full_rows(domain, read_boxes(boxes) if boxes else None, where), {})
+
+
+def _edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
+    """The edges of the boxes, under the names that they have in a file of boxes."""
+    from htf.query.tables import edge_places
+
+    return {name: rows[:, place] for name, place in edge_places(domain).items()}
+
+
+def _write(
+    release: Release, asked: BoxFile, table: pa.Table, output: Path, overwrite: bool
+) -> None:
+    from htf.export.answers import BOXES_RULE, LAYERS, rectangles, write_shapes, write_table
+    from htf.export.provenance import provenance
+
+    about = provenance(release, BOXES_RULE)
+    if output.suffix.lower() in LAYERS:
+        shapes = rectangles(release.domain, asked.rows)
+        crs = release.domain.crs
+        write_shapes(table, shapes, crs, output, about, "boxes", overwrite=overwrite)
+    else:
+        write_table(table, output, about, overwrite=overwrite)
+
+
+def _tell_outside(domain: Domain, rows: FloatArray, answers: Answers) -> None:
+    from htf.query.outside import outside_note
+
+    note = outside_note(domain, rows, answers.inside)
+    if note is not None:
+        say(note, err=True)
+
+
+def _show_answers(domain: Domain, asked: BoxFile, answers: Answers) -> None:
+    questions = _show_questions(domain, asked)
+    show_answers([header for header, _ in questions], [texts for _, texts in questions], answers)
+
+
+def _show_questions(domain: Domain, asked: BoxFile) -> list[tuple[str, list[str]]]:
+    """Columns of the first boxes: their names, their edges on the map, the range of each further axis.
+
+    Where names tell the boxes apart, the edges are left out: both would not fit on a screen."""
+    from htf.export.answers import naming_column
+
+    rows = asked.rows[:MOST_ROWS_ON_SCREEN]
+    number = len(rows)
+    header, names = naming_column(asked.given) or ("", [])
+    columns = [(header, names)] if names else []
+    if len(set(names[:number])) < number:
+        columns.append(("box", [_show_box(domain, row) for row in rows]))
+    ranges = [_show_ranges(domain, row) for row in rows]
+    further = enumerate(domain.names[2:])
+    return [*columns, *((name, [row[place] for row in ranges]) for place, name in further)]
+
+
+def _show_box(domain: Domain, row: FloatArray) -> str:
+    size = domain.dimensions
+    edges = [*row[: min(size, 2)], *row[size : size + min(size, 2)]]
+    return ", ".join(f"{edge:.10g}" for edge in edges)
+
+
+def _show_ranges(domain: Domain, row: FloatArray) -> list[str]:
+    size = domain.dimensions
+    ranges = zip(domain.axes[2:], row[2:size], row[size + 2 :], strict=True)
+    return [
+        "all" if low <= axis.low and axis.high <= high else f"{low:g} to {high:g}"
+        for axis, low, high in ranges
+    ]

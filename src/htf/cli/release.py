@@ -1,0 +1,392 @@
+"""`htf release`: from the data to a private release. For the curator, who has the data."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from htf.base.options import option
+from htf.cli import streams
+from htf.cli.charging import (
+    check_charge,
+    notes_charges,
+    old_budget_option,
+    open_budget,
+    read_old_budget,
+    report_charge,
+)
+from htf.cli.declared import options_of, take
+from htf.cli.options import read_settings
+from htf.cli.points import Points, points_options, read_points_options
+from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.types import WholeNumber
+from htf.errors import InputError, OutputError
+from htf.files import check_output
+
+if TYPE_CHECKING:
+    from htf.curator.noise import NoiseSource
+    from htf.estimation.prior import Prior
+    from htf.mechanisms.base import Mechanism
+    from htf.privacy.budget import BudgetFile
+    from htf.privacy.epsilon import Epsilon
+    from htf.privacy.protection import Protection, Suggestion
+    from htf.release.release import Release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOptions:
+    """The options of `htf release` that do not describe the points."""
+
+    epsilon: str = field(metadata=option("Privacy budget of the release."))
+    suggest_max_records: str | None = field(
+        default=None,
+        metadata=option(
+            "Find K with noise, for this part of epsilon. It stays spent even if you stop afterwards.",
+            "EPSILON",
+        ),
+    )
+    records_range: int = field(
+        default=1000,
+        metadata=option("Look for K between 1 and N. Choose N without looking at the data.", "N"),
+    )
+    quantile: str = field(
+        default="0.9",
+        metadata=option("Find the K at which this share of people lose no record.", "Q"),
+    )
+    mechanism: str | None = field(
+        default=None, metadata=option("See `htf mechanisms`.  [default: htf]")
+    )
+    settings: tuple[str, ...] = field(
+        default=(), metadata=option("Set a parameter of the mechanism.", "NAME=VALUE", flag="--set")
+    )
+    prior: str | None = field(
+        default=None,
+        metadata=option("Public weights, points or release. Never these points.", "FILE"),
+    )
+    noise: str = field(
+        default="opendp",
+        metadata=option(
+            "Source of noise. seeded is for tests and not private.", "opendp|fast|seeded:N"
+        ),
+    )
+    budget: Path | None = field(
+        default=None, metadata=option("Budget file to charge; see `htf budget`.", "FILE")
+    )
+    dataset: str | None = field(
+        default=None, metadata=option("Name of the data in the budget file.", "NAME")
+    )
+    output: Path = field(
+        metadata=option(
+            "Release to write: .parquet, .geoparquet or .pq.", "FILE", flag="-o --output"
+        )
+    )
+    overwrite: bool = field(
+        default=False,
+        metadata=option(
+            "Replace the output if it exists. Never replaces a release that was charged to a budget."
+        ),
+    )
+
+
+@click.command()
+@points_options
+@options_of(ReleaseOptions)
+@old_budget_option
+@notes_charges
+def release(points: str, ledger: Path | None, **given: Any) -> None:
+    """Publish points as a differentially private map.
+
+    POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files. With
+    --table or --sql it is a DuckDB or SQLite file, or postgresql://USER@HOST/DATABASE.
+
+    Points are left out if they lie outside the bounds or on their upper edges, or if they are missing, NaN
+    or infinite. How many rows could not be read, and why, appears on your screen only, never in the
+    release. It is an error if no point is inside; nothing is charged then.
+    """
+    from htf.privacy.epsilon import Epsilon
+
+    read = read_points_options(points, given)
+    options = ReleaseOptions(**take(ReleaseOptions, given))
+    options = replace(options, budget=read_old_budget(options.budget, ledger))
+    plan = _make_plan(read, options)
+    _check_output(plan, options)
+    plan.mechanism.check_prior(options.prior)
+    unit = _check_people(read, plan.epsilon, options)
+    if plan.budget is not None:
+        check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
+    prior = None if options.prior is None else _read_prior(options.prior, read)
+    _rehearse(plan, unit, prior, options)
+    suggestion = None
+    if options.suggest_max_records is not None:
+        price = Epsilon.of(options.suggest_max_records)
+        suggestion = _suggest(plan, price, options)
+        reading = replace(read.reading, max_records=_settle(suggestion))
+        plan = replace(plan, points=replace(read, reading=reading))
+    _report(plan, _make_release(plan, prior, suggestion))
+
+
+def _screen() -> Callable[[str], None]:
+    """Shows remarks to the curator, on the screen and not in the output. Data may be read twice, but each
+    remark is shown once."""
+    seen: set[str] = set()
+
+    def tell(message: str) -> None:
+        if message not in seen:
+            seen.add(message)
+            say(message, err=True)
+
+    return tell
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The release to make, from checked options."""
+
+    points: Points
+    epsilon: Epsilon
+    mechanism: Mechanism
+    noise: NoiseSource
+    output: Path
+    overwrite: bool
+    budget: BudgetFile | None
+    tell: Callable[[str], None] = field(default_factory=_screen)
+
+
+def _make_plan(points: Points, options: ReleaseOptions) -> Plan:
+    from htf.curator.noise import noise_from_text
+    from htf.mechanisms import make_mechanism
+    from htf.privacy.epsilon import Epsilon
+    from htf.publication import DEFAULT_MECHANISM
+
+    name = options.mechanism or DEFAULT_MECHANISM
+    return Plan(
+        points=points,
+        epsilon=Epsilon.of(options.epsilon),
+        mechanism=make_mechanism(name, read_settings(options.settings)),
+        noise=noise_from_text(options.noise),
+        output=options.output,
+        overwrite=options.overwrite,
+        budget=open_budget(options.budget, options.dataset, options.output),
+    )
+
+
+def _check_output(plan: Plan, options: ReleaseOptions) -> None:
+    """Check it before the data are read and anything is charged: a release that cannot be written costs
+    as much as one that can."""
+    from htf.ingest.prior import split_key
+    from htf.release.file import check_release_name
+
+    check_release_name(plan.output)
+    source = None if "://" in plan.points.source else plan.points.source
+    prior = None if options.prior is None else split_key(options.prior)[0]
+    check_output(
+        plan.output,
+        overwrite=plan.overwrite,
+        inputs=[source, prior, options.budget],
+        by_release=True,
+        budget=plan.budget,
+    )
+
+
+def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> Protection:
+    """Returns what epsilon will protect. Refuses what cannot become a release."""
+    from htf.curator.contributions import read_quantile
+    from htf.privacy.epsilon import Epsilon
+    from htf.privacy.protection import OF_RECORDS, PERSON, Protection, epsilon_per_record
+
+    reading, suggest = points.reading, options.suggest_max_records
+    if reading.user is None:
+        if reading.max_records is not None or suggest is not None:
+            raise InputError(
+                "--max-records limits the records per person: name the column of people with --user"
+            )
+        return OF_RECORDS
+    if (reading.max_records is None) == (suggest is None):
+        raise InputError(
+            "to protect people, limit the records per person: give --max-records K, or "
+            "--suggest-max-records EPSILON to find K with noise"
+        )
+    if suggest is None:
+        kept = Protection(PERSON, int(reading.max_records or 0), reading.once_per)
+        epsilon_per_record(epsilon, kept)
+        return kept
+    if Epsilon.of(suggest) >= epsilon:
+        raise InputError(
+            f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}: it must be less"
+        )
+    read_quantile(options.quantile)
+    most = Protection(PERSON, options.records_range, reading.once_per)
+    epsilon_per_record(epsilon - Epsilon.of(suggest), most)  # before anything is spent
+    return most
+
+
+def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: ReleaseOptions) -> None:
+    """Find out before the data are read what the mechanism, the noise or the installation would refuse
+    whatever the data hold.
+
+    Before a suggestion the limit per person is unknown. It may be 1.
+    """
+    from htf.curator.curator import rehearse
+    from htf.curator.noise_check import check_noise
+    from htf.curator.rehearsal import load_loops
+    from htf.privacy.epsilon import Epsilon
+
+    check_noise(plan.noise)
+    load_loops()
+    epsilon = plan.epsilon
+    if options.suggest_max_records is not None:
+        epsilon -= Epsilon.of(options.suggest_max_records)
+        unit = replace(unit, max_records=1)
+    rehearse(plan.mechanism, plan.points.domain, epsilon, unit, prior)
+
+
+def _suggest(plan: Plan, price: Epsilon, options: ReleaseOptions) -> Suggestion:
+    from htf.curator.contributions import RecordsPerPerson, suggest_max_records
+    from htf.ingest.points import read_records_per_person
+
+    points = plan.points
+    with reading_bar(points.name) as progress:
+        people = read_records_per_person(
+            points.source,
+            points.domain,
+            points.reading,
+            options.records_range,
+            progress=progress,
+            tell=plan.tell,
+        )
+    return suggest_max_records(
+        RecordsPerPerson(people),
+        price,
+        quantile=options.quantile,
+        noise=plan.noise,
+        budget=plan.budget,
+        label=plan.output.name,
+    )
+
+
+def _report(plan: Plan, made: Release) -> None:
+    with _even_if_unseen():
+        say(
+            f"Wrote {plan.output}: {len(made):,} leaves by {made.mechanism}, epsilon {made.epsilon} "
+            f"for {made.protection.spoken}."
+        )
+        report_charge(plan.budget, made)
+        warn_if_not_private(made)
+
+
+@contextmanager
+def _even_if_unseen() -> Iterator[None]:
+    """A release that was paid for does not fail because its messages cannot be written."""
+    try:
+        yield
+    except (OSError, OutputError) as error:
+        streams.give_up()
+        reason = error.strerror if isinstance(error, OSError) else error
+        say(f"Note: some messages could not be shown ({reason}).", err=True)
+
+
+def _settle(suggestion: Suggestion) -> int:
+    """The curator may choose another number: a choice based on the noisy one costs nothing."""
+    from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
+
+    with _even_if_unseen():
+        say(
+            f"About {float(suggestion.quantile):.0%} of people have at most {suggestion.max_records} records "
+            f"here (found with noise, for epsilon {suggestion.epsilon})."
+        )
+    if not sys.stdin.isatty():
+        return suggestion.max_records
+    return int(
+        click.prompt(
+            "Keep how many records per person, at most?",
+            default=suggestion.max_records,
+            type=WholeNumber(1, MOST_RECORDS_OF_A_PERSON),
+        )
+    )
+
+
+def _read_prior(source: str, points: Points) -> Prior:
+    """Read it before the data, so that its mistakes show before any budget is spent. Compare it with the
+    files of the data here too, because reading all of them takes long."""
+    from htf.ingest.prior import LON_LAT, read_prior
+    from htf.ingest.sources import files_behind
+    from htf.privacy.origins import check_not_data, mark_files
+
+    named = (points.reading.columns or LON_LAT)[:2]
+    columns = [name or default for name, default in zip(named, LON_LAT, strict=True)]
+    prior = read_prior(source, points.domain, columns)
+    check_not_data(prior.file, mark_files(files_behind(points.source)))
+    return prior
+
+
+def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
+    """Read, publish and write. The progress bar shows labels, and no numbers from the data."""
+    from htf.ingest.points import read_matrix
+    from htf.publication import publish
+
+    points = plan.points
+    with reading_bar(points.name) as progress:
+        matrix = read_matrix(
+            points.source, points.domain, points.reading, progress=progress, tell=plan.tell
+        )
+    with progress_bar() as bar:
+        task = bar.add_task("starting", total=None)
+        made = publish(
+            matrix,
+            plan.epsilon,
+            plan.mechanism,
+            prior=prior,
+            noise=plan.noise,
+            budget=plan.budget,
+            label=plan.output.name,
+            suggestion=suggestion,
+            progress=lambda label: bar.update(task, description=label),
+        )
+        bar.update(task, description=f"writing {plan.output.name}")
+        _save(plan, made)
+    return made
+
+
+def _save(plan: Plan, made: Release) -> None:
+    """If the output cannot be written any more, or appeared since it was checked, save elsewhere: the
+    release has been paid for and cannot be made again."""
+    try:
+        _save_as(plan, made, plan.output)
+    except OutputError as error:
+        spare = _save_elsewhere(plan, made)
+        if spare is None:
+            raise
+        raise OutputError(f"{error}. The release is complete, as {spare}") from None
+
+
+def _save_elsewhere(plan: Plan, made: Release) -> Path | None:
+    """Beside the output, or among temporary files, which may be on another disk."""
+    name = f"release-{secrets.token_hex(4)}.parquet"
+    for folder in (plan.output.parent, Path(gettempdir())):
+        with suppress(OutputError):
+            _save_as(plan, made, folder / name)
+            return folder / name
+    return None
+
+
+def _save_as(plan: Plan, made: Release, output: Path) -> None:
+    if plan.budget is None:
+        made.save(output, overwrite=plan.overwrite)
+    else:
+        plan.budget.save(made, output, overwrite=plan.overwrite)
+
+
+@contextmanager
+def reading_bar(name: str) -> Iterator[Callable[[float], None]]:
+    """A progress bar for reading the points."""
+    with progress_bar() as bar:
+        task = bar.add_task(f"reading {name}", total=1.0)
+        yield lambda share: bar.update(task, completed=share)

@@ -1,0 +1,25 @@
+"""`htf verify`: whether a release holds together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from htf.cli.options import release_argument
+from htf.cli.screen import show_table
+from htf.errors import ReleaseFileError
+
+
+@click.command()
+@release_argument
+def verify(release_file: Path) -> None:
+    """Recompute what a release spent and published, and compare with what it says."""
+    from htf.verification import verify as run_checks
+
+    checks = run_checks(release_file)
+    rows = [(check.name, "ok" if check.passed else "WRONG", check.finding) for check in checks]
+    show_table(("check", "result", "finding"), rows)
+    wrong = [check.name for check in checks if not check.passed]
+    if wrong:
+        raise ReleaseFileError(f"{release_file} does not hold together: {', '.join(wrong)}")

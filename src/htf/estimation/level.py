@@ -1,0 +1,5 @@
+"""How sure intervals are to be: the one place that says 95 %. Light to import, for texts on the screen."""
+
+LEVEL = 0.95  # the share of intervals that are to hold the true count
+LEVEL_TEXT = f"{LEVEL * 100:g} %"
+OUTSIDE = round(1 - LEVEL, 12)  # the share that may miss it

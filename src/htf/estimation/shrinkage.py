@@ -1,0 +1,170 @@
+"""What noisy counts say of true ones, learnt from all of them: empirical Bayes. Public.
+
+Given are noisy counts z, each with what is expected in its place, r (from the boxes around), both in
+standard deviations of the noise of z. Boxes of which about the same is expected have true counts of
+some unknown distribution: most of them may be empty, or all may be near what is expected. That
+distribution is learnt from their noisy counts, as the one that makes these most likely (Kiefer and
+Wolfowitz 1956; Laird 1978 for the iteration used here). Then each box has a posterior.
+
+Where the expected count and the noisy one stand far clear of the noise, a count is pulled towards what is
+expected by as much as counts of that size have been found to differ from it (James and Stein).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.estimation.noise_law import log_likelihoods
+from htf.frame.domain import FloatArray, IntArray
+
+# True counts that are told apart, in standard deviations of the noise.
+SUPPORT = np.r_[0.0, np.geomspace(0.08, 14.0, 30)]
+SMALL = SUPPORT <= 1.0  # lost in the noise
+# Boxes are alike where what is expected of them lies between the same two of these.
+EXPECTED = np.r_[2.0 ** (np.arange(-6, 9) / 2), 32.0, 64.0]
+NOISY = np.linspace(-12.0, 12.0, 121)  # noisy counts that are told apart
+CLEAR = 8.0  # a noisy count of so many deviations is not from an empty box
+CLEAR_EXPECTED = 2.0 ** np.arange(4, 16)
+SMOOTHING = 20.0  # records: the paper judges |error| / max(count, 20)
+ITERATIONS = 25
+WEIGHT_OF_GUESS = 10.0  # a guess at the distribution counts as much as so many boxes
+FEWEST_BOXES = 10  # from which a spread can be learnt
+LARGEST_SPREAD, LEAST_SPREAD = 4.0, 1e-4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """Of true counts, in standard deviations of the noise."""
+
+    mean: FloatArray
+    variance: FloatArray
+
+
+class LearntCounts:
+    """The distributions of true counts, learnt from noisy ones."""
+
+    def __init__(
+        self,
+        noisy: FloatArray,
+        expected: FloatArray,
+        single: NDArray[np.bool_],
+        level: IntArray,
+    ) -> None:
+        """`single`: whether the noise is that of one count, rather than of a sum of many. Boxes of
+        one `level`, counted from 0, are about as large."""
+        prior = _most_likely_prior(noisy, expected, single)
+        likelihood = _likelihood()  # kind of noise, noisy, true
+        self._prior = prior
+        joint = likelihood[:, None] * prior[None, :, None, :]
+        joint /= joint.sum(axis=-1, keepdims=True)
+        mean = joint @ SUPPORT
+        self._mean = mean
+        self._variance = np.maximum(joint @ SUPPORT**2 - mean**2, 1e-4)
+        self._spread = _spread_by_size(noisy, expected, level)
+
+    def posterior(
+        self,
+        noisy: FloatArray,
+        expected: FloatArray,
+        single: NDArray[np.bool_],
+        level: IntArray,
+    ) -> Posterior:
+        """Of boxes of which `noisy` was measured where `expected` was expected."""
+        kind, group = single.astype(np.int64), np.digitize(expected, EXPECTED)
+        place = (np.clip(noisy, NOISY[0], NOISY[-1]) - NOISY[0]) / (NOISY[1] - NOISY[0])
+        below = np.minimum(place.astype(np.int64), len(NOISY) - 2)
+        part = place - below
+
+        def look_up(table: FloatArray) -> FloatArray:
+            at, after = table[kind, group, below], table[kind, group, below + 1]
+            return np.asarray(at + part * (after - at))
+
+        # Far from nothing, what was measured stands, or is pulled towards what was expected.
+        clear, sized = noisy >= CLEAR, expected >= CLEAR_EXPECTED[0]
+        size = np.clip(np.digitize(expected, CLEAR_EXPECTED) - 1, 0, len(CLEAR_EXPECTED) - 1)
+        deviation = self._spread[np.minimum(level, len(self._spread) - 1), size] * expected**2
+        trust = np.where(sized, deviation / (deviation + 1), 1.0)
+        mean = np.where(clear, expected + trust * (noisy - expected), look_up(self._mean))
+        variance = np.where(clear, trust, look_up(self._variance))
+        return Posterior(mean, variance)
+
+    def is_empty(
+        self,
+        noisy: FloatArray,
+        expected: FloatArray,
+        single: NDArray[np.bool_],
+        deviations: FloatArray,
+    ) -> NDArray[np.bool_]:
+        """Whether boxes had better be called empty: the median of the posterior is lost in the noise.
+
+        It is the median that makes the relative error least, so small counts weigh more. `deviations` are
+        those of the noise, in records.
+        """
+        likelihood = _likelihood_of(noisy, single[:, None])
+        posterior = likelihood * self._prior[np.digitize(expected, EXPECTED)]
+        posterior /= np.maximum(SUPPORT * deviations[:, None], SMOOTHING)
+        small = posterior[:, SMALL].sum(axis=1)
+        return np.asarray((noisy < CLEAR) & (small > 0.5 * posterior.sum(axis=1)))
+
+
+def _likelihood() -> FloatArray:
+    """Of noisy counts given true ones: for normal noise, and for Laplace noise."""
+    return np.stack([_likelihood_of(NOISY, np.array([single])) for single in (False, True)])
+
+
+def _likelihood_of(noisy: FloatArray, single: NDArray[np.bool_]) -> FloatArray:
+    distance = np.abs(noisy[:, None] - SUPPORT)
+    return np.asarray(np.exp(log_likelihoods(distance, single)) + 1e-12)
+
+
+def _most_likely_prior(
+    noisy: FloatArray, expected: FloatArray, single: NDArray[np.bool_]
+) -> FloatArray:
+    """The distribution of true counts for each group of boxes, by EM on a histogram of the noisy ones."""
+    guess = _guess()
+    groups, kinds = len(guess), 2
+    used = noisy < CLEAR + 2
+    group = np.digitize(expected[used], EXPECTED)
+    row = np.rint((np.maximum(noisy[used], NOISY[0]) - NOISY[0]) / (NOISY[1] - NOISY[0]))
+    key = (group * kinds + single[used]) * len(NOISY) + row.astype(np.int64)
+    seen = np.bincount(key, minlength=groups * kinds * len(NOISY)).astype(np.float64)
+    seen = seen.reshape(groups, kinds * len(NOISY))
+    boxes = seen.sum(axis=1, keepdims=True)
+    likelihood = _likelihood().reshape(-1, len(SUPPORT))
+    prior = guess.copy()
+    for _ in range(ITERATIONS):
+        prior *= (seen / np.maximum(prior @ likelihood.T, 1e-300)) @ likelihood + 1e-7 * boxes
+        prior /= np.maximum(prior.sum(axis=1, keepdims=True), 1e-300)
+    weight = boxes / (boxes + WEIGHT_OF_GUESS)
+    return np.asarray(np.where(boxes > 0, weight * prior, 0.0) + (1 - weight) * guess)
+
+
+def _guess() -> FloatArray:
+    """Before anything is seen: any size up to eight times what is expected, or nothing at all."""
+    middle = np.sqrt(np.r_[EXPECTED[0] / 4, EXPECTED] * np.r_[EXPECTED, 100.0])
+    middle = np.clip(middle, 0.15, 100.0)
+    guess = np.where(8 * middle[:, None] >= SUPPORT, 1.0, 1e-6)
+    guess[:, 0] = 2.0
+    return np.asarray(guess / guess.sum(axis=1, keepdims=True))
+
+
+def _spread_by_size(noisy: FloatArray, expected: FloatArray, level: IntArray) -> FloatArray:
+    """The variance of true counts around what is expected, relative to its square: by level, because
+    a map that is rough from afar may be smooth from near by, and by what is expected."""
+    sizes, levels = len(CLEAR_EXPECTED), 1 + int(level.max(initial=0))
+    size = np.digitize(expected, CLEAR_EXPECTED) - 1
+    clear = size >= 0
+    r, key = expected[clear], (level * sizes + size)[clear]
+    relative = np.minimum(((noisy[clear] - r) ** 2 - 1) / r**2, LARGEST_SPREAD)
+    boxes = np.bincount(key, minlength=levels * sizes).reshape(levels, sizes)
+    sums = np.bincount(key, relative, minlength=levels * sizes).reshape(levels, sizes)
+    spread = np.ones((levels, sizes))  # where too few boxes tell, what was measured stands
+    for row in range(levels):
+        known = np.flatnonzero(boxes[row] >= FEWEST_BOXES)
+        if len(known):
+            mean = np.maximum(sums[row, known] / boxes[row, known], LEAST_SPREAD)
+            spread[row] = np.interp(np.arange(sizes), known, mean)
+    return spread

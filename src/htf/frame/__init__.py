@@ -1,0 +1,1 @@
+"""The public map: axes, cells, regions, reference systems. Nothing here depends on data."""

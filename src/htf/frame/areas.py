@@ -1,0 +1,58 @@
+"""Areas on the ground. Public."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from htf.frame.crs import CRS84, parse_crs
+from htf.frame.domain import Domain, FloatArray, IntArray
+
+WGS84_AXES = (6378.137, 6356.752314245179)  # km: of the equator, of the poles
+
+
+def square_kilometres(domain: Domain, low: IntArray, high: IntArray) -> FloatArray | None:
+    """Of boxes `[low, high)` in cells, in the first two axes; None where the map does not tell.
+
+    In degrees, the area on the ellipsoid between two parallels and two meridians. In another unit of
+    length, the area on the map, which is as true as the projection is.
+    """
+    if domain.dimensions < 2 or domain.crs is None:
+        return None
+    x, y = domain.axes[:2]
+    west, east = x.from_cells(low[:, 0]), x.from_cells(high[:, 0])
+    south, north = y.from_cells(low[:, 1]), y.from_cells(high[:, 1])
+    if domain.crs == CRS84:
+        return _on_ellipsoid(west, south, east, north, WGS84_AXES)
+    crs = parse_crs(domain.crs)
+    if crs.is_geographic:
+        ellipsoid = crs.ellipsoid
+        axes = ellipsoid.semi_major_metre / 1000, ellipsoid.semi_minor_metre / 1000
+        turn = crs.axis_info[0].unit_conversion_factor / math.radians(1)  # to degrees
+        return _on_ellipsoid(west * turn, south * turn, east * turn, north * turn, axes)
+    if not crs.is_projected:
+        return None
+    along, across = (axis.unit_conversion_factor / 1000 for axis in crs.axis_info[:2])
+    return np.asarray((east - west) * (north - south) * along * across)
+
+
+def _on_ellipsoid(
+    west: FloatArray,
+    south: FloatArray,
+    east: FloatArray,
+    north: FloatArray,
+    axes: tuple[float, float],
+) -> FloatArray:
+    """The zone of the ellipsoid between two parallels, times the share of a turn between the meridians."""
+    equator, pole = axes
+    eccentricity = math.sqrt(1 - (pole / equator) ** 2)
+
+    def zone(latitude: FloatArray) -> FloatArray:  # from the equator, for one radian of longitude
+        sine = np.sin(np.radians(latitude))
+        if eccentricity == 0:
+            return np.asarray(pole**2 * sine)
+        slant = eccentricity * sine
+        return np.asarray(pole**2 / 2 * (sine / (1 - slant**2) + np.arctanh(slant) / eccentricity))
+
+    return np.asarray(np.radians(east - west) * (zone(north) - zone(south)))

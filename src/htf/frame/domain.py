@@ -1,0 +1,446 @@
+"""The public frame of a release: named axes, their bounds, and the grid of cells.
+
+Bounds and cells are chosen by the curator without looking at the data: taken from the data they
+would leak.
+
+Every axis is half-open, `[low, high)`. So a point on the lower edge is inside, a point on the upper
+edge is outside, and two maps that share an edge never count a point twice. Points that are outside,
+missing, NaN or infinite belong to no cell: they are left out silently, because even their number
+would be an exact fact about the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.frame.crs import CRS84
+
+KM_PER_DEGREE = 111.32  # of latitude, and of longitude at the equator
+MOST_CELLS_PER_AXIS = 2**31 - 1  # cell indices are 32-bit
+MOST_DOMAIN_CELLS = 2**62  # a number of cells fits a 64-bit integer
+MOST_AXES = 8  # a box has 2**axes corners, and some of the work is for each
+LONGEST_NAME = 100  # characters
+LONGEST_CRS = 10_000  # characters: well-known text may be long
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One named axis: `cells` cells of equal width over `[low, high)`.
+
+    Parameters
+    ----------
+    name : str
+        A plain word, such as `x` or `hour`.
+    low, high : float
+        The bounds. A value equal to `high` is outside.
+    cells : int
+        How many cells there are.
+
+    Raises
+    ------
+    InputError
+        If the name is not a plain word, or the bounds or the number of cells make no sense.
+
+    Examples
+    --------
+    >>> import htf
+    >>> hour = htf.Axis("hour", 0, 24, cells=24)
+    >>> hour.cell_width
+    1.0
+    """
+
+    name: str
+    low: float
+    high: float
+    cells: int
+
+    def __post_init__(self) -> None:
+        name = arguments.text(self.name, "the name of an axis")
+        if not name.isidentifier():
+            raise InputError(f"an axis name must be a plain word, got {name!r:.100}")
+        if len(name) > LONGEST_NAME:
+            raise InputError(f"an axis name has at most {LONGEST_NAME} characters, got {len(name)}")
+        for field in ("low", "high"):
+            bound = arguments.number(getattr(self, field), f"the {field} bound of axis {name!r}")
+            object.__setattr__(self, field, bound)
+        cells = arguments.whole(self.cells, f"the number of cells of axis {name!r}")
+        object.__setattr__(self, "cells", cells)
+        if not math.isfinite(self.high - self.low):
+            raise InputError(
+                f"the bounds of axis {self.name!r} must be finite, got {self.low} and {self.high}"
+            )
+        if not self.low < self.high:
+            raise InputError(
+                f"the bounds of axis {self.name!r} must be low < high, "
+                f"got {self.low} and {self.high}: are they swapped?"
+            )
+        if not 1 <= self.cells <= MOST_CELLS_PER_AXIS:
+            raise InputError(
+                f"axis {self.name!r} must have between 1 and {MOST_CELLS_PER_AXIS} cells, "
+                f"got {self.cells!r}"
+            )
+        if not math.isfinite(self.cells_per_unit) or self.low + self.cell_width == self.low:
+            raise InputError(
+                f"axis {self.name!r} is too narrow for {self.cells} cells between "
+                f"{self.low} and {self.high}: numbers cannot tell them apart"
+            )
+
+    @property
+    def cells_per_unit(self) -> float:
+        """The number of cells in one unit of the map."""
+        return self.cells / (self.high - self.low)
+
+    @property
+    def cell_width(self) -> float:
+        """The width of a cell in units of the map."""
+        return (self.high - self.low) / self.cells
+
+    def to_cells(self, values: FloatArray) -> FloatArray:
+        """Convert map coordinates to cell coordinates, where cell i is [i, i + 1).
+
+        Parameters
+        ----------
+        values : array_like of float
+            Coordinates on the map.
+
+        Returns
+        -------
+        ndarray of float
+            Coordinates in cells.
+
+        Raises
+        ------
+        InputError
+            If the values are not numbers.
+
+        Examples
+        --------
+        >>> hour.to_cells([0, 7.5])
+        array([0. , 7.5])
+        """
+        return (arguments.numbers(values, "coordinates") - self.low) * self.cells_per_unit
+
+    def from_cells(self, edges: NDArray[Any]) -> FloatArray:
+        """Convert cell edges to map coordinates. The outermost edges are the bounds themselves.
+
+        Parameters
+        ----------
+        edges : array_like of float
+            Edges in cells.
+
+        Returns
+        -------
+        ndarray of float
+            Edges in map coordinates.
+
+        Raises
+        ------
+        InputError
+            If the edges are not numbers.
+
+        Examples
+        --------
+        >>> hour.from_cells([0, 12, 24])
+        array([ 0., 12., 24.])
+        """
+        edges = arguments.numbers(edges, "edges of cells")
+        inner = self.low + edges * self.cell_width
+        return np.where(edges >= self.cells, self.high, inner)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The axes of a map, and the coordinate reference system of the first two.
+
+    Choose the bounds and the cells without looking at the data: bounds taken from the data leak.
+
+    Parameters
+    ----------
+    axes : tuple of Axis
+        The axes, in order.
+    crs : str, optional
+        The reference system of the first two axes, such as `EPSG:2056`.
+
+    Raises
+    ------
+    InputError
+        If there are no axes or too many, two have the same name, or the grid is too fine.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain((htf.Axis("x", 0, 10, 5), htf.Axis("hour", 0, 24, 24)))
+    >>> domain.shape
+    (5, 24)
+    """
+
+    axes: tuple[Axis, ...]
+    crs: str | None = None
+
+    def __post_init__(self) -> None:
+        axes = arguments.items(self.axes, "the axes of a domain", "a tuple of htf.Axis")
+        for axis in axes:
+            remedy = "make one with htf.Axis(name, low, high, cells)"
+            arguments.instance(axis, Axis, "each axis of a domain", remedy)
+        object.__setattr__(self, "axes", tuple(axes))
+        if self.crs is not None:
+            arguments.text(self.crs, "crs", "write it like EPSG:2056")
+        names = self.names
+        if not names:
+            raise InputError("a domain needs at least one axis")
+        if len(names) > MOST_AXES:
+            raise InputError(f"a domain has at most {MOST_AXES} axes, got {len(names)}")
+        if self.crs is not None and len(self.crs) > LONGEST_CRS:
+            raise InputError(
+                f"a reference system is a text of at most {LONGEST_CRS:,} characters, got {len(self.crs):,}"
+            )
+        if len(set(names)) < len(names):
+            raise InputError(f"axis names must differ, got {', '.join(names)}")
+        if self.size > MOST_DOMAIN_CELLS:
+            raise InputError(
+                f"the grid {' x '.join(map(str, self.shape))} has more than 2**62 cells: "
+                "use fewer cells per axis"
+            )
+
+    @classmethod
+    def from_bounds(
+        cls,
+        west: float,
+        south: float,
+        east: float,
+        north: float,
+        cells: int | tuple[int, int] = 1024,
+        *,
+        crs: str | None = CRS84,
+    ) -> Domain:
+        """Make a map of axes x and y, by default in degrees of longitude and latitude.
+
+        Parameters
+        ----------
+        west, south, east, north : float
+            The bounds.
+        cells : int or (int, int)
+            The number of cells along each axis, or a pair of numbers.
+        crs : str, optional
+            The reference system of the bounds.
+
+        Returns
+        -------
+        Domain
+            The map.
+
+        Raises
+        ------
+        InputError
+            If the bounds are not finite, are swapped or, in degrees, lie beyond the globe.
+
+        Examples
+        --------
+        >>> htf.Domain.from_bounds(-30.176, 39.865, -29.824, 40.135, cells=1024).shape
+        (1024, 1024)
+        """
+        given = {"west": west, "south": south, "east": east, "north": north}
+        west, south, east, north = (arguments.number(v, name) for name, v in given.items())
+        columns, rows = read_pair(cells, "cells")
+        if isinstance(crs, str) and crs == CRS84:
+            _check_degrees(west, south, east, north)
+        return cls((Axis("x", west, east, columns), Axis("y", south, north, rows)), crs)
+
+    @classmethod
+    def square(
+        cls, latitude: float, longitude: float, side_km: float, cells: int | tuple[int, int] = 1024
+    ) -> Domain:
+        """Make a square map around a point.
+
+        One degree of latitude counts as 111.32 km, and one of longitude as 111.32 km times the cosine of
+        the latitude of the centre.
+
+        Parameters
+        ----------
+        latitude, longitude : float
+            The centre, in degrees.
+        side_km : float
+            The side of the square in kilometres.
+        cells : int or (int, int)
+            The number of cells along each axis, or a pair of numbers.
+
+        Returns
+        -------
+        Domain
+            The map.
+
+        Raises
+        ------
+        InputError
+            If the square is not on the globe or has no area.
+
+        Examples
+        --------
+        >>> losangeles = htf.Domain.square(34.05223, -118.24368, 70)
+        >>> [round(axis.low, 3) for axis in losangeles.axes]
+        [-118.623, 33.738]
+        """
+        latitude = arguments.number(latitude, "the latitude")
+        longitude = arguments.number(longitude, "the longitude")
+        side_km = arguments.number(side_km, "the side of the square")
+        if side_km <= 0:
+            raise InputError(f"the side of the square must be positive, got {side_km} km")
+        if not -90 < latitude < 90:
+            raise InputError(f"the latitude must lie between -90 and 90, got {latitude}")
+        half_height = side_km / 2 / KM_PER_DEGREE
+        half_width = half_height / math.cos(math.radians(latitude))
+        return cls.from_bounds(
+            longitude - half_width,
+            latitude - half_height,
+            longitude + half_width,
+            latitude + half_height,
+            cells,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the axes."""
+        return tuple(axis.name for axis in self.axes)
+
+    @property
+    def dimensions(self) -> int:
+        """The number of axes."""
+        return len(self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of cells along each axis."""
+        return tuple(axis.cells for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """The number of cells, exact however large."""
+        return math.prod(self.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the map with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+
+        Examples
+        --------
+        >>> domain.to_dict()["axes"][0]
+        {'name': 'x', 'low': 0.0, 'high': 10.0, 'cells': 5}
+        """
+        axes = [{"name": a.name, "low": a.low, "high": a.high, "cells": a.cells} for a in self.axes]
+        return {"axes": axes, "crs": self.crs}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Domain:
+        """Make a map from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+            The axes and the reference system.
+
+        Returns
+        -------
+        Domain
+            The map.
+
+        Raises
+        ------
+        InputError
+            If something is missing or wrong.
+
+        Examples
+        --------
+        >>> htf.Domain.from_dict(domain.to_dict()) == domain
+        True
+        """
+        known = arguments.fields(data, "a domain", ("axes", "crs"))
+        given = arguments.items(known["axes"], "the axes of a domain", "a list of dictionaries")
+        names = ("name", "low", "high", "cells")
+        return cls(
+            tuple(Axis(**arguments.fields(a, "an axis", names)) for a in given), known["crs"]
+        )
+
+
+def check_domain(given: object) -> Domain:
+    """The map that a caller names."""
+    remedy = "make one with htf.Domain.from_bounds(west, south, east, north, cells=1024)"
+    return arguments.instance(given, Domain, "domain", remedy)
+
+
+def read_pair(given: object, name: str) -> tuple[int, int]:
+    """A whole number for both axes of a map, or a pair, one for each."""
+    pair = given if isinstance(given, (tuple, list)) else (given, given)
+    if len(pair) != 2:
+        raise InputError(f"{name} must be one whole number or a pair of them, got {len(pair)}")
+    return arguments.whole(pair[0], name), arguments.whole(pair[1], name)
+
+
+def tiles(low: IntArray, high: IntArray, outer_low: IntArray, outer_high: IntArray) -> bool:
+    """Whether the boxes `[low, high)` cover the outer box, each cell exactly once.
+
+    The sum of the boxes' indicator functions equals that of the outer box if and only if their
+    mixed differences do, and the mixed difference of a box is a sum of signs at its 2**d corners.
+    So the corners must cancel, all but those of the outer box: any number of boxes and dimensions,
+    in the time of one sort.
+    """
+    if len(low) == 0 or np.any(low >= high):
+        return False
+    corners, signs = _signed_corners(
+        np.concatenate([low, outer_low[None]]), np.concatenate([high, outer_high[None]])
+    )
+    signs[len(low) :: len(low) + 1] *= -1
+    order = np.lexsort(corners.T)
+    corners, signs = corners[order], signs[order]
+    starts = np.flatnonzero(np.r_[True, np.any(corners[1:] != corners[:-1], axis=1)])
+    return not np.any(np.add.reduceat(signs, starts))
+
+
+def _signed_corners(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+    dimensions = low.shape[1]
+    corners, signs = [], []
+    for code in range(2**dimensions):
+        upper = np.array([code >> axis & 1 for axis in range(dimensions)], dtype=bool)
+        corners.append(np.where(upper, high, low))
+        signs.append(np.full(len(low), (-1) ** int(upper.sum()), dtype=np.int64))
+    return np.concatenate(corners), np.concatenate(signs)
+
+
+def cell_counts(low: IntArray, high: IntArray) -> IntArray:
+    """The number of cells of each box."""
+    cells = high[:, 0] - low[:, 0]
+    for axis in range(1, low.shape[1]):  # several times as fast as a product along short rows
+        cells *= high[:, axis] - low[:, axis]
+    return np.asarray(cells)
+
+
+def _check_degrees(west: float, south: float, east: float, north: float) -> None:
+    if west >= east:
+        raise InputError(
+            f"bounds are W,S,E,N: west must be less than east, got west {west:.15g} and east {east:.15g} "
+            "(a map across the antimeridian has to be released as two)"
+        )
+    if south >= north:
+        raise InputError(
+            f"bounds are W,S,E,N: south must be less than north, got south {south:.15g} and "
+            f"north {north:.15g}"
+        )
+    if south < -90 or north > 90 or west < -180 or east > 180:
+        raise InputError(
+            f"bounds are W,S,E,N in degrees, longitude within ±180 and latitude within ±90, "
+            f"got {west:.15g},{south:.15g},{east:.15g},{north:.15g}: are longitude and latitude swapped?"
+        )

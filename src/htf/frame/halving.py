@@ -1,0 +1,159 @@
+"""Cutting boxes in half, one axis after the other; and what then lies beside each box. Public.
+
+All boxes that were halved equally often, from the whole map on, were cut along the same axes in the
+same order: the *turns*. So they form a grid, as equal as whole cells allow, and a box has
+neighbours of its own size. A box of one cell along an axis lets that turn pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from htf.errors import InputError
+from htf.frame.domain import IntArray
+from htf.frame.tree import NO_REGION, RegionTree
+
+NO_HALVES = "the tree is not one of halves, cut along the axes in turn"
+
+
+def halving_axes(shape: Sequence[int] | IntArray) -> tuple[int, ...]:
+    """The axis of each turn: all axes, the longest first, until each is down to its cells."""
+    halvings = [(int(cells) - 1).bit_length() for cells in shape]
+    order = sorted(range(len(halvings)), key=lambda axis: -int(shape[axis]))
+    return tuple(axis for turn in range(max(halvings)) for axis in order if turn < halvings[axis])
+
+
+def halve_often(
+    tree: RegionTree, regions: IntArray, turns: IntArray, steps: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Halve region i, which had `turns[i]` turns before, in its next `steps[i]` ones.
+
+    Returns the pieces, and for each the place in `regions` of what it is a piece of. Pieces of one
+    region stand together.
+    """
+    axes = np.array(halving_axes(tree.high[0]), dtype=np.int64)
+    pieces, owners = regions, np.arange(len(regions))
+    for step in range(min(int(steps.max(initial=0)), len(axes))):
+        turn = turns[owners] + step
+        axis = axes[np.minimum(turn, len(axes) - 1)]
+        low, high = tree.low[pieces, axis], tree.high[pieces, axis]
+        cut = (step < steps[owners]) & (turn < len(axes)) & (high - low > 1)
+        halves = tree.split(pieces[cut], axis[cut], ((low + high) // 2)[cut])
+        times = np.where(cut, 2, 1)
+        pieces, owners = np.repeat(pieces, times), np.repeat(owners, times)
+        pieces[np.repeat(cut, times)] = halves.ravel()
+    return pieces, owners
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """Boxes that are cut in one turn, and what lies beside each along the axis that is cut."""
+
+    cut: IntArray
+    left: IntArray  # the half with the lower cells; the other one follows it
+    before: IntArray  # the box beside it; itself at the edge of the map
+    after: IntArray
+
+    def among(self, some: Any) -> Step:
+        return Step(*(getattr(self, f.name)[some] for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layer:
+    """Boxes that will be cut, and what lies beside each: a row for each axis and end."""
+
+    regions: IntArray
+    beside: IntArray
+
+    def among(self, some: Any) -> _Layer:
+        return _Layer(self.regions[some], self.beside[:, some])
+
+
+class Neighbourhood:
+    """The turns in which a tree of halves was cut, and what lies beside each of its boxes.
+
+    `neighbours[region, axis, end]` is the box of the same size beside `region`, towards lower (0) or
+    higher (1) cells; a larger one where no box of that size was cut; at the edge of the map, `region`
+    itself. They are found from the top down: a half faces its other half, and the nearer
+    half of what its parent faced. Without `all_boxes` there are only `turns` and `steps`, for which it
+    is enough to look at boxes that are cut; that takes a quarter of the time.
+    """
+
+    def __init__(self, tree: RegionTree, *, all_boxes: bool = True) -> None:
+        size, axes = len(tree), tree.dimensions
+        self._tree, self._all_boxes = tree, all_boxes
+        # The lower half of each box that is cut along an axis, NO_REGION for others.
+        self._lower = [
+            np.where(tree.axis == axis, tree.first_child, NO_REGION) for axis in range(axes)
+        ]
+        self.turns = np.zeros(size, dtype=np.int64)  # that each box has had
+        self.neighbours = np.zeros((size if all_boxes else 0, axes, 2), dtype=np.int64)
+        self.steps: list[Step] = []
+        root = _Layer(np.zeros(1, dtype=np.int64), np.zeros((2 * axes, 1), dtype=np.int64))
+        layer = root.among(tree.slabs[:1] > 0)
+        for turn, axis in enumerate(halving_axes(tree.high[0])):
+            layer = self._take_turn(turn, axis, layer)
+        halves = 2 * sum(len(step.cut) for step in self.steps)
+        if 1 + halves != size:
+            raise InputError(NO_HALVES)
+
+    def widths(self, regions: IntArray) -> IntArray:
+        """The cells of each region along each axis."""
+        return np.asarray(self._tree.high[regions] - self._tree.low[regions])
+
+    def _take_turn(self, turn: int, axis: int, layer: _Layer) -> _Layer:
+        now = self._tree.axis[layer.regions] == axis
+        cut, waiting = layer.among(now), layer.among(~now)
+        left = self._tree.first_child[cut.regions]
+        self._check_turn(axis, cut.regions, left, waiting.regions)
+        if len(left) == 0:
+            return layer
+        self.steps.append(Step(cut.regions, left, *cut.beside[2 * axis : 2 * axis + 2]))
+        self.turns[left] = self.turns[left + 1] = turn + 1
+        for end in (0, 1):  # what waits may face halves now
+            beside = waiting.beside[2 * axis + end]
+            waiting.beside[2 * axis + end] = self._nearer(axis, beside, 1 - end)
+        self._note(waiting)
+        layers = [waiting, *(self._halves(axis, cut, left, side) for side in (0, 1))]
+        return _Layer(
+            np.concatenate([one.regions for one in layers]),
+            np.concatenate([one.beside for one in layers], axis=1),
+        )
+
+    def _check_turn(self, axis: int, cut: IntArray, left: IntArray, waiting: IntArray) -> None:
+        """What is cut is cut in the middle, and what waits has one cell only along this axis."""
+        low, high = self._tree.low[cut, axis], self._tree.high[cut, axis]
+        in_middle = self._tree.high[left, axis] == (low + high) // 2
+        if not np.all(in_middle) or np.any(self.widths(waiting)[:, axis] > 1):
+            raise InputError(NO_HALVES)
+
+    def _halves(self, axis: int, cut: _Layer, left: IntArray, side: int) -> _Layer:
+        """The halves on one side of boxes, as far as they are cut in turn."""
+        cut_again = np.flatnonzero(self._tree.slabs[left + side] > 0)
+        if not self._all_boxes:
+            cut, left = cut.among(cut_again), left[cut_again]
+        halves, beside = left + side, np.empty((len(cut.beside), len(left)), dtype=np.int64)
+        for place, faced in enumerate(cut.beside):
+            across, end = divmod(place, 2)
+            if across == axis and end != side:
+                beside[place] = left + end  # the other half
+            else:
+                nearer = self._nearer(axis, faced, 1 - end if across == axis else side)
+                beside[place] = np.where(faced == cut.regions, halves, nearer)
+        made = _Layer(halves, beside)
+        self._note(made)
+        return made.among(cut_again) if self._all_boxes else made
+
+    def _nearer(self, axis: int, beside: IntArray, side: int) -> IntArray:
+        """The half on that side of each box that is cut in this turn, and other boxes as they are."""
+        lower = self._lower[axis][beside]
+        return np.where(lower == NO_REGION, beside, lower + side)
+
+    def _note(self, layer: _Layer) -> None:
+        if self._all_boxes:
+            shape = len(layer.regions), *self.neighbours.shape[1:]
+            self.neighbours[layer.regions] = layer.beside.T.reshape(shape)

@@ -1,0 +1,154 @@
+"""How to read points: every option of `read_points`, declared once. Light to import.
+
+The command line makes its options of these fields (htf.cli.points), and `read_points` takes them by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from htf.base import arguments
+from htf.base.options import option
+from htf.errors import InputError
+from htf.privacy.protection import ONCE_PER
+
+if TYPE_CHECKING:
+    from htf.frame.domain import Domain
+
+DUCKDB, SPARK = "duckdb", "spark"
+ENGINES = (DUCKDB, SPARK)
+TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
+LARGEST_OFFSET = 24 * 3600
+
+
+def read_offset(text: str) -> int:
+    """`+08:00` is 28800 seconds."""
+    matched = re.fullmatch(r"([+-])([0-9]{1,2}):?([0-5][0-9])?", text)
+    if matched is None:
+        raise InputError(
+            f"--utc-offset takes hours and minutes, as in +08:00 or -05:30, got {text!r}"
+        )
+    seconds = int(matched[2]) * 3600 + int(matched[3] or 0) * 60
+    return -seconds if matched[1] == "-" else seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How to get at the points."""
+
+    table: str | None = field(
+        default=None, metadata=option("Table to read from a database.", "NAME")
+    )
+    sql: str | None = field(
+        default=None, metadata=option("Or: one SELECT query on a database.", "QUERY")
+    )
+    engine: str = field(default=DUCKDB, metadata=option("What reads files.", "|".join(ENGINES)))
+    memory: str | None = field(
+        default=None,
+        metadata=option("Memory that the engine may use, e.g. 4GB. The rest goes to disk.", "SIZE"),
+    )
+
+    def __post_init__(self) -> None:
+        arguments.choice(self.engine, ENGINES, "the engine")
+        for name in ("table", "sql", "memory"):
+            if getattr(self, name) is not None:
+                arguments.text(getattr(self, name), name)
+        if self.table is not None and self.sql is not None:
+            raise InputError("give a table or a query of the database, not both")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Access):
+    """How to get at the points, and what their columns mean."""
+
+    columns: Sequence[str | None] | None = None  # one for each axis; None: to be guessed
+    crs: str | None = field(
+        default=None,
+        metadata=option(
+            "Reference system of the points, if it is not the map's.", "CRS", flag="--points-crs"
+        ),
+    )
+    user: str | None = field(
+        default=None,
+        metadata=option(
+            "Column naming the person. Epsilon then protects people, not single records.", "COLUMN"
+        ),
+    )
+    max_records: int | None = field(
+        default=None, metadata=option("Records kept per person, at most.", "K")
+    )
+    once_per: str | None = field(
+        default=None,
+        metadata=option(
+            "Before that, keep one record per person and cell for each hour or day, or overall.",
+            "|".join(ONCE_PER),
+        ),
+    )
+    time: str | None = field(
+        default=None,
+        metadata=option("Column of times: ISO 8601, timestamps, or numbers since 1970.", "COLUMN"),
+    )
+    time_unit: str = field(
+        default="s", metadata=option("Unit of times that are numbers.", "|".join(TIME_UNITS))
+    )
+    utc_offset: int = field(
+        default=0,
+        metadata=option(
+            "Added to times before they are cut into hours and days.", "±HH:MM", read=read_offset
+        ),
+    )
+    allow_empty: bool = field(
+        default=False,
+        metadata=option(
+            "Make a release even if no record is inside; it is then noise alone. For programs, where a missing "
+            "release would reveal that there was no record."
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        from htf.ingest.columns import check_columns
+
+        Access.__post_init__(self)
+        arguments.flag(self.allow_empty, "allow_empty")
+        if self.columns is not None:
+            check_columns(self.columns)
+        for name in ("crs", "user", "time"):
+            if getattr(self, name) is not None:
+                arguments.text(getattr(self, name), name)
+        if self.once_per is not None:
+            arguments.choice(self.once_per, ONCE_PER, "once_per")
+        arguments.choice(self.time_unit, TIME_UNITS, "the unit of times (time_unit)")
+        offset = arguments.whole(self.utc_offset, "the offset from UTC in seconds (utc_offset)")
+        if abs(offset) > LARGEST_OFFSET:
+            raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
+        if self.once_per is not None and self.user is None:
+            raise InputError(
+                f"once per {self.once_per} applies to people: name the column of people with --user (in Python: user)"
+            )
+        if self.once_per in ("hour", "day") and self.time is None:
+            raise InputError(
+                f"once per {self.once_per} needs times: name their column with --time (in Python: time)"
+            )
+
+    def wanted(self, source: Any, domain: Domain) -> list[str | None]:
+        """The names of columns as they were given, one for each axis."""
+        from htf.ingest.sources import is_arrays
+
+        if is_arrays(source):
+            if len(source) != domain.dimensions:
+                raise InputError(
+                    f"the map has {domain.dimensions} axes, so it needs as many arrays, got {len(source)}"
+                )
+            return list(map(str, range(domain.dimensions)))
+        if self.columns is None:  # a place is guessed, and all else has the name of its axis
+            return [None, None, *domain.names[2:]] if domain.dimensions > 1 else [*domain.names]
+        if len(self.columns) != domain.dimensions:
+            given = ", ".join(map(str, self.columns))
+            raise InputError(
+                f"the map has {domain.dimensions} axes ({', '.join(domain.names)}), so it needs as many "
+                f"columns, got {given}"
+            )
+        return list(self.columns)

@@ -1,0 +1,1 @@
+"""Pictures of releases, still and in a browser. Public."""

@@ -1,0 +1,334 @@
+"""A release, or two, as one HTML file that works without a network.
+
+The file carries everything: MapLibre, our scripts, and rectangles with counts and intervals. A policy in
+its head forbids it to fetch anything, unless a base map was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.estimation.level import LEVEL_TEXT
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
+from htf.frame.domain import FloatArray
+from htf.maps.browser.assets import LICENCE, maplibre, own
+from htf.maps.browser.mercator import Plane, corners_in_square
+from htf.maps.browser.modules import joined
+from htf.maps.browser.rectangles import (
+    MOST_RECTANGLES,
+    Rectangles,
+    difference_limits,
+    difference_rectangles,
+    leaf_boxes,
+    pack,
+    packed_corners,
+    rectangles,
+    weighted_limits,
+)
+from htf.maps.comparison import (
+    CHANCE,
+    Named,
+    difference,
+    grids_to_compare,
+    is_same_system,
+    shared_bounds,
+)
+from htf.maps.plot import NOT_PRIVATE
+from htf.maps.views import PLACES, describe_summed, drawn_axes, read_axes
+from htf.query.where import Where, full_ranges, read_where
+from htf.release.release import Release
+
+STYLES = ("shared/base.css", "shared/map.css", "offline/offline.css")
+SQUARE_PIXELS = 14  # a square of a difference is at least as large on the screen
+STEPS = 32  # numbers are kept to this share of their standard error
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to draw, and how."""
+
+    axes: tuple[str, str] = PLACES[0]
+    where: Where | None = None
+    boxes: bool = False  # whether outlines show at first
+    style: str | None = None  # address of a base map
+
+    def __post_init__(self) -> None:
+        read_axes(self.axes)
+        read_where(self.where)
+        arguments.flag(self.boxes, "boxes")
+        if self.style is not None:
+            check_style(arguments.text(self.style, "style"))
+
+
+def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) -> str:
+    """The text of the file: of one release; of two, side by side, or their difference."""
+    arguments.instance(wish, Wish, "wish")
+    _check_maps(maps, arguments.flag(as_difference, "as_difference"))
+    script = maplibre("maplibre-gl.js")
+    _check_places(maps, wish)
+    data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
+    summary, statement = _statement(maps)
+    words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
+    title = (" minus " if as_difference else " and ").join(one.name for one in maps)
+    domains = [one.release.domain for one in maps]
+    summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]
+    is_private = all(one.release.private for one in maps)
+    return _fill(
+        own("offline/offline.html"),
+        policy=_policy(wish.style),
+        description=escape(" ".join(one.release.statement for one in maps), quote=True),
+        title=escape(title, quote=True),
+        subtitle=escape("; ".join(text for text in dict.fromkeys([*words, *summed]) if text)),
+        badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
+        styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
+        panels="".join(_panel(panel) for panel in data["panels"]),
+        caption=escape(" ".join([*caption, _about_base_map(wish.style)]).strip()),
+        claim="" if is_private else "not-private",
+        summary=escape(summary),
+        statement=statement,
+        licence=own(LICENCE),
+        data=json.dumps({**data, "boxes": wish.boxes, "style": wish.style}).replace("<", "\\u003c"),
+        maplibre=script,
+        script=joined("offline/offline.js"),
+    )
+
+
+def _fill(template: str, **texts: str) -> str:
+    """In one go: what is filled in is not looked at again."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: texts[found[1]], template)
+
+
+def _check_maps(maps: object, as_difference: bool) -> None:
+    given = arguments.items(maps, "maps", "a list of one or two htf.maps.comparison.Named")
+    for one in given:
+        arguments.instance(one, Named, "each map", "Named(release, name) makes one")
+    if not (1 + as_difference <= len(given) <= 2):
+        raise InputError(f"a map shows one release or two, a difference two, got {len(given)} maps")
+
+
+def _check_places(maps: Sequence[Named], wish: Wish) -> None:
+    for one in maps:
+        domain = one.release.domain
+        drawn = drawn_axes(domain, wish.axes)
+        names = domain.names[drawn[0]], domain.names[drawn[1]]
+        if drawn != (0, 1) and names not in PLACES:
+            raise InputError(
+                f"an HTML map shows places, and {', '.join(names)} are not places: draw them as .png or .svg"
+            )
+
+
+def _side_by_side(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list[str]]:
+    if len(maps) > 1:
+        _check_overlap(maps, wish)
+    most = MOST_RECTANGLES // len(maps)
+    made = [rectangles(one.release, wish.axes, wish.where, most) for one in maps]
+    found = [one for one, _ in made]
+    plane = _plane(maps)
+    data = _common(maps, [_ring(one.release, wish, plane) for one in maps], plane)
+    data |= {"limits": weighted_limits(found), "sides": None}
+    for panel, one, cells in zip(data["panels"], maps, found, strict=True):
+        panel["sheets"] = [_sheet(cells, one.release, data)]
+    words = [said for _, said in made]
+    if len(set(words)) > 1:
+        words = [f"{one.name}: {said}" for one, said in zip(maps, words, strict=True)]
+    said = [_how_to_read(), *dict.fromkeys(words)]
+    if len(maps) > 1:
+        said.append("Both maps have the same colours, and move together.")
+    return _with_outlines(data, maps, wish), said
+
+
+def _check_overlap(maps: Sequence[Named], wish: Wish) -> None:
+    """Of different reference systems, in the square that both are drawn in."""
+    first, second = (one.release for one in maps)
+    if is_same_system(first.domain, second.domain):
+        shared_bounds(first, second, wish.axes, wish.where)
+        return
+    one, other = (_ring(release, wish, None) for release in (first, second))
+    if np.any(np.maximum(one.min(0), other.min(0)) >= np.minimum(one.max(0), other.max(0))):
+        raise InputError(f"the maps {maps[0].name} and {maps[1].name} do not overlap")
+
+
+def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list[str]]:
+    first, second = (one.release for one in maps)
+    sizes = grids_to_compare(first, second, wish.axes, wish.where)
+    found = [
+        difference_rectangles(difference(first, second, size, wish.axes, wish.where))
+        for size in sizes
+    ]
+    plane = _plane(maps)
+    low, high = shared_bounds(first, second, wish.axes, wish.where)
+    shared = _ring_of(np.array([low, high]), first.domain.crs, plane)
+    data = _common(maps[:1], [shared], plane)
+    data |= {"limits": difference_limits(found[-1]), "sides": [one.name for one in maps]}
+    panel = data["panels"][0] | {"name": " minus ".join(data["sides"]), "is_headed": False}
+    data["panels"] = [panel]
+    width = float(np.ptp(shared[:, 0]))
+    starts = [_zoom_of_squares(width / columns) for columns, _ in sizes]
+    starts[0] = 0.0
+    panel["sheets"] = [
+        _sheet(one, first, data) | {"zoom": [start, end]}
+        for one, start, end in zip(found, starts, [*starts[1:], 99.0], strict=True)
+    ]
+    said = [
+        _how_to_read(),
+        "Strong colours and the words “more than noise” are where the difference is more than "
+        f"{NORMAL_DEVIATIONS} of its "
+        "standard errors; both releases have noise of their own, so their variances add up.",
+        CHANCE,
+        "Squares become smaller as you zoom in.",
+    ]
+    return _with_outlines(data, maps[:1], wish), said
+
+
+def _zoom_of_squares(width: float) -> float:
+    return float(np.log2(SQUARE_PIXELS / (512 * width)))
+
+
+def _how_to_read() -> str:
+    return (
+        "Point at the map, tap it, or move it with the arrow keys, for a count and its "
+        f"{LEVEL_TEXT} interval."
+    )
+
+
+def _plane(maps: Sequence[Named]) -> Plane | None:
+    domain = maps[0].release.domain
+    return Plane.of(domain) if domain.crs is None else None
+
+
+def _common(
+    maps: Sequence[Named], rings: Sequence[FloatArray], plane: Plane | None
+) -> dict[str, Any]:
+    """Where the maps lie in the square, by their frames, and what each is called."""
+    corners = np.concatenate(rings)
+    (west, north), (east, south) = corners.min(axis=0), corners.max(axis=0)
+    degrees = [[_longitude(west), _latitude(south)], [_longitude(east), _latitude(north)]]
+    frame = float(west), float(north), float(max(east - west, south - north))
+    return {
+        "plane": None if plane is None else plane.to_dict(),
+        "frame": frame,
+        "bounds": degrees,
+        "unit": _unit(maps[0].release),
+        "panels": [
+            {
+                "number": number,
+                "name": one.name,
+                "frames": [ring.tolist()],
+                "is_headed": len(maps) > 1,
+            }
+            for number, (one, ring) in enumerate(zip(maps, rings, strict=True))
+        ],
+    }
+
+
+def _ring(release: Release, wish: Wish, plane: Plane | None) -> FloatArray:
+    """The frame of the map, around it."""
+    ranges = full_ranges(release.domain, wish.where)[list(drawn_axes(release.domain, wish.axes))]
+    return _ring_of(ranges.T, release.domain.crs, plane)
+
+
+def _ring_of(bounds: FloatArray, crs: str | None, plane: Plane | None) -> FloatArray:
+    """Of the low and the high ends along both axes."""
+    corners = corners_in_square(bounds.reshape(1, 4), crs, plane).reshape(4, 2)
+    return np.asarray(corners[[0, 1, 3, 2]])
+
+
+def _longitude(x: float) -> float:
+    return float((x - 0.5) * 360)
+
+
+def _latitude(y: float) -> float:
+    return float(np.degrees(np.arcsin(np.tanh((0.5 - y) * 2 * np.pi))))
+
+
+def _unit(release: Release) -> str:
+    """What a density is per. A map that lies nowhere on earth has no km²."""
+    from htf.frame.areas import square_kilometres
+
+    one = np.zeros((1, 2), dtype=np.int64)
+    is_known = square_kilometres(release.domain, one, one + 1) is not None
+    return "km²" if is_known else "cell"
+
+
+def _sheet(found: Rectangles, release: Release, data: dict[str, Any]) -> dict[str, Any]:
+    """Packed for the file. Digits far below the standard error are left out: they pack badly."""
+    step = 2.0 ** np.floor(np.log2(np.maximum(found.std_error, 1e-6) / STEPS))
+    packed: dict[str, Any] = _corners(found.boxes, release, data)
+    columns = {"count": found.count, "low": found.low, "high": found.high}
+    if found.sides is not None:
+        columns |= dict(zip(("first", "second"), found.sides, strict=True))
+    for name, values in columns.items():
+        packed[name] = pack(np.asarray(np.rint(values / step) * step, dtype=np.float32))
+    packed["area"] = pack(np.asarray(found.area, dtype=np.float32))
+    packed["clear"] = pack(found.is_clear.astype(np.uint8))
+    return packed
+
+
+def _corners(boxes: FloatArray, release: Release, data: dict[str, Any]) -> dict[str, Any]:
+    plane = None if data["plane"] is None else Plane(**data["plane"])
+    corners = packed_corners(boxes, release.domain.crs, plane, data["frame"])
+    return {"length": len(boxes), "corners": pack(corners)}
+
+
+def _with_outlines(data: dict[str, Any], maps: Sequence[Named], wish: Wish) -> dict[str, Any]:
+    for panel, one in zip(data["panels"], maps, strict=True):
+        boxes = leaf_boxes(one.release, wish.axes, wish.where)
+        panel["outlines"] = None if boxes is None else _corners(boxes, one.release, data)
+    return data
+
+
+def _panel(panel: dict[str, Any]) -> str:
+    heading = f"<h2>{escape(panel['name'])}</h2>" if panel["is_headed"] else ""
+    return f'<section class="panel" data-panel="{panel["number"]}">{heading}<div class="map"></div></section>'
+
+
+def _statement(maps: Sequence[Named]) -> tuple[str, str]:
+    """A line, and the privacy statements in full below it. Each claim is of its own release only."""
+    claims = [f"ε = {one.release.epsilon} for each {one.release.protection.unit}" for one in maps]
+    if len(set(claims)) > 1:
+        claims = [f"{one.name} with {claim}" for one, claim in zip(maps, claims, strict=True)]
+    line = f"Differentially private: {', '.join(dict.fromkeys(claims))}. What this means"
+    if not all(one.release.private for one in maps):
+        line = f"{NOT_PRIVATE}. What this means"
+    full = []
+    for one in maps:
+        head = f"<p><strong>{escape(one.name)}</strong></p>" if len(maps) > 1 else ""
+        full.append(f"{head}<p>{escape(one.release.statement)}</p>")
+    return line, "".join(full)
+
+
+def _about_base_map(style: str | None) -> str:
+    if style is None:
+        return ""
+    host = urlsplit(style).netloc
+    return (
+        f"The base map is fetched from {host}, which sees who looks and at which part of the map."
+    )
+
+
+def _policy(style: str | None) -> str:
+    """What a browser lets the file do: nothing but draw; with a base map, fetch it too."""
+    fetched = " https: http:" if style else ""
+    connect = fetched.strip() or "'none'"
+    return (
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; worker-src blob:; "
+        f"child-src blob:; img-src data: blob:{fetched}; connect-src {connect}"
+    )
+
+
+def check_style(style: str | None) -> None:
+    """Refuse what is no web address, before anything is drawn."""
+    if style is not None and not re.match(r"https?://\S+$", style):
+        raise InputError(
+            f"--style takes the web address of a MapLibre style, or of tiles with {{z}}/{{x}}/{{y}}, got {style!r}"
+        )

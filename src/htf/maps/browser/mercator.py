@@ -1,0 +1,66 @@
+"""Where a map lies in Web Mercator, the square from 0 to 1 that the map in the browser is drawn in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from htf.errors import InputError
+from htf.frame.crs import CRS84, transformer
+from htf.frame.domain import Domain, FloatArray
+
+NORTHERNMOST = 85.051129  # the edge of the square
+PLANE_SIZE = 0.01  # of a map that lies nowhere on earth: as large as a country
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """Where a map without a reference system is put: in the middle of the square, true to shape."""
+
+    x: float
+    y: float
+    scale: float
+
+    @classmethod
+    def of(cls, domain: Domain) -> Plane:
+        x, y = domain.axes[:2]
+        longest = max(x.high - x.low, y.high - y.low)
+        return cls((x.low + x.high) / 2, (y.low + y.high) / 2, PLANE_SIZE / longest)
+
+    def to_dict(self) -> dict[str, float]:
+        return {"x": self.x, "y": self.y, "scale": self.scale}
+
+
+def corners_in_square(boxes: FloatArray, crs: str | None, plane: Plane | None) -> FloatArray:
+    """The corners SW, SE, NW, NE of boxes W,S,E,N as rows of eight numbers; y grows southwards.
+
+    Only corners are reprojected. Between them edges are straight, which those of another projection
+    are not quite.
+    """
+    west, south, east, north = boxes.T
+    x = np.stack([west, east, west, east], axis=1)
+    y = np.stack([south, south, north, north], axis=1)
+    if plane is not None:
+        x, y = 0.5 + (x - plane.x) * plane.scale, 0.5 - (y - plane.y) * plane.scale
+    else:
+        longitude, latitude = to_degrees(x, y, crs)
+        x, y = longitude / 360 + 0.5, _square_y(latitude)
+    return np.stack([x, y], axis=2).reshape(len(boxes), 8)
+
+
+def to_degrees(x: FloatArray, y: FloatArray, crs: str | None) -> tuple[FloatArray, FloatArray]:
+    """Longitude and latitude of places in the coordinates of a map."""
+    if crs == CRS84:
+        return x, y
+    longitude, latitude = transformer(crs, CRS84).transform(x, y)
+    if not (np.isfinite(longitude).all() and np.isfinite(latitude).all()):
+        raise InputError(
+            f"the map reaches beyond where its reference system {crs} is defined: draw it as .png or .svg"
+        )
+    return longitude, latitude
+
+
+def _square_y(latitude: FloatArray) -> FloatArray:
+    clipped = np.clip(latitude, -NORTHERNMOST, NORTHERNMOST)
+    return np.asarray(0.5 - np.arctanh(np.sin(np.radians(clipped))) / (2 * np.pi))

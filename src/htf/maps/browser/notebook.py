@@ -1,0 +1,75 @@
+"""What a notebook shows of a release: a small picture, the facts, and the statement folded away."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+
+from htf.estimation.level import LEVEL_TEXT
+from htf.maps.plot import NOT_PRIVATE
+from htf.query.answer_texts import show_count, show_interval
+from htf.release.release import Release
+
+PIXELS = 200  # a side; the picture is made whenever a cell shows a release
+INCHES = 3.2
+
+
+def release_html(release: Release) -> str:
+    """HTML without scripts, styled by the notebook itself; without matplotlib there is no picture."""
+    axes = ", ".join(f"{axis.name} {axis.low:g} to {axis.high:g} ({axis.cells:,} cells)" for axis in release.domain.axes)  # fmt: skip
+    unit = release.protection.unit
+    total = release.count().to_dicts()[0]
+    rows = {
+        "mechanism": release.mechanism,
+        "privacy": f"ε = {release.epsilon} for each {unit}" if release.private else NOT_PRIVATE,
+        "records": f"{show_count(total['count'])} ({LEVEL_TEXT}: {show_interval(total)})",
+        "boxes": f"{len(release):,}",
+        "axes": axes,
+        "reference system": release.domain.crs or "none",
+    }
+    cells = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in rows.items()
+    )
+    return (
+        '<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">'
+        f'{_picture(release)}<div style="flex:1;min-width:280px"><table><tbody>{cells}</tbody></table>'
+        f"<details><summary>What is guaranteed</summary><p style='max-width:80ch'>{escape(release.statement)}</p>"
+        "</details></div></div>"
+    )
+
+
+def _picture(release: Release) -> str:
+    try:
+        png = _thumbnail(release)
+    except ImportError:
+        return ""
+    if png is None:
+        return ""
+    data = base64.b64encode(png).decode()
+    return f'<img alt="A map of the release" width="260" src="data:image/png;base64,{data}">'
+
+
+def _thumbnail(release: Release) -> bytes | None:
+    """The map alone, without a frame of words; None of what is no map."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from htf.maps.plot import colour_limits, draw_density, shown_ratio, visible_density
+    from htf.maps.views import view
+
+    if release.domain.dimensions < 2:
+        return None
+    seen = view(release, release.domain.names[:2], None, PIXELS)  # type: ignore[arg-type]
+    density = visible_density(seen)
+    ratio = min(shown_ratio(seen), 2.0)
+    figure = Figure((INCHES, INCHES * ratio), dpi=100)
+    FigureCanvasAgg(figure)
+    ax = figure.add_axes((0, 0, 1, 1))
+    draw_density(ax, seen, density, colour_limits(density))
+    ax.set_axis_off()
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()

@@ -1,0 +1,174 @@
+"""What a map in the browser is made of: rectangles with their counts and intervals. Public."""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
+from htf.frame.areas import square_kilometres
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.maps.browser.mercator import Plane, corners_in_square
+from htf.maps.comparison import Difference, grid_rows
+from htf.maps.views import drawn_axes, outlines, ranges_in_cells, view
+from htf.query.columns import Answers
+from htf.query.where import Where
+from htf.release.release import Release
+
+MOST_RECTANGLES = 250_000  # about 2 MB of a file
+MOST_OUTLINES = 250_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rectangles:
+    """Boxes W,S,E,N in map coordinates, with what the release answers for each."""
+
+    boxes: FloatArray
+    area: FloatArray  # km², or cells where the ground is not known
+    count: FloatArray
+    low: FloatArray
+    high: FloatArray
+    std_error: FloatArray
+    is_clear: NDArray[np.bool_]  # more than noise
+    sides: tuple[FloatArray, FloatArray] | None = None  # of a difference: both counts
+
+    @property
+    def density(self) -> FloatArray:
+        return self.count / self.area
+
+
+def rectangles(
+    release: Release, axes: tuple[str, str], where: Where | None, most: int = MOST_RECTANGLES
+) -> tuple[Rectangles, str]:
+    """All parts of a plain map if they are not too many, else the squares of a grid; and in words,
+    which of the two."""
+    domain, parts = release.domain, release.derived.parts
+    is_plain = domain.dimensions == 2 and drawn_axes(domain, axes) == (0, 1) and not where
+    if is_plain and len(parts.low) <= most:
+        return _parts(release), "The rectangles are the parts that answers are made of."
+    first, end = ranges_in_cells(domain, drawn_axes(domain, axes), where)
+    cells = (end - first)[list(drawn_axes(domain, axes))]
+    scale = min(1.0, math.sqrt(most / float(np.prod(cells))))
+    shape = max(int(cells[0] * scale), 1), max(int(cells[1] * scale), 1)
+    seen = view(release, axes, where, shape)
+    answers = release.count(grid_rows(release, axes, where, *seen.edges))
+    made = _on_grid(seen.domain, answers, seen.is_clear.ravel(), cells)
+    why = "the cells" if scale == 1 else "squares: the release has more parts than this file shows"
+    return made, f"The rectangles are {why}, {shape[0]:,} by {shape[1]:,}."
+
+
+def _parts(release: Release) -> Rectangles:
+    domain, parts = release.domain, release.derived.parts
+    boxes = in_map_coordinates(domain, parts.low, parts.high)
+    area = square_kilometres(domain, parts.low, parts.high)
+    if area is None:
+        area = np.prod(parts.high - parts.low, axis=1).astype(np.float64)
+    return Rectangles(boxes, area, *_columns(release.count(boxes)), parts.is_clear())
+
+
+def difference_rectangles(found: Difference) -> Rectangles:
+    """Of each square, what `first` has more of than `second`, with the interval of that."""
+    plain = _on_grid(found.domain, found.first, found.is_beyond_noise, None)
+    half = NORMAL_DEVIATIONS * found.std_error
+    return Rectangles(
+        plain.boxes, plain.area, found.value, found.value - half, found.value + half, found.std_error,
+        found.is_beyond_noise, (found.first.count, found.second.count),
+    )  # fmt: skip
+
+
+def _on_grid(
+    grid: Domain, answers: Answers, is_clear: NDArray[np.bool_], cells: FloatArray | None
+) -> Rectangles:
+    """`cells`: how many of the release's the grid has each way."""
+    columns, rows = grid.shape
+    low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
+    boxes = in_map_coordinates(grid, low, low + 1)
+    area = square_kilometres(grid, low, low + 1)
+    if area is None:
+        each = 1.0 if cells is None else float(np.prod(cells)) / (columns * rows)
+        area = np.full(len(low), each)
+    return Rectangles(boxes, area, *_columns(answers), is_clear)
+
+
+def _columns(answers: Answers) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    return answers.count, answers.low, answers.high, answers.std_error
+
+
+def in_map_coordinates(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
+    """Boxes in cells of the first two axes as rows W,S,E,N."""
+    x, y = domain.axes[:2]
+    edges = (
+        x.from_cells(low[:, 0]),
+        y.from_cells(low[:, 1]),
+        x.from_cells(high[:, 0]),
+        y.from_cells(high[:, 1]),
+    )
+    return np.column_stack(edges)
+
+
+def leaf_boxes(release: Release, axes: tuple[str, str], where: Where | None) -> FloatArray | None:
+    """The outlines of the leaves, W,S,E,N; None if they are too many to be told apart."""
+    found = outlines(release, axes, where)
+    return found if len(found) <= MOST_OUTLINES else None
+
+
+def weighted_limits(found: list[Rectangles]) -> tuple[float, float]:
+    """The ends of the scale of colours: as of a picture (htf.maps.plot.colour_limits), where large boxes
+    have more pixels."""
+    from htf.maps.plot import MOST_DECADES
+
+    density = np.concatenate([one.density[one.is_clear] for one in found])
+    area = np.concatenate([one.area[one.is_clear] for one in found])
+    density, area = density[density > 0], area[density > 0]
+    if len(density) == 0:
+        return 1.0, 10.0
+    order = np.argsort(density)
+    share = np.cumsum(area[order]) / area.sum()
+    least, most = density[order][np.searchsorted(share, [0.01, 0.997]).clip(0, len(order) - 1)]
+    return float(max(least, most / 10**MOST_DECADES)), float(max(most, 10 * least))
+
+
+def difference_limits(found: Rectangles) -> tuple[float, float]:
+    """Of the sizes of differences; two decades."""
+    sizes = np.abs(found.density[found.is_clear]) if found.is_clear.any() else np.abs(found.density)
+    most = float(np.percentile(sizes, 99.7)) if sizes.any() else 1.0
+    return most / 100, most
+
+
+def packed_corners(
+    boxes: FloatArray, crs: str | None, plane: Plane | None, frame: tuple[float, float, float]
+) -> NDArray[np.float32]:
+    """Corners within the frame (x, y, size), as columns one after another: four numbers a box where
+    its sides are upright, else eight."""
+    corners = corners_in_square(boxes, crs, plane)
+    x, y, size = frame
+    inside = (corners - np.tile([x, y], 4)) / size
+    upright = np.all(inside[:, [0, 2, 1, 5]] == inside[:, [4, 6, 3, 7]])
+    kept = inside[:, [0, 1, 6, 7]] if upright else inside
+    return np.asarray(kept.T.ravel(), dtype=np.float32)
+
+
+def pack(values: NDArray[Any]) -> str:
+    """Little-endian numbers, deflated, as text."""
+    raw = values.astype(values.dtype.newbyteorder("<")).tobytes()
+    return base64.b64encode(zlib.compress(raw, 9)).decode()
+
+
+def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | None:
+    """The leaves along the first two axes, in a frame of their own; None if they are too many."""
+    first, second = release.domain.names[:2]
+    boxes = leaf_boxes(release, (first, second), where)
+    if boxes is None:
+        return None
+    plane = Plane.of(release.domain) if release.domain.crs is None else None
+    corners = corners_in_square(boxes, release.domain.crs, plane).reshape(-1, 2)
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    frame = float(low[0]), float(low[1]), float(np.max(high - low))
+    packed = pack(packed_corners(boxes, release.domain.crs, plane, frame))
+    return {"frame": frame, "length": len(boxes), "corners": packed}

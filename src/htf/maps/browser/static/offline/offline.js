@@ -1,0 +1,121 @@
+/* The offline map that `htf map` writes. All that it shows is in the file; modules.py joins this
+   module and those that it imports into one script. */
+
+import { divergingShade, shadeOf } from "../shared/colours.js";
+import { byId, fillLabels } from "../shared/elements.js";
+import { Finder } from "../shared/finder.js";
+import { showLegend } from "../shared/legend.js";
+import { makeMap, onPlace, synchronise, whenStyled } from "../shared/maplibre.js";
+import { squareX, squareY } from "../shared/mercator.js";
+import { Overlay } from "../shared/overlay.js";
+import { RectangleLayer } from "../shared/rectangle-layer.js";
+import { isSheetShown, readSheet, ringOf, unpack } from "../shared/sheets.js";
+import { theme } from "../shared/theme.js";
+import { countLines, differenceLines, Tooltip } from "../shared/tooltip.js";
+import { labels, words } from "../words.js";
+
+const COLUMNS = ["count", "low", "high", "area", "first", "second"];
+const data = JSON.parse(byId("data").textContent);
+const isDifference = data.sides !== null;
+
+const readOutlines = (packed) => readSheet({ ...packed, frame: data.frame });
+
+/* Rectangles with their counts, and the shade of each. */
+async function readCounts(packed) {
+  const columns = {};
+  for (const name of COLUMNS) {
+    if (packed[name]) columns[name] = await unpack(packed[name], Float32Array);
+  }
+  const clear = await unpack(packed.clear, Uint8Array);
+  const toShade = isDifference ? divergingShade : shadeOf;
+  const shade = Float32Array.from(
+    columns.count,
+    (count, i) => toShade(count / columns.area[i], clear[i], data.limits),
+  );
+  return { ...await readOutlines(packed), zoom: packed.zoom, ...columns, clear, shade };
+}
+
+function linesOf(sheet, i) {
+  const answer = { count: sheet.count[i], low: sheet.low[i], high: sheet.high[i] };
+  const isClear = Boolean(sheet.clear[i]);
+  if (isDifference) {
+    const [first, second] = data.sides;
+    const sides = [[first, sheet.first[i]], [second, sheet.second[i]]];
+    return differenceLines(answer, isClear, sides);
+  }
+  const density = answer.count / sheet.area[i];
+  return countLines(answer, { isClear, density, unit: data.unit });
+}
+
+class Panel {
+  constructor({ number, name, frames }) {
+    const container = document.querySelector(`[data-panel="${number}"] .map`);
+    const label = words.mapHelp(words.mapOf(name));
+    this.map = makeMap(container, { bounds: data.bounds, style: data.style, label });
+    this.overlay = new Overlay(this.map, { plane: data.plane, frames });
+    this.tooltip = new Tooltip(this.map);
+    this.finders = new Map(); // by sheet, made when somebody first points at it
+  }
+
+  async load({ sheets, outlines }) {
+    const isStyled = await whenStyled(this.map);
+    if (!isStyled) byId("without").hidden = false;
+    this.sheets = await Promise.all(sheets.map(readCounts));
+    const hasBaseMap = data.style !== null && isStyled;
+    this.layer = new RectangleLayer("rectangles", { diverging: isDifference, hasBaseMap });
+    this.layer.set({
+      sheets: this.sheets,
+      outlines: outlines ? [await readOutlines(outlines)] : [],
+    });
+    this.map.addLayer(this.layer);
+  }
+
+  look(lngLat) {
+    const zoom = this.map.getZoom();
+    const sheet = this.sheets.find((one) => isSheetShown(one, zoom));
+    if (!this.finders.has(sheet)) this.finders.set(sheet, new Finder(sheet));
+    const found = this.finders.get(sheet).at(squareX(lngLat.lng), squareY(lngLat.lat));
+    this.overlay.mark(found < 0 ? null : ringOf(sheet, found));
+    if (found < 0) this.tooltip.hide();
+    else this.tooltip.show(lngLat, linesOf(sheet, found));
+  }
+
+  leave() {
+    this.overlay.mark(null);
+    this.tooltip.hide();
+  }
+}
+
+function listen(panels) {
+  const look = (lngLat) => panels.forEach((panel) => panel.look(lngLat));
+  const leave = () => panels.forEach((panel) => panel.leave());
+  for (const { map } of panels) onPlace(map, look, leave);
+  synchronise(panels.map(({ map }) => map));
+  const box = byId("outlines");
+  const showOutlines = () => {
+    for (const { layer } of panels) layer.set({ showsOutlines: box.checked });
+  };
+  box.addEventListener("change", showOutlines);
+  box.checked = data.boxes;
+  showOutlines();
+  byId("theme").addEventListener("click", theme.toggle);
+  theme.onChange(showTheme);
+  showTheme();
+}
+
+function showTheme() {
+  showLegend(byId("legend"), { limits: data.limits, unit: data.unit, sides: data.sides });
+  byId("theme").textContent = theme.isDark() ? words.lightMode : words.darkMode;
+}
+
+async function start() {
+  fillLabels(labels);
+  const panels = data.panels.map((packed) => new Panel(packed));
+  await Promise.all(panels.map((panel, number) => panel.load(data.panels[number])));
+  listen(panels);
+  globalThis.htf = { maps: panels.map(({ map }) => map) }; // for tests, and for the curious
+  await Promise.all(panels.map(({ map }) => map.once("idle")));
+  document.documentElement.dataset.ready = "yes";
+}
+
+start();

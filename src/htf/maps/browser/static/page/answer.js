@@ -1,0 +1,115 @@
+/* The count in the shape, or in the whole map, with its interval. */
+
+import { byId, element } from "../shared/elements.js";
+import { countText, differenceOf, isOutsideInterval, signedText } from "../shared/numbers.js";
+import { words } from "../words.js";
+import { countShape, isAborted } from "./api.js";
+import { complain } from "./problem.js";
+import { chosen, state } from "./state.js";
+
+const WORTH_SAYING = 0.005; // a share that rounds to 1 %
+let request = null;
+let turns = 0;
+let isAsking = false;
+let latest = null;
+
+/* { shape, shown, answers } of what the page now shows, or null. */
+export const latestAnswer = () => latest;
+
+/* Stops a question about what was chosen before. */
+export function stopAsking() {
+  request?.abort();
+}
+
+/* One question at a time, and the newest one next: while a shape is dragged, the count follows it
+   one answer behind. */
+export async function askAgain() {
+  turns += 1;
+  const place = byId("answer");
+  place.setAttribute("aria-busy", "true");
+  if (isAsking) return;
+  isAsking = true;
+  for (let turn = null; turn !== turns;) {
+    turn = turns;
+    await askOnce();
+  }
+  isAsking = false;
+  place.setAttribute("aria-busy", "false");
+}
+
+async function askOnce() {
+  const { shape } = state;
+  const shown = chosen();
+  request = new AbortController();
+  const { signal } = request;
+  try {
+    const asked = shown.map((release) => countShape(release, shape, signal));
+    latest = { shape, shown, answers: await Promise.all(asked) };
+    byId("answer").replaceChildren(...rowsOf(latest));
+    complain(null);
+  } catch (error) {
+    if (isAborted(error)) return;
+    latest = null;
+    byId("answer").replaceChildren();
+    complain(error);
+  }
+}
+
+function rowsOf({ shape, shown, answers }) {
+  const rows = answers.map((answer, number) => answerRow(shown[number], shape, answer));
+  if (answers.length > 1 && answers.every(({ inside }) => inside > 0)) {
+    rows.push(differenceRow(differenceOf(...answers)));
+  }
+  return rows;
+}
+
+function answerRow(release, shape, answer) {
+  const name = words.countedIn(release.name, shape?.kind);
+  if (answer.inside === 0) {
+    return rowOf(name, answer.warning || words.outsideTheMap(shape?.kind));
+  }
+  const [count, low, high] = [answer.count, answer.low, answer.high].map(countText);
+  return countRow(name, count, low, high, ...notesOf(answer, shape));
+}
+
+function differenceRow({ count, low, high, isBeyond }) {
+  const [className, textContent] = isBeyond
+    ? ["beyond", words.beyondNoise]
+    : ["quiet", words.onlyNoise];
+  const note = element("div", { className, textContent });
+  const texts = [count, low, high].map(signedText);
+  return countRow(words.difference, ...texts, note);
+}
+
+/* What a reader should know to read the count. */
+function notesOf(answer, shape) {
+  const { count, partial, inside } = answer;
+  const notes = [];
+  if (isOutsideInterval(answer)) notes.push(words.whyOutside);
+  if (partial > WORTH_SAYING) notes.push(words.byArea(percentOf(partial), shape?.kind));
+  if (Math.round(count) < 0) notes.push(words.belowZero);
+  if (inside < 1 - WORTH_SAYING) {
+    const isLess = inside < WORTH_SAYING;
+    notes.push(words.onTheMap(isLess ? words.lessThanOne : percentOf(inside), shape?.kind));
+  }
+  return notes.map((textContent) => element("div", { className: "quiet small", textContent }));
+}
+
+const percentOf = (share) => `${Math.round(100 * share)} %`;
+
+function countRow(name, count, low, high, ...notes) {
+  const number = element("span", { className: "row-count", textContent: count });
+  const between = element("span", { textContent: words.between(low, high) });
+  const interval = element("span", { textContent: words.intervalName });
+  return rowOf(
+    name,
+    element("div", { className: "row-line" }, `${words.about} `, number, ` ${words.records}`),
+    element("div", { className: "row-interval" }, between, " ", interval),
+    ...notes,
+  );
+}
+
+function rowOf(name, ...children) {
+  const heading = element("div", { className: "row-name", textContent: name });
+  return element("div", { className: "row" }, heading, ...children);
+}

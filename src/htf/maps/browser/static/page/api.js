@@ -1,0 +1,122 @@
+/* Questions to the server. All that the page shows comes from here. */
+
+import { words } from "../words.js";
+import { boundsOf, boxOf, polygonOf } from "./shapes.js";
+import { isInDegrees, isPlace, whereOf, whereText } from "./state.js";
+import { askForToken, keptToken } from "./token.js";
+
+export const RETRY_DELAY = 3000; // milliseconds
+
+/* The server cannot be reached, or is busy: worth asking again. */
+export class Unreachable extends Error {
+  constructor(message, wait = RETRY_DELAY) {
+    super(message);
+    this.wait = wait;
+  }
+}
+
+export const isAborted = (error) => error.name === "AbortError";
+
+/**
+ * @param {string} path
+ * @param {{ body?: object, signal?: AbortSignal }} options
+ */
+export async function request(path, { body, signal } = {}) {
+  const token = keptToken();
+  const headers = {
+    ...(token && { Authorization: `Bearer ${token}` }),
+    ...(body && { "Content-Type": "application/json" }),
+  };
+  const options = { headers, signal, ...(body && { method: "POST", body: JSON.stringify(body) }) };
+  const reply = await fetch(path, options).catch((error) => {
+    throw isAborted(error) ? error : new Unreachable(words.noAnswer);
+  });
+  if (reply.status === 401) {
+    await askForToken(token !== null);
+    return request(path, { body, signal });
+  }
+  if (!reply.ok) throw await errorOf(reply);
+  return reply;
+}
+
+async function errorOf(reply) {
+  const told = await reply.json().catch(() => null); // a proxy may not send JSON
+  const detail = told?.detail || words.status(reply.status);
+  const message = typeof detail === "string" ? detail : JSON.stringify(detail);
+  const isProxys = reply.status === 502 || reply.status === 504; // it cannot reach the server
+  if (!isProxys && !reply.headers.has("Retry-After")) return new Error(message);
+  const wait = 1000 * reply.headers.get("Retry-After");
+  return new Unreachable(words.tryingAgain(message), Math.max(RETRY_DELAY, wait));
+}
+
+async function ask(path, options) {
+  return (await request(path, options)).json();
+}
+
+/* An address below a release, such as count?box=…&where=…; empty parts of the query are left out.
+   */
+function pathOf(id, rest = "", ...query) {
+  const path = `/api/releases/${encodeURIComponent(id)}${rest}`;
+  const asked = query.filter(Boolean).join("&");
+  return asked ? `${path}?${asked}` : path;
+}
+
+export async function listReleases() {
+  const found = [];
+  let next = "/api/releases";
+  while (next) {
+    const told = await ask(next);
+    found.push(...told.releases);
+    next = told.next;
+  }
+  return found;
+}
+
+export const describeRelease = (id) => ask(pathOf(id));
+
+export const downloadPath = (id) => pathOf(id, "/download");
+
+export function fetchTile(release, key, signal) {
+  return ask(pathOf(release.id, `/tiles/${key}.geojson`, whereText(release)), { signal });
+}
+
+export const leavesPath = (release) => pathOf(release.id, "/leaves", whereText(release));
+
+export const fetchLeaves = (path) => ask(path);
+
+export function countBox(release, box, signal) {
+  const asked = box ? `box=${box.join()}` : "";
+  return ask(pathOf(release.id, "/count", asked, whereText(release)), { signal });
+}
+
+async function countPolygons(release, rings, signal) {
+  const features = rings.map((ring) => (
+    { type: "Feature", properties: {}, geometry: polygonOf(ring) }
+  ));
+  const body = { type: "FeatureCollection", features };
+  const path = pathOf(release.id, "/polygons", whereText(release));
+  return (await ask(path, { body, signal })).answers;
+}
+
+/* The count in a shape, or without one in the whole map. A box in degrees is no box on a map in
+   metres, so it is asked for as a polygon. */
+export async function countShape(release, shape, signal) {
+  const isBox = shape?.kind === "box" && (isInDegrees(release) || !isPlace(release));
+  if (!shape || isBox) return countBox(release, shape && boundsOf(shape), signal);
+  return (await countPolygons(release, [shape.ring], signal))[0];
+}
+
+/* The counts in many boxes, given in degrees. */
+export async function countBoxes(release, boxes, signal) {
+  if (!isInDegrees(release)) {
+    return countPolygons(release, boxes.map((box) => boxOf(...box).ring), signal);
+  }
+  const body = { boxes, where: whereOf(release) };
+  const found = await ask(pathOf(release.id, "/counts"), { body, signal });
+  return boxes.map((_, i) => ({
+    count: found.count[i],
+    std_error: found.std_error[i],
+    low: found.low[i],
+    high: found.high[i],
+  }));
+}

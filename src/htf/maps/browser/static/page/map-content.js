@@ -1,0 +1,101 @@
+/* What the maps show: tiles or a difference, outlines of the leaves, and the legend. */
+
+import { byId } from "../shared/elements.js";
+import { showLegend } from "../shared/legend.js";
+import { readSheet } from "../shared/sheets.js";
+import { words } from "../words.js";
+import { saveAddress } from "./address.js";
+import { fetchLeaves, isAborted, leavesPath } from "./api.js";
+import { panels, shownPanels } from "./panels.js";
+import { lookAgain } from "./pointing.js";
+import { complain } from "./problem.js";
+import { canDraw, chosen, isDifference, isPlace, state } from "./state.js";
+import { LEVELS, limitsOf, UNIT } from "./tiles.js";
+import { debounced } from "./timing.js";
+
+let limits = null; // of the colours
+let limitsKey = ""; // what they belong to
+let turn = 0; // how often the map was asked to change
+const outlinesOf = new Map(); // by their address
+
+const loadSoon = debounced(() => {
+  loadMap();
+  showOutlines();
+  saveAddress();
+}, 80);
+
+/* Shows what is chosen where the map now looks. */
+export function changeMap() {
+  turn += 1;
+  document.documentElement.dataset.ready = "no"; // tests wait for "yes"
+  loadSoon();
+}
+
+async function loadMap() {
+  const started = turn;
+  const key = JSON.stringify([state.first, state.second, state.mode, state.where]);
+  if (key !== limitsKey) limits = null;
+  limitsKey = key;
+  try {
+    await (isDifference() ? loadDifference() : loadTiles());
+    byId("map-note").textContent = isDifference() ? words.strongColours : "";
+    drawLegend();
+    lookAgain();
+  } catch (error) {
+    if (isAborted(error)) return;
+    complain(error);
+  }
+  await Promise.all(shownPanels().map(whenDrawn));
+  if (started === turn) document.documentElement.dataset.ready = "yes";
+}
+
+function whenDrawn({ map }) {
+  return new Promise((resolve) => {
+    map.once("idle", resolve);
+    map.triggerRepaint();
+  });
+}
+
+async function loadDifference() {
+  limits = await panels[0].differences.load(...chosen(), limits) || limits;
+}
+
+/* Both maps have the same colours. */
+async function loadTiles() {
+  const shown = chosen().map((release, number) => [release, panels[number].tiles]);
+  for (const deeper of LEVELS) {
+    const loading = shown.map(([release, tiles]) =>
+      isPlace(release) && tiles.load(release, deeper)
+    );
+    const done = await Promise.all(loading);
+    if (!done.some(Boolean)) return;
+    limits = limitsOf(shown.flatMap(([, tiles]) => tiles.sheets), limits);
+    for (const [, tiles] of shown) tiles.show(limits);
+    drawLegend();
+  }
+}
+
+export function drawLegend() {
+  const legend = byId("legend");
+  legend.hidden = !canDraw();
+  if (!limits) return;
+  const sides = isDifference() ? chosen().map(({ name }) => name) : null;
+  showLegend(legend, { limits, unit: UNIT, sides });
+}
+
+export function showOutlines() {
+  const shown = isDifference() ? chosen().slice(0, 1) : chosen();
+  shown.forEach((release, number) => {
+    showOutlinesOf(release, panels[number].layer).catch(complain);
+  });
+}
+
+async function showOutlinesOf(release, layer) {
+  if (!state.outlines || !isPlace(release)) {
+    layer.set({ showsOutlines: false });
+    return;
+  }
+  const path = leavesPath(release);
+  if (!outlinesOf.has(path)) outlinesOf.set(path, await readSheet(await fetchLeaves(path)));
+  layer.set({ outlines: [outlinesOf.get(path)], showsOutlines: state.outlines });
+}

@@ -1,0 +1,79 @@
+/* The count at the place that someone points at. */
+
+import { countLines, differenceLines } from "../shared/tooltip.js";
+import { countBox } from "./api.js";
+import { panels, shownPanels } from "./panels.js";
+import { chosen, isDifference } from "./state.js";
+import { UNIT } from "./tiles.js";
+import { debounced } from "./timing.js";
+
+const HOVER_DELAY = 120; // milliseconds
+let pointed = null; // a place, or null
+const askers = []; // one for each map
+
+export function look(lngLat) {
+  pointed = lngLat;
+  shownPanels().forEach((panel, number) => {
+    if (isDifference()) lookAtDifference(panel, lngLat);
+    else lookAtTile(panel, number, lngLat);
+  });
+}
+
+/* After the map has changed below the pointer. */
+export function lookAgain() {
+  if (pointed) look(pointed);
+}
+
+export function leave() {
+  pointed = null;
+  for (const { overlay, tooltip } of panels) {
+    overlay.mark(null);
+    tooltip.hide();
+  }
+}
+
+function lookAtDifference({ differences, overlay, tooltip }, lngLat) {
+  const found = differences.at(lngLat);
+  overlay.mark(found && found.ring);
+  if (!found) {
+    tooltip.hide();
+    return;
+  }
+  const answers = [found.first, found.second];
+  const sides = chosen().map(({ name }, number) => [name, answers[number].count]);
+  tooltip.show(lngLat, differenceLines(found, found.isBeyond, sides));
+}
+
+/* The squares of a tile have counts, and intervals only once somebody asks. */
+function lookAtTile({ tiles, overlay, tooltip }, number, lngLat) {
+  const found = tiles.at(lngLat);
+  overlay.mark(found && found.ring);
+  if (!found) {
+    tooltip.hide();
+    return;
+  }
+  const { properties } = found;
+  const { density, clear: isClear } = properties;
+  const show = () => {
+    if (pointed !== lngLat) return;
+    tooltip.show(lngLat, countLines(properties, { isClear, density, unit: UNIT }));
+  };
+  show();
+  if (properties.low !== undefined) return;
+  askers[number] = askers[number] || makeAsker();
+  askers[number](chosen()[number], properties, show);
+}
+
+/* Asks for the interval of a square once the pointer rests on it, and keeps it with the square.
+   */
+function makeAsker() {
+  let running = null;
+  return debounced(async (release, properties, show) => {
+    running?.abort();
+    running = new AbortController();
+    try {
+      Object.assign(properties, await countBox(release, properties.box, running.signal));
+      show();
+    } catch { /* the next move of the pointer asks again */ }
+  }, HOVER_DELAY);
+}

@@ -1,0 +1,86 @@
+/* The link, the answer as GeoJSON, and the file of the release. */
+
+import { byId, element } from "../shared/elements.js";
+import { words } from "../words.js";
+import { writeAddress } from "./address.js";
+import { latestAnswer } from "./answer.js";
+import { downloadPath, request } from "./api.js";
+import { statementOf } from "./privacy.js";
+import { sentence } from "./problem.js";
+import { boxOf, polygonOf } from "./shapes.js";
+import { isPlace, releaseOf, state, whereOf } from "./state.js";
+import { keptToken } from "./token.js";
+
+const ANSWER_FILE = "answer.geojson";
+
+export function listenToSaving() {
+  byId("share").addEventListener("click", copyLink);
+  byId("save-answer").addEventListener("click", saveAnswer);
+  byId("save-release").addEventListener("click", saveRelease);
+}
+
+export function fillSaving() {
+  byId("save-release").href = downloadPath(state.first);
+}
+
+function say(text) {
+  byId("done").textContent = text;
+}
+
+function save(blob, name) {
+  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+async function copyLink() {
+  writeAddress();
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say(words.copied);
+  } catch {
+    say(words.copyFromBar(location.href));
+  }
+}
+
+function saveAnswer() {
+  const latest = latestAnswer();
+  if (!latest) {
+    say(words.nothingToSave);
+    return;
+  }
+  const { shape, shown, answers } = latest;
+  const features = answers.map((answer, number) => featureOf(shown[number], shape, answer));
+  const text = JSON.stringify({ type: "FeatureCollection", features }, null, 1);
+  save(new Blob([text], { type: "application/geo+json" }), ANSWER_FILE);
+  say(words.saved(ANSWER_FILE));
+}
+
+function featureOf(release, shape, answer) {
+  const { id, name, epsilon, unit, private: isPrivate, bounds84 } = release;
+  const ring = () => (shape || boxOf(...bounds84)).ring;
+  const properties = {
+    ...answer,
+    release: name,
+    epsilon,
+    unit,
+    private: isPrivate,
+    where: whereOf(release),
+    statement: statementOf(id),
+  };
+  return { type: "Feature", geometry: isPlace(release) ? polygonOf(ring()) : null, properties };
+}
+
+/* A link is enough, unless the server needs a token. */
+async function saveRelease(event) {
+  if (!keptToken()) return;
+  event.preventDefault();
+  const release = releaseOf(state.first);
+  const mark = release.private ? "" : "NOT-PRIVATE-";
+  try {
+    const reply = await request(downloadPath(release.id));
+    save(await reply.blob(), `${mark}${release.name}.parquet`);
+  } catch (error) {
+    say(sentence(error.message));
+  }
+}

@@ -1,0 +1,195 @@
+/* The tiles of one release on one map, as the API cuts them. */
+
+import { shadeOf } from "../shared/colours.js";
+import { Finder } from "../shared/finder.js";
+import { squareX, squareY } from "../shared/mercator.js";
+import { ringOf } from "../shared/sheets.js";
+import { fetchTile } from "./api.js";
+import { whereText } from "./state.js";
+
+export const UNIT = "km²"; // of densities
+export const LEVELS = [1, 2]; // deeper than the map: coarse tiles at once, then fine ones
+const DEEPEST = 22;
+const MOST_TILES = 64; // on the map
+const KEPT_TILES = 200; // in memory
+const TOLERANCE = 1 / 8192; // of a tile, below which a corner is not seen
+const MOST_CONTRAST = 1e4; // between the ends of the scale of colours
+
+export class Tiles {
+  constructor(map, layer) {
+    this.map = map;
+    this.layer = layer;
+    this.sheets = []; // on the map
+    this.kept = new Map(); // in memory, by place
+    this.scope = null; // what they are tiles of
+    this.request = null;
+  }
+
+  /* Resolves to whether all tiles have come and are still wanted. */
+  async load(release, deeper) {
+    this.request?.abort();
+    this.request = new AbortController();
+    const { signal } = this.request;
+    const scope = `${release.id}?${whereText(release)}`;
+    if (this.scope !== scope) this.kept.clear();
+    this.scope = scope;
+    const wanted = tilesOf(this.map, release, deeper);
+    const tiles = await Promise.all(wanted.map((place) => this.fetch(release, place, signal)));
+    if (signal.aborted) return false;
+    this.sheets = tiles;
+    this.forget();
+    return true;
+  }
+
+  async fetch(release, place, signal) {
+    const { scope } = this;
+    const key = place.join("/");
+    if (this.kept.has(key)) return this.kept.get(key);
+    const sheet = sheetOf(await fetchTile(release, key, signal), place);
+    if (this.scope === scope) this.kept.set(key, sheet);
+    return sheet;
+  }
+
+  /* The oldest go first, but none that is on the map. */
+  forget() {
+    for (const [key, sheet] of this.kept) {
+      if (this.kept.size <= KEPT_TILES) return;
+      if (!this.sheets.includes(sheet)) this.kept.delete(key);
+    }
+  }
+
+  /* Sheets with other limits are made anew, so that the layer draws them again. */
+  show(limits) {
+    const name = limits.join();
+    this.sheets = this.sheets.map((sheet) => {
+      if (sheet.limits === name) return sheet;
+      const made = { ...sheet, limits: name, shade: shadesOf(sheet, limits), finder: null };
+      for (const [key, kept] of this.kept) if (kept === sheet) this.kept.set(key, made);
+      return made;
+    });
+    this.layer.set({ sheets: this.sheets });
+  }
+
+  /* The rectangle at a place, with what the API says of it; or null. */
+  at({ lng, lat }) {
+    const [x, y] = [squareX(lng), squareY(lat)];
+    for (const sheet of this.sheets) {
+      const [left, top, size] = sheet.frame;
+      const isHere = x >= left && y >= top && x < left + size && y < top + size;
+      if (!isHere || !sheet.length) continue;
+      sheet.finder = sheet.finder || new Finder(sheet);
+      const found = sheet.finder.at(x, y);
+      if (found < 0) continue;
+      return { ring: ringOf(sheet, found), properties: sheet.properties[sheet.owner[found]] };
+    }
+    return null;
+  }
+
+  clear() {
+    this.request?.abort();
+    this.sheets = [];
+    this.layer.set({ sheets: [] });
+  }
+}
+
+/* Tiles [z, x, y] of what the map shows of a release, as deep as there are not too many of them.
+   */
+function tilesOf(map, release, deeper) {
+  const [left, top, right, bottom] = visibleSquare(map, release.bounds84);
+  if (left >= right || top >= bottom) return [];
+  const deepest = Math.max(0, Math.min(DEEPEST, Math.round(map.getZoom()) + deeper));
+  for (let z = deepest; z >= 0; z--) {
+    const side = 2 ** z;
+    const at = (edge) => Math.floor(edge * side);
+    if ((at(right) - at(left) + 1) * (at(bottom) - at(top) + 1) > MOST_TILES) continue;
+    const found = [];
+    for (let x = at(left); x <= Math.min(at(right), side - 1); x++) {
+      for (let y = at(top); y <= Math.min(at(bottom), side - 1); y++) found.push([z, x, y]);
+    }
+    return found;
+  }
+  return [];
+}
+
+function visibleSquare(map, [west, south, east, north]) {
+  const seen = map.getBounds();
+  return [
+    Math.max(squareX(seen.getWest()), squareX(west)),
+    Math.max(squareY(seen.getNorth()), squareY(north)),
+    Math.min(squareX(seen.getEast()), squareX(east)),
+    Math.min(squareY(seen.getSouth()), squareY(south)),
+  ];
+}
+
+/* The sheet of a tile. A shape with many corners becomes several quadrangles; `owner` has the
+   number of the shape that each belongs to. */
+function sheetOf({ features }, [z, x, y]) {
+  const size = 2 ** -z;
+  const frame = [x * size, y * size, size];
+  const corners = [];
+  const owner = [];
+  features.forEach(({ geometry }, number) => {
+    const ring = geometry.coordinates[0].slice(0, -1).map(([lng, lat]) => [
+      (squareX(lng) - frame[0]) / size,
+      (squareY(lat) - frame[1]) / size,
+    ]);
+    for (const quadrangle of quadranglesOf(ring.length > 4 ? straightened(ring) : ring)) {
+      corners.push(...quadrangle.flat());
+      owner.push(number);
+    }
+  });
+  const properties = features.map((feature) => feature.properties);
+  return { frame, corners: new Float32Array(corners), length: owner.length, owner, properties };
+}
+
+/* A fan around the first corner, two triangles at a time. */
+function quadranglesOf(ring) {
+  const found = [];
+  for (let i = 1; i + 1 < ring.length; i += 2) {
+    const last = ring[Math.min(i + 2, ring.length - 1)];
+    found.push([ring[0], ring[i], last, ring[i + 1]]); // SW, SE, NW, NE
+  }
+  return found;
+}
+
+/* Without corners that lie on a straight line, as far as one can see. */
+function straightened(ring) {
+  const kept = [];
+  ring.forEach(([x, y], i) => {
+    const [ax, ay] = kept.at(-1) || ring.at(-1);
+    const [bx, by] = ring[(i + 1) % ring.length];
+    const length = Math.hypot(bx - ax, by - ay);
+    const distance = Math.abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / length;
+    if (length === 0 || distance > TOLERANCE) kept.push([x, y]);
+  });
+  return kept;
+}
+
+function shadesOf({ properties, owner }, limits) {
+  const shades = properties.map(({ density, clear }) => shadeOf(density, clear, limits));
+  return Float32Array.from(owner, (number) => shades[number]);
+}
+
+/* The ends of the scale of colours: those of all that is seen, but for the most extreme by area.
+   They only ever move apart while one release is shown, so that colours keep their meaning. */
+export function limitsOf(sheets, before) {
+  const seen = sheets.flatMap(({ properties }) => properties)
+    .filter(({ density, clear }) => clear && density > 0)
+    .map(({ density, count }) => [density, count / density]);
+  if (!seen.length) return before || [1, 10];
+  seen.sort(([a], [b]) => a - b);
+  let [least, most] = [densityAt(seen, 0.01), densityAt(seen, 0.997)];
+  if (before) [least, most] = [Math.min(least, before[0]), Math.max(most, before[1])];
+  return [Math.max(least, most / MOST_CONTRAST), Math.max(most, 10 * least)];
+}
+
+/* The density below which this share of the area lies. */
+function densityAt(seen, share) {
+  const total = seen.reduce((sum, [, area]) => sum + area, 0);
+  let sum = 0;
+  for (const [density, area] of seen) {
+    sum += area;
+    if (sum >= share * total) return density;
+  }
+  return seen.at(-1)[0];
+}

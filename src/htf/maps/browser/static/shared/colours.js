@@ -1,0 +1,74 @@
+/* The colours of the map, and which one a density gets. */
+
+// Magma, pale to dark and dark to pale. Brightness alone tells the steps apart, so that everyone
+// can read the map.
+// deno-fmt-ignore
+const PALE_TO_DARK = [
+  "#fcf0b2", "#fed597", "#febb81", "#fea16e", "#fb8560", "#f56b5c", "#e85362", "#d5446d", "#bf3a77",
+  "#a6317d", "#902a81", "#782281", "#621980", "#4c117a", "#331067", "#1d1147", "#0b0924",
+];
+// deno-fmt-ignore
+const DARK_TO_PALE = [
+  "#29115a", "#400f74", "#56147d", "#6a1c81", "#802582", "#942c80", "#aa337d", "#bf3a77", "#d5446d",
+  "#e75263", "#f3655c", "#fa7f5e", "#fd9869", "#feb078", "#fec88c", "#fde2a3", "#fcf9bb",
+];
+// Purple for less and orange for more, which differ for those who cannot tell red from green.
+// deno-fmt-ignore
+const DIVERGING_LIGHT = [
+  "#3c0f63", "#522584", "#6b4f9b", "#867ab0", "#a39bc7", "#bcb7d8", "#d2d3e7", "#e5e7f0", "#f6f6f7",
+  "#fbead2", "#fedaa9", "#fdc278", "#f4a84c", "#e3881d", "#cb6e0d", "#b05606", "#934607",
+];
+// deno-fmt-ignore
+const DIVERGING_DARK = [
+  "#cbb8ff", "#b49df5", "#9d83e6", "#866bd2", "#7058b8", "#5b4a99", "#484078", "#383a56", "#2c3440",
+  "#433a30", "#634426", "#86501c", "#aa6016", "#cb761d", "#e6922f", "#f7b055", "#ffd08c",
+];
+
+export const THEMES = {
+  light: {
+    scale: PALE_TO_DARK,
+    diverging: DIVERGING_LIGHT,
+    blank: "#e9edf2", // no more than noise
+    beyond: "#dfe4ea", // outside the map
+    line: "#4a545e",
+    graticule: "rgba(60,72,86,.22)",
+    label: "#3b4754",
+    halo: "rgba(255,255,255,.85)",
+    frame: "#76828f",
+  },
+  dark: {
+    scale: DARK_TO_PALE,
+    diverging: DIVERGING_DARK,
+    blank: "#1b222b",
+    beyond: "#10151b",
+    line: "#c3ccd6",
+    graticule: "rgba(200,212,225,.16)",
+    label: "#c3ccd6",
+    halo: "rgba(16,21,27,.85)",
+    frame: "#5b6774",
+  },
+};
+
+const FAINT = 10; // added to a shade that is no more than noise; the shader takes it off again
+const LEAST_BEYOND = 0.3; // how far from the middle a difference is at least drawn, beyond noise
+const LEAST_FAINT = 0.08;
+
+/* Where a density lies on a log scale, from 0 to 1. */
+const onLogScale = (density, [least, most]) => Math.log(density / least) / Math.log(most / least);
+
+/* From 0 to 1, or -1 for a density that is no more than noise. */
+export function shadeOf(density, isClear, limits) {
+  if (!isClear || !(density > 0)) return -1;
+  return Math.max(0, Math.min(1, onLogScale(density, limits)));
+}
+
+/* 0.5 is no difference; below it the second release has more, above it the first. */
+export function divergingShade(density, isBeyond, limits) {
+  const size = Math.min(1, onLogScale(Math.abs(density), limits) || 0);
+  const drawn = Math.max(isBeyond ? LEAST_BEYOND : LEAST_FAINT, size);
+  const shade = 0.5 + 0.5 * Math.sign(density) * drawn;
+  return isBeyond ? shade : shade + FAINT;
+}
+
+/* Red, green and blue of "#rrggbb", from 0 to 1. */
+export const rgbOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);

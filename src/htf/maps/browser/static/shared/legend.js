@@ -1,0 +1,75 @@
+/* What the colours mean. */
+
+import { words } from "../words.js";
+import { element } from "./elements.js";
+import { shortNumber } from "./numbers.js";
+import { theme } from "./theme.js";
+
+/* `sides` are the names of two releases, for a difference. */
+export function showLegend(container, { limits, unit, sides = null }) {
+  const colours = theme.colours();
+  const title = sides ? words.densityDifference(unit) : words.density(unit);
+  const marks = sides ? differenceMarks(limits) : densityMarks(limits);
+  const children = [
+    element("div", { className: "legend-title", textContent: title }),
+    scaleOf(sides ? colours.diverging : colours.scale, marks),
+  ];
+  if (sides) {
+    const [less, more] = [colours.diverging[4], colours.diverging[12]];
+    const faint = `linear-gradient(to right, ${less}55, ${colours.blank}, ${more}55)`;
+    children.push(
+      swatch(faint, words.faintIsNoise),
+      swatch(colours.diverging[13], words.moreIn(sides[0])),
+      swatch(colours.diverging[3], words.moreIn(sides[1])),
+    );
+  } else {
+    children.push(swatch(colours.blank, words.onlyNoise));
+  }
+  container.replaceChildren(...children);
+}
+
+function scaleOf(colours, marks) {
+  const bar = element("div", { className: "legend-bar" });
+  bar.style.background = `linear-gradient(to right, ${colours.join(",")})`;
+  const ticks = element("div", { className: "legend-ticks" });
+  for (const [at, textContent] of marks) {
+    const tick = element("span", { textContent });
+    tick.style.left = `${at}%`;
+    ticks.append(tick);
+  }
+  return element("div", { className: "legend-scale" }, bar, ticks);
+}
+
+function swatch(background, text) {
+  const colour = element("i");
+  colour.style.background = background;
+  return element("div", { className: "legend-swatch" }, colour, text);
+}
+
+/* How far along the bar a value is, in percent. */
+const placeOf = (value, [least, most]) => (Math.log(value / least) / Math.log(most / least)) * 100;
+
+function densityMarks(limits) {
+  return ticksBetween(...limits).map((value) => [placeOf(value, limits), shortNumber(value)]);
+}
+
+function differenceMarks(limits) {
+  const power = 10 ** Math.floor(Math.log10(limits[1]));
+  const values = [power, power / 10].filter((value) => placeOf(value, limits) > 25);
+  return [[50, "0"]].concat(values.flatMap((value) => {
+    const half = placeOf(value, limits) / 2;
+    return [[50 + half, `+${shortNumber(value)}`], [50 - half, `−${shortNumber(value)}`]];
+  }));
+}
+
+function ticksBetween(least, most) {
+  const steps = Math.log10(most / least) < 2.5 ? [1, 2, 5] : [1];
+  const found = [];
+  for (let power = Math.floor(Math.log10(least)); power <= Math.log10(most); power++) {
+    for (const step of steps) {
+      const value = step * 10 ** power;
+      if (value >= least * 0.999 && value <= most * 1.001) found.push(value);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,103 @@
+/* Maps as MapLibre draws them, set up for us: flat, north up, light or dark. */
+
+import { words } from "../words.js";
+import { theme } from "./theme.js";
+
+const STYLE_WAIT = 10000; // milliseconds
+const CREDIT_LINK = '<a href="https://maplibre.org/" target="_blank" rel="noreferrer">MapLibre</a>';
+
+/* The address of a style or of tiles, or null for a plain background. */
+function baseStyle(address) {
+  if (address && address.includes("{z}")) {
+    const base = { type: "raster", tiles: [address], tileSize: 256 };
+    return {
+      version: 8,
+      sources: { base },
+      layers: [{ id: "base", type: "raster", source: "base" }],
+    };
+  }
+  if (address) return address;
+  const paint = { "background-color": theme.colours().beyond };
+  return { version: 8, sources: {}, layers: [{ id: "background", type: "background", paint }] };
+}
+
+export function makeMap(container, { style = null, label, ...rest }) {
+  const { AttributionControl, Map: MapLibreMap, NavigationControl } = globalThis.maplibregl;
+  const map = new MapLibreMap({
+    container,
+    style: baseStyle(style),
+    fitBoundsOptions: { padding: 24 },
+    attributionControl: false,
+    dragRotate: false,
+    pitchWithRotate: false,
+    touchPitch: false,
+    maxPitch: 0,
+    maxZoom: 22,
+    renderWorldCopies: false,
+    fadeDuration: 0,
+    canvasContextAttributes: { antialias: true },
+    locale: { "Map.Title": label },
+    ...rest,
+  });
+  map.touchZoomRotate.disableRotation();
+  map.keyboard.disableRotation();
+  map.addControl(new NavigationControl({ showCompass: false }), "top-right");
+  const customAttribution = words.credit(CREDIT_LINK);
+  map.addControl(new AttributionControl({ compact: false, customAttribution }), "bottom-right");
+  theme.onChange(() => {
+    if (map.getLayer("background")) {
+      map.setPaintProperty("background", "background-color", theme.colours().beyond);
+    }
+    map.triggerRepaint();
+  });
+  return map;
+}
+
+/* Resolves when layers can be added, to whether the style is the one that was asked for. A style
+   that cannot be loaded, or takes too long, is replaced by the plain background. */
+export function whenStyled(map) {
+  if (map.getStyle()) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    let isOurs = true;
+    const doWithout = () => {
+      if (!isOurs || map.getStyle()) return;
+      isOurs = false;
+      map.setStyle(baseStyle(null), { diff: false });
+    };
+    const timer = setTimeout(doWithout, STYLE_WAIT);
+    map.on("error", doWithout);
+    map.once("style.load", () => {
+      clearTimeout(timer);
+      map.off("error", doWithout);
+      resolve(isOurs);
+    });
+  });
+}
+
+/* Maps that always look at the same place. */
+export function synchronise(maps) {
+  let isFollowing = false;
+  for (const map of maps) {
+    map.on("move", () => {
+      if (isFollowing) return;
+      isFollowing = true;
+      const view = { center: map.getCenter(), zoom: map.getZoom() };
+      for (const other of maps) if (other !== map) other.jumpTo(view);
+      isFollowing = false;
+    });
+  }
+}
+
+/* Calls `visit` with the place that someone points at, taps, or moves to the middle with the
+   keys. */
+export function onPlace(map, visit, leave) {
+  map.on("mousemove", (event) => visit(event.lngLat));
+  map.on("click", (event) => visit(event.lngLat));
+  const canvas = map.getCanvas();
+  canvas.addEventListener("mouseleave", leave);
+  const visitMiddle = () => {
+    if (canvas.matches(":focus-visible")) visit(map.getCenter());
+  };
+  canvas.addEventListener("focus", visitMiddle);
+  map.on("moveend", visitMiddle);
+}

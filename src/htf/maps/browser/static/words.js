@@ -1,0 +1,178 @@
+/* Every label and sentence of the page and of the offline map. Change them here. */
+
+/* Labels that stay as they are. HTML names them with data-text or data-label. */
+export const labels = {
+  // The side of the page
+  heading: "Private counts",
+  side: "Questions and answers",
+  releases: "Releases",
+  release: "Release",
+  compareWith: "Compare with",
+  howToCompare: "How to compare",
+  sideBySide: "Side by side",
+  difference: "Difference",
+  outlineLeaves: "Outline the leaves",
+  countPlace: "Count a place",
+  draw: "Draw",
+  box: "Box",
+  polygon: "Polygon",
+  wholeMap: "Whole map",
+  typeBox: "Type a box",
+  west: "West",
+  south: "South",
+  east: "East",
+  north: "North",
+  count: "Count",
+  shareAndSave: "Share and save",
+  copyLink: "Copy link",
+  saveAnswer: "Save answer",
+  saveRelease: "Save release",
+  guarantee: "What is guaranteed",
+  factsAndLedger: "Facts and ledger",
+  drawnWith: "Drawn with MapLibre",
+  licence: "licence",
+  forPrograms: "For programs:",
+
+  // The map
+  map: "Map",
+  secondMap: "Second map",
+  colours: "Colours",
+  noBaseMap: "The base map could not be loaded, so the map is drawn without it.",
+
+  // The token
+  tokenTitle: "This server needs a token",
+  tokenHelp: "Ask whoever runs the server. The token is kept until you close this tab.",
+  token: "Token",
+  tokenRefused: "The server refused this token. It is mistyped or no longer valid.",
+  continue: "Continue",
+};
+
+const NOT_PRIVATE = "NOT PRIVATE";
+const both = (names) => names.join(" and ");
+
+/* What changes: texts to choose from, and sentences with a name or a number in them. */
+export const words = {
+  // The map and its colours
+  credit: (link) => `drawn with ${link}`,
+  mapHelp: (name) =>
+    `${name}. Arrow keys move it, plus and minus zoom. The count in the middle is read aloud.`,
+  mapOf: (name) => `Map of ${name}`,
+  density: (unit) => `records per ${unit}`,
+  densityDifference: (unit) => `difference in records per ${unit}`,
+  onlyNoise: "no more than noise",
+  beyondNoise: "more than noise",
+  faintIsNoise: "faint: no more than noise",
+  moreIn: (name) => `more in ${name}`,
+  strongColours:
+    "Strong colours are more than noise. By chance, about one square in twenty stands out.",
+  noMap: (names, hasBoxes) =>
+    `There is no map of ${both(names)}: without a reference system, nobody knows where on earth ` +
+    `it lies. ${hasBoxes ? "Type a box in its own coordinates to count the records in it." : ""}`,
+
+  // Counts and intervals
+  interval: (low, high) => `95 %: ${low} to ${high}`,
+  about: "about",
+  records: "records",
+  between: (low, high) => `between ${low} and ${high}`,
+  intervalName: "(95 % interval)",
+  outsideInShort: "outside its interval: the count is smoothed",
+  whyOutside:
+    "The count lies outside its interval. This can happen: the count is the best guess, " +
+    "smoothed by its surroundings and cut at zero, while the interval comes from the raw noisy " +
+    "counts alone.",
+  belowZero: "The count is below zero because of noise: there are few records here, or none.",
+  byArea: (percent, shape = "range") =>
+    `${percent} comes from leaves that your ${shape} cuts, estimated by area.`,
+  onTheMap: (percent, shape = "range") =>
+    `${percent} of your ${shape} lies on the map. The rest is not counted.`,
+  lessThanOne: "Less than 1 %",
+  outsideTheMap: (shape = "range") =>
+    `Your ${shape} lies outside the map, and the release says nothing about places there.`,
+  countedIn: (release, shape) => `${release}, ${shape ? `your ${shape}` : "the whole map"}`,
+  difference: "Difference",
+
+  // Drawing and typing
+  hints: {
+    box: "Drag across the map, or tap it. Press Escape to cancel.",
+    polygon: "Tap each corner. To finish, tap the first corner again or press Enter. " +
+      "Press Escape to cancel.",
+    drawn: "Drag the shape or its corners, or move them with the arrow keys.",
+    none: "Point at the map for a count, or draw on it.",
+  },
+  yourShape: "Your shape on the map",
+  shapeHelp: (shape) =>
+    `Your ${shape}. Arrow keys move it, Shift makes larger steps, Delete removes it.`,
+  boxCorners: ["south-west corner", "south-east corner", "north-east corner", "north-west corner"],
+  polygonCorner: (number, total) => `corner ${number} of ${total}`,
+  cornerHelp: (corner, canRemove) =>
+    `The ${corner}. Arrow keys move it.${canRemove ? " Delete removes it." : ""}`,
+  typedHelp: (isInDegrees, [west, south, east, north]) =>
+    `${isInDegrees ? "In degrees" : "In the coordinates of the map"}, ${west} to ${east} from ` +
+    `west to east and ${south} to ${north} from south to north.`,
+  notABox: "A box needs four numbers, with west less than east and south less than north.",
+  notDegrees: "Coordinates are in degrees: longitude from −180 to 180, latitude from −90 to 90.",
+
+  // Releases and ranges
+  releaseOption: ({ name, epsilon, private: isPrivate }) =>
+    `${isPrivate ? "" : `${NOT_PRIVATE}: `}${name} (ε = ${epsilon})`,
+  nothing: "nothing",
+  title: (names) => `${both(names)} – private counts`,
+  minus: (names) => names.join(" minus "),
+  lowEnd: (axis) => `${axis}, low end`,
+  highEnd: (axis) => `${axis}, high end`,
+  range: (low, high) => `${low} to ${high}`,
+  wholeRange: "all",
+  onlyIn: (release) => ` (only in ${release})`,
+
+  // Privacy
+  notPrivate: (names) =>
+    `${NOT_PRIVATE}: ${both(names)}. The noise is known and can be removed. For tests only.`,
+  claim: ({ private: isPrivate, epsilon, unit }) =>
+    isPrivate ? `ε = ${epsilon} for each ${unit}` : NOT_PRIVATE,
+  claims: (claims, arePrivate) =>
+    `${arePrivate ? "Differentially private: " : ""}${claims.join(", and ")}. What this means`,
+  inPlainWords: (unit, times) =>
+    "In plain words: every count carries random noise, which was drawn once. If any one " +
+    `${unit} were taken out of the data, everything that this map shows would be at most ` +
+    `${times} times more or less likely.`,
+  notPrivateInPlainWords: "In plain words: whoever knows how the noise was made can remove it. " +
+    "Use such a file for tests only.",
+  protects: (unit, records) => `one ${unit}${records ? `, with at most ${records} records` : ""}`,
+  axis: (name, low, high, cells) => `${name} from ${low} to ${high} (${cells} cells)`,
+  facts: {
+    epsilon: "ε",
+    protects: "protects",
+    mechanism: "mechanism",
+    leaves: "leaves",
+    measurements: "measurements",
+    noise: "noise",
+    crs: "reference system",
+    axes: "axes",
+  },
+  noReferenceSystem: "none",
+  ledger: "Ledger",
+  ledgerCaption: (isPerRecord) =>
+    `What was measured in the data, and its cost${isPerRecord ? " for each record" : ""}`,
+  ledgerColumns: ["measured", "answers", "ε each", "ε so far"],
+  ledgerKind: (label, kind, sensitivity) => `${label} (${kind}, sensitivity ${sensitivity})`,
+
+  // Sharing and saving
+  copied: "Link copied. It opens this view, with your shape and ranges.",
+  copyFromBar: (address) => `Copy the link from the address bar: ${address}`,
+  nothingToSave: "There is no answer to save.",
+  saved: (file) => `Saved ${file}.`,
+
+  // Looks
+  darkMode: "Dark mode",
+  lightMode: "Light mode",
+  more: "More",
+  less: "Less",
+
+  // The server
+  noAnswer: "The server does not answer. This page tries again every few seconds.",
+  tryingAgain: (detail) => `${detail}. This page tries again in a few seconds.`,
+  status: (status) => `the server replied with status ${status}`,
+  noReleases: "The server has no releases.",
+  noMapLibre: "The server lacks the package maplibre, which draws the map. Install it with " +
+    'pip install "htf-dp[map]". The API works without it.',
+};

@@ -1,0 +1,246 @@
+"""What differs between two releases beyond their noise. Public.
+
+The noise of two releases is drawn apart, so the variances of its errors add up. The difference is one of
+the middles of the intervals: those have no bias, while counts may have been cut at zero or shrunk
+(htf.query.boxes), the more so the smaller epsilon was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.estimation.level import OUTSIDE
+from htf.estimation.noise_law import NORMAL_DEVIATIONS, is_clear
+from htf.frame.crs import same_crs
+from htf.frame.domain import Axis, Domain, FloatArray, read_pair
+from htf.maps.views import drawn_axes
+from htf.query.columns import Answers
+from htf.query.where import Where, full_ranges
+from htf.release.release import Release, check_release
+
+CHANCE = f"By chance alone about one square in {1 / OUTSIDE:.0f} would stand out."
+FEWEST_SQUARES, MOST_SQUARES = 12, 65_536  # a side; in all
+
+
+@dataclass(frozen=True)
+class Named:
+    """A release and what to call it in a comparison.
+
+    Parameters
+    ----------
+    release : Release
+        The release.
+    name : str
+        Its name in titles.
+
+    Raises
+    ------
+    InputError
+        If these are not a release and a text.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> htf.Named(htf.publish(matrix, 1, "singular", noise="seeded:1"), "May").name
+    'May'
+    """
+
+    release: Release
+    name: str
+
+    def __post_init__(self) -> None:
+        check_release(self.release)
+        arguments.text(self.name, "the name of a release")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """The first release minus the second, one entry for each square of a grid that both maps cover.
+
+    Attributes
+    ----------
+    domain : Domain
+        The grid.
+    first, second : Answers
+        What each release says about each square.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> may = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> june = htf.FrequencyMatrix.from_dense(domain, [[900, 20], [0, 30]])
+    >>> releases = [htf.publish(data, 1, "singular", noise="seeded:1") for data in (june, may)]
+    >>> found = htf.difference(*releases, squares=(2, 2))
+    >>> found.is_beyond_noise
+    array([ True, False, False, False])
+    """
+
+    domain: Domain  # the grid
+    first: Answers
+    second: Answers
+
+    @property
+    def value(self) -> FloatArray:
+        """The difference of the middles of both intervals, which have no bias."""
+        return (self.first.low + self.first.high - self.second.low - self.second.high) / 2
+
+    @property
+    def std_error(self) -> FloatArray:
+        """The standard error of the difference. The noise of two releases is drawn apart."""
+        return np.hypot(self.first.std_error, self.second.std_error)
+
+    @property
+    def is_beyond_noise(self) -> NDArray[np.bool_]:
+        """Where the difference is more than 1.96 of its standard errors. By chance 1 in 20 would be."""
+        return is_clear(np.abs(self.value), self.std_error, NORMAL_DEVIATIONS)
+
+
+def difference(
+    first: Release,
+    second: Release,
+    squares: tuple[int, int],
+    axes: tuple[str, str] = ("x", "y"),
+    where: Where | None = None,
+) -> Difference:
+    """Compare two releases on a grid over what both maps cover.
+
+    Parameters
+    ----------
+    first, second : Release
+        The releases.
+    squares : (int, int)
+        The number of squares along each axis.
+    axes : (str, str)
+        The axes of the grid. Others are summed.
+    where : mapping, optional
+        Ranges of axes, such as `{"hour": (7, 10)}`.
+
+    Returns
+    -------
+    Difference
+        The first minus the second.
+
+    Raises
+    ------
+    InputError
+        If the maps do not overlap, or have different reference systems.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    >>> htf.difference(release, release, squares=(2, 2)).value
+    array([0., 0., 0., 0.])
+    """
+    low, high = shared_bounds(first, second, axes, where)
+    squares = read_pair(squares, "squares")
+    names = tuple(first.domain.axes[number].name for number in drawn_axes(first.domain, axes))
+    grid = Domain(
+        tuple(Axis(*made) for made in zip(names, low, high, squares, strict=True)), first.domain.crs
+    )
+    edges = grid.axes[0], grid.axes[1]
+    answers = [
+        release.count(grid_rows(release, axes, where, *(_edges(axis) for axis in edges)))
+        for release in (first, second)
+    ]
+    return Difference(grid, answers[0], answers[1])
+
+
+def shared_bounds(
+    first: Release, second: Release, axes: tuple[str, str], where: Where | None
+) -> tuple[list[float], list[float]]:
+    """The low and the high ends, along both axes, of what two maps cover; refused where that is nothing."""
+    check_release(first, "the first release")
+    check_release(second, "the second release")
+    if not is_same_system(first.domain, second.domain):
+        raise InputError(
+            f"the maps have different reference systems, {first.domain.crs} and {second.domain.crs}: "
+            "only an HTML map shows them together, side by side"
+        )
+    ranges = [
+        full_ranges(release.domain, where)[list(drawn_axes(release.domain, axes))]
+        for release in (first, second)
+    ]
+    low, high = (
+        np.maximum(ranges[0][:, 0], ranges[1][:, 0]),
+        np.minimum(ranges[0][:, 1], ranges[1][:, 1]),
+    )
+    if np.any(low >= high):
+        shown = " and ".join(", ".join(f"{end:.6g}" for end in one.T.ravel()) for one in ranges)
+        raise InputError(f"the maps do not overlap: their bounds W,S,E,N are {shown}")
+    return low.tolist(), high.tolist()
+
+
+def check_pair(maps: object) -> tuple[Release, Release]:
+    """The releases of two maps that are to be compared."""
+    given = arguments.items(maps, "maps", "a list of two htf.maps.comparison.Named")
+    if len(given) != 2:
+        raise InputError(f"a comparison needs two maps, got {len(given)}")
+    first, second = (arguments.instance(one, Named, "each map").release for one in given)
+    return first, second
+
+
+def is_same_system(one: Domain, other: Domain) -> bool:
+    """Whether coordinates of two maps mean the same; refused where one of them does not say."""
+    if one.crs == other.crs:
+        return True
+    if one.crs is None or other.crs is None:
+        raise InputError("one of the maps has no reference system: they cannot be compared")
+    return same_crs(one.crs, other.crs)
+
+
+def grids_to_compare(
+    first: Release, second: Release, axes: tuple[str, str], where: Where | None
+) -> list[tuple[int, int]]:
+    """Numbers of squares along both axes, from few large ones to many small ones: each grid halves
+    the one before. What differs in a district may drown in the noise of its streets."""
+    low, high = shared_bounds(first, second, axes, where)
+    drawn = [first.domain.axes[number] for number in drawn_axes(first.domain, axes)]
+    cells = [
+        max(round((end - start) * axis.cells_per_unit), 1)
+        for axis, start, end in zip(drawn, low, high, strict=True)
+    ]
+    grids: list[tuple[int, int]] = []
+    for halvings in range(31):
+        columns, rows = (max(number >> halvings, 1) for number in cells)
+        if grids and max(columns, rows) < FEWEST_SQUARES:
+            break
+        if columns * rows <= MOST_SQUARES:
+            grids.append((columns, rows))
+        if columns == rows == 1:
+            break
+    return grids[::-1]
+
+
+def grid_rows(
+    release: Release,
+    axes: tuple[str, str],
+    where: Where | None,
+    columns: FloatArray,
+    rows: FloatArray,
+) -> FloatArray:
+    """Full rows, as `Release.count` takes them, of the squares between these edges; columns first."""
+    domain, drawn = release.domain, drawn_axes(release.domain, axes)
+    whole = full_ranges(domain, where).T.reshape(1, -1)
+    full = np.repeat(whole, (len(columns) - 1) * (len(rows) - 1), axis=0)
+    for number, edges, along in zip(drawn, (columns, rows), (0, 1), strict=True):
+        for place, ends in ((number, edges[:-1]), (number + domain.dimensions, edges[1:])):
+            shape = [1, 1]
+            shape[along] = -1
+            spread = np.broadcast_to(ends.reshape(shape), (len(columns) - 1, len(rows) - 1))
+            full[:, place] = spread.ravel()
+    return full
+
+
+def _edges(axis: Axis) -> FloatArray:
+    return axis.from_cells(np.arange(axis.cells + 1))

@@ -1,0 +1,381 @@
+"""A map of a release, drawn with matplotlib. Of a release with more axes, a view of two of them.
+
+Only public values are drawn: the boxes of a release, their noisy estimates and the scale of their
+noise. What cannot be told from noise is left blank, so that an empty map looks empty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from htf.base import arguments
+from htf.errors import InputError, MissingExtraError
+from htf.frame.areas import square_kilometres
+from htf.frame.crs import CRS84
+from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
+from htf.maps.views import View, Viewable, outlines, view
+from htf.query.where import Where
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from htf.privacy.protection import Protection
+
+BLANK = "#e9edf2"  # calm, and found nowhere in the colour map
+COLOURS, PALEST, DARKEST = "magma_r", 0.03, 0.93  # short of black, which hides the centre
+GREY = "#4a545e"
+WARNING = "#c40018"
+NOT_PRIVATE = "NOT PRIVATE – seeded or scripted noise"
+MOST_DECADES = 4.0
+LONG_SIDE_INCHES = 6.4
+LONGEST_LINE = 64  # of small letters above a map
+THINNEST = 0.11  # a map thinner than this, as a share of its length, would be a mere line
+
+
+@runtime_checkable
+class Plottable(Viewable, Protocol):
+    """What a map needs of a release."""
+
+    @property
+    def low(self) -> IntArray: ...
+    @property
+    def high(self) -> IntArray: ...
+    @property
+    def epsilon(self) -> object: ...
+    @property
+    def protection(self) -> Protection: ...
+    @property
+    def private(self) -> bool: ...
+    @property
+    def mechanism(self) -> str: ...
+
+
+def plot_release(
+    release: Plottable,
+    *,
+    ax: Axes | None = None,
+    boxes: bool = False,
+    pixels: int = 700,
+    axes: tuple[str, str] = ("x", "y"),
+    where: Where | None = None,
+    by: str | None = None,
+) -> Figure:
+    """Draw the density of a release on a map; needs no display.
+
+    Axes that are not drawn are summed, within the ranges of `where`, such as `{"hour": (7, 10)}`. With
+    `by`, the name of one of them, there is a panel for each of its steps. `boxes` adds the outlines
+    of the leaves. Save the figure with its `savefig`. Raises InputError for axes that are not there, and
+    ranges off the map.
+    """
+    try:
+        import matplotlib  # noqa: F401
+        from matplotlib.axes import Axes
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error
+    if not isinstance(release, Plottable):
+        raise arguments.unfit(
+            "release", "a Release", release, "read one with htf.Release.load(path)"
+        )
+    if ax is not None:
+        arguments.instance(ax, Axes, "ax", "those of a figure of matplotlib")
+    arguments.flag(boxes, "boxes")
+    pixels = arguments.whole(pixels, "pixels")
+    if by is not None:
+        from htf.maps.plot_panels import plot_panels
+
+        if ax is not None or boxes:
+            raise InputError("panels need a figure of their own, and cannot show outlines")
+        return plot_panels(release, by, axes=axes, where=where, pixels=pixels)
+    seen = view(release, axes, where, pixels)
+    density = visible_density(seen)
+    target = new_figure(map_size(seen)).add_subplot() if ax is None else ax
+    image = draw_density(target, seen, density, colour_limits(density))
+    if np.isfinite(density).any():
+        draw_colour_bar([target], image, seen, is_below=_is_wide(seen))
+    else:
+        write_in_the_middle(target, "nothing rises above the noise")
+    if boxes:
+        draw_boxes(target, release, axes, where)
+    _draw_frame(target, release, seen)
+    _write_footer(target, release, seen, is_own_figure=ax is None)
+    if not release.private:
+        draw_warning(target)
+    return target.figure.figure  # of axes on a part of a figure, the whole
+
+
+def visible_density(seen: View) -> FloatArray:
+    """Density per pixel, as rows from south to north; NaN where it cannot be told from noise."""
+    return np.where(seen.is_clear, seen.counts / _pixel_areas(seen), np.nan).T
+
+
+def _pixel_areas(seen: View) -> FloatArray:
+    """In square kilometres, or in cells where the ground is not known; one value per row of pixels."""
+    x, y = seen.domain.axes
+    area = _ground(seen)
+    if area is None:
+        return np.full(y.cells, seen.cells[0] / x.cells * (seen.cells[1] / y.cells))
+    return area
+
+
+def _ground(seen: View) -> FloatArray | None:
+    """The area of a pixel of each row in square kilometres, where the map tells."""
+    rows = np.arange(seen.domain.axes[1].cells)
+    low = np.column_stack([np.zeros_like(rows), rows])
+    return square_kilometres(seen.domain, low, low + 1)
+
+
+def map_size(seen: View) -> tuple[float, float]:
+    """In inches, with room for the words around the map: below a wide one also for the colour bar."""
+    height_to_width = shown_ratio(seen)
+    width = LONG_SIDE_INCHES * min(1.0, 1 / height_to_width)
+    height = LONG_SIDE_INCHES * min(1.0, height_to_width)
+    below = 2.1 if _is_wide(seen) else 1.25
+    above = 0.18 * len(wrap(seen.summed, LONGEST_LINE))
+    return max(width + 1.9, 5.2), height + below + above
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """A figure that knows nothing of pyplot, so that no window is ever opened."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, compress=True)
+    figure = Figure(size, dpi=150, layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _true_ratio(seen: View) -> float:
+    """Height to width on the ground; in map units where the ground is not known; 1 of what is no place."""
+    if not seen.is_place:
+        return 1.0
+    x, y = seen.domain.axes
+    return (y.high - y.low) / ((x.high - x.low) * _narrowing(seen.domain))
+
+
+def _narrowing(domain: Domain) -> float:
+    """Of a degree of longitude, in the middle of the map."""
+    y = domain.axes[1]
+    return math.cos(math.radians((y.low + y.high) / 2)) if domain.crs == CRS84 else 1.0
+
+
+def shown_ratio(seen: View) -> float:
+    return min(max(_true_ratio(seen), THINNEST), 1 / THINNEST)
+
+
+def _is_wide(seen: View) -> bool:
+    return shown_ratio(seen) < 0.55
+
+
+def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float, float]) -> Any:
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap, LogNorm
+
+    x, y = seen.domain.axes
+    colours = ListedColormap(colormaps[COLOURS](np.linspace(PALEST, DARKEST, 256)))
+    return ax.imshow(
+        # Clipped, because below the least colour comes the blank one.
+        np.clip(density, *limits),
+        cmap=colours.with_extremes(bad=BLANK, under=BLANK),
+        norm=LogNorm(*limits),
+        extent=(x.low, x.high, y.low, y.high),
+        origin="lower",
+        interpolation="nearest",
+        aspect=shown_ratio(seen) * (x.high - x.low) / (y.high - y.low),
+    )
+
+
+def write_in_the_middle(ax: Axes, words: str) -> None:
+    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", color=GREY)
+
+
+def colour_limits(density: FloatArray) -> tuple[float, float]:
+    """Of the visible values but the few most extreme; between one decade and four.
+
+    A narrow range is widened upwards: values that barely pass the noise stay pale.
+    """
+    visible = density[np.isfinite(density)]
+    if visible.size == 0:
+        return 1.0, 10.0
+    least, most = (float(limit) for limit in np.percentile(visible, [1.0, 99.7]))
+    return max(least, most / 10**MOST_DECADES), max(most, 10 * least)
+
+
+def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: bool) -> None:
+    """One bar for all `axes`, beside or below them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    # A share of the width of what the bar is for.
+    pad = min(0.03 * max(1.0, shown_ratio(seen)), 0.3) if len(axes) == 1 else 0.015
+    bar = axes[0].figure.colorbar(
+        image,
+        ax=axes,
+        location="bottom" if is_below else "right",
+        extend="min",
+        extendrect=True,
+        extendfrac=0.06,
+        shrink=0.9,
+        aspect=28,
+        pad=pad,
+    )
+    bar.set_label("points per cell" if _ground(seen) is None else "points per km²")
+    lowest, decades = image.norm.vmin, math.log10(image.norm.vmax / image.norm.vmin)
+    nearest = lowest * 10 ** (decades * 0.05)  # a number below stands in the way of those words
+    bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
+    bar.formatter = FuncFormatter(
+        lambda value, _: short_number(value) if is_below or value >= nearest else ""
+    )
+    bar.minorticks_off()
+    bar.update_ticks()
+    x, y, words = (
+        (-0.06, 1.2, "no more than noise") if is_below else (1.4, -0.03, "no more\nthan noise")
+    )
+    place = "bottom" if is_below else "center"
+    bar.ax.text(x, y, words, transform=bar.ax.transAxes, va=place, fontsize=8)
+
+
+def short_number(value: float) -> str:
+    """1500 as 1.5 k, 2000000 as 2 M."""
+    for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= unit * (1 - 1e-9):
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
+
+
+def draw_boxes(ax: Axes, release: Plottable, names: tuple[str, str], where: Where | None) -> None:
+    from matplotlib.collections import PolyCollection
+
+    west, south, east, north = outlines(release, names, where).T
+    columns, rows = (west, east, east, west), (south, south, north, north)
+    corners = np.stack([np.stack(columns, axis=1), np.stack(rows, axis=1)], axis=2)
+    style: dict[str, Any] = {"facecolors": "none", "edgecolors": GREY, "linewidths": 0.25}
+    ax.add_collection(PolyCollection(list(corners), alpha=0.5, **style), autolim=False)
+
+
+def heading(release: Plottable) -> str:
+    return f"{release.mechanism},  ε = {release.epsilon}"
+
+
+def _draw_frame(ax: Axes, release: Plottable, seen: View) -> None:
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    summed = wrap(seen.summed, LONGEST_LINE)
+    ax.set_title(heading(release), fontsize=13, pad=9 + 13 * len(summed))
+    ax.annotate(
+        "\n".join(summed),
+        (0.5, 1.0),
+        xycoords="axes fraction",
+        xytext=(0, 7),
+        textcoords="offset points",
+        ha="center",
+        fontsize=9,
+        color=GREY,
+    )
+    first, second = axis_labels(seen)
+    ax.set_xlabel(first)
+    ax.set_ylabel(second)
+    width, height = _size_in_inches(ax)
+    for axis, room in ((ax.xaxis, width / 0.9), (ax.yaxis, height / 0.5)):
+        ticks = min(max(int(room), 2), 6)
+        axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
+        plain = ScalarFormatter(useOffset=False)
+        plain.set_scientific(False)
+        axis.set_major_formatter(plain)
+    ax.tick_params(labelsize=9)
+    ax.tick_params(axis="x", rotation=90 if width < 1.5 else 0)
+    if seen.domain.crs == CRS84:
+        draw_scale_bar(ax, seen.domain)
+
+
+def axis_labels(seen: View) -> tuple[str, str]:
+    """What the two axes are; degrees, of the destination where it is one."""
+    first, second = seen.domain.names
+    if seen.domain.crs != CRS84:
+        return first, second
+    where = "of the destination " if first.startswith("dest") else ""
+    return f"longitude {where}(°)", f"latitude {where}(°)"
+
+
+def draw_scale_bar(ax: Axes, domain: Domain, fontsize: float = 10) -> None:
+    from matplotlib.offsetbox import AnchoredOffsetbox, AuxTransformBox, TextArea, VPacker
+    from matplotlib.patches import Rectangle
+
+    x = domain.axes[0]
+    km_per_unit = KM_PER_DEGREE * _narrowing(domain)
+    length = round_length((x.high - x.low) * km_per_unit / 4)
+    label = f"{length * 1000:g} m" if length < 1 else f"{length:g} km"
+    line = AuxTransformBox(ax.transData)
+    line.add_artist(Rectangle((0, 0), length / km_per_unit, 0, edgecolor="black", linewidth=2))
+    packed = VPacker(
+        pad=0,
+        sep=0.4 * fontsize,
+        align="center",
+        children=[line, TextArea(label, textprops={"fontsize": fontsize})],
+    )
+    anchored = AnchoredOffsetbox(
+        "lower left", child=packed, pad=0.05 * fontsize, borderpad=0.07 * fontsize
+    )
+    anchored.patch.set(facecolor="white", edgecolor="none", alpha=0.8)
+    ax.add_artist(anchored)
+
+
+def round_length(most: float) -> float:
+    """The greatest of 1, 2 or 5 times a power of ten that is no more than `most`."""
+    power = 10.0 ** math.floor(math.log10(most))
+    # The half is for a logarithm that was rounded up to the next whole number.
+    return next(step * power for step in (5, 2, 1, 0.5) if step * power <= most)
+
+
+def footer(release: Plottable, seen: View) -> str:
+    unit = release.protection.unit
+    words = f"Differentially private counts: ε-DP per {unit}, ε = {release.epsilon}"
+    if not release.private:
+        words = f"No privacy guarantee: the noise only imitates ε = {release.epsilon}"
+    if shown_ratio(seen) != _true_ratio(seen):
+        words += "\nThe map is stretched: its sides are not to the same scale"
+    return words
+
+
+def _write_footer(ax: Axes, release: Plottable, seen: View, *, is_own_figure: bool) -> None:
+    words = footer(release, seen)
+    if is_own_figure:
+        ax.figure.supxlabel(words, fontsize=8, color=GREY)
+    else:  # the rest of the figure is the caller's
+        ax.set_xlabel(f"{ax.get_xlabel()}\n{words}", fontsize=8)
+
+
+def draw_warning(ax: Axes) -> None:
+    width, height = _size_in_inches(ax, final=True)
+    upright = height > 1.5 * width
+    text = ax.text(
+        0.5,
+        0.5,
+        NOT_PRIVATE,
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        rotation=90 if upright else 0,
+        color="white",
+        fontsize=12,
+        weight="bold",
+        zorder=10,
+        bbox={"facecolor": WARNING, "edgecolor": "none", "boxstyle": "square,pad=0.45"},
+    )
+    extent = text.get_window_extent()
+    length = max(extent.width, extent.height) / ax.figure.dpi
+    text.set_fontsize(12 * 0.92 * (height if upright else width) / length)
+
+
+def _size_in_inches(ax: Axes, *, final: bool = False) -> tuple[float, float]:
+    if final:
+        ax.figure.figure.draw_without_rendering()  # settles the layout
+    ax.apply_aspect()
+    extent = ax.get_window_extent()
+    return extent.width / ax.figure.dpi, extent.height / ax.figure.dpi

@@ -1,0 +1,246 @@
+"""Two releases in one picture: side by side with one scale of colours, or their difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.base import arguments
+from htf.errors import MissingExtraError
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
+from htf.frame.areas import square_kilometres
+from htf.frame.crs import CRS84
+from htf.frame.domain import FloatArray
+from htf.maps.comparison import (
+    CHANCE,
+    Difference,
+    Named,
+    check_pair,
+    difference,
+    grids_to_compare,
+    shared_bounds,
+)
+from htf.maps.plot import (
+    BLANK,
+    GREY,
+    axis_labels,
+    colour_limits,
+    draw_boxes,
+    draw_colour_bar,
+    draw_density,
+    draw_scale_bar,
+    draw_warning,
+    footer,
+    heading,
+    new_figure,
+    short_number,
+    shown_ratio,
+    visible_density,
+)
+from htf.maps.views import View, view
+from htf.query.where import Where
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INCHES = 5.2  # the width of one map
+DIVERGING, FAINT = "PuOr_r", 0.22  # purple to orange; the strength of what is no more than noise
+LEAST = 0.15  # of what is more than noise: never as white as nothing
+MOST_SQUARES = 64  # a side
+DECADES = 2.0
+LINE = 110  # letters
+
+
+def plot_comparison(
+    maps: Sequence[Named],
+    *,
+    axes: tuple[str, str] = ("x", "y"),
+    where: Where | None = None,
+    boxes: bool = False,
+) -> Figure:
+    """Draw two maps side by side, with the same colours. Needs matplotlib.
+
+    Parameters
+    ----------
+    maps : sequence of Named
+        Two releases with their names.
+    axes : (str, str)
+        The axes to draw. Others are summed.
+    where : mapping, optional
+        Ranges of axes, such as `{"hour": (7, 10)}`.
+    boxes : bool
+        Whether to add the outlines of the leaves.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Save it with its `savefig`.
+
+    Raises
+    ------
+    InputError
+        If the maps do not overlap, or have different reference systems.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> maps = [htf.Named(htf.publish(matrix, 1, "singular"), name) for name in ("May", "June")]
+    >>> htf.plot_comparison(maps).savefig("both.png")
+    """
+    _check_matplotlib()
+    first, second = check_pair(maps)
+    arguments.flag(boxes, "boxes")
+    shared_bounds(first, second, axes, where)  # refuses what does not overlap
+    seen = [view(one.release, axes, where, 700) for one in maps]
+    densities = [visible_density(one) for one in seen]
+    limits = colour_limits(np.concatenate([density.ravel() for density in densities]))
+    height = INCHES * min(max(shown_ratio(one) for one in seen), 2.0)
+    figure = new_figure((2 * INCHES + 1.6, height + 1.1))
+    panels: list[Axes] = list(figure.subplots(1, 2))
+    images = [
+        draw_density(ax, one, density, limits)
+        for ax, one, density in zip(panels, seen, densities, strict=True)
+    ]
+    for ax, one, shown in zip(panels, maps, seen, strict=True):
+        ax.set_title(f"{one.name}\n{heading(one.release)}", fontsize=11)
+        _label(ax, shown)
+        if boxes:
+            draw_boxes(ax, one.release, axes, where)
+    draw_colour_bar(panels, images[0], seen[0], is_below=False)
+    _finish(figure, panels, maps, seen[0], [])
+    return figure
+
+
+def plot_difference(
+    maps: Sequence[Named], *, axes: tuple[str, str] = ("x", "y"), where: Where | None = None
+) -> Figure:
+    """Draw the first map minus the second, in squares, pale where noise explains it. Needs matplotlib.
+
+    Parameters
+    ----------
+    maps : sequence of Named
+        Two releases with their names.
+    axes : (str, str)
+        The axes to draw. Others are summed.
+    where : mapping, optional
+        Ranges of axes, such as `{"hour": (7, 10)}`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Save it with its `savefig`.
+
+    Raises
+    ------
+    InputError
+        If the maps do not overlap, or have different reference systems.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> maps = [htf.Named(htf.publish(matrix, 1, "singular"), name) for name in ("May", "June")]
+    >>> htf.plot_difference(maps).savefig("difference.png")
+    """
+    _check_matplotlib()
+    first, second = check_pair(maps)
+    sizes = grids_to_compare(first, second, axes, where)
+    size = max((one for one in sizes if max(one) <= MOST_SQUARES), default=sizes[0])
+    found = difference(first, second, size, axes, where)
+    seen = view(first, axes, where, 1)
+    shown = View(found.domain, seen.cells, seen.is_place, *_nothing(size), summed=seen.summed)
+    figure = new_figure((INCHES * 1.25 + 1.9, INCHES * 1.25 * min(shown_ratio(shown), 2.0) + 1.7))
+    ax = figure.add_subplot()
+    _draw_difference(ax, found, shown)
+    names = [one.name for one in maps]
+    title = f"{names[0]} less {names[1]}" + (f"\n{seen.summed}" if seen.summed else "")
+    ax.set_title(title, fontsize=12)
+    _label(ax, shown)
+    words = (
+        f"Strong colours: the difference is more than {NORMAL_DEVIATIONS} of its standard errors, "
+        "the variances of both added. " + CHANCE
+    )
+    _finish(figure, [ax], maps, shown, [words])
+    return figure
+
+
+def _nothing(size: tuple[int, int]) -> tuple[FloatArray, FloatArray, Any]:
+    """In place of counts, of a view that is only there for its frame."""
+    return np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool)
+
+
+def _draw_difference(ax: Axes, found: Difference, shown: View) -> None:
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import SymLogNorm, to_rgb
+    from matplotlib.ticker import FuncFormatter
+
+    columns, rows = found.domain.shape
+    low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
+    area = square_kilometres(found.domain, low, low + 1)
+    density = found.value / (1.0 if area is None else area)
+    is_beyond = found.is_beyond_noise
+    sizes = np.abs(density[is_beyond]) if is_beyond.any() else np.abs(density)
+    most = float(np.percentile(sizes, 99.7)) or 1.0
+    norm = SymLogNorm(most / 10**DECADES, vmin=-most, vmax=most, base=10)
+    scale = ScalarMappable(norm, colormaps[DIVERGING])
+    strength = np.where(is_beyond, 1.0, FAINT)[:, None]
+    shade = np.asarray(norm(density)) - 0.5
+    shade = np.sign(density) * np.maximum(np.abs(shade), np.where(is_beyond, LEAST, 0.0)) + 0.5
+    colours = strength * scale.cmap(shade)[:, :3] + (1 - strength) * to_rgb(BLANK)
+    x, y = found.domain.axes
+    ax.imshow(
+        colours.reshape(columns, rows, 3).transpose(1, 0, 2),
+        extent=(x.low, x.high, y.low, y.high),
+        origin="lower",
+        interpolation="nearest",
+        aspect=shown_ratio(shown) * (x.high - x.low) / (y.high - y.low),
+    )
+    bar = ax.figure.colorbar(scale, ax=ax, shrink=0.9, aspect=28, pad=0.03)
+    bar.set_label("difference in points per km²" if area is not None else "difference in points")
+    bar.formatter = FuncFormatter(_signed)
+    bar.minorticks_off()
+    bar.update_ticks()
+
+
+def _signed(value: float, _: object = None) -> str:
+    sign = "+" if value > 0 else "−" if value < 0 else ""
+    return sign + short_number(abs(value))
+
+
+def _label(ax: Axes, seen: View) -> None:
+    first, second = axis_labels(seen)
+    ax.set_xlabel(first)
+    ax.set_ylabel(second)
+    ax.tick_params(labelsize=8)
+    ax.ticklabel_format(useOffset=False, style="plain")
+    ax.locator_params(nbins=5)
+    if seen.domain.crs == CRS84:
+        draw_scale_bar(ax, seen.domain, fontsize=8)
+
+
+def _finish(
+    figure: Figure, panels: list[Axes], maps: Sequence[Named], seen: View, words: list[str]
+) -> None:
+    """The claim of each release below, and a warning where there is none."""
+    claims = dict.fromkeys(footer(one.release, seen) for one in maps)
+    figure.supxlabel(
+        "\n".join([*(fill(line, LINE) for line in words), *claims]), fontsize=8, color=GREY
+    )
+    for ax, one in zip(panels, maps, strict=False):
+        if not (one.release.private if len(panels) > 1 else all(m.release.private for m in maps)):
+            draw_warning(ax)
+
+
+def _check_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error

@@ -1,0 +1,294 @@
+"""A two-dimensional view of a release with any number of axes.
+
+Two axes are drawn; the others are summed, whole or within the ranges of `where`. What is spread over
+the display grid are the parts that answers are made of (`Derived.parts`), each evenly over its
+box, so that a pixel holds what `Release.count` would say of it. Only public values are touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.base import arguments
+from htf.base.read_only import ReadOnlyArrays, make_read_only
+from htf.errors import InputError
+from htf.estimation.noise_law import is_clear, noise_variances
+from htf.frame.domain import Axis, Domain, FloatArray, IntArray, read_pair
+from htf.query.boxes import to_snapped_cells
+from htf.query.where import Where, axis_number, full_ranges, read_where, show
+
+if TYPE_CHECKING:
+    from htf.estimation.parts import Parts
+
+MOST_PIXELS = 1024  # a side, unless it is said how many
+# Pairs of axes that are a place, in the coordinate reference system of the map.
+PLACES = (("x", "y"), ("dest_x", "dest_y"))
+
+
+class HasParts(Protocol):
+    """What a view needs of htf.query.derived."""
+
+    @property
+    def parts(self) -> Parts: ...
+
+
+@runtime_checkable
+class Viewable(Protocol):
+    """What a view needs of a release."""
+
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def derived(self) -> HasParts: ...
+
+
+class Outlined(Protocol):
+    """What outlines need of a release."""
+
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def low(self) -> IntArray: ...
+    @property
+    def high(self) -> IntArray: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View(ReadOnlyArrays):
+    """Counts of a release on a regular grid along two axes. `Release.view` makes one.
+
+    The grid is never finer than that of the release.
+
+    Attributes
+    ----------
+    domain : Domain
+        The grid.
+    cells : (int, int)
+        How many cells of the release the grid covers each way.
+    is_place : bool
+        Whether both axes are lengths on the same map.
+    counts : ndarray of float
+        The counts, indexed `[first axis, second axis]`.
+    noise : ndarray of float
+        The standard deviation of each count, as far as noise is known for each part.
+    is_clear : ndarray of bool
+        Where a count is more than its noise.
+    summed : str
+        What was done to the axes that are not drawn, in words.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> view = htf.publish(matrix, 1, "singular", noise="seeded:1").view()
+    >>> view.counts.round()
+    array([[498.,  21.],
+           [  1.,  31.]])
+    """
+
+    domain: Domain
+    cells: tuple[int, int]
+    is_place: bool  # both axes are lengths on the same map
+    counts: FloatArray
+    noise: FloatArray
+    is_clear: NDArray[np.bool_]
+    summed: str
+
+    def __post_init__(self) -> None:
+        make_read_only(self.counts, self.noise, self.is_clear)
+
+    @property
+    def edges(self) -> tuple[FloatArray, FloatArray]:
+        """The edges of the pixels in map coordinates: one more than there are pixels, for each axis."""
+        first, second = (axis.from_cells(np.arange(axis.cells + 1)) for axis in self.domain.axes)
+        return first, second
+
+
+def view(
+    release: Viewable,
+    axes: tuple[str, str] = ("x", "y"),
+    where: Where | None = None,
+    cells: int | tuple[int, int] | None = None,
+) -> View:
+    """The counts of a release along two of its axes, within `where`, on at most `cells` pixels a side.
+
+    Ranges of axes that are not drawn are exact, cells that they cut counting by share. A range of an
+    axis that is drawn crops the view, at whole cells: `edges` says where. Raises InputError for axes that
+    are not there, and ranges off the map.
+    """
+    if not isinstance(release, Viewable):
+        raise arguments.unfit(
+            "release", "a Release", release, "read one with htf.Release.load(path)"
+        )
+    domain = release.domain
+    drawn = drawn_axes(domain, axes)
+    first, end = ranges_in_cells(domain, drawn, where)
+    parts = release.derived.parts
+    touched = np.flatnonzero(np.all((parts.low < end) & (parts.high > first), axis=1))
+    low, high = parts.low[touched], parts.high[touched]
+    share = np.ones(len(touched))
+    for number in set(range(domain.dimensions)) - set(drawn):
+        inside = np.minimum(high[:, number], end[number]) - np.maximum(
+            low[:, number], first[number]
+        )
+        share *= inside / (high - low)[:, number]
+    frame = np.array([first[list(drawn)], end[list(drawn)]], dtype=np.int64)
+    shape = _display_shape(frame[1] - frame[0], cells)
+    low, high = low[:, drawn], high[:, drawn]
+    masses = share * parts.estimates[touched]
+    counts = rasterise(low, high, masses, frame, shape)
+    variances = np.square(share) * noise_variances(parts.scales[touched])
+    noise = np.sqrt(np.maximum(rasterise(low, high, variances, frame, shape, power=2), 0))
+    # The running sums leave rounding errors where the mass is exactly nil.
+    rounding = 1e-12 * np.abs(masses).sum()
+    columns, rows = (int(number) for number in frame[1] - frame[0])
+    return View(
+        domain=_display_domain(domain, drawn, frame, shape),
+        cells=(columns, rows),
+        is_place=_is_place(domain, drawn),
+        counts=counts,
+        noise=noise,
+        is_clear=is_clear(counts, noise, parts.clear_deviations, rounding),
+        summed=describe_summed(domain, drawn, where),
+    )
+
+
+def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:
+    """The places of the two axes that are drawn; `x` and `y` stand for the first two of a map that
+    calls them otherwise."""
+    if domain.dimensions < 2:
+        raise InputError(f"a map needs two axes, but this release has only {domain.names[0]!r}")
+    names = read_axes(names)
+    if tuple(names) == PLACES[0] and not set(names) & set(domain.names):
+        return 0, 1
+    if names[0] == names[1]:
+        raise InputError(f"a map is drawn along two different axes, got {', '.join(names)}")
+    return axis_number(domain, names[0]), axis_number(domain, names[1])
+
+
+def read_axes(names: object) -> tuple[str, str]:
+    """The names of the axes that are drawn."""
+    given = arguments.items(names, "axes", "the names of two axes, such as ('x', 'y')")
+    texts = [arguments.text(name, "the name of an axis") for name in given]
+    if len(texts) != 2:
+        raise InputError(f"a map is drawn along two different axes, got {', '.join(texts)}")
+    return texts[0], texts[1]
+
+
+def describe_summed(domain: Domain, drawn: tuple[int, int], where: Where | None) -> str:
+    """What a view says of the axes that it does not draw; nothing, where there are none."""
+    others = [axis for number, axis in enumerate(domain.axes) if number not in drawn]
+    asked = read_where(where)
+    ranges = [
+        f"{axis.name} {show(asked[axis.name][0])} to {show(asked[axis.name][1])}"
+        for axis in others
+        if axis.name in asked
+    ]
+    whole = [axis.name for axis in others if axis.name not in asked]
+    return "; ".join([*ranges, *([f"all of {', '.join(whole)}"] if whole else [])])
+
+
+def ranges_in_cells(
+    domain: Domain, drawn: tuple[int, int], where: Where | None
+) -> tuple[FloatArray, FloatArray]:
+    """Where each axis begins and ends, in cells: whole ones along the axes that are drawn."""
+    ranges = full_ranges(domain, where)
+    cells = [to_snapped_cells(axis, ends) for axis, ends in zip(domain.axes, ranges, strict=True)]
+    first, end = np.array(cells).T
+    for number in drawn:
+        first[number], end[number] = np.floor(first[number]), np.ceil(end[number])
+    return first, end
+
+
+def outlines(release: Outlined, axes: tuple[str, str], where: Where | None) -> FloatArray:
+    """The leaves within `where` as rows W,S,E,N along two axes; those that differ only along a
+    summed-out axis share one outline."""
+    domain = release.domain
+    drawn = drawn_axes(domain, axes)
+    first, end = ranges_in_cells(domain, drawn, where)
+    touched = np.all((release.low < end) & (release.high > first), axis=1)
+    low, high = release.low[touched][:, drawn], release.high[touched][:, drawn]
+    west, south, east, north = np.unique(np.hstack([low, high]), axis=0).T
+    x, y = (domain.axes[number] for number in drawn)
+    edges = x.from_cells(west), y.from_cells(south), x.from_cells(east), y.from_cells(north)
+    return np.column_stack(edges)
+
+
+def _display_shape(available: IntArray, cells: int | tuple[int, int] | None) -> tuple[int, int]:
+    wanted = MOST_PIXELS if cells is None else cells
+    columns, rows = read_pair(wanted, "the number of pixels")
+    if min(columns, rows) < 1:
+        raise InputError(f"a map needs at least one pixel a side, got {columns} x {rows}")
+    return min(columns, int(available[0])), min(rows, int(available[1]))
+
+
+def _display_domain(
+    domain: Domain, drawn: tuple[int, int], frame: IntArray, shape: tuple[int, int]
+) -> Domain:
+    axes = []
+    for place, number in enumerate(drawn):
+        axis = domain.axes[number]
+        low, high = axis.from_cells(frame[:, place]).tolist()
+        axes.append(Axis(axis.name, low, high, shape[place]))
+    return Domain(tuple(axes), domain.crs if _is_place(domain, drawn) else None)
+
+
+def _is_place(domain: Domain, drawn: tuple[int, int]) -> bool:
+    return drawn == (0, 1) or (domain.names[drawn[0]], domain.names[drawn[1]]) in PLACES
+
+
+def rasterise(
+    low: IntArray,
+    high: IntArray,
+    masses: FloatArray,
+    frame: IntArray,
+    shape: tuple[int, int],
+    *,
+    power: int = 1,
+) -> FloatArray:
+    """Spread the mass of each box evenly over its area, and sum it in each of `shape` pixels.
+
+    `frame` has the corners of what is drawn, in cells, and every box must reach into it. With
+    `power` 2 each mass counts by the square of the share that falls in a pixel, as variances
+    do. The share is a product of one profile per axis, and a profile is constant but at its ends:
+    so its differences are four numbers, those of a box sixteen, and two running sums undo the
+    differences, at a cost of boxes plus pixels, however fine the grid.
+    """
+    (columns, column_steps), (rows, row_steps) = (
+        _profile_steps(low[:, axis], high[:, axis], frame[:, axis], shape[axis], power)
+        for axis in (0, 1)
+    )
+    width, height = shape[0] + 1, shape[1] + 1  # room for the step down after the last pixel
+    steps = np.zeros(width * height)
+    for column, column_step in zip(columns, column_steps, strict=True):
+        for row, row_step in zip(rows, row_steps, strict=True):
+            weights = masses * column_step * row_step
+            steps += np.bincount(column * height + row, weights, width * height)
+    raster = steps.reshape(width, height).cumsum(axis=0).cumsum(axis=1)
+    return np.asarray(raster[:-1, :-1])
+
+
+def _profile_steps(
+    low: IntArray, high: IntArray, frame: IntArray, pixels: int, power: int
+) -> tuple[list[IntArray], list[FloatArray]]:
+    """Where, and by how much, the share of a range that falls in each pixel changes.
+
+    In units of which a pixel has `cells` and a cell has `pixels`, all edges are whole numbers:
+    nothing is lost, however small a leaf is beside a pixel.
+    """
+    cells = int(frame[1] - frame[0])
+    start = (np.maximum(low, frame[0]) - frame[0]) * pixels
+    stop = (np.minimum(high, frame[1]) - frame[0]) * pixels
+    first, last = start // cells, (stop - 1) // cells
+    length = (high - low) * pixels
+    head = ((np.minimum(stop, (first + 1) * cells) - start) / length) ** power
+    tail = ((stop - np.maximum(start, last * cells)) / length) ** power
+    # Within a single pixel there is no middle part to step up to.
+    middle = np.where(first == last, head, (cells / length) ** power)
+    steps = [head, middle - head, tail - middle, -tail]
+    return [first, first + 1, last, last + 1], steps

@@ -1,0 +1,1 @@
+"""What is promised, spent and said: epsilon, units, the ledger, the budget file, the statement."""

@@ -1,0 +1,178 @@
+"""Which files data and priors came from, so that data are never published as their own prior.
+
+A prior is published whole. One that is a file of the data would publish their exact counts, in a release
+that is marked private. So whatever is read from files carries marks of them, and before a charge the
+prior's file is compared with every file of the data: by links and other names, and byte by byte.
+Marks stay with the curator: no release has them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from htf.errors import InputError
+
+PACKED = (".gz", ".zst")
+BYTES_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """A file, as it was when it was read. Only the curator has marks: no release carries them.
+
+    Attributes
+    ----------
+    path : Path
+        Where it is, as an absolute path.
+    device, inode : int
+        Which file it is, whatever it is called.
+    size : int
+        Its length in bytes.
+    changed : int
+        When it was last changed, in nanoseconds.
+
+    Examples
+    --------
+    >>> import htf
+    >>> from pathlib import Path
+    >>> _ = Path("land.csv").write_text("lon,lat")
+    >>> mark = htf.FileMark.of(Path("land.csv"))
+    >>> mark.size
+    7
+    """
+
+    path: Path  # absolute
+    device: int
+    inode: int
+    size: int
+    changed: int  # nanoseconds
+
+    @classmethod
+    def of(cls, path: Path) -> FileMark:
+        """Mark a file as it is now.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        Returns
+        -------
+        FileMark
+            Its mark.
+
+        Raises
+        ------
+        OSError
+            If there is no such file.
+
+        Examples
+        --------
+        >>> htf.FileMark.of(Path("land.csv")) == mark
+        True
+        """
+        found = os.stat(path)
+        place = Path(os.path.abspath(path))
+        return cls(place, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether its name says that it is compressed."""
+        return self.path.suffix.lower() in PACKED
+
+    def is_same(self, other: FileMark) -> bool:
+        """Whether both marks are of one file, whatever it is called.
+
+        Parameters
+        ----------
+        other : FileMark
+            Another mark.
+
+        Returns
+        -------
+        bool
+            Whether it is the same file.
+
+        Examples
+        --------
+        >>> mark.is_same(mark)
+        True
+        """
+        return (self.device, self.inode) == (other.device, other.inode)
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that has changed since it was marked.
+
+        Raises
+        ------
+        InputError
+            If the file has changed or is gone.
+
+        Examples
+        --------
+        >>> mark.check_unchanged()
+        """
+        try:
+            same = FileMark.of(self.path) == self
+        except OSError:
+            same = False
+        if not same:
+            raise InputError(
+                f"{self.path.name} has changed or disappeared since it was read, so it cannot be compared: a prior "
+                "must not be one of the files of the data. Keep the files until the release is made"
+            )
+
+
+def mark_files(paths: Iterable[Path]) -> tuple[FileMark, ...]:
+    try:
+        return tuple(map(FileMark.of, paths))
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
+
+
+def check_not_data(prior: FileMark | None, data: Iterable[FileMark]) -> None:
+    """Refuse a prior that is one of the files of the data, or a copy of one. In doubt, refuse."""
+    if prior is None:
+        return
+    for file in data:
+        if prior.is_same(file) or _is_copy(prior, file):
+            raise InputError(
+                f"the prior {prior.path.name} is one of the files of the data to be released, or a copy of one. A prior is "
+                "published whole, so it must be public and made without these data"
+            )
+
+
+def _is_copy(one: FileMark, other: FileMark) -> bool:
+    """Whether both have the same content, compressed or not. Files of different sizes need not be opened,
+    unless one of them is compressed."""
+    if one.size != other.size and not (one.is_packed or other.is_packed):
+        return False
+    for file in (one, other):
+        file.check_unchanged()
+    try:
+        return _hold_the_same(one.path, other.path)
+    except OSError as error:
+        raise InputError(
+            f"cannot compare {one.path.name} with {other.path.name} ({error.strerror or type(error).__name__}): a "
+            "prior must not be one of the files of the data"
+        ) from None
+
+
+def _hold_the_same(one: Path, other: Path) -> bool:
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        streams = [
+            stack.enter_context(pa.input_stream(str(path), compression="detect"))
+            for path in (one, other)
+        ]
+        while True:
+            first, second = (stream.read(BYTES_AT_ONCE) for stream in streams)
+            if first != second:
+                return False
+            if not first:
+                return True

@@ -1,0 +1,147 @@
+"""The privacy guarantee in plain words, made from the release alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from htf.privacy.protection import PERSON, RECORD
+
+if TYPE_CHECKING:
+    from htf.privacy.protection import Suggestion
+    from htf.release.release import Release
+
+NOT_PRIVATE = (
+    "NOT PRIVATE. The noise of this release came from a seed or a script. Anyone who knows it can "
+    "subtract the noise. The release is for tests and benchmarks and must not be published. "
+    "With secret noise the following would hold:"
+)
+
+GUARANTEE = (
+    "This release is {epsilon}-differentially private (pure, epsilon = {epsilon}). "
+    "The unit of protection is {unit}: adding or removing {change} changes the probability of any "
+    "outcome of the whole release, the map's leaves included, by a factor of at most exp({epsilon}). {together} "
+    "The epsilon was fixed before any noise was drawn. The guarantee holds whatever anyone already "
+    "knows, and however often the release is queried. It covers the records as they were read; "
+    "whether a file could be read at all is not covered."
+)
+
+CHANGE = {RECORD: "any one record", PERSON: "all records of any one person"}
+
+TOGETHER = {
+    RECORD: (
+        "The records of one person are NOT protected together: for someone with k records the guarantee "
+        "is k times epsilon, and that much weaker."
+    ),
+    PERSON: (
+        "A person is whoever has one identifier in the data. Someone with several identifiers is protected "
+        "as if they were several people. People who share an identifier are protected together; for one "
+        "of them alone the guarantee is twice epsilon, and that much weaker."
+    ),
+}
+
+BOUNDED = (
+    "{first}At most {kept} per person {were} kept, and the choice depended only on that person's records. The "
+    "noise is that of epsilon {each} per record, so that all records of a person together lose at most "
+    "epsilon. Records that name no person were dropped. Counts are of the records that were kept: they may be "
+    "lower than the truth, most of all where people have many records.{distinct}"
+)
+
+FIRST = {
+    None: "",
+    "hour": "Only one record per person, cell and hour was used. ",
+    "day": "Only one record per person, cell and day was used. ",
+    "all": "Only one record per person and cell was used. ",
+}
+
+DISTINCT = (
+    " So the count of one cell is a number of distinct people. The count of several cells has a person once "
+    "per cell in which a record of theirs was kept."
+)
+
+SUGGESTED = (
+    "The number of records to keep per person was chosen with noise: {suggested}, out of 1 to {most}. It estimates "
+    "the number that a share of {quantile} of the people do not exceed. This cost {price} of the epsilon of {epsilon}."
+)
+
+# What is known beforehand about the bound. A number that was chosen with noise is covered, so it is not listed.
+KNOWN_BOUND = ", how many records were kept per person"
+KNOWN_RANGE = ", the range from which the number of records to keep was chosen"
+
+OF_QUERY = (
+    "The records are the rows that a query or view returns. The guarantee covers those rows, not the tables "
+    "behind them: if a LIMIT, a join or an aggregate lets {one} change the rows of others, that change is not "
+    "covered."
+)
+
+NOT_PROTECTED = (
+    "Not protected: what is public beforehand, namely the bounds of the map, its grid, the mechanism and its "
+    "parameters{bound}; facts about a place that do not depend on any {one}; and anything learnt outside this "
+    "release, such as other releases of the same data, whose epsilons add up, or the time the computation took. "
+    "Records outside the bounds are left out and not reported."
+)
+
+TOTAL_DISCLOSED = (
+    "The curator gave the mechanism the number of records as a public fact: {total} was disclosed exactly, "
+    "outside the guarantee. Whether any {one} is part of that number is not protected."
+)
+
+PRIOR_USED = (
+    "The estimates use a public prior that the curator gave, {name} (SHA-256 {sha256}), which travels with "
+    "the release. The guarantee holds only if the prior was not made from the data released. If the prior is "
+    "itself a private release of the same data, the epsilons add up."
+)
+
+
+def privacy_statement(release: Release) -> str:
+    protection, parts = release.protection, [_guarantee(release)]
+    if protection.unit == PERSON:
+        parts.append(_bounded(release))
+    if release.suggestion is not None:
+        parts.append(_suggested(release, release.suggestion))
+    if protection.of_query:
+        parts.append(OF_QUERY.format(one=protection.name))
+    if release.prior is not None:
+        parts.append(PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
+    if (total := release.parameters.get("public_total")) is not None:
+        parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
+    parts.append(NOT_PROTECTED.format(bound=_known(release), one=protection.name))
+    parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
+    return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
+
+
+def _guarantee(release: Release) -> str:
+    unit = release.protection.unit
+    return GUARANTEE.format(
+        epsilon=release.epsilon,
+        unit=release.protection.name,
+        change=CHANGE[unit],
+        together=TOGETHER[unit],
+    )
+
+
+def _bounded(release: Release) -> str:
+    protection = release.protection
+    number = protection.max_records
+    return BOUNDED.format(
+        first=FIRST[protection.once_per],
+        kept="1 record" if number == 1 else f"{number} records",
+        were="was" if number == 1 else "were",
+        each=release.record_epsilon,
+        distinct=DISTINCT if protection.once_per == "all" else "",
+    )
+
+
+def _known(release: Release) -> str:
+    if release.protection.unit == RECORD:
+        return ""
+    return KNOWN_BOUND if release.suggestion is None else KNOWN_RANGE
+
+
+def _suggested(release: Release, suggestion: Suggestion) -> str:
+    return SUGGESTED.format(
+        suggested=suggestion.max_records,
+        most=suggestion.most,
+        quantile=suggestion.quantile,
+        price=suggestion.epsilon,
+        epsilon=release.epsilon,
+    )

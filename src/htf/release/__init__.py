@@ -1,0 +1,1 @@
+"""What is published: the record, and the file that carries it. Public and immutable."""

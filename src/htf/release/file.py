@@ -1,0 +1,639 @@
+"""The file of a release: GeoParquet 1.1, one row for each box.
+
+GIS tools open it as polygons with a `count`. The regions of the tree and the raw measurements travel
+in two list columns, each row carrying some of them, so that the file stays one flat table whose
+`count` adds up; so does a prior, where there is one. The rest is JSON under the key `htf` of the file's metadata, with a digest of all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.errors import HtfError, MissingExtraError, OutputError, ReleaseFileError
+from htf.estimation.noise_law import noise_deviations
+from htf.estimation.prior import Prior
+from htf.files import Budget, is_file, write_whole
+from htf.frame.crs import CRS84, check_crs, to_projjson
+from htf.frame.domain import MOST_CELLS_PER_AXIS, Domain, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
+from htf.privacy.ledger import LedgerLine
+from htf.privacy.protection import OF_RECORDS, Protection, Suggestion
+from htf.release.header import (
+    FORMAT,
+    LONGEST_ENTRY,
+    LONGEST_HEADER,
+    MOST_LINES,
+    WITH_COLUMNS,
+    NewerFileError,
+    read_header,
+    read_json,
+)
+from htf.release.kinds import KINDS
+from htf.release.parquet_pages import PageError, column_size
+from htf.release.release import MeasurementTable, Release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+KEY, GEO = b"htf", b"geo"
+LONGEST_FOOTER = 4 * LONGEST_HEADER  # bytes; pyarrow writes the header twice
+# What the columns may come to in memory: a release of any size is below 30 times its file.
+SMALL, MOST_TIMES = 2**26, 128  # bytes; times the size of the file
+BYTES_OF_A_VALUE = 12  # with its place in a list
+OUTLINE = 93  # bytes of a rectangle
+SUFFIXES = (".parquet", ".geoparquet", ".pq")
+
+
+def save(
+    release: Release, path: Path, *, overwrite: bool = False, budget: Budget | None = None
+) -> None:
+    """Write the file, whole or not at all. `budget` knows which older release may be written over."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    check_release_name(path)
+    table = _to_table(release)
+    # Outlines are all different: a list of different ones would only be in the way of reading them.
+    short = [name for name in _leaf_columns(table.schema) if name != "geometry"]
+    options = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": short}
+
+    def write(unfinished: Path) -> None:
+        # Of a file that it opened itself pyarrow prints a traceback where the disk stays full.
+        with pa.OSFile(str(unfinished), "wb") as sink:
+            pq.write_table(table, sink, **options)
+
+    write_whole(
+        path,
+        write,
+        overwrite=overwrite,
+        by_release=True,
+        budget=budget,
+    )
+
+
+def check_release_name(path: Path) -> None:
+    """Refuse an ending that promises another format."""
+    if path.suffix.lower() not in SUFFIXES and not os.path.isdir(path):
+        raise OutputError(
+            f"a release is a Parquet file: the name must end in {', '.join(SUFFIXES)}, got {path.name!r}"
+        )
+
+
+def load(path: Path) -> Release:
+    """Read a release, and refuse a file that is damaged, foreign, changed or from the future."""
+    return read(path).release
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A release, and the file as it is: what `htf verify` compares."""
+
+    release: Release
+    header: dict[str, Any]
+    columns: pa.Table
+    metadata: dict[bytes, bytes]
+
+
+def read(path: Path, *, every_column: bool = False) -> Contents:
+    """A release with its file. Before format 4 columns that nothing is read from had no digest; those of
+    such a file are read only if every one is asked for."""
+    with _opened(path) as file:
+        metadata = _metadata(file)
+        header = _read_header(metadata, path)
+        covered = header["format"] >= WITH_COLUMNS
+        with _said_of(path):
+            domain = Domain.from_dict(header["domain"])
+            _check_known_crs(domain.crs)
+            names = _check_columns(file, header, domain)
+            if not (covered or every_column):
+                names = [name for name in names if name not in _drawn_columns(domain)]
+            packed = _check_sizes(file, names)
+        table = file.read(names, packed)
+    with _said_of(path):
+        table = _plain_outlines(table)
+        release = _from_table(table, header, domain)
+        found, geo = digests(release), metadata.get(GEO)
+        drawn = _digest_of_columns(table, geo, domain) if covered else None
+    if header["digest"] != found or header.get("columns_digest") != drawn:
+        raise ReleaseFileError(
+            f"{path} was changed after it was written: its digest does not match"
+        )
+    return Contents(release, header, table, metadata)
+
+
+@contextmanager
+def _said_of(path: Path) -> Iterator[None]:
+    """What is wrong with the content of a file, with its name. The types of the header and of the columns
+    are checked before anything is made of them; the longer list is a net for what that forgets."""
+    try:
+        yield
+    except NewerFileError:
+        raise
+    except HtfError as error:
+        raise ReleaseFileError(f"{path} is damaged: {error}") from None
+    except PageError as error:
+        raise ReleaseFileError(f"{path} is damaged: it has {error}") from None
+    except MemoryError:
+        raise ReleaseFileError(f"{path} does not fit into memory") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+        raise ReleaseFileError(f"{path} is damaged") from None
+
+
+def is_release(path: Path) -> bool:
+    """Whether the file says of itself that it is a release; `load` finds out whether it is a sound one."""
+    try:
+        return KEY in _read_metadata(path)
+    except ReleaseFileError:
+        return False
+
+
+def charged_entry(path: Path) -> str | None:
+    """The entry of a budget file that the release in this file was charged to; None where there is no
+    such release.
+
+    It looks at this one field of the header, so that a newer format tells it too. A damaged file is no
+    error: this is asked of any file that is about to be written over.
+    """
+    try:
+        header = read_json(_read_metadata(path).get(KEY, b"null"))
+    except ReleaseFileError:
+        return None
+    found = header.get("budget_entry") if isinstance(header, dict) else None
+    return found[:LONGEST_ENTRY] if isinstance(found, str) else None
+
+
+def is_worded_here(header: dict[str, Any]) -> bool:
+    """Whether this version worded the privacy statement."""
+    return bool(header["software"] == _software())
+
+
+@dataclass(frozen=True)
+class _File:
+    """An open Parquet file: the bytes, and what pyarrow makes of them."""
+
+    source: pa.NativeFile
+    reader: pq.ParquetFile
+
+    def read(self, names: list[str], packed: list[str]) -> pa.Table:
+        """These columns, whose size was checked. Those that are packed stay so for now."""
+        import pyarrow.parquet as pq
+
+        if not packed:
+            return self.reader.read(columns=names)
+        options = {"page_checksum_verification": True, "read_dictionary": packed}
+        return pq.ParquetFile(self.source, **options).read(columns=names)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[_File]:
+    """A Parquet file. Whatever goes wrong while it is read is about the file: a single bit may make
+    pyarrow raise nearly anything, such as a UnicodeDecodeError for the name of a column."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not is_file(path):
+        raise ReleaseFileError(f"there is no file {path}")
+    try:
+        with pa.OSFile(str(path)) as source:
+            _check_footer(source)
+            yield _File(source, pq.ParquetFile(source, page_checksum_verification=True))
+    except HtfError:
+        raise
+    except PermissionError:
+        raise ReleaseFileError(f"{path} cannot be read: permission denied") from None
+    except MemoryError:
+        raise ReleaseFileError(f"{path} does not fit into memory") from None
+    except Exception:
+        raise ReleaseFileError(f"{path} is not a sound Parquet file: damaged or foreign") from None
+
+
+def _check_footer(source: pa.NativeFile) -> None:
+    """Refuse a footer that no release has, before pyarrow makes objects of all that it lists."""
+    size = source.size()
+    if size < 12 or int.from_bytes(source.read_at(4, size - 8), "little") > LONGEST_FOOTER:
+        raise ValueError("no footer of a release")
+
+
+def _metadata(file: _File) -> dict[bytes, bytes]:
+    """What the file says beside its columns."""
+    found: dict[bytes, bytes] = file.reader.schema_arrow.metadata or {}
+    return found
+
+
+def _read_metadata(path: Path) -> dict[bytes, bytes]:
+    with _opened(path) as file:
+        return _metadata(file)
+
+
+def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
+    if KEY not in metadata:
+        raise ReleaseFileError(f"{path} is a Parquet file, but not a release of htf")
+    with _said_of(path):
+        return read_header(metadata[KEY], path)
+
+
+def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[str]:
+    """The names of the columns, which must be those of a release, with their types, and no others."""
+    found, wanted = file.reader.schema_arrow, _schema(domain, "prior" in header)
+    for name in found.names:
+        if name not in wanted.names:
+            raise ReleaseFileError(f"it has a column {name!r:.100}, which no release has")
+    if found.names != wanted.names:
+        raise ReleaseFileError("its columns are not those of a release")
+    for name, had, needed in zip(wanted.names, found.types, wanted.types, strict=True):
+        if not _same_type(had, needed):
+            raise ReleaseFileError(f"its column {name!r} is of the type {had!s:.100}, not {needed}")
+    return list(wanted.names)
+
+
+def _schema(domain: Domain, with_prior: bool) -> pa.Schema:
+    """The columns of a release: the same in every format."""
+    import pyarrow as pa
+
+    edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
+    numbers = [*(f.name for f in fields(MeasurementTable))]
+    columns = [("geometry", pa.binary())] if domain.dimensions > 1 else []
+    columns += [(name, pa.float64()) for name in ("count", "std_error", "noise_scale", *edges)]
+    columns += [("region", pa.int64())]
+    for name, inner in (("regions", ["id", "parent", *edges]), ("measurements", ["row", *numbers])):
+        columns.append((name, pa.list_(pa.struct([(one, pa.int64()) for one in inner]))))
+    if with_prior:
+        columns.append(("prior", pa.list_(pa.uint32())))
+    return pa.schema(columns)
+
+
+def _drawn_columns(domain: Domain) -> list[str]:
+    """Columns that nothing is read from: they are for other tools, and follow from the others."""
+    edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
+    return [*(["geometry"] if domain.dimensions > 1 else []), "std_error", *edges]
+
+
+def _leaf_columns(schema: pa.Schema) -> list[str]:
+    """Columns as Parquet has them, where those in lists have longer names."""
+    import pyarrow as pa
+
+    names = []
+    for field in schema:
+        if not pa.types.is_list(field.type):
+            names.append(field.name)
+            continue
+        inner = field.type.value_type
+        ends = [f".{one.name}" for one in inner] if pa.types.is_struct(inner) else [""]
+        names += [f"{field.name}.list.element{end}" for end in ends]
+    return names
+
+
+def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """What the entries of a list are called depends on the version of pyarrow."""
+    import pyarrow as pa
+
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        found, wanted = found.value_type, wanted.value_type
+    return bool(found.equals(wanted))
+
+
+def _check_sizes(file: _File, names: list[str]) -> list[str]:
+    """Refuse columns that would come to far more in memory than a release of that size does.
+
+    Returns those of bytes that are stored as places in a list of different ones: how long these are is
+    not known yet, and a long one may be meant by every row.
+    """
+    footer, total, packed = file.reader.metadata, 0, set()
+    most = SMALL + MOST_TIMES * file.source.size()
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            name = chunk.path_in_schema.split(".")[0]
+            if name not in names:
+                continue
+            if chunk.num_values > most // BYTES_OF_A_VALUE or (
+                "." not in chunk.path_in_schema and chunk.num_values != group.num_rows
+            ):
+                raise ReleaseFileError(f"its column {name!r} has a number of values that cannot be")
+            size = column_size(file.source, chunk)
+            if size.has_dictionary and chunk.physical_type == "BYTE_ARRAY":
+                packed.add(name)
+            total += size.page_bytes + size.values * BYTES_OF_A_VALUE
+            if total > most:
+                raise ReleaseFileError(
+                    f"its columns would come to more than {most:,} bytes, {MOST_TIMES} times its size"
+                )
+    return sorted(packed)
+
+
+def _plain_outlines(table: pa.Table) -> pa.Table:
+    """The table with every outline in its row, each of which must have the 93 bytes of a rectangle's."""
+    import pyarrow as pa
+
+    if "geometry" not in table.column_names:
+        return table
+    chunks = []
+    for chunk in table["geometry"].chunks:
+        packed = pa.types.is_dictionary(chunk.type)
+        outlines = chunk.dictionary if packed else chunk
+        if chunk.null_count or outlines.null_count:
+            raise ReleaseFileError("values are missing")
+        if np.any(np.diff(_ends_of(outlines)) != OUTLINE):
+            raise ReleaseFileError("its outlines are not those of boxes")
+        chunks.append(chunk.dictionary_decode() if packed else chunk)
+    place = table.column_names.index("geometry")
+    return table.set_column(place, "geometry", pa.chunked_array(chunks, pa.binary()))
+
+
+def _ends_of(outlines: pa.Array) -> NDArray[np.int32]:
+    """Where each begins among the bytes, and where the last one ends."""
+    ends = np.frombuffer(outlines.buffers()[1], dtype=np.int32)
+    return ends[outlines.offset : outlines.offset + len(outlines) + 1]
+
+
+def _to_table(release: Release) -> pa.Table:
+    columns = table_of_columns(release)
+    header = {**_header(release), "statement": release.statement}
+    header["digest"] = digests(release)
+    metadata = {}
+    if release.domain.dimensions > 1:
+        metadata[GEO] = json.dumps(geo_metadata(release.domain)).encode()
+    header["columns_digest"] = _digest_of_columns(columns, metadata.get(GEO), release.domain)
+    metadata[KEY] = json.dumps(header).encode()
+    return columns.replace_schema_metadata(metadata)
+
+
+def table_of_columns(release: Release) -> pa.Table:
+    """Every column of the file."""
+    import pyarrow as pa
+
+    domain = release.domain
+    columns: dict[str, Any] = {}
+    if domain.dimensions > 1:
+        columns["geometry"] = _rectangles(release)
+    columns["count"] = release.estimates
+    columns["std_error"] = noise_deviations(release.scales)
+    columns["noise_scale"] = release.scales
+    for number, axis in enumerate(domain.axes):
+        columns[f"{axis.name}_low"] = axis.from_cells(release.low[:, number])
+        columns[f"{axis.name}_high"] = axis.from_cells(release.high[:, number])
+    columns["region"] = release.leaves
+    columns["regions"] = _region_lists(release)
+    columns["measurements"] = _measurement_lists(release)
+    if release.prior is not None:
+        columns["prior"] = _prior_lists(release, release.prior.weights)
+    return pa.table(columns)
+
+
+def _from_table(table: pa.Table, header: dict[str, Any], domain: Domain) -> Release:
+    regions = _flat_rows(table["regions"])
+    order = _order(regions.pop("id"))
+    box = {
+        side: np.stack([regions[f"{name}_{side}"][order] for name in domain.names], axis=1)
+        for side in ("low", "high")
+    }
+    tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
+    prior = None
+    if "prior" in header:
+        prior = Prior.from_dict(header["prior"], domain, _numbers(_flat(table["prior"])))
+    return Release(
+        domain=domain,
+        epsilon=Epsilon.of(header["epsilon"]),
+        mechanism=header["mechanism"],
+        parameters=header["parameters"],
+        facts=header["facts"],
+        estimator=header["estimator"],
+        noise=header["noise"],
+        private=header["private"],
+        tree=tree,
+        leaves=_numbers(table["region"].combine_chunks()),
+        estimates=_numbers(table["count"].combine_chunks()),
+        scales=_numbers(table["noise_scale"].combine_chunks()),
+        measurements=_measurements_from(table, domain),
+        ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
+        prior=prior,
+        budget_entry=header.get("budget_entry"),
+        **_guarantee_from(header),
+    )
+
+
+def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
+    """The measurements in order. Places are within what they are places of, and sums fit 64 bits."""
+    found = _flat_rows(table["measurements"])
+    order = _order(found.pop("row"))
+    ranges = {
+        "line": (0, MOST_LINES - 1),
+        "kind": (0, len(KINDS) - 1),
+        "axis": (-1, domain.dimensions - 1),
+        "cut": (-1, MOST_CELLS_PER_AXIS),
+        "epsilon": (0, LARGEST_EPSILON * UNITS_PER_EPSILON),
+        "value": (-(2**62), 2**62),
+    }
+    for name, (least, most) in ranges.items():
+        if len(order) and (found[name].min() < least or found[name].max() > most):
+            raise ReleaseFileError(f"its measurements have values of {name!r} that cannot be")
+    return MeasurementTable(**{name: column[order] for name, column in found.items()})
+
+
+def _order(numbers: IntArray) -> IntArray:
+    """How to bring rows that are numbered from 0 on into their order."""
+    order = np.argsort(numbers)
+    if not np.array_equal(numbers[order], np.arange(len(numbers))):
+        raise ReleaseFileError("regions or measurements are missing")
+    return order
+
+
+def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
+    """What `_guarantee` wrote."""
+    readers = {"protection": Protection.from_dict, "suggestion": Suggestion.from_dict}
+    return {name: read(header[name]) for name, read in readers.items() if name in header}
+
+
+def _guarantee(release: Release) -> dict[str, Any]:
+    """For whom the epsilon is, where it is not for one record as it was read."""
+    found: dict[str, Any] = {}
+    if release.protection != OF_RECORDS:
+        found["protection"] = release.protection.to_dict()
+    if release.suggestion is not None:
+        found["suggestion"] = release.suggestion.to_dict()
+    return found
+
+
+def _header(release: Release) -> dict[str, Any]:
+    prior = {} if release.prior is None else {"prior": release.prior.to_dict()}
+    entry = {} if release.budget_entry is None else {"budget_entry": release.budget_entry}
+    return {
+        "format": FORMAT,
+        "software": _software(),
+        "domain": release.domain.to_dict(),
+        "epsilon": str(release.epsilon),
+        "mechanism": release.mechanism,
+        "parameters": release.parameters,
+        "facts": release.facts,
+        "estimator": release.estimator,
+        "noise": release.noise,
+        "private": release.private,
+        "ledger": [line.to_dict() for line in release.ledger],
+        **prior,
+        **_guarantee(release),
+        **entry,
+    }
+
+
+def _software() -> str:
+    return f"htf-dp {version('htf-dp')}"
+
+
+def digests(release: Release) -> list[str]:
+    """SHA-256 of what the header says and of the rows, as the file has them."""
+    return [_digest(_header(release)), _digest_of_rows(release)]
+
+
+def _digest(header: dict[str, Any]) -> str:
+    """Of what the header says, whatever version wrote it."""
+    said = {name: value for name, value in header.items() if name not in ("format", "software")}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _digest_of_rows(release: Release) -> str:
+    tree, digest = release.tree, hashlib.sha256()
+    arrays = [tree.parent, tree.low, tree.high, release.leaves, release.estimates, release.scales]
+    prior = [] if release.prior is None else [release.prior.weights]
+    for array in [*arrays, *release.measurements.columns().values(), *prior]:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> str:
+    """SHA-256 of what `_digest_of_rows` leaves out, as the file has it: the columns that other tools draw
+    and what they are told of them, and which row carries which region and measurement."""
+    digest = hashlib.sha256(geo or b"")
+    for name in _drawn_columns(domain):
+        for chunk in table[name].chunks:
+            digest.update(_stored_bytes(chunk))
+    for name in ("regions", "measurements"):
+        chunks = table[name].chunks
+        for chunk in chunks:
+            digest.update(np.diff(_numbers(chunk.offsets)).tobytes())
+        for chunk in chunks:
+            digest.update(_numbers(chunk.flatten().field(0)).tobytes())
+    return digest.hexdigest()
+
+
+def _stored_bytes(chunk: pa.Array) -> Any:
+    """Numbers, or outlines one after the other."""
+    import pyarrow as pa
+
+    if not pa.types.is_binary(chunk.type):
+        return _numbers(chunk).tobytes()
+    ends = _ends_of(chunk)
+    return memoryview(chunk.buffers()[2])[int(ends[0]) : int(ends[-1])]
+
+
+def _region_lists(release: Release) -> pa.Array:
+    tree = release.tree
+    columns = {"id": np.arange(len(tree)), "parent": tree.parent}
+    for number, name in enumerate(release.domain.names):
+        columns[f"{name}_low"], columns[f"{name}_high"] = tree.low[:, number], tree.high[:, number]
+    return _lists(release, columns["id"], columns)
+
+
+def _measurement_lists(release: Release) -> pa.Array:
+    table = release.measurements
+    columns = {"row": np.arange(len(table)), **table.columns()}
+    return _lists(release, table.region, columns)
+
+
+def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) -> pa.Array:
+    """One list of structs for each box: those about the box, or about a region that ends before
+    the next one. Which row carries what is only a matter of storage."""
+    import pyarrow as pa
+
+    ranks = release.tree.preorder()
+    rows = np.searchsorted(ranks[release.leaves], ranks[regions])
+    rows = np.minimum(rows, len(release) - 1)
+    order = np.argsort(rows, kind="stable")
+    structs = pa.StructArray.from_arrays(
+        [pa.array(values[order]) for values in columns.values()], list(columns)
+    )
+    offsets = np.searchsorted(rows[order], np.arange(len(release) + 1))
+    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
+
+
+def _prior_lists(release: Release, weights: NDArray[np.uint32]) -> pa.Array:
+    """The weights in order, as many in each row as in any other, or one more."""
+    import pyarrow as pa
+
+    offsets = np.arange(len(release) + 1) * weights.size // len(release)
+    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), pa.array(weights.ravel()))
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    if column.null_count:
+        raise ReleaseFileError("values are missing")
+    found = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
+    return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
+
+
+def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
+    flat = _flat(column)
+    if flat.null_count:
+        raise ReleaseFileError("values are missing")
+    return {field.name: _numbers(flat.field(number)) for number, field in enumerate(flat.type)}
+
+
+def _numbers(array: pa.Array) -> Any:
+    """A copy, of the type that the column has."""
+    if array.null_count:
+        raise ReleaseFileError("values are missing")
+    return np.array(array.to_numpy(zero_copy_only=False))
+
+
+def _rectangles(release: Release) -> pa.Array:
+    """The boxes' outlines in the first two axes, as well-known binary of 93 bytes each."""
+    import pyarrow as pa
+
+    x, y = release.domain.axes[:2]
+    west, east = x.from_cells(release.low[:, 0]), x.from_cells(release.high[:, 0])
+    south, north = y.from_cells(release.low[:, 1]), y.from_cells(release.high[:, 1])
+    layout = [("order", "u1"), ("kind", "<u4"), ("rings", "<u4"), ("points", "<u4")]
+    outlines = np.zeros(len(release), dtype=np.dtype([*layout, ("ring", "<f8", (5, 2))]))
+    outlines["order"], outlines["kind"], outlines["rings"], outlines["points"] = 1, 3, 1, 5
+    corners = [(west, south), (east, south), (east, north), (west, north), (west, south)]
+    for number, (along, across) in enumerate(corners):
+        outlines["ring"][:, number, 0], outlines["ring"][:, number, 1] = along, across
+    ends = np.arange(len(release) + 1, dtype=np.int32) * outlines.itemsize
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(outlines.tobytes())]
+    return pa.Array.from_buffers(pa.binary(), len(release), buffers)
+
+
+def geo_metadata(domain: Domain) -> dict[str, Any]:
+    x, y = domain.axes[:2]
+    column = {
+        "encoding": "WKB",
+        "geometry_types": ["Polygon"],
+        "orientation": "counterclockwise",
+        "edges": "planar",
+        "bbox": [x.low, y.low, x.high, y.high],
+    }
+    if domain.crs != CRS84:  # which is GeoParquet's default
+        column["crs"] = to_projjson(domain.crs)
+    return {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+
+
+def _check_known_crs(crs: str | None) -> None:
+    """Refuse a reference system that does not exist, as far as that can be told: without pyproj nothing
+    that would need one can be done."""
+    with suppress(MissingExtraError):
+        check_crs(crs)

@@ -1,0 +1,663 @@
+"""The release: what is published. Public and immutable.
+
+It holds the boxes with their estimates, the raw noisy measurements behind them, the ledger, and all
+that is needed to check the one against the other. It holds nothing exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.base import arguments
+from htf.base.read_only import ReadOnlyArrays
+from htf.errors import InputError
+from htf.estimation.homogeneous import HOMOGENEOUS
+from htf.estimation.least_squares import TreeCounts
+from htf.estimation.prior import Prior
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.tree import RegionTree
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.ledger import LedgerLine
+from htf.privacy.protection import OF_RECORDS, RECORD, Protection, Suggestion, epsilon_per_record
+from htf.privacy.statement import privacy_statement
+from htf.release.kinds import KINDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from htf.maps.views import View
+    from htf.mechanisms.base import Histogram
+    from htf.query.columns import Answers
+    from htf.query.derived import Derived
+    from htf.query.where import Where
+
+LARGEST = (
+    2.0**62
+)  # records, and noise: measurements are 64-bit integers, and squares of it do not overflow
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementTable(ReadOnlyArrays):
+    """The raw noisy measurements of a release, one row each.
+
+    Attributes
+    ----------
+    line : ndarray of int
+        The line of the ledger.
+    kind : ndarray of int
+        The place of its kind in `release.kinds.KINDS`.
+    region : ndarray of int
+        The region asked about.
+    axis, cut : ndarray of int
+        Where a cut was asked about; -1 where the question names none.
+    epsilon : ndarray of int
+        The price in units of 1e-15. Of answers that are paid for together, the first has it.
+    value : ndarray of int
+        The noisy answer.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> table = htf.publish(matrix, 1, "singular", noise="seeded:1").measurements
+    >>> table.value
+    array([498,  21,   1,  31])
+    """
+
+    line: IntArray  # of the ledger
+    kind: IntArray  # place in release.kinds.KINDS
+    region: IntArray
+    axis: IntArray  # -1 where the question names none
+    cut: IntArray
+    epsilon: IntArray  # in units of 1e-15; of answers that are paid for together, the first has it
+    value: IntArray
+
+    @classmethod
+    def from_parts(cls, parts: Iterable[dict[str, Any]]) -> MeasurementTable:
+        """Join the columns of several charges, in which a whole number stands for a constant column.
+
+        Parameters
+        ----------
+        parts : iterable of dict
+            The columns of each charge.
+
+        Returns
+        -------
+        MeasurementTable
+            All rows.
+
+        Examples
+        --------
+        >>> len(htf.MeasurementTable.from_parts([table.columns(), table.columns()]))
+        8
+        """
+        columns: dict[str, list[IntArray]] = {f.name: [np.empty(0, np.int64)] for f in fields(cls)}
+        for part in parts:
+            size = len(part["epsilon"])
+            for name, column in columns.items():
+                column.append(np.broadcast_to(np.asarray(part[name], dtype=np.int64), size))
+        return cls(**{name: np.concatenate(column) for name, column in columns.items()})
+
+    def __post_init__(self) -> None:
+        for name, column in self.columns().items():
+            arguments.row(column, "i", f"{name} of measurements").flags.writeable = False
+        if len({len(column) for column in self.columns().values()}) > 1:
+            raise InputError("the columns of measurements must have the same length")
+
+    def __len__(self) -> int:
+        return len(self.region)
+
+    def of_kind(self, kind: str) -> MeasurementTable:
+        """Select the rows of one kind of measurement.
+
+        Parameters
+        ----------
+        kind : str
+            Its name, such as `count`.
+
+        Returns
+        -------
+        MeasurementTable
+            These rows.
+
+        Examples
+        --------
+        >>> len(table.of_kind("count"))
+        4
+        """
+        rows = self.kind == KINDS.index(kind)
+        return MeasurementTable(**{name: column[rows] for name, column in self.columns().items()})
+
+    def tree_counts(self) -> TreeCounts:
+        """The noisy counts of regions. Not part of what is promised."""
+        table, counts = self.of_kind("count"), TreeCounts()
+        counts.add(table.region, table.value, table.epsilon)
+        return counts
+
+    def columns(self) -> dict[str, IntArray]:
+        """All columns by name.
+
+        Returns
+        -------
+        dict of ndarray
+            The columns.
+
+        Examples
+        --------
+        >>> list(table.columns())
+        ['line', 'kind', 'region', 'axis', 'cut', 'epsilon', 'value']
+        """
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Release(ReadOnlyArrays):
+    """A differentially private histogram of the map: what is published. Immutable.
+
+    Make one with `publish`, read one with `load`.
+
+    Attributes
+    ----------
+    domain : Domain
+        The map.
+    epsilon : Epsilon
+        What is claimed, for one unit. It was fixed before the first draw.
+    mechanism : str
+        The name of the mechanism.
+    parameters : dict
+        Its parameters.
+    facts : dict
+        What the mechanism found out by noisy measurements, such as the height of the tree.
+    estimator : str
+        How the estimates follow from the measurements.
+    noise : str
+        Where the noise came from.
+    private : bool
+        False where the noise was seeded or scripted.
+    tree : RegionTree
+        All regions.
+    leaves : ndarray of int
+        The regions that tile the map.
+    estimates : ndarray of float
+        The count of each leaf.
+    scales : ndarray of float
+        The scale of the Laplace noise in each estimate.
+    measurements : MeasurementTable
+        The raw noisy measurements.
+    ledger : tuple of LedgerLine
+        What each measurement has cost.
+    prior : Prior, optional
+        What the curator said was publicly known of the map. Estimates follow from it too.
+    protection : Protection
+        The unit, and how its records were bounded.
+    suggestion : Suggestion, optional
+        Where that bound was found with noise. `epsilon` includes its cost.
+    budget_entry : str, optional
+        The entry of the budget file that was charged. Random, and public.
+    low, high : ndarray of int
+        The bounds of the leaves, in cells.
+
+    Examples
+    --------
+    >>> import htf
+    >>> city = htf.synthetic_city(20_000, seed=1)
+    >>> domain = htf.Domain.from_bounds(*city.domain_bounds, cells=64)
+    >>> matrix = htf.read_points([city.x, city.y], domain)
+    >>> release = htf.publish(matrix, epsilon=1, noise="seeded:1")
+    >>> release.epsilon == htf.Epsilon.of(1)
+    True
+    """
+
+    domain: Domain
+    epsilon: Epsilon  # fixed before the first draw, for one unit: this is what is claimed
+    mechanism: str
+    parameters: dict[str, Any]
+    facts: dict[str, Any]  # what the mechanism found out by noisy measurements, such as the height
+    estimator: str  # how the estimates follow from the measurements
+    noise: str
+    private: bool  # False where the noise was seeded or scripted
+    tree: RegionTree
+    leaves: IntArray  # the regions that tile the map
+    estimates: FloatArray
+    scales: FloatArray  # of the Laplace noise in each estimate
+    measurements: MeasurementTable
+    ledger: tuple[LedgerLine, ...]
+    prior: Prior | None = None  # public, given by the curator; estimates follow from it too
+    protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
+    suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
+    budget_entry: str | None = None  # of the budget file that it was charged to; random, public
+    low: IntArray = field(init=False)  # boxes of the leaves, in cells
+    high: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._check_kinds()
+        self.tree.check_regions(self.leaves)
+        object.__setattr__(self, "low", self.tree.low[self.leaves])
+        object.__setattr__(self, "high", self.tree.high[self.leaves])
+        for array in (self.leaves, self.estimates, self.scales, self.low, self.high):
+            array.flags.writeable = False
+        self._check()
+
+    def _check_kinds(self) -> None:
+        kinds: dict[str, Any] = {
+            "domain": Domain,
+            "epsilon": Epsilon,
+            "mechanism": str,
+            "parameters": dict,
+            "facts": dict,
+            "estimator": str,
+            "noise": str,
+            "private": bool,
+            "tree": RegionTree,
+            "measurements": MeasurementTable,
+            "ledger": tuple,
+            "prior": Prior | None,
+            "protection": Protection,
+            "suggestion": Suggestion | None,
+            "budget_entry": str | None,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                expected = getattr(kind, "__name__", str(kind))
+                remedy = "make a release with htf.publish"
+                raise arguments.unfit(f"{name} of a release", expected, getattr(self, name), remedy)
+        for line in self.ledger:
+            arguments.instance(line, LedgerLine, "each line of the ledger of a release")
+        for name, kind in (("leaves", "i"), ("estimates", "f"), ("scales", "f")):
+            arguments.row(getattr(self, name), kind, f"{name} of a release")
+
+    def _check(self) -> None:
+        if not self.tree.is_covered_once_by(self.leaves):
+            raise InputError("the leaves of a release must cover the map, each cell once")
+        self.tree.check_regions(self.measurements.region)
+        if not len(self.leaves) == len(self.estimates) == len(self.scales):
+            raise InputError("a release needs one estimate and one scale per leaf")
+        if not (np.all(np.abs(self.estimates) <= LARGEST) and np.all(self.scales >= 0)):
+            raise InputError("the estimates of a release must be finite, their scales positive")
+        if not np.all(self.scales <= LARGEST):
+            raise InputError("the noise of a release has a scale that no epsilon gives")
+        if self.prior is not None:
+            self.prior.check_map(self.domain)
+            if self.estimator != HOMOGENEOUS:
+                raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
+        epsilon_per_record(self.epsilon, self.protection, self.suggestion)  # refuses what cannot be
+
+    @classmethod
+    def from_histogram(cls, histogram: Histogram, *, tree: RegionTree, **rest: Any) -> Release:
+        """Make a release from what a mechanism returns. The Curator does this.
+
+        Leaves come in an order that keeps neighbours together.
+
+        Parameters
+        ----------
+        histogram : Histogram
+            What the mechanism returned.
+        tree : RegionTree
+            All regions.
+        **rest
+            All other attributes of the release, by name.
+
+        Returns
+        -------
+        Release
+            The release.
+
+        Raises
+        ------
+        InputError
+            If the parts do not belong together.
+
+        Examples
+        --------
+        >>> from dataclasses import fields
+        >>> names = [f.name for f in fields(release) if f.init and f.name not in
+        ...          ("tree", "leaves", "estimates", "scales", "estimator", "facts")]
+        >>> histogram = htf.Histogram(
+        ...     release.leaves, release.estimates, release.scales, release.estimator, release.facts)
+        >>> rest = {name: getattr(release, name) for name in names}
+        >>> htf.Release.from_histogram(histogram, tree=release.tree, **rest) == release
+        True
+        """
+        order = np.argsort(tree.preorder()[histogram.leaves])
+        return cls(
+            tree=tree,
+            leaves=np.asarray(histogram.leaves, dtype=np.int64)[order],
+            estimates=np.asarray(histogram.estimates, dtype=np.float64)[order],
+            scales=np.asarray(histogram.scales, dtype=np.float64)[order],
+            estimator=histogram.estimator,
+            facts=histogram.facts,
+            **rest,
+        )
+
+    def __len__(self) -> int:
+        return len(self.leaves)
+
+    def __repr__(self) -> str:
+        warning = "" if self.private else ", NOT PRIVATE"
+        unit = "" if self.protection.unit == RECORD else f" for {self.protection.name}"
+        name = self.mechanism if self.mechanism.isprintable() else repr(self.mechanism)
+        return f"Release({name}, epsilon={self.epsilon}{unit}, {len(self)} leaves{warning})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from htf.maps.browser.notebook import release_html
+
+        return release_html(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Release):
+            return NotImplemented
+        return self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash((self.mechanism, self.epsilon, len(self)))
+
+    def _content(self) -> tuple[Any, ...]:
+        arrays: list[NDArray[Any]] = [self.tree.parent, self.tree.low, self.tree.high, self.leaves]
+        arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
+        plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
+        rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
+        claim = (self.protection, self.suggestion)
+        return (*plain, *rest, *claim, *(array.tobytes() for array in arrays))
+
+    @property
+    def record_epsilon(self) -> Epsilon:
+        """What measurements may cost each record. Of one person K were kept, each of which has a share."""
+        return epsilon_per_record(self.epsilon, self.protection, self.suggestion)
+
+    @property
+    def spent(self) -> Epsilon:
+        """What this run happened to spend, of `record_epsilon`. Information only: the claim is `epsilon`."""
+        return self.ledger[-1].spent_after if self.ledger else Epsilon(0)
+
+    @property
+    def statement(self) -> str:
+        """The privacy guarantee in plain words."""
+        return privacy_statement(self)
+
+    @cached_property
+    def derived(self) -> Derived:
+        """What is computed from this record to answer questions: each piece once, when first needed.
+
+        It is not part of what is promised, and may change from one version to the next.
+        """
+        from htf.query.derived import Derived
+
+        return Derived.of(self)
+
+    def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
+        """Count the records in boxes, with errors.
+
+        Warns about boxes that lie outside of the map: they count 0, whatever is there.
+
+        Parameters
+        ----------
+        boxes : array_like, optional
+            One box W,S,E,N in map coordinates, or many as rows; by default the whole map. A box may also
+            name every axis, all low edges first, then all high ones.
+        where : mapping, optional
+            Ranges of further axes, such as `{"hour": (7, 10)}`. Other axes are counted whole.
+
+        Returns
+        -------
+        Answers
+            One entry for each box.
+
+        Raises
+        ------
+        InputError
+            If boxes or ranges are not finite, are swapped, or name no axis.
+
+        Examples
+        --------
+        >>> answers = release.count([-30.02, 39.98, -29.98, 40.02])
+        >>> bool(answers.low[0] < answers.high[0])
+        True
+        """
+        from htf.query.boxes import count_boxes
+        from htf.query.outside import warn_of_boxes
+
+        answers = count_boxes(self.domain, self.derived.answering_index, boxes, where)
+        warn_of_boxes(self.domain, boxes, where, answers.inside)
+        return answers
+
+    def count_polygons(
+        self,
+        geometries: Any,
+        *,
+        crs: Any = None,
+        where: Where | None = None,
+    ) -> Answers:
+        """Count the records in polygons, with errors. Needs shapely.
+
+        Warns if none of the polygons lies on the map.
+
+        Parameters
+        ----------
+        geometries : object
+            Polygons as shapely geometries, a GeoPandas series or frame, or GeoJSON; one or many.
+        crs : object, optional
+            The reference system of bare shapely geometries, by default that of the map.
+        where : mapping, optional
+            Ranges of further axes, such as `{"hour": (7, 10)}`.
+
+        Returns
+        -------
+        Answers
+            One entry for each polygon.
+
+        Raises
+        ------
+        InputError
+            If something is not a polygon.
+
+        Examples
+        --------
+        >>> import shapely
+        >>> answers = release.count_polygons(shapely.Point(-30, 40).buffer(0.05))
+        >>> float(answers.inside[0])
+        1.0
+        """
+        from htf.query.outside import warn_of_polygons
+        from htf.query.polygons import count_polygons
+
+        index = self.derived.answering_index
+        answers = count_polygons(self.domain, index, geometries, crs=crs, where=where)
+        warn_of_polygons(self.domain, answers.inside)
+        return answers
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw the density on a map, with a log scale. Needs matplotlib.
+
+        Parameters
+        ----------
+        **options
+            `axes` names the two axes to draw; `where` gives ranges of the others; `by` names one that gets
+            a panel for each of its steps; `boxes=True` adds the outlines of the leaves; `pixels` limits
+            the resolution; `ax` is where to draw.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Save it with its `savefig`.
+
+        Raises
+        ------
+        InputError
+            If an axis is not there, or a range is off the map.
+
+        Examples
+        --------
+        >>> release.plot(boxes=True).savefig("map.png")
+        """
+        from htf.maps.plot import plot_release
+
+        return plot_release(self, **options)
+
+    def view(
+        self,
+        axes: tuple[str, str] = ("x", "y"),
+        where: Where | None = None,
+        cells: int | tuple[int, int] | None = None,
+    ) -> View:
+        """Spread the counts over a regular grid along two axes: the numbers that `plot` draws.
+
+        Parameters
+        ----------
+        axes : (str, str)
+            The axes of the grid. Others are summed.
+        where : mapping, optional
+            Ranges of axes, such as `{"hour": (7, 10)}`. A range of an axis of the grid crops the view at
+            whole cells.
+        cells : int or (int, int), optional
+            The most pixels a side.
+
+        Returns
+        -------
+        View
+            Counts, noise and edges of the pixels.
+
+        Raises
+        ------
+        InputError
+            If an axis is not there, or a range is off the map.
+
+        Examples
+        --------
+        >>> release.view(cells=16).counts.shape
+        (16, 16)
+        """
+        from htf.maps.views import view
+
+        return view(self, axes, where, cells)
+
+    def sample(self, n: int | None = None, seed: int | None = None) -> pa.Table:
+        """Draw synthetic points from the release. This costs no budget.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many, by default as many as the release counts.
+        seed : int, optional
+            The same seed gives the same points.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each point.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to draw from, or too much.
+
+        Examples
+        --------
+        >>> release.sample(100, seed=1).column_names
+        ['lon', 'lat']
+        """
+        from htf.export.sample import draw_points
+
+        return draw_points(self, n, seed)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a GeoParquet file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to write it.
+        overwrite : bool
+            Whether a file of that name may be replaced. A release that was charged to a budget file never
+            is (docs/outputs.md).
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written, or must not be.
+
+        Examples
+        --------
+        >>> release.save("city.parquet")
+        """
+        from htf.release.file import save
+
+        save(self, arguments.path(path, "the output"), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Release:
+        """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Release
+            The release.
+
+        Raises
+        ------
+        ReleaseFileError
+            If the file is damaged, or is no release.
+
+        Examples
+        --------
+        >>> release.save("same.parquet")
+        >>> htf.Release.load("same.parquet") == release
+        True
+        """
+        from htf.release.file import load
+
+        remedy = "a table of points is counted with htf.read_points, then released with htf.publish"
+        return load(arguments.path(path, "a release to load", remedy))
+
+    def summary(self) -> dict[str, Any]:
+        """Describe everything but the leaves and the measurements with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `htf info --json` prints.
+
+        Examples
+        --------
+        >>> release.summary()["epsilon"]
+        '1'
+        """
+        return {
+            "private": self.private,
+            "statement": self.statement,
+            "epsilon": str(self.epsilon),
+            "protection": self.protection.to_dict(),
+            "record_epsilon": str(self.record_epsilon),
+            "suggestion": None if self.suggestion is None else self.suggestion.to_dict(),
+            "spent": str(self.spent),
+            "noise": self.noise,
+            "mechanism": self.mechanism,
+            "parameters": self.parameters,
+            "facts": self.facts,
+            "estimator": self.estimator,
+            "leaves": len(self),
+            "measurements": len(self.measurements),
+            "domain": self.domain.to_dict(),
+            "prior": None if self.prior is None else self.prior.to_dict(),
+            "ledger": [line.to_dict() for line in self.ledger],
+        }
+
+
+def check_release(given: object, name: str = "release") -> Release:
+    """The release that a caller names."""
+    remedy = "read one with htf.Release.load(path), or make one with htf.publish"
+    return arguments.instance(given, Release, name, remedy)

@@ -1,0 +1,165 @@
+"""Mechanisms of other packages: found by their entry points, held to the same contract, and unable to
+take a name that is in use or to break what is not theirs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import htf
+from htf import mechanisms
+from htf.cli.main import run
+from htf.errors import InputError
+from htf.mechanisms import make_mechanism, refused, registry
+
+ROOT = Path(__file__).parents[2]
+# The example that CONTRIBUTING shows: it must be a mechanism that works.
+GOOD = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)[0]
+
+
+def install(folder: Path, package: str, source: str, offers: dict[str, str]) -> None:
+    """A package as an installer leaves it: a module, and a dist-info folder that names its entry points."""
+    module = package.replace("-", "_")
+    (folder / f"{module}.py").write_text(source)
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    entries = [f"{name} = {module}:{inner}" for name, inner in offers.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[htf.mechanisms]", *entries, ""]))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path of modules, which nothing remembers afterwards."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    before = set(sys.modules)
+    forget()
+    yield folder
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+    forget()
+
+
+def forget() -> None:
+    importlib.invalidate_caches()
+    mechanisms._elsewhere.cache_clear()
+
+
+def run_with(site: Path, *words: str) -> str:
+    """Python in a new process, where the packages of the folder are installed."""
+    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    ran = subprocess.run(
+        [sys.executable, "-m", *words],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_a_mechanism_of_another_package_is_found(site: Path) -> None:
+    own = list(registry())
+    install(site, "htf-halves", GOOD, {"halves": "Halves"})
+    forget()
+    assert list(registry()) == [*own, "halves"]
+    assert make_mechanism("halves", {"label": "both"}).parameters() == {"label": "both"}
+    assert refused() == {}
+    assert "Two halves of the map" in run_with(site, "htf", "mechanisms")
+
+
+def test_it_keeps_the_contract(site: Path) -> None:
+    """The contract tests find it in the registry, like any other."""
+    install(site, "htf-halves", GOOD, {"halves": "Halves"})
+    files = [
+        f"tests/contract/test_{name}.py" for name in ("mechanisms", "noise_rates", "wrong_types")
+    ]
+    told = run_with(site, "pytest", "-p", "no:cacheprovider", "-k", "halves", *files)
+    assert int(re.findall(r"(\d+) passed", told)[-1]) > 20
+    assert "skipped" not in told
+
+
+def test_its_docstring_is_true_about_the_budget(site: Path) -> None:
+    install(site, "htf-halves", GOOD, {"halves": "Halves"})
+    forget()
+    assert "each counted with the whole budget" in registry()["halves"].describe()["summary"]
+    domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 1000))
+    release = htf.publish(matrix, 1, "halves", noise="seeded:1")
+    assert release.measurements.epsilon.tolist() == [release.epsilon.units] * 2
+    assert release.spent == release.epsilon
+    assert abs(release.estimates - 8000).max() < 50
+
+
+@pytest.mark.parametrize(
+    ("source", "inner", "says"),
+    [
+        ("import nowhere_to_be_found", "Halves", "ModuleNotFoundError: No module named"),
+        ("raise SystemExit('stop')", "Halves", "SystemExit: stop"),
+        (GOOD, "Missing", "AttributeError"),
+        ("Halves = 3", "Halves", "must be a subclass of htf.Mechanism"),
+        ("from htf.mechanisms import Mechanism as Halves", "Halves", "must be a subclass"),
+        (
+            GOOD.replace('name = "halves"', 'name = "other"'),
+            "Halves",
+            "'halves' of its entry point",
+        ),
+        (GOOD.replace('citation = "an example"', ""), "Halves", "needs a citation"),
+    ],
+)
+def test_a_broken_package_leaves_the_others_alone(
+    site: Path, source: str, inner: str, says: str
+) -> None:
+    own = dict(registry())
+    install(site, "htf-halves", source, {"halves": inner})
+    forget()
+    assert registry() == own
+    assert "htf" in own
+    with pytest.raises(InputError, match=r"'halves' cannot be used: .*'htf-halves'") as error:
+        make_mechanism("halves")
+    assert says in str(error.value)
+    make_mechanism("htf")
+
+
+def test_the_list_of_mechanisms_tells_of_a_broken_package(
+    site: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    install(site, "htf-halves", "import nowhere_to_be_found", {"halves": "Halves"})
+    forget()
+    assert run(["mechanisms", "--json"]) == 0
+    told = capfd.readouterr()
+    assert "halves cannot be used: the package 'htf-halves' could not load it" in told.err
+    assert "halves" not in {mechanism["name"] for mechanism in json.loads(told.out)}
+
+
+def test_a_name_that_is_in_use_is_refused(site: Path) -> None:
+    install(site, "htf-thief", GOOD.replace('"halves"', '"htf"'), {"htf": "Halves"})
+    forget()
+    both = r"htf-dp itself and the package 'htf-thief' have a mechanism of this name\. Uninstall"
+    with pytest.raises(InputError, match=both):
+        make_mechanism("htf")
+    assert registry()["htf"].__module__ == "htf.mechanisms.htf"  # so that releases can be verified
+    assert "htf_thief" not in sys.modules
+    make_mechanism("htf-paper")
+
+
+def test_two_packages_with_one_name_are_both_refused(site: Path) -> None:
+    for package in ("htf-one", "htf-two"):
+        install(site, package, GOOD, {"halves": "Halves"})
+    forget()
+    assert "halves" not in registry()
+    with pytest.raises(InputError, match="the package 'htf-one' and the package 'htf-two' have"):
+        htf.make_mechanism("halves")

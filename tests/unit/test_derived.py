@@ -1,0 +1,94 @@
+"""What is computed from a release is made once, shared, and follows from what is published."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+import htf
+from htf import Axis, Domain, FrequencyMatrix, Release
+from htf.estimation import homogeneous, least_squares
+from htf.estimation.homogeneous import estimate_regions
+from htf.estimation.least_squares import sum_leaves, sum_upwards
+from htf.estimation.prior import Prior
+from htf.query import derived, tree_index
+from htf.query.derived import Derived
+from support import city_matrix
+
+
+def hours_matrix() -> FrequencyMatrix:
+    domain = Domain((Axis("x", 0, 1, 20), Axis("y", 0, 1, 16), Axis("hour", 0, 24, 24)))
+    generator = np.random.default_rng(3)
+    counts = generator.poisson(generator.gamma(0.2, 20, domain.shape))
+    return FrequencyMatrix.from_dense(domain, counts)
+
+
+def city_prior(matrix: FrequencyMatrix) -> Prior:
+    return htf.read_prior(np.arange(1.0, 257.0).reshape(16, 16), matrix.domain)
+
+
+def test_a_release_holds_only_what_is_published() -> None:
+    release = htf.publish(city_matrix(), 1, noise="seeded:1")
+    release.count()
+    assert set(vars(release)) == {field.name for field in fields(Release)} | {"derived"}
+    for name in ("parts", "index", "tree_index", "answering_index", "tree_counts"):
+        assert not hasattr(release, name)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "20"])
+@pytest.mark.parametrize("kind", ["map", "prior", "hours"])
+def test_estimates_of_regions_are_the_sums_of_their_leaves(
+    kind: str, epsilon: str, seed: int
+) -> None:
+    """To the last bit: what interpolation starts from needs no second estimation."""
+    matrix = hours_matrix() if kind == "hours" else city_matrix()
+    prior = city_prior(matrix) if kind == "prior" else None
+    release = htf.publish(matrix, epsilon, prior=prior, noise=f"seeded:{seed}")
+    counts = release.measurements.tree_counts()
+    expected = estimate_regions(release.tree, *sum_upwards(release.tree, counts), prior)
+    summed = sum_leaves(release.tree, release.leaves, release.estimates)
+    assert np.array_equal(summed, expected)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, calls: Counter[str], where: Any, name: str) -> None:
+    before = getattr(where, name)
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        calls[name] += 1
+        return before(*arguments, **options)
+
+    monkeypatch.setattr(where, name, call)
+
+
+def test_the_first_count_makes_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours twice: of the tree, and of the finer one that leaves are divided into."""
+    release, calls = htf.publish(city_matrix(), 1, noise="seeded:1"), Counter[str]()
+    counted(monkeypatch, calls, homogeneous, "Neighbourhood")
+    counted(monkeypatch, calls, homogeneous, "_Estimation")
+    counted(monkeypatch, calls, derived, "interpolate")
+    counted(monkeypatch, calls, least_squares, "_sum_upwards")
+    counted(monkeypatch, calls, tree_index, "least_squares_and_below")
+    release.count((0.1, 0.1, 0.6, 0.7))
+    expected = {"Neighbourhood": 2, "interpolate": 1, "_sum_upwards": 1}
+    assert calls == expected | {"least_squares_and_below": 1}
+    release.count((0.2, 0.1, 0.6, 0.9))
+    assert release.derived.parts is release.derived.parts
+    assert release.derived.index is release.derived.index
+    assert calls == expected | {"least_squares_and_below": 1}
+
+
+def test_it_travels_with_the_release_and_is_no_part_of_it() -> None:
+    asked, fresh = (htf.publish(city_matrix(), 1, noise="seeded:1") for _ in range(2))
+    answers = asked.count()
+    assert asked == fresh
+    again = pickle.loads(pickle.dumps(asked))
+    assert isinstance(vars(again)["derived"], Derived)
+    assert "derived" not in vars(pickle.loads(pickle.dumps(fresh)))
+    assert again == fresh
+    assert again.count().to_dicts() == answers.to_dicts() == fresh.count().to_dicts()

@@ -1,0 +1,23 @@
+"""Each measurement that a Curator answers names its proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from htf.curator.catalogue import MEASUREMENTS
+from htf.curator.measurements import Measurement
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("measurement", MEASUREMENTS, ids=lambda kind: kind.__name__)
+def test_a_measurement_names_a_proof_that_names_it(measurement: type[Measurement]) -> None:
+    page = ROOT / measurement.proof
+    assert page.parent == ROOT / "docs/proofs"
+    assert f"`{measurement.__name__}`" in page.read_text("utf-8")
+
+
+def test_no_two_measurements_share_a_proof() -> None:
+    assert len({measurement.proof for measurement in MEASUREMENTS}) == len(MEASUREMENTS)

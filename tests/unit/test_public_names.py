@@ -1,0 +1,183 @@
+"""The public names: every type that their signatures name is public too, each is explained, and each
+example in a docstring runs.
+
+Names are those of `htf.__all__`. The example of a method goes on from that of its class.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import htf
+
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# What only the Curator calls, with what only it has.
+BEHIND_THE_WALL = {"Measurement.answer"}
+# How answers are computed. These are not promised: they may change from one version to the next.
+INTERNAL = {"MeasurementTable.tree_counts", "Release.derived"}
+
+
+def public() -> dict[str, Any]:
+    """All public names with their objects, and the public methods and properties of classes."""
+    found: dict[str, Any] = {}
+    for name in sorted(htf.__all__):
+        value = getattr(htf, name)
+        found[name] = value
+        if inspect.isclass(value) and not issubclass(value, BaseException):
+            found |= {
+                f"{name}.{inner}": thing
+                for inner, thing in vars(value).items()
+                if not inner.startswith("_")
+                and is_ours(thing)
+                and f"{name}.{inner}" not in INTERNAL
+            }
+    return found
+
+
+def is_ours(thing: Any) -> bool:
+    return isinstance(thing, (classmethod, property, cached_property, types.FunctionType))
+
+
+def function_of(thing: Any) -> Callable[..., Any]:
+    """What has the signature."""
+    if isinstance(thing, classmethod):
+        return thing.__func__
+    if isinstance(thing, property):
+        assert thing.fget is not None
+        return thing.fget
+    if isinstance(thing, cached_property):
+        return thing.func
+    found: Callable[..., Any] = thing.__init__ if inspect.isclass(thing) else thing
+    return found
+
+
+def is_property(thing: Any) -> bool:
+    return isinstance(thing, (property, cached_property))
+
+
+NAMES = sorted(public())
+FUNCTIONS = [n for n in NAMES if not inspect.isclass(public()[n]) and not is_property(public()[n])]
+
+
+class Everything(dict[str, Any]):
+    """The names of a module, those that it imports for type checking only included."""
+
+    def __init__(self, module: str) -> None:
+        known = sys.modules[module]
+        super().__init__(vars(known))
+        source = inspect.getsource(known)
+        for block in re.findall(r"^if TYPE_CHECKING:\n((?:    .*\n|\n)*)", source, re.M):
+            exec(inspect.cleandoc(block), self)
+
+
+def types_in(annotation: Any) -> Iterator[type]:
+    """All classes that an annotation is made of, also within aliases and callables."""
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        yield annotation
+    for part in (typing.get_origin(annotation), *typing.get_args(annotation)):
+        if isinstance(part, list):
+            for inner in part:
+                yield from types_in(inner)
+        elif part is not None:
+            yield from types_in(part)
+
+
+def named_types(thing: Any) -> set[type]:
+    """Types of ours that a signature or the fields of a class name."""
+    if inspect.isclass(thing) and issubclass(thing, BaseException):
+        return set()
+    function = function_of(thing)
+    if function is object.__init__:
+        return set()
+    hints = dict(inspect.get_annotations(function))
+    if inspect.isclass(thing):
+        hints |= inspect.get_annotations(thing)
+    found = set()
+    for name, hint in hints.items():
+        if not name.startswith("_"):
+            value = eval(hint, Everything(function.__module__)) if isinstance(hint, str) else hint
+            found |= set(types_in(value))
+    return {one for one in found if one.__module__.partition(".")[0] == "htf"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_signatures_name_public_types_only(name: str) -> None:
+    secret = {one.__name__ for one in named_types(public()[name])} - set(htf.__all__)
+    if name in BEHIND_THE_WALL:
+        assert secret == {"ExactCells"}
+    else:
+        assert secret == set(), f"{name} names {secret}: make it public, or the method private"
+
+
+def test_a_secret_type_would_be_seen() -> None:
+    from htf.curator.cells import ExactCells
+
+    assert named_types(htf.Measurement.answer) == {ExactCells, htf.NoiseSource}
+    assert named_types(htf.Mechanism.build) == {htf.Window, htf.Histogram, htf.Measurement}
+    assert named_types(htf.publish) > {htf.BudgetFile, htf.Release, htf.Suggestion}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_is_explained(name: str) -> None:
+    """What it is; for functions also their parameters and result; and an example."""
+    thing = public()[name]
+    told = inspect.getdoc(thing) or ""
+    assert told.strip(), f"{name} has no docstring"
+    if is_property(thing) or name in BEHIND_THE_WALL:
+        return
+    assert "Examples\n--------\n>>>" in told, f"{name} has no example"
+    if name in FUNCTIONS:
+        signature = inspect.signature(function_of(thing))
+        given = [p for p in signature.parameters if p not in ("self", "cls")]
+        assert parameters(told) == given
+        gives = signature.return_annotation not in ("None", "NoReturn")
+        assert ("Returns\n-------\n" in told) == gives, name
+
+
+def parameters(told: str) -> list[str]:
+    """The names in the section of parameters."""
+    found = re.search(r"Parameters\n-+\n(.*?)(?:\n\n[A-Z]\w+\n---|\Z)", told, re.S)
+    if found is None:
+        return []
+    heads = [line for line in found[1].splitlines() if line and not line.startswith(" ")]
+    return [name.strip(" *") for head in heads for name in head.split(" : ")[0].split(",")]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if ">>>" in (public()[n].__doc__ or "")])
+def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    owner = name.partition(".")[0]
+    names: dict[str, Any] = {}
+    if owner != name:
+        run_example(owner, names)
+    run_example(name, names)
+
+
+def run_example(name: str, names: dict[str, Any]) -> None:
+    """In these names, which it adds to."""
+    told = doctest.DocTestParser().get_doctest(
+        inspect.getdoc(public()[name]) or "", names, name, None, None
+    )
+    text: list[str] = []
+    ran = doctest.DocTestRunner(optionflags=OPTIONS).run(told, out=text.append, clear_globs=False)
+    names |= told.globs
+    assert ran.failed == 0, "".join(text)
+
+
+def test_what_authors_of_mechanisms_need_is_in_one_place() -> None:
+    module = importlib.import_module("htf.mechanisms")
+    assert {"Histogram", "Mechanism", "Steps", "Window", "parameter"} <= set(module.__all__)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
