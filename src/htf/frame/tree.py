@@ -24,6 +24,7 @@ NO_REGION = -1
 # 1024 x 1024 cells, one line at a time.
 MOST_LAYERS = 4096
 NO_TREE = "the regions do not form a tree"
+TOO_DEEP = f"the regions are nested more than {MOST_LAYERS} deep"
 
 
 class RegionTree:
@@ -143,7 +144,7 @@ class RegionTree:
         >>> tree.layers()
         [array([0]), array([1, 2])]
         """
-        depths = self._depth[first : self._size].astype(np.int16)  # which are sorted by counting
+        depths = self._depth[first : self._size].astype(np.int16)  # sorted by counting
         order = np.argsort(depths, kind="stable")
         starts = np.flatnonzero(np.diff(depths[order])) + 1
         return np.split(order + first, starts) if len(order) else []
@@ -458,6 +459,8 @@ class RegionTree:
         named[regions] = True  # a region that is named twice is marked once
         if np.count_nonzero(named) < len(regions) or np.any(self._slabs[regions] > 0):
             raise InputError("a region can be cut only once")
+        if np.any(self._depth[regions] >= MOST_LAYERS):  # `layers` has 16 bits for a depth
+            raise InputError(TOO_DEEP)
         owner = np.repeat(regions, cuts_each)
         along = np.repeat(axes, cuts_each)
         if np.any(cuts <= self._low[owner, along]) or np.any(cuts >= self._high[owner, along]):
@@ -509,5 +512,5 @@ def _depths(parent: IntArray) -> IntArray:
         depths += depths[above]
         above = above[above]
         if depths.max() > MOST_LAYERS:
-            raise InputError(f"the regions are nested more than {MOST_LAYERS} deep")
+            raise InputError(TOO_DEEP)
     return depths
