@@ -22,7 +22,7 @@ from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_le
 from htf.estimation.noise_law import count_scales
 from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
-from htf.mechanisms import registry
+from htf.mechanisms import find_mechanism
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine, sum_along_paths
 from htf.privacy.protection import RECORD, suggested_at
@@ -253,13 +253,17 @@ def _is_paid(line: LedgerLine, table: MeasurementTable, rows: slice) -> bool:
 
 def _check_sums(release: Release) -> Check:
     """The estimates are what the measurements make of them."""
-    mechanism = registry().get(release.mechanism)
-    known = {**ESTIMATORS, **(mechanism.estimators if mechanism else {})}
-    if release.estimator not in known:
+    estimator = ESTIMATORS.get(release.estimator)
+    if (
+        estimator is None
+    ):  # only then is the package of a mechanism loaded, and no other than its own
+        mechanism = find_mechanism(release.mechanism)
+        estimator = mechanism.estimators.get(release.estimator) if mechanism else None
+    if estimator is None:
         return Check("sums", False, f"unknown estimator {release.estimator!r}")
     try:
         with np.errstate(all="ignore"):
-            estimates, scales = known[release.estimator](release)
+            estimates, scales = estimator(release)
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)

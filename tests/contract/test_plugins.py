@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,17 +44,17 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
-    before = set(sys.modules)
     forget()
     yield folder
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    for path in folder.glob("*.py"):  # no other module: a class that is loaded twice is two classes
+        sys.modules.pop(path.stem, None)
     forget()
 
 
 def forget() -> None:
     importlib.invalidate_caches()
-    mechanisms._elsewhere.cache_clear()
+    mechanisms._offers.cache_clear()
+    mechanisms._offered.cache_clear()
 
 
 def run_with(site: Path, *words: str) -> str:
@@ -104,6 +105,19 @@ def test_its_docstring_is_true_about_the_budget(site: Path) -> None:
     assert abs(release.estimates - 8000).max() < 50
 
 
+def test_facts_that_are_numbers_of_numpy_can_be_saved(tmp_path: Path) -> None:
+    """Else the release would be lost with its epsilon spent."""
+    told = {"height": np.int64(3), "grid": np.array([2, 1]), "by": {"level": (np.float64(0.5),)}}
+    one = np.zeros(1)
+    facts = htf.Histogram(one.astype(int), one, one, "last-count", told).facts
+    domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 1000))
+    release = replace(htf.publish(matrix, 1, "singular", noise="seeded:1"), facts=facts)
+    release.save(tmp_path / "out.parquet")
+    loaded = htf.Release.load(tmp_path / "out.parquet")
+    assert loaded.facts == {"height": 3, "grid": [2, 1], "by": {"level": [0.5]}}
+
+
 @pytest.mark.parametrize(
     ("source", "inner", "says"),
     [
@@ -117,7 +131,8 @@ def test_its_docstring_is_true_about_the_budget(site: Path) -> None:
             "Halves",
             "'halves' of its entry point",
         ),
-        (GOOD.replace('citation = "an example"', ""), "Halves", "needs a citation"),
+        (GOOD.replace('citation = "an example"', ""), "Halves", "a citation"),
+        (GOOD + "\nHalves.__doc__ = None\n", "Halves", "needs a docstring"),
     ],
 )
 def test_a_broken_package_leaves_the_others_alone(
@@ -132,6 +147,34 @@ def test_a_broken_package_leaves_the_others_alone(
         make_mechanism("halves")
     assert says in str(error.value)
     make_mechanism("htf")
+
+
+def test_a_package_is_loaded_only_when_its_mechanism_is_asked_for(
+    site: Path, tmp_path: Path
+) -> None:
+    """Neither another mechanism nor a file of somebody else makes it run."""
+    install(site, "htf-halves", GOOD, {"halves": "Halves"})
+    forget()
+    domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 1000))
+    release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    release.save(tmp_path / "theirs.parquet")
+    hostile = replace(htf.Release.load(tmp_path / "theirs.parquet"), mechanism="halves")
+    assert all(check.passed for check in htf.verify(hostile))
+    assert "htf_halves" not in sys.modules
+    make_mechanism("halves")
+    assert "htf_halves" in sys.modules
+
+
+def test_a_package_cannot_replace_how_releases_are_verified(site: Path) -> None:
+    lenient = "\nHalves.estimators = {'last-count': lambda release: (release.estimates, release.scales)}\n"
+    install(site, "htf-halves", GOOD + lenient, {"halves": "Halves"})
+    forget()
+    domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 1000))
+    release = htf.publish(matrix, 1, "halves", noise="seeded:1")
+    doctored = replace(release, estimates=release.estimates + 1)
+    assert [check.name for check in htf.verify(doctored) if not check.passed] == ["sums"]
 
 
 def test_the_list_of_mechanisms_tells_of_a_broken_package(

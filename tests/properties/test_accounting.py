@@ -20,7 +20,7 @@ from htf.curator.measurements import (
 from htf.curator.noise import NoiseSource, ScriptedNoise
 from htf.curator.window import Steps, Window
 from htf.frame.domain import IntArray
-from htf.frame.tree import RegionTree
+from htf.frame.tree import MOST_LAYERS, RegionTree
 from htf.mechanisms.base import Histogram, Mechanism
 from htf.privacy.ledger import Ledger, LedgerLine
 from support import city_matrix, grid
@@ -149,6 +149,25 @@ def test_no_sum_along_a_path_wraps_around() -> None:
     with pytest.raises(BudgetError, match="more than the total of 1000"):
         ledger.charge(CountRegions("dear", *asked))
     assert (ledger.spent.units, len(ledger.lines)) == (whole, 1)
+
+
+def test_no_depth_wraps_around() -> None:
+    """Layers are numbered with 16 bits. A region below what they hold would come before its parents, and
+    would not have lost what they have: so no tree is that deep, nor deeper than a file may be."""
+    assert np.iinfo(np.int16).max > MOST_LAYERS
+    tree, last = RegionTree((40_000,)), np.zeros(1, dtype=np.int64)
+    ledger, along = Ledger(tree, Epsilon.of(1)), np.zeros(1, dtype=np.int64)
+    ledger.charge(count_of([0], Epsilon.of(1).units))
+    for cell in range(MOST_LAYERS):
+        last = tree.split(last, along, np.array([cell + 1]))[:, 1]
+    with pytest.raises(BudgetError, match="Nothing was drawn"):
+        ledger.charge(count_of(last, 1))
+    for cut in (tree.split, lambda *given: tree.cut(*given, np.ones(1))):
+        with pytest.raises(InputError, match="nested more than 4096 deep"):
+            cut(last, along, np.array([MOST_LAYERS + 1]))
+    assert len(tree) == 1 + 2 * MOST_LAYERS
+    again = RegionTree.from_arrays((40_000,), tree.parent, tree.low, tree.high)
+    assert len(again.layers()) == 1 + MOST_LAYERS
 
 
 def test_what_nearly_is_the_cap_is_charged_whatever_way_it_is_summed() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -94,6 +96,30 @@ def test_a_loop_is_stamped_with_every_file_its_code_comes_from() -> None:
         stamps = [(file.name, int(file.stat().st_mtime), file.stat().st_size) for file in files]
         kept = loop._cache._cache_file._source_stamp
         assert [(name, time // 10**9, size) for name, time, size in kept] == stamps
+
+
+def test_no_loop_takes_a_constant_of_a_file_that_is_not_watched() -> None:
+    """Names in capitals are constants, which do not say where they come from."""
+    found = 0
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        taken = re.findall(r"^from (htf[\w.]*) import (.*[A-Z]{2}.*)$", text, re.M)
+        if "@compiled" not in text:
+            continue
+        found += 1
+        module = importlib.import_module(
+            ".".join(["htf", *path.relative_to(SOURCE).with_suffix("").parts])
+        )
+        loops = [loop.py_func for loop in vars(module).values() if hasattr(loop, "py_func")]
+        watched = {
+            file
+            for loop in loops
+            for file in source_files(loop)
+            if loop.__module__ == module.__name__
+        }
+        for source, _ in taken:
+            assert Path(str(sys.modules[source].__file__)) in watched, f"{path.name}: {source}"
+    assert found >= 6
 
 
 # --- where they are kept --------------------------------------------------------------------------

@@ -88,5 +88,7 @@ def test_issues_lead_privacy_concerns_to_the_private_channel() -> None:
     assert set(forms) == {"bug", "config", "feature"}
     for name in ("bug", "feature"):
         assert {"name", "description", "body"} <= set(forms[name])
+    asked = " ".join(one["attributes"].get("description", "") for one in forms["bug"]["body"])
+    assert "`HTF_DEBUG=1` may show data: paste one only if your data are made up" in asked
     assert "SECURITY.md" in forms["config"]["contact_links"][0]["about"]
     assert "private security advisory" in (ROOT / "SECURITY.md").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from htf import (
     verify,
 )
 from htf.frame.domain import Axis
+from htf.privacy import statement
 from htf.release.file import charged_entry
 from htf.release.header import FORMAT
 from support import city_matrix, grid
@@ -261,6 +263,27 @@ def test_verify_finds_what_does_not_follow(release: Release, path: Path) -> None
     assert [c.name for c in verify(path) if not c.passed] == []
     rewrite(path, lambda h, _: h.update(statement=wording.replace("0.5", "0.1")))
     assert [c.name for c in verify(path) if not c.passed] == ["statement"]
+
+
+def test_a_release_that_the_same_version_worded_otherwise_is_sound(
+    release: Release, path: Path
+) -> None:
+    """Words may be mended between two versions: files that were written before must still pass."""
+    mended = release.statement.replace("subtract", "take off")
+    assert mended != release.statement
+    rewrite(path, lambda h, _: h.update(statement=mended))
+    assert [c.name for c in verify(path) if not c.passed] == ["statement"]
+    rewrite(path, lambda h, _: h.update(software=f"htf-dp {version('htf-dp')}"))
+    assert [c.name for c in verify(path) if not c.passed] == []
+
+
+def test_the_mark_of_the_wording_covers_every_sentence() -> None:
+    others = {"TYPE_CHECKING", "PERSON", "RECORD", "SENTENCES", "WORDING"}
+    texts = [
+        vars(statement)[name] for name in vars(statement) if name.isupper() and name not in others
+    ]
+    assert len(texts) == len(statement.SENTENCES) >= 14
+    assert all(text in statement.SENTENCES for text in texts)
 
 
 def test_a_release_must_tile_the_map(release: Release) -> None:

@@ -187,6 +187,7 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = release()._repr_html_()
     assert "<img" not in shown
     assert "<table>" in shown
+    assert "leaves" in shown
 
 
 @pytest.mark.parametrize(

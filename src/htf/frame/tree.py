@@ -23,8 +23,8 @@ NO_REGION = -1
 # Much of the work is done layer by layer. The deepest trees are cut along the lines of a grid of up to
 # 1024 x 1024 cells, one line at a time.
 MOST_LAYERS = 4096
-NO_TREE = "the regions do not form a tree"
 TOO_DEEP = f"the regions are nested more than {MOST_LAYERS} deep"
+NO_TREE = "the regions do not form a tree"
 
 
 class RegionTree:
@@ -144,7 +144,9 @@ class RegionTree:
         >>> tree.layers()
         [array([0]), array([1, 2])]
         """
-        depths = self._depth[first : self._size].astype(np.int16)  # sorted by counting
+        # Sorted by counting, as 64 bits are not. MOST_LAYERS fits: a depth that wraps around would come
+        # before its parents, and the ledger would forget what they have lost.
+        depths = self._depth[first : self._size].astype(np.int16)
         order = np.argsort(depths, kind="stable")
         starts = np.flatnonzero(np.diff(depths[order])) + 1
         return np.split(order + first, starts) if len(order) else []
@@ -459,7 +461,7 @@ class RegionTree:
         named[regions] = True  # a region that is named twice is marked once
         if np.count_nonzero(named) < len(regions) or np.any(self._slabs[regions] > 0):
             raise InputError("a region can be cut only once")
-        if np.any(self._depth[regions] >= MOST_LAYERS):  # `layers` has 16 bits for a depth
+        if np.any(self._depth[regions] >= MOST_LAYERS):
             raise InputError(TOO_DEEP)
         owner = np.repeat(regions, cuts_each)
         along = np.repeat(axes, cuts_each)

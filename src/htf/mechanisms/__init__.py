@@ -38,6 +38,7 @@ __all__ = [
     "Mechanism",
     "Steps",
     "Window",
+    "find_mechanism",
     "make_mechanism",
     "parameter",
     "read_epsilon",
@@ -54,8 +55,9 @@ GROUP = "htf.mechanisms"
 
 
 def registry() -> dict[str, type[Mechanism]]:
-    """All mechanisms that can be used, by name."""
-    return {**_own(), **_elsewhere()[0]}
+    """All mechanisms that can be used, by name. Every package that offers one is loaded."""
+    offered = {name: _offered(name) for name in _offers()}
+    return {**_own(), **{name: found for name, found in offered.items() if isinstance(found, type)}}
 
 
 def refused() -> dict[str, str]:
@@ -64,7 +66,14 @@ def refused() -> dict[str, str]:
     One that is broken, or that has the name of another, leaves the others as they are. Whoever asks for
     it by name is told.
     """
-    return dict(_elsewhere()[1])
+    offered = {name: _offered(name) for name in _offers()}
+    return {name: reason for name, reason in offered.items() if isinstance(reason, str)}
+
+
+def find_mechanism(name: str) -> type[Mechanism] | None:
+    """The mechanism of this name, if it can be used. No package is loaded but the one that offers it."""
+    found = _own().get(name) or (_offered(name) if name in _offers() else None)
+    return found if isinstance(found, type) else None
 
 
 def make_mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mechanism:
@@ -94,11 +103,14 @@ def make_mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mech
     >>> htf.make_mechanism("singular", {"most_cells": 4096}).parameters()
     {'most_cells': 4096}
     """
-    if arguments.text(name, "the name of a mechanism") in refused():
-        raise InputError(f"the mechanism {name!r:.100} cannot be used: {refused()[name]}")
-    if name not in registry():
+    arguments.text(name, "the name of a mechanism")
+    reason = _offered(name) if name in _offers() else None
+    if isinstance(reason, str):
+        raise InputError(f"the mechanism {name!r:.100} cannot be used: {reason}")
+    found = find_mechanism(name)
+    if found is None:
         raise InputError(f"there is no mechanism {name!r:.100}; there are {', '.join(registry())}")
-    return registry()[name].from_settings({} if settings is None else settings)
+    return found.from_settings({} if settings is None else settings)
 
 
 @cache
@@ -116,20 +128,23 @@ def _below(cls: Any) -> list[type[Mechanism]]:
 
 
 @cache
-def _elsewhere() -> tuple[dict[str, type[Mechanism]], dict[str, str]]:
-    """Mechanisms of other packages, and why others were refused."""
+def _offers() -> dict[str, list[EntryPoint]]:
+    """What other packages offer, by name. Nothing is loaded yet."""
     offers: dict[str, list[EntryPoint]] = defaultdict(list)
-    for offer in entry_points(group=GROUP):
-        offers[offer.name].append(offer)
-    found: dict[str, type[Mechanism]] = {}
-    wrong: dict[str, str] = {}
-    for name, points in sorted(offers.items()):
-        try:
-            _check_alone(name, points)
-            found[name] = _load(points[0])
-        except InputError as error:
-            wrong[name] = str(error)
-    return found, wrong
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        offers[point.name].append(point)
+    return dict(offers)
+
+
+@cache
+def _offered(name: str) -> type[Mechanism] | str:
+    """The mechanism that another package offers under this name, or why it was refused."""
+    points = _offers()[name]
+    try:
+        _check_alone(name, points)
+        return _load(points[0])
+    except InputError as error:
+        return str(error)
 
 
 def _check_alone(name: str, points: list[EntryPoint]) -> None:
@@ -155,9 +170,11 @@ def _load(point: EntryPoint) -> type[Mechanism]:
         raise InputError(
             f"{point.value} of {_package(point)} must be a subclass of htf.Mechanism with a `build`"
         )
-    if getattr(cls, "name", None) != point.name or not getattr(cls, "citation", None):
+    said = getattr(cls, "citation", None) and (cls.__doc__ or "").strip()
+    if getattr(cls, "name", None) != point.name or not said:
         raise InputError(
-            f"{point.value} of {_package(point)} needs a citation, and the name {point.name!r:.100} of its entry point"
+            f"{point.value} of {_package(point)} needs a docstring, a citation, and the name {point.name!r:.100} of "
+            "its entry point"
         )
     return cls
 

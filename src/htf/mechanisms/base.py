@@ -12,6 +12,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from htf.base import arguments, numerals
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
@@ -49,6 +51,10 @@ class Histogram:
     scales: FloatArray  # of the independent Laplace noise in each estimate
     estimator: str  # how the estimates follow from the measurements; `htf verify` knows these
     facts: dict[str, Any] = field(default_factory=dict)  # public findings worth telling
+
+    def __post_init__(self) -> None:
+        """A fact that no file can hold would show only when the release, paid for by then, is saved."""
+        object.__setattr__(self, "facts", _plain(self.facts))
 
 
 @dataclass(frozen=True)
@@ -324,4 +330,11 @@ READERS: Mapping[Any, Callable[[Any, str], Any]] = {
 
 
 def _plain(value: Any) -> Any:
+    """The same in JSON's own types, which the file of a release can hold."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
     return str(value) if isinstance(value, Epsilon) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 from htf.privacy.protection import PERSON, RECORD
@@ -90,6 +91,13 @@ PRIOR_USED = (
     "the release. The guarantee holds only if the prior was not made from the data released. If the prior is "
     "itself a private release of the same data, the epsilons add up."
 )
+
+SENTENCES = (
+    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, BOUNDED, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE,
+    OF_QUERY, NOT_PROTECTED, TOTAL_DISCLOSED, PRIOR_USED,
+)  # fmt: skip
+# Written into releases. One with another mark was worded by other code, whatever its version is called.
+WORDING = hashlib.sha256(repr(SENTENCES).encode()).hexdigest()[:8]
 
 
 def privacy_statement(release: Release) -> str:

@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 
 from htf.base.compiled import compiled
 from htf.estimation.noise_kernels import continuous_half_width, single_half_width
+from htf.frame import tree
 from htf.frame.domain import FloatArray
-from htf.frame.tree import NO_REGION
 from htf.query.kernels import covered_length, fill_inside, snap_rows, write_answer
 from htf.query.prefetch import LINES, prefetch
+
+NO_REGION = (
+    tree.NO_REGION
+)  # the module is imported whole, so that a change of its constant is noticed
 
 # The columns of `regions`. First, the answer of least squares; the variance s and the fourth cumulant
 # of the estimate from the counts in a region and below it (s is 0 if they say nothing about it).

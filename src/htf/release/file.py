@@ -31,6 +31,7 @@ from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine
 from htf.privacy.protection import OF_RECORDS, Protection, Suggestion
+from htf.privacy.statement import WORDING
 from htf.release.header import (
     FORMAT,
     LONGEST_ENTRY,
@@ -177,7 +178,7 @@ def charged_entry(path: Path) -> str | None:
 
 
 def is_worded_here(header: dict[str, Any]) -> bool:
-    """Whether this version worded the privacy statement."""
+    """Whether this code worded the privacy statement."""
     return bool(header["software"] == _software())
 
 
@@ -491,7 +492,7 @@ def _header(release: Release) -> dict[str, Any]:
 
 
 def _software() -> str:
-    return f"htf-dp {version('htf-dp')}"
+    return f"htf-dp {version('htf-dp')}, wording {WORDING}"
 
 
 def digests(release: Release) -> list[str]:

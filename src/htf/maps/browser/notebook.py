@@ -24,7 +24,7 @@ def release_html(release: Release) -> str:
         "mechanism": release.mechanism,
         "privacy": f"ε = {release.epsilon} for each {unit}" if release.private else NOT_PRIVATE,
         "records": f"{show_count(total['count'])} ({LEVEL_TEXT}: {show_interval(total)})",
-        "boxes": f"{len(release):,}",
+        "leaves": f"{len(release):,}",
         "axes": axes,
         "reference system": release.domain.crs or "none",
     }
