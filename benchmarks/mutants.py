@@ -41,6 +41,7 @@ import threading
 import time
 import tomllib
 import traceback
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -482,7 +483,9 @@ def codes_of(source: str, file: str) -> dict[str, CodeType]:
         found[name if name not in found else ""] = value
         return name
 
-    rest = without_functions(compile(source, file, "exec"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # a changed source may make no sense
+        rest = without_functions(compile(source, file, "exec"))
     return {**found, "": rest}
 
 

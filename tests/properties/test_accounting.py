@@ -217,8 +217,10 @@ def test_nonsense_is_refused_before_it_is_charged() -> None:
         curator.measure(Peek("peek", np.array([0]), one))
     with pytest.raises(InputError, match="between 0 and 0"):
         curator.measure(count_of([1], 1))
-    with pytest.raises(InputError, match="both sides"):
-        curator.measure(ScoreSplits("split", np.array([0]), one, np.array([0]), np.array([64])))
+    for cuts in ([64], [0], [-1], [1, 64], [0, 1]):  # one that is wrong is enough
+        asked = np.zeros(len(cuts), dtype=np.int64)
+        with pytest.raises(InputError, match="both sides"):
+            curator.measure(ScoreSplits("split", asked, asked + 1, asked, np.array(cuts)))
     with pytest.raises(InputError, match="axis"):
         curator.measure(ScoreSplits("split", np.array([0]), one, np.array([2]), np.array([1])))
     with pytest.raises(InputError, match="names no region"):
@@ -230,8 +232,10 @@ def test_nonsense_is_refused_before_it_is_charged() -> None:
         with pytest.raises(InputError, match="one axis"):
             curator.measure(MedianCuts("median", np.array([0]), one, np.array(axes)))
     thin = curator.window.tree.split(*(np.array([v]) for v in (0, 0, 1)))[0]
-    with pytest.raises(InputError, match="no place for a cut"):
-        curator.measure(MedianCuts("median", thin, np.array([1, 1]), np.array([0, 0])))
+    inner = curator.window.tree.split(*(np.array([v]) for v in (thin[1], 0, 2)))[0]
+    for asked in (thin, inner):  # the second does not begin at 0
+        with pytest.raises(InputError, match="no place for a cut"):
+            curator.measure(MedianCuts("median", asked, np.array([1, 1]), np.array([0, 0])))
     for axes_by_depth in ((), ((0,), ()), ((0, 2),)):
         with pytest.raises(InputError, match="axis"):
             curator.measure(PrivTreeSplits("privtree", thin[:1], one, axes_by_depth, 0))

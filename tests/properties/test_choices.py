@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -136,41 +136,44 @@ def test_a_number_on_a_bound_is_decided_by_more_words() -> None:
     assert asked, "the bound itself cannot be told in 64 bits"
 
 
-def cut_bounds(counts: Any, rate: Fraction) -> list[tuple[int, int]]:
-    """First cuts of the runs of equally good ones, and where in 2**64 their share ends, by definition."""
+def cut_bounds(counts: Any, rate: Fraction) -> list[tuple[int, int, int]]:
+    """First and last cuts of the runs of equally good ones, and where in 2**64 their share ends."""
     context = Context(prec=60)
-    weights: dict[int, tuple[int, Fraction]] = {}
+    weights: dict[int, tuple[int, int, Fraction]] = {}
     for cut in range(1, len(counts)):
         left = int(counts[:cut].sum())
         exponent = -rate * abs(2 * left - int(counts.sum()))
         decimal = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
-        first, weight = weights.get(left, (cut, Fraction(0)))
-        weights[left] = first, weight + Fraction(context.exp(decimal))
-    total, reached, bounds = sum(weight for _, weight in weights.values()), Fraction(0), []
-    for first, weight in weights.values():
+        first, _, weight = weights.get(left, (cut, cut, Fraction(0)))
+        weights[left] = first, cut, weight + Fraction(context.exp(decimal))
+    total, reached, bounds = sum(weight for *_, weight in weights.values()), Fraction(0), []
+    for first, last, weight in weights.values():
         reached += weight
-        bounds.append((first, int(reached / total * 2**64)))
+        bounds.append((first, last, int(reached / total * 2**64)))
     return bounds
 
 
 class WrittenWords(SeededNoise):
-    """Uniform words that were written down, and zeros after them."""
+    """Uniform words that were written down, and after them one number of 64 bits again and again."""
 
-    def __init__(self, wide: list[int]) -> None:
+    def __init__(self, wide: list[int], then: int) -> None:
         super().__init__(0)
+        self.then = then
         halves = [[number >> 32 for number in wide], [number & 0xFFFFFFFF for number in wide]]
         self.waiting = halves[0] + halves[1]
 
     def words(self, number: int) -> Any:
         taken, self.waiting = self.waiting[:number], self.waiting[number:]
-        return np.array(taken + [0] * (number - len(taken)), dtype=np.uint32)
+        half = (number - len(taken)) // 2
+        return np.array([*taken, *[0] * half, *[self.then] * half], dtype=np.uint32)
 
 
 def test_cuts_in_doubt_are_chosen_at_the_rate_that_was_charged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Uniform numbers beside every bound, where floats leave it to the exact path, in several regions at
-    once: on either side of it the runs are those of the definition, each row at its own epsilon."""
+    once: on either side of it the runs are those of the definition, each row at its own epsilon. Within a
+    run, the first cut and the last can be chosen."""
     counts = np.array(
         [[3, 0, 1, 0, 2], [0, 4, 0, 0, 1], [5, 0, 0, 2, 0], [0, 1, 0, 6, 0], [2, 0, 0, 0, 1]]
     )
@@ -195,16 +198,45 @@ def test_cuts_in_doubt_are_chosen_at_the_rate_that_was_charged(
         return choose_run_exactly(*given_)
 
     monkeypatch.setattr(medians, "choose_run_exactly", choose)
-    for number in range(max(map(len, bounds)) - 1):
-        for away in (-(10**6), 10**6):
-            runs = [min(number, len(row) - 2) for row in bounds]
-            beside = [row[run][1] + away for row, run in zip(bounds, runs, strict=True)]
-            curator = Curator(matrix, Epsilon.of(3), WrittenWords(beside))
-            curator.window.tree.split(*(np.array([value]) for value in (0, 0, 2)))
-            cuts = curator.measure(MedianCuts("m", regions, tenths * 10**14, axes))
-            first = [row[run + (away > 0)][0] for row, run in zip(bounds, runs, strict=True)]
-            assert (cuts - low).tolist() == first
-    assert len(in_doubt) == 2 * len(rows) * (max(map(len, bounds)) - 1)
+    numbers = range(max(map(len, bounds)) - 1)
+    ends = {0: 0, 1: 11}  # 11 leaves the largest rest by 2, 3 and 4, the numbers of cuts of a run
+    for number, away, end in product(numbers, (-(10**6), 10**6), ends):
+        runs = [min(number, len(row) - 2) for row in bounds]
+        beside = [row[run][2] + away for row, run in zip(bounds, runs, strict=True)]
+        curator = Curator(matrix, Epsilon.of(3), WrittenWords(beside, ends[end]))
+        curator.window.tree.split(*(np.array([value]) for value in (0, 0, 2)))
+        cuts = curator.measure(MedianCuts("m", regions, tenths * 10**14, axes))
+        wanted = [row[run + (away > 0)][end] for row, run in zip(bounds, runs, strict=True)]
+        assert (cuts - low).tolist() == wanted
+    assert len(in_doubt) == 4 * len(rows) * len(numbers)
+
+
+def test_floats_leave_it_open_as_far_as_they_may_err() -> None:
+    """Beside a bound they decide nothing, and a little further off what is right; also among many runs,
+    whose sums are large and were rounded often."""
+    number, rate = 3000, 1e-5
+    utilities = np.abs(2 * np.arange(1, number) - number)
+    reached = np.cumsum(np.exp(-rate * (utilities - utilities.min())))
+    tried = np.array([0, 700, 1499, 2500, number - 3])
+    bounds, doubt = reached[tried] / reached[-1], 1e-12 + (number - 1) * 1e-15
+    for far, known in ((0, False), (0.9, False), (1.1, True)):
+        for side in (-1, 1):
+            uniforms = bounds + side * far * doubt
+            rows = np.zeros(len(tried), dtype=np.int64)
+            first, size = kernels.choose_median_runs(
+                rows,
+                rows + number,
+                rows,
+                rows,
+                rows + number,
+                np.full(len(tried), rate),
+                uniforms,
+                np.arange(number, dtype=np.int32)[None],
+                np.ones(number, dtype=np.int64),
+            )
+            assert size.tolist() == [int(known)] * len(tried)
+            if known:
+                assert first.tolist() == (tried + 1 + (side > 0)).tolist()
 
 
 def test_uniform_numbers_are_uniform_and_in_range() -> None:
@@ -342,6 +374,13 @@ def test_decay_and_rate_are_the_papers_rounded_up() -> None:
     assert round_up_logarithm(2, Fraction(1, 10**6)) == 693148
 
 
+def test_a_logarithm_too_close_to_a_whole_number_is_not_rounded() -> None:
+    """Sixty digits cannot tell on which side of 7 it lies, and rounded down it would overspend."""
+    rate = Fraction(Context(prec=60).ln(Decimal(2))) / 7
+    with pytest.raises(ArithmeticError, match="cannot round"):
+        round_up_logarithm(2, rate)
+
+
 def test_the_tree_grows_as_decided_and_only_decisions_come_back() -> None:
     """Level by level against the definition, with noise read from the same seed."""
     matrix = city_matrix()
@@ -388,6 +427,14 @@ def test_every_split_cuts() -> None:
         assert len(tree) > 1
         assert len(decisions) <= len(tree)
         assert np.sum(tree.slabs == 0) > decisions.sum()
+
+
+def test_axes_whose_turn_it_is_come_before_the_widest() -> None:
+    matrix = FrequencyMatrix.from_dense(grid(1, 2, 9), np.full((1, 2, 9), 1000))
+    curator = Curator(matrix, Epsilon.of(1), SeededNoise(3))
+    curator.measure(question_of("1", axes=((0, 1),)))
+    tree = curator.window.tree
+    assert tree.axis[:3].tolist() == [1, 2, 2]
 
 
 def test_privtree_needs_a_fresh_region_and_axes() -> None:
@@ -443,6 +490,14 @@ def test_linear_queries_are_exact_beyond_floats() -> None:
     question = linear([[[large, 1], [1, 1]], [[1]]], [[0, 1, 2], [0, 1]])
     exact = question.exact(ExactCells(huge, RegionTree((2, 1))))
     assert exact.tolist() == [large * 2**39 + 3, 2**39 + 3]
+
+
+def test_linear_queries_are_exact_where_floats_end() -> None:
+    """2**53 + 1 is the first whole number that no float is."""
+    matrix = FrequencyMatrix.from_cells(grid(2, 1), [[0, 1], [0, 0]], [2**39, 1])
+    question = linear([[[2**14, 1]], [[1]]], [[0, 1, 2], [0, 1]])
+    exact = question.exact(ExactCells(matrix, RegionTree((2, 1))))
+    assert exact.tolist() == [2**53 + 1]
 
 
 def test_linear_queries_are_charged_once() -> None:

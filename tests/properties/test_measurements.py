@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from htf import FrequencyMatrix, InputError
@@ -127,7 +127,51 @@ def test_sweep_over_many_cuts_equals_one_pass_for_each(shape: tuple[int, ...]) -
     assert together.tolist() == [naive_objective(dense(matrix), 0, int(c))[1] for c in cuts]
 
 
-@given(st.integers(0, 2**53), st.integers(1, 2**62), st.integers(0, 2**53), st.integers(0, 2**33))
+@pytest.mark.parametrize("number", [SWEEP_FROM - 1, SWEEP_FROM, SWEEP_FROM + 1])
+def test_from_how_many_cuts_on_they_are_swept(number: int) -> None:
+    scored_as_defined((number + 1,), [])
+
+
+def test_many_regions_and_axes_are_scored_at_once() -> None:
+    """Several groups of cuts that are swept, none with those of another region or axis."""
+    scored_as_defined((20, 40), [(0, 1, [20]), (1, 0, [1]), (2, 0, [1])])
+
+
+def test_one_cut_of_each_of_many_regions() -> None:
+    """They are not taken for many cuts of one region."""
+    cells = 4 * SWEEP_FROM
+    scored_as_defined((cells,), [(0, 0, list(range(4, cells, 4)))], inside=2)
+
+
+def scored_as_defined(
+    shape: tuple[int, ...], cut: list[tuple[int, int, list[int]]], inside: int | None = None
+) -> None:
+    """All cuts of all regions, or those so many cells inside, in no order."""
+    generator = np.random.default_rng(12)
+    counts = generator.poisson(2, shape) ** 3
+    tree = RegionTree(shape)
+    for region, axis, places in cut:
+        tree.cut(*_one(region, axis), np.array(places), np.array([len(places)]))
+    rows = generator.permutation(np.array(all_splits(tree)), axis=1)
+    if inside is not None:
+        rows = rows[:, rows[2] == tree.low[rows[0], rows[1]] + inside]
+    scores = ExactCells(FrequencyMatrix.from_dense(grid(*shape), counts), tree).score_splits(*rows)
+    wanted = [
+        naive_objective(part(counts, tree, region), axis, place - int(tree.low[region, axis]))[1]
+        for region, axis, place in rows.T.tolist()
+    ]
+    assert scores.tolist() == wanted
+
+
+def magnitudes(bits: int) -> st.SearchStrategy[int]:
+    """Numbers of every size up to so many bits. Hypothesis would hardly ever draw large ones."""
+    return st.integers(0, bits).flatmap(lambda size: st.integers(2**size // 2, 2**size))
+
+
+@given(magnitudes(53), magnitudes(62).filter(bool), magnitudes(53), magnitudes(33))
+@example(2**53 - 1, 2**62, 0, 2**33)
+@example(2**33, 2**62, 0, 2**33)
+@example(2**52, 2**60, 0, 2**10)  # the product is just 2**63
 @settings(max_examples=300, deadline=None)
 def test_deviation_is_exact_beyond_64_bits(total: int, size: int, above: int, number: int) -> None:
     """2 * rest * number passes 64 bits on fine grids; Python's integers are the reference.

@@ -321,7 +321,9 @@ def test_our_own_faults_do_not_quote(
             monkeypatch.setattr(questions, name, broken)
         for found in (api.get(COUNT), api.post("/api/releases/city/counts", json={"boxes": []})):
             assert found.status_code == 500
-            assert found.json() == {"detail": "this is our fault; the log has the place"}
+            assert found.json() == {
+                "detail": "this is a bug in HTF; the log of the server says where"
+            }
     logged = capsys.readouterr().err
     assert logged.count("ZeroDivisionError") == 2
     assert "39.95" not in logged

@@ -361,8 +361,9 @@ def test_closed_is_closed(budget: BudgetFile, tmp_path: Path) -> None:
 def test_files_that_are_no_budget(tmp_path: Path, budget: BudgetFile) -> None:
     (tmp_path / "text.txt").write_text("no database, but long enough to be looked into" * 100)
     (tmp_path / "empty").touch()
-    with opened(tmp_path / "other.sqlite") as connection:
-        connection.execute("CREATE TABLE dataset (name)")
+    for name, table in (("other.sqlite", "dataset"), ("notes.sqlite", "notes")):
+        with opened(tmp_path / name) as connection:
+            connection.execute(f"CREATE TABLE {table} (name)")
     for name, says in (
         ("no.sqlite", "there is no budget file"),
         (".", "there is no budget file"),
@@ -374,12 +375,14 @@ def test_files_that_are_no_budget(tmp_path: Path, budget: BudgetFile) -> None:
             BudgetFile(tmp_path / name, "pings")
         with pytest.raises(InputError, match=says):
             read_accounts(tmp_path / name)
-    for name in (".", "text.txt", "other.sqlite", "no/budget.sqlite"):
+    for name in (".", "text.txt", "other.sqlite", "notes.sqlite", "no/budget.sqlite"):
         with pytest.raises(InputError):
             BudgetFile.create(tmp_path / name, "pings", 1)
     with pytest.raises(InputError, match="no budget for 'trips'; it has 'pings'"):
         BudgetFile(budget.path, "trips")
     assert not (tmp_path / "no.sqlite").exists()
+    with opened(tmp_path / "notes.sqlite") as connection:  # nothing was put into it
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
 
 
 def test_a_newer_format_is_refused(budget: BudgetFile) -> None:

@@ -19,9 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, NothingInsideError, read_points
+from htf.curator.frequency import MOST_RECORDS
 from htf.ingest.engines import Engine, open_duckdb
-from htf.ingest.points import _cell, read_matrix, read_records_per_person
+from htf.ingest.people import CELL
+from htf.ingest.points import _cell, _to_matrix, read_matrix, read_records_per_person
 from htf.ingest.reading import Reading
+from htf.privacy.protection import OF_RECORDS
 from support import dense, grid
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
@@ -365,3 +368,23 @@ def test_places_outside_have_no_cell_on_any_engine() -> None:
     assert not engine.floors_anything
     found = engine.fetch(rows.select(cell=_cell(rows, Domain((axis,)), engine)))
     assert found["cell"].to_pylist() == [*[None] * 4, 0, 1, 2, *[None] * 3]
+
+
+@pytest.mark.parametrize(
+    ("cells", "records", "says"),
+    [
+        ([-1, 0], [1, 1], "outside of the bounds"),
+        ([0, 4], [1, 1], "outside of the bounds"),
+        ([1], [MOST_RECORDS + 1], "more than"),
+        ([3, 0], [MOST_RECORDS, 1], "more than"),
+    ],
+)
+def test_counts_that_no_engine_can_mean(cells: list[int], records: list[int], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        _to_matrix(grid(2, 2), {CELL: cells, "records": records}, OF_RECORDS, [])
+
+
+def test_as_many_records_as_are_supported() -> None:
+    found = {CELL: [3, 0], "records": [1, MOST_RECORDS - 1]}
+    matrix = _to_matrix(grid(2, 2), found, OF_RECORDS, [])
+    assert dense(matrix).tolist() == [[MOST_RECORDS - 1, 0], [0, 1]]

@@ -360,7 +360,7 @@ def test_panels_of_nothing_say_so() -> None:
     [
         ({"by": "x"}, "'x' is: give other axes"),
         ({"by": "day"}, "no axis 'day'"),
-        ({"by": "hour", "boxes": True}, "without outlines"),
+        ({"by": "hour", "boxes": True}, "cannot show outlines"),
         ({"where": {"hour": (22, 4)}}, "22 to 24 and 0 to 4"),
     ],
     ids=str,

@@ -277,7 +277,7 @@ def test_an_earlier_release_is_a_prior(tmp_path: Path) -> None:
         ([[1.0, np.nan]], "has the value nan"),
         ([[1.0, np.inf]], "has the value inf"),
         ([[0.0, 0.0]], "is zero everywhere"),
-        ([1.0, 2.0], r"shape \(2,\): give an array with the axes of the map, x, y"),
+        ([1.0, 2.0], r"shape \(2,\): give numbers with one axis for each of the map's, x, y"),
         (np.ones((2, 2, 2)), r"shape \(2, 2, 2\)"),
         (np.ones((0, 2)), r"shape \(0, 2\)"),
         ([["a", "b"]], "must be numbers in rows of the same length, got one of type str"),

@@ -298,7 +298,7 @@ def test_mistakes_are_named(case: str) -> None:
 @pytest.mark.parametrize(
     ("where", "says"),
     [
-        ({"x": (0, 1)}, "polygons say what to count of x"),
+        ({"x": (0, 1)}, "polygons already fix x"),
         ({"day": (0, 1)}, "no axis 'day'"),
         ({"hour": (10, 7)}, "are they swapped"),
         ({"hour": 7}, "two numbers"),

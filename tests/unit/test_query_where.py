@@ -103,7 +103,7 @@ def test_a_single_axis_has_boxes_of_two_numbers() -> None:
     ("boxes", "where", "message"),
     [
         (None, {"our": (1, 2)}, "no axis 'our': the map has x, y, hour"),
-        (None, {"hour": (22, 4)}, r"ask for 22 to 24 and 0 to 4, and add the counts"),
+        (None, {"hour": (22, 4)}, r"query 22 to 24 and 0 to 4, and add the counts"),
         (None, {"hour": (24, 30)}, "hour from 24 to 30 lies outside of the map.* from 0 to 24"),
         (None, {"hour": (-5, 0)}, "outside"),
         (None, {"hour": (7, 7)}, "hour from 7 to 7 is empty"),

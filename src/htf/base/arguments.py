@@ -1,10 +1,10 @@
-"""What a caller gave, read at the public boundary: one reader for each kind of value.
+"""Checks arguments at the public boundary, with one reader for each kind of value.
 
 A reader returns the value in its plain type, or raises an InputError that names the argument, says what
-it must be and what it is. Of tables and arrays the error tells the type alone: they may hold data, and
+it must be and what it is. For tables and arrays the error names only the type: they may hold data, and
 their size may be a secret too.
 
-NumPy is imported where arrays are read: the command line starts faster without it.
+NumPy is imported only when arrays are read, because the command line starts faster without it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def unfit(name: str, expected: str, value: object, remedy: str = "") -> InputErr
 
 
 def described(value: object) -> str:
-    """A value for an error: plain ones as they are, cut to a line; of all others the type."""
+    """A value for an error: plain values as they are, cut to a line; for all others, the type."""
     if isinstance(value, PurePath):
         value = str(value)
     if type(value).__name__ == "ndarray":
@@ -78,14 +78,14 @@ def choice(value: object, known: Collection[str], name: str) -> str:
 
 
 def flag(value: object, name: str) -> bool:
-    """True or False, and nothing that merely counts as one: "no" would count as True."""
+    """True or False, and nothing that Python merely treats as one: "no" would be True."""
     if not isinstance(value, bool):
         raise unfit(name, "True or False", value)
     return value
 
 
 def whole(value: object, name: str, least: int | None = None, remedy: str = "") -> int:
-    """A whole number, also NumPy's. True is none, and neither is 3.0."""
+    """A whole number, also one of NumPy's, but neither True nor 3.0."""
     expected = "a whole number" if least is None else f"a whole number, {least} or more"
     if not is_whole(value) or (least is not None and int(value) < least):  # type: ignore[call-overload]
         raise unfit(name, expected, value, remedy)
@@ -96,7 +96,7 @@ def whole(value: object, name: str, least: int | None = None, remedy: str = "") 
 
 
 def seed(value: object, name: str) -> int:
-    """Of a generator: 0 or more, and larger than other numbers may be."""
+    """The seed of a generator: 0 or more, and it may be larger than other numbers."""
     if not is_whole(value) or not 0 <= int(value) < LARGEST_SEED:  # type: ignore[call-overload]
         raise unfit(name, "a whole number of at most 100 digits, 0 or more", value)
     return int(value)  # type: ignore[call-overload, no-any-return]
@@ -107,7 +107,7 @@ def is_whole(value: object) -> bool:
 
 
 def number(value: object, name: str) -> float:
-    """A finite number, also NumPy's, a Decimal or a Fraction. True is none, and neither is "3"."""
+    """A finite number, also one of NumPy's, a Decimal or a Fraction, but neither True nor "3"."""
     found = math.nan
     if is_number(value):
         try:
@@ -133,7 +133,7 @@ def path(value: object, name: str, remedy: str = "") -> Path:
 
 
 def function(value: object, name: str) -> None:
-    """None, or something to be called. A class can be called, and is not meant."""
+    """None, or a function. A class can be called too, but is refused."""
     if value is not None and (isinstance(value, type) or not callable(value)):
         raise unfit(name, "a function", value, "leave it out for none")
 
@@ -155,7 +155,7 @@ def mapping(value: object, name: str, expected: str) -> Mapping[str, Any]:
 
 
 def fields(value: object, name: str, known: Sequence[str]) -> dict[str, Any]:
-    """What `to_dict` of the same class has made: these names, and no others."""
+    """A dictionary made by `to_dict` of the same class: with these names, and no others."""
     found = mapping(value, name, f"a dictionary of {', '.join(known)}")
     if set(found) != set(known):
         raise InputError(f"{name} must have {', '.join(known)}, got {', '.join(found) or 'none'}")
@@ -165,7 +165,7 @@ def fields(value: object, name: str, known: Sequence[str]) -> dict[str, Any]:
 def array(values: object, name: str, *, public: bool = False) -> NDArray[Any]:
     """Numbers in an array of any shape, of NumPy's whole numbers or floats.
 
-    Where values are `public`, the error shows the first that is no number.
+    If values are `public`, the error shows the first that is no number.
     """
     import numpy as np
 
@@ -218,7 +218,7 @@ def whole_numbers(values: object, name: str) -> NDArray[np.int64]:
 def _from_objects(
     found: NDArray[Any], name: str, expected: str, public: bool
 ) -> NDArray[np.float64]:
-    """Decimals, fractions and numbers beyond 64 bits come as objects. What is missing becomes NaN."""
+    """Numbers from objects, such as decimals, fractions and numbers beyond 64 bits; missing becomes NaN."""
     for one in found.ravel():
         if not (one is None or is_number(one)):
             told = described(one) if public else f"one of type {type(one).__name__}"

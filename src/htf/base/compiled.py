@@ -1,9 +1,9 @@
-"""The one way to compile a loop, and where its compiled form is kept.
+"""Compiles loops, and decides where their compiled form is kept. All loops are compiled here.
 
-Compiling takes seconds, so numba keeps the result on disk: where NUMBA_CACHE_DIR says, else beside the source, else
-in the user's cache folder. It gives up where it may write to none of them, as in an installation that is only read
-by a user without a home. Then we offer a folder of our own among the temporary files, and without that the loop is
-compiled in every process. What is kept on disk only saves time: whatever goes wrong with it costs time, no more.
+Compiling takes seconds, so numba keeps the result on disk: in NUMBA_CACHE_DIR, else beside the source, else in
+the user's cache folder. It gives up if it can write to none of them, as in a read-only installation used by
+somebody without a home folder. Then we offer our own folder among the temporary files; without that, the loop is
+compiled in every process. The files on disk only save time, so any trouble with them costs time and no more.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ PACKAGE = __name__.partition(".")[0] + "."
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """A decorator for loops that let go of Python's lock and are kept on disk."""
+    """A decorator for loops that release Python's global lock and are kept on disk."""
     loop = numba.njit(nogil=True)(function)
     loop._cache = _cache_for(function)  # as `cache=True` would do, or raise
     return loop
 
 
 class _PatientCache(FunctionCache):  # type: ignore[misc]
-    """Numba's own, but a full disk or a damaged file is no error: the loop is compiled.
+    """Numba's cache, except that a full disk or a damaged file is no error: the loop is then compiled.
 
-    Code and constants of other files are compiled into a loop too. Numba notices changes of the loop's
-    own file only, so the stamp is of all of them.
+    Code and constants of other files are compiled into a loop too. Numba notices only changes of the
+    loop's own file, so this stamp covers all of them.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -53,9 +53,10 @@ class _PatientCache(FunctionCache):  # type: ignore[misc]
 
 
 def source_files(function: Callable[..., Any]) -> list[Path]:
-    """Our own files that the module takes functions, classes or modules from, directly or through others.
+    """Our own files from which the module takes functions, classes or modules, directly or through others.
 
-    A constant does not say where it comes from: a loop that needs one of another file imports that module.
+    A constant does not show where it comes from, so a loop that needs one of another file imports that
+    module.
     """
     waiting, seen = [function.__module__], {function.__module__}
     while waiting:
@@ -70,7 +71,7 @@ def source_files(function: Callable[..., Any]) -> list[Path]:
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:
-    """A file that cannot be looked at, as in an archive, does not change."""
+    """The stamp of a file. One without a state of its own, as in an archive, does not change."""
     with suppress(OSError):
         found = path.stat()
         return path.name, found.st_mtime_ns, found.st_size
@@ -89,7 +90,7 @@ def _cache_for(function: Callable[..., Any]) -> Any:
 
 @contextmanager
 def _offered(folder: Path) -> Iterator[None]:
-    """Only while a cache is made: other packages that use numba keep their own."""
+    """Offer our folder only while a cache is made, because other packages that use numba keep their own."""
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(folder)
     try:
@@ -99,9 +100,9 @@ def _offered(folder: Path) -> Iterator[None]:
 
 
 def temporary_folder() -> Path | None:
-    """A folder that later processes of this user find again; None where others could reach into it.
+    """A folder that later processes of this user find again; None if other users could change it.
 
-    Numba runs what it finds there. So the folder must be ours and closed to others, and nobody else
+    Numba runs the code it finds there. So the folder must be ours and closed to others, and nobody else
     may be able to move it away and put another in its place.
     """
     if not hasattr(os, "geteuid"):  # on Windows every user has a cache folder

@@ -1,6 +1,6 @@
-"""Numbers from text, as people write them in a command or an address, and no other way.
+"""Reads numbers from text, as people write them in a command or a URL, and in no other form.
 
-Python's own `int` and `float` take more: `1_0` is ten to them, digits may be Arabic or full-width, and an
+Python's own `int` and `float` accept more: they read `1_0` as ten, digits may be Arabic or full-width, and an
 exponent may be so large that the number fills the memory. Here a number has ASCII digits, at most one
 point, and a short exponent. All functions raise ValueError, as `int` and `float` do.
 """
@@ -40,7 +40,7 @@ def fraction(text: str) -> Fraction:
 
 
 def shown(value: object) -> str:
-    """For an error: not longer than a line, also of a number too long to be written out."""
+    """A value for an error: no longer than a line, even if the number is too long to be written out."""
     try:
         text = str(value)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Options that stand in one place: as fields of a dataclass, which the command line offers too.
+"""Options declared once, as fields of a dataclass that functions and the command line share.
 
-A field says what an option means and what it defaults to. `htf.cli.declared` makes command-line options
-of the fields, and functions take the whole dataclass. Nothing here knows the command line.
+A field gives the meaning and the default of an option. `htf.cli.declared` makes command-line options from
+the fields, and functions take the whole dataclass. This module does not depend on the command line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ OPTION = "option"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How people give a field as text."""
+    """The form of a field as text."""
 
     help: str
     metavar: str | None

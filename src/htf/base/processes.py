@@ -1,7 +1,7 @@
-"""What a process makes once and keeps, and what a forked child must make again.
+"""Keeps values that a process makes once, and that a forked child must make again.
 
 Threads do not survive a fork: a child inherits a pool that looks alive, and waits for ever for threads that
-only its parent has. Nor does a check that the parent made say anything about the child.
+only its parent has. A check made by the parent says nothing about the child either.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def once_per_process(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep what `function` returns for each argument, as `functools.cache` does, but forget it in a forked child.
+    """Cache the results of `function`, as `functools.cache` does, but forget them in a forked child.
 
     Every pool of threads that is kept, and every check that a process makes once, goes through here.
     """

@@ -1,7 +1,7 @@
 """Objects whose arrays are read-only, and stay so through a pickle or a copy.
 
-NumPy makes writable arrays out of pickled ones, whatever they were: a release that travelled to a worker
-process could be changed there by mistake.
+NumPy makes unpickled arrays writable, even if they were not before. So a release sent to a worker process
+could be changed there by mistake.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ReadOnlyArrays:
 
 
 def make_read_only(*values: Any) -> None:
-    """Arrays, and those in tuples; all else is left alone."""
+    """Make arrays read-only, also those in tuples; everything else is left alone."""
     import numpy as np  # the command line starts faster without it
 
     for value in values:

@@ -43,7 +43,7 @@ EPILOG = (
     f"Set {DEBUG_VARIABLE}=1 to see the traceback of an error. A traceback may show data: it is for the "
     "curator's eyes only."
 )
-# Not our fault: a disk that is full, broken or read-only, too many open files, and files that we may not read
+# Not bugs of ours: a disk that is full, broken or read-only, too many open files, and files that we may not read
 # or whose names are too long.
 MACHINE_ERRORS = {
     errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ESTALE,

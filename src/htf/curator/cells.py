@@ -103,7 +103,7 @@ class ExactCells:
             depth += 1
 
     def _cut_privtree(self, regions: IntArray, axes: tuple[int, ...]) -> IntArray:
-        """In half along `axes`; where those are down to one cell, along the widest axis."""
+        """Cut in half along `axes`; if those are down to one cell, along the widest axis."""
         widths = self._tree.high[regions] - self._tree.low[regions]
         usual = np.any(widths[:, list(axes)] > 1, axis=1)
         widest = np.argmax(widths, axis=1)

@@ -1,8 +1,8 @@
-"""How many records to keep per person, chosen with noise. Sensitive.
+"""Chooses how many records to keep per person, with noise. Sensitive.
 
-Keeping few records loses counts, keeping many costs noise, and how many records people have is secret. So the
-number is a noisy quantile of records per person, by the exponential mechanism over the public range 1 to `most`,
-sampled exactly. One person moves the ranks by one, however many records they have: the price is not
+Keeping few records loses counts, keeping many costs noise, and the numbers of records per person are secret. So
+the limit is a noisy quantile of records per person, by the exponential mechanism over the public range 1 to
+`most`, sampled exactly. One person moves the ranks by one, however many records they have, so the price is not
 multiplied by anything. Proof: docs/proofs/people.md.
 """
 
@@ -200,7 +200,7 @@ def rank_runs(people: RecordsPerPerson, share: Fraction) -> Runs:
     """Numbers k = 1 … most with their utilities, in runs of k that nobody's number tells apart.
 
     With share = a / (a + b), the utility of k is b * (people with up to k) - a * (people with more):
-    zero where just that share of the people are covered. The runs have its absolute value.
+    zero if exactly that share of the people are covered. The runs have its absolute value.
     """
     up_to = np.cumsum(people.exact_persons)
     beyond = up_to[-1] - up_to

@@ -1,7 +1,7 @@
 """The Curator: the one place where exact counts meet noise.
 
-Every measurement goes the same way: it is checked, then charged, then answered with noise. The epsilon
-that is charged is the epsilon that sets the noise. What leaves this module is noisy.
+Every measurement takes the same path: it is checked, then charged, then answered with noise. The epsilon
+that is charged is the epsilon that sets the noise. Only noisy values leave this module.
 """
 
 from __future__ import annotations
@@ -259,9 +259,9 @@ class Curator:
         )
 
     def _pay(self, mechanism: str, parameters: Mapping[str, Any]) -> None:
-        """Charge the budget, once, before any noise. What it refuses is not for mechanisms to handle.
+        """Charge the budget, once, before any noise. Mechanisms must not handle its refusals.
 
-        What can fail for want of sound noise or of compiled loops fails here, before any charge.
+        Unsound noise and missing compiled loops fail here, before any charge.
         """
         self._keep_to_process()
         check_noise(self._noise)
@@ -272,7 +272,8 @@ class Curator:
             self._entry = self._budget.charge(self._price, mechanism, self._label, unit=unit).id
 
     def _keep_to_process(self) -> None:
-        """The one that asks first: a forked child has the same ledger, and would spend the rest of it again."""
+        """Serve only the process that asks first: a forked child has the same ledger, and would spend the
+        rest of it again."""
         self._process = self._process or os.getpid()
         if self._process != os.getpid():
             raise InputError(
@@ -300,7 +301,7 @@ class Curator:
 def _check_given(
     matrix: object, noise: object, prior: object, budget: object, label: object, suggestion: object
 ) -> None:
-    """That everything is of the kind it must be, before anything is done with it."""
+    """Check the types of all arguments before anything is done with them."""
     first = "count the points first, with htf.read_points(points, domain, [column, column])"
     arguments.instance(matrix, FrequencyMatrix, "matrix", first)
     for value, kind, name, remedy in (
@@ -347,7 +348,7 @@ def rehearse(
 
 
 def told_for_unit(mechanism: Mechanism, window: Window, unit: Protection) -> Steps[Histogram]:
-    """The steps of the mechanism. What it refuses it refuses by the epsilon of a record: say so."""
+    """Run the steps of the mechanism. Its refusals are about the epsilon of a record: say so."""
     try:
         return (yield from mechanism.build(window))
     except BudgetError as error:

@@ -42,10 +42,10 @@ def deviations_of_runs(counts: IntArray, ranks: IntArray, distinct: IntArray, le
 
 @compiled
 def least_cost_starts(costs: Any, positions: int) -> Any:
-    """Where the buckets of the cheapest partition begin: 1 there, 0 elsewhere.
+    """Mark where the buckets of the cheapest partition begin: 1 there, 0 elsewhere.
 
-    `costs[level, start]` is the cost of the bucket of 2**level positions from `start`. Of equally
-    cheap partitions it is the one whose last bucket is shortest, then its last but one, and so on.
+    `costs[level, start]` is the cost of the bucket of 2**level positions from `start`. Among equally
+    cheap partitions the one with the shortest last bucket wins, then the last but one, and so on.
     """
     best = np.zeros(positions + 1, costs.dtype)
     chosen = np.zeros(positions + 1, np.int64)

@@ -1,8 +1,8 @@
-"""Questions about positions along a curve through all cells of the map, such as Hilbert's.
+"""Measurements along a curve through all cells of the map, such as Hilbert's.
 
 The mechanism says which coarse grid it works on (`edges` along each axis) and in which order its cells
-stand along the curve (`positions`, one for each cell, row by row). Any order will do: what is proved
-holds for every one. Sensitive only in what `ExactCells` hands over; the order is public.
+stand along the curve (`positions`, one for each cell, row by row). Any order will do: the proofs hold for
+every one. Only the counts from `ExactCells` are sensitive; the order is public.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class LeastCostBuckets(CurveMeasurement):
     """DAWA's first stage: the cheapest partition of the curve into buckets, by noisy costs.
 
     A bucket is a run of 2^k positions, from any position on. It costs its L1 deviation, rounded down,
-    plus `penalty` plus noise. Given away is the partition of least cost, as a 1 for every position at
-    which a bucket begins and a 0 for the others; no cost is.
+    plus `penalty` plus noise. The answer is the partition of least cost, as a 1 for every position at
+    which a bucket begins and a 0 for the others. No cost is revealed.
     """
 
     kind = "buckets"
@@ -98,7 +98,7 @@ class LeastCostBuckets(CurveMeasurement):
         return np.asarray(least_cost_starts.py_func(costs.astype(object), self.rows))
 
     def rate(self, level: int) -> Fraction:
-        """Of the noise in the cost of 2**level positions: epsilon / (own sensitivity + 2)."""
+        """The rate of the noise in the cost of 2**level positions: epsilon / (own sensitivity + 2)."""
         return Fraction(int(self.epsilon[0]), UNITS_PER_EPSILON * (min(level, 2) + 2))
 
     def check(self, tree: RegionTree) -> None:

@@ -4,8 +4,8 @@ Each knows its exact value and its sensitivity: how far one record more or less,
 measured region, can move the answer. A record elsewhere does not move it at all. A new
 measurement belongs in this folder and names its proof in docs/proofs/.
 
-Most add noise to integers (`NoisyIntegers`). Some choose (`MedianCuts`, `PrivTreeSplits`): they give
-away the choice and nothing else, and so need less noise than if all that led to it were given away.
+Most add noise to integers (`NoisyIntegers`). Some choose (`MedianCuts`, `PrivTreeSplits`): they reveal
+only the choice, and so need less noise than if they revealed everything that led to it.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Cut k of a region with n records, `left` of them below k, is chosen with probabi
 exp(-epsilon / 2 * |2 * left - n|). Between two neighbouring non-empty places the utility is the same,
 so cuts come in runs: first a run is chosen by its weight, then a cut within it, uniformly.
 
-A run is chosen by comparing a uniform number with the cumulated weights. Floats do it where they
-leave no doubt, which is nearly always; in doubt, decimals of growing precision and more random words
-decide. So the distribution is exact. Proof: docs/proofs/median.md.
+A run is chosen by comparing a uniform number with the cumulated weights. Floats decide if they leave
+no doubt, which is nearly always. In doubt, decimals of growing precision and more random words decide.
+So the distribution is exact. Proof: docs/proofs/median.md.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _cumulated(runs: Runs, rate: Fraction, digits: int) -> list[Fraction]:
 
 
 def uniform_below(limits: IntArray, words: WordSource) -> IntArray:
-    """A uniform integer in [0, limit) for each limit, exactly: what would be uneven is drawn again."""
+    """An exactly uniform integer in [0, limit) for each limit: draws that would bias it are repeated."""
     found = np.zeros(len(limits), dtype=np.int64)
     waiting = np.flatnonzero(limits > 1)
     while len(waiting):

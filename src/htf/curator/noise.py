@@ -1,4 +1,4 @@
-"""Where noise comes from: one seam, four sources.
+"""The sources of noise: one interface, four implementations.
 
 | text         | source                                              | private |
 | ------------ | --------------------------------------------------- | ------- |

@@ -1,12 +1,12 @@
-"""A short test of the noise, in each process before its first charge.
+"""Tests the noise briefly in each process, before its first charge.
 
-Noise comes from code that is not all ours, on machines that we do not know. A library has drawn wrong noise
-before (OpenDP below 0.14.2), and nothing but the noise itself showed it. So each process draws a few
-thousand numbers, hides nothing with them, and compares them with the distribution that the proofs need.
+Part of the code that draws noise is not ours, and we do not know the machines it runs on. A library has drawn
+wrong noise before (OpenDP below 0.14.2), and only the noise itself showed it. So each process draws a few
+thousand numbers, uses them for nothing else, and compares them with the distribution that the proofs need.
 
 Sound noise is refused with a probability below 1e-12: one process in about a hundred finds its first draws
-odd, draws ten times as many, and refuses only what chance does not do in a lifetime. What this can find, and what
-it cannot: docs/noise.md.
+odd, draws ten times as many, and refuses only what chance does not do in a lifetime. docs/noise.md says what
+this test can find, and what it cannot.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check_noise(source: NoiseSource) -> None:
 
 
 def refuse_wrong(source: NoiseSource) -> None:
-    """Two looks: few draws, and many where those are odd."""
+    """Test twice: with few draws, and with many if those are odd."""
     if likelihood(source, DRAWS) < ODD and likelihood(source, MORE_DRAWS) < WRONG:
         raise InputError(
             f"the noise of {source.description} does not have the distribution that privacy needs: it failed the "

@@ -1,7 +1,7 @@
-"""Load every compiled loop of the curator before anything is charged.
+"""Loads every compiled loop of the curator before anything is charged.
 
 A loop is compiled, or read from disk, when it is first called. If that failed after the charge, the epsilon
-would be lost. So the curator first answers one small question of each kind about records that nobody has.
+would be lost. So the curator first answers one small measurement of each kind on invented records.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WIDTH = SWEEP_FROM + 4  # cells along each axis: enough cuts for a sweep, and to
 
 @cache
 def load_loops() -> None:
-    """Once in each process; a forked child has what its parent loaded."""
+    """Load the loops once in each process; a forked child has those of its parent."""
     try:
         from htf.curator import kernels
 

@@ -1,4 +1,4 @@
-"""What a mechanism holds: the public side of the Curator.
+"""The window through which a mechanism asks: the public side of the Curator.
 
 A mechanism is a generator. It yields measurements and is sent noisy answers; the Curator drives it.
 So the mechanism holds the public domain, the public tree and the budget, and nothing from which the

@@ -1,13 +1,13 @@
-"""Estimates of all boxes of a tree of halves from noisy counts. Public: no data, no noise.
+"""Estimates all regions of a tree of halves from noisy counts. Public: no data, no noise.
 
-From the top down, what a box holds is shared out to its two halves. What is *expected* of a half
-comes from the boxes beside it, by linear interpolation of their densities: records per cell, or, with
-a public prior (htf.estimation.prior), per unit of what that expects; and along axes beyond the map's two, such as the
-hour, per unit of what the whole map holds there. What was *measured* of it
-comes from all counts in it and below it, by least squares. How much weight each has is learnt from all
-boxes of the map (htf.estimation.shrinkage): where the map is smooth, what is expected weighs more; where
-most boxes are empty, a small count is taken for noise. Sums are kept at every step: what one half
-does not get, the other does. docs/mechanism.md gives the reasons.
+From the top down, the records of a region are divided between its two halves. The *expected* count of a
+half comes from the regions beside it, by linear interpolation of their densities. A density is records per
+cell or, with a public prior (htf.estimation.prior), per unit of the prior; and along axes beyond the map's
+two, such as the hour, per unit of what the whole map holds there. The *measured* count of a half comes from
+all counts in it and below it, by least squares. The weight of each is learnt from all regions of the map
+(htf.estimation.shrinkage): where the map is smooth, the expected count weighs more; where most regions are
+empty, a small count is taken for noise. Sums are kept at every step: the records that one half does not
+get, the other does. docs/mechanism.md gives the reasons.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def estimate_regions(
 ) -> FloatArray:
     """Estimates of all regions of a tree of halves: none is negative, and halves add up.
 
-    `measured` and `variances` are what `inference.sum_upwards` makes of the noisy counts.
+    `measured` and `variances` are the results of `least_squares.sum_upwards` for the noisy counts.
     """
     return _Estimation(tree, measured, variances, prior).run()
 
 
 def measures(tree: RegionTree, prior: Prior | None, regions: IntArray | None = None) -> FloatArray:
-    """What densities of regions, by default of all, are per unit of: cells, or what a prior expects."""
+    """The measure that densities of regions (by default all) are divided by: cells, or the prior."""
     if prior is None:
         return tree.cells(regions).astype(np.float64)
     return prior.measure(tree, np.arange(len(tree)) if regions is None else regions)
@@ -67,11 +67,11 @@ def measures(tree: RegionTree, prior: Prior | None, regions: IntArray | None = N
 def interpolate(
     tree: RegionTree, leaves: IntArray, estimates: FloatArray, prior: Prior | None = None
 ) -> tuple[RegionTree, FloatArray, IntArray]:
-    """A finer tree, in which leaves lean towards fuller boxes beside them, and all its estimates.
+    """A finer tree, in which the density of leaves leans towards fuller neighbours, and its estimates.
 
-    What a leaf holds is kept. Inside it the density is interpolated, with no more parts than
-    that needs: a leaf that is empty, or even with its surroundings and by its prior, stays whole. The
-    last array has for each part of a leaf the place of that leaf in `leaves`, and -1 for other regions.
+    The count of a leaf is kept. Inside the leaf the density is interpolated, with no more parts than
+    needed: a leaf stays whole if it is empty, or level with its surroundings and its prior. For each
+    part of a leaf, the last array has the index of that leaf in `leaves`; for other regions it has -1.
     """
     if not np.all((estimates >= 0) & (estimates < LARGEST)) or np.any(tree.slabs[leaves] > 0):
         raise InputError(
@@ -91,9 +91,9 @@ def interpolate(
 def _divide(
     tree: RegionTree, leaves: IntArray, estimates: FloatArray, prior: Prior | None
 ) -> tuple[RegionTree, IntArray]:
-    """The finer tree, and the place of the leaf of each of its regions that is a part of one.
+    """The finer tree and, for each of its regions that is a part of a leaf, the index of that leaf.
 
-    Parts are divided again while a prior is uneven in them: a large leaf may hold much of its detail.
+    Parts are divided again while the prior is uneven in them: a large leaf may hold much of its detail.
     """
     finer, turns = tree.copy(), Neighbourhood(tree)
     measure = measures(tree, prior)
@@ -150,7 +150,7 @@ def _moved_by_prior(
 
 
 def _largest(values: FloatArray, least: float, most: int) -> NDArray[np.bool_]:
-    """Those that are at least `least`; the largest of them, where they are more than `most`."""
+    """The values that are at least `least`, or the `most` largest of them if there are more."""
     some = values >= least
     if np.count_nonzero(some) > most:
         order = np.argsort(-values, kind="stable")
@@ -159,10 +159,10 @@ def _largest(values: FloatArray, least: float, most: int) -> NDArray[np.bool_]:
 
 
 def _expected_share(step: Step, estimates: FloatArray, measure: FloatArray) -> FloatArray:
-    """The share of each box that its lower half is expected to have.
+    """The share of each region that its lower half is expected to have.
 
-    The density in the middle of a half is interpolated between the middle of the box and that of
-    the box beside it. At the edge of the map a box is beside itself.
+    The density in the middle of a half is interpolated between the middle of the region and that of
+    the region beside it. At the edge of the map a region is beside itself.
     """
     density = estimates[step.cut] / measure[step.cut]
     before = estimates[step.before] / measure[step.before]
@@ -176,9 +176,9 @@ def _expected_share(step: Step, estimates: FloatArray, measure: FloatArray) -> F
 def _share_out(
     total: FloatArray, mean: FloatArray, variance: FloatArray, expected: FloatArray
 ) -> FloatArray:
-    """What the lower halves get: of the means of both, moved to the right sum by their variances.
+    """The records of the lower halves: the means of both, moved to the right sum by their variances.
 
-    A variance of zero says that a half is empty. Where both are, what is expected decides.
+    A variance of zero says that a half is empty. If both are, the expected counts decide.
     """
     both = variance.sum(axis=0)
     lack = total - mean.sum(axis=0)
@@ -190,20 +190,20 @@ def _share_out(
 
 
 def _rounded(estimates: FloatArray) -> FloatArray:
-    """To the nearest step, and half-way down, also where the last digits miss half-way.
+    """Round to the nearest step, and half-way values down, even if the last digits miss half-way.
 
-    Halves of equal boxes often lie half-way, and the last digits depend on the processor.
+    Halves of equal regions often lie half-way, and the last digits depend on the processor.
     """
     return np.asarray(np.floor(estimates / STEP + HALF) * STEP)
 
 
 def _further_densities(tree: RegionTree, measured: FloatArray, prior: Prior | None) -> FloatArray:
-    """How densely each region is filled by its place along the axes beyond the first two, as far as the
-    whole map goes, beside what would be expected of it otherwise.
+    """The density of each region due to its place along the axes beyond the first two, learnt from the
+    whole map, relative to what would be expected otherwise.
 
-    How records are spread over the hours of a day is known far better of a whole map than of a box. A box
-    that was only compared with those beside it would be drawn towards an even day, and all boxes together to the
-    same side. Which place along the map's own axes is full is what they are there to find out.
+    The spread of records over the hours of a day is known far better for the whole map than for a region. A
+    region compared only with those beside it would be drawn towards an even day, and all regions in the same
+    direction. Along the map's own axes, finding out which places are full is the regions' task.
     """
     densities = np.ones(len(tree))
     leaves = np.flatnonzero(tree.slabs == 0)
@@ -234,7 +234,7 @@ def _slab_measures(tree: RegionTree, axis: int, edges: IntArray, prior: Prior | 
 
 
 class _Estimation:
-    """The passes from the top down, and what they have in common."""
+    """The passes from the top down, and the values they share."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class _Estimation:
         return estimates
 
     def _sweep(self, rule: Rule) -> tuple[FloatArray, FloatArray]:
-        """Estimates, and what was expected of each box before its own counts were looked at."""
+        """Estimates, and the expected count of each region before its own counts are used."""
         estimates, expected = np.zeros(len(self.tree)), np.zeros(len(self.tree))
         estimates[0] = expected[0] = _rounded(np.maximum(self.measured[0], 0.0))
         for step in self.steps:
@@ -283,7 +283,7 @@ class _Estimation:
         return np.where(clear, mean, 0.0), np.where(clear, variance, 0.0)
 
     def _learn(self, estimates: FloatArray, expected: FloatArray) -> LearntCounts:
-        """From all boxes but those inside an empty one, of which nothing is expected."""
+        """Learn from all regions but those inside an empty one, in which nothing is expected."""
         inside = 1 + np.flatnonzero(estimates[self.tree.parent[1:]] > 0)
         scaled = expected[inside] / self.deviations[inside]
         return LearntCounts(self.noisy[inside], scaled, self.single[inside], self.level[inside])

@@ -1,11 +1,11 @@
-"""Estimates from noisy counts of the regions of a tree. Public post-processing: no data, no noise.
+"""Least-squares estimates from noisy counts of a tree's regions. Public: no data, no noise.
 
 The true counts of a tree's regions add up: a region is the sum of its children. Noisy counts do not,
 and every count says something about all regions around it. `least_squares` gives the estimates that
-add up and are closest to the noisy counts, each weighted by the inverse of its variance: of all linear
-unbiased estimates those of least variance (Gauss and Markov). Hay, Rastogi, Miklau and Suciu (PVLDB
+add up and are closest to the noisy counts, each weighted by the inverse of its variance. Among all linear
+unbiased estimates they have the least variance (Gauss and Markov). Hay, Rastogi, Miklau and Suciu (PVLDB
 2010) did this for complete trees; Cormode, Procopiuc, Srivastava, Shen and Yu (ICDE 2012) for
-budgets that differ by level. Here the tree may be of any shape, a region may have been counted
+budgets that differ by level. Here the tree may have any shape, a region may have been counted
 never, once or often, and leaves of the release may be inner regions of the tree.
 
 Two passes over the layers of the tree are enough, as for a Kalman filter and its smoother:
@@ -15,8 +15,8 @@ up      z and s are estimate and variance of a region from the counts in it and 
 down    with x_p and V_p those of the parent from all counts, and S the sum of s over the siblings,
         x_i = z_i + (s_i / S) (x_p - sum z),    V_i = s_i - s_i^2 / S + (s_i / S)^2 V_p.
 
-All formulas add a correction to an estimate. So where the counts agree with each other, whole numbers
-stay whole numbers, whatever the weights.
+All formulas add a correction to an estimate. So if the counts agree with each other, whole numbers stay
+whole, whatever the weights.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class TreeCounts:
 def least_squares(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, FloatArray]:
     """Estimates of all regions from all counts, and their variances.
 
-    What the counts do not determine has an estimate of NaN and an infinite variance.
+    A region that the counts do not determine has an estimate of NaN and an infinite variance.
     """
     estimates, variances, _ = least_squares_and_below(tree, counts)
     return estimates, variances
@@ -104,8 +104,8 @@ def nonnegative_least_squares(
     From the top down: the root's estimate, cut at zero, is shared out to its children so that none
     is negative, they add up to it, and they are closest to their own estimates, weighted by the
     inverse of the variance which those have from the counts below; then theirs to their children.
-    Where no estimate of `least_squares` is negative, nothing changes. Otherwise it biases: empty
-    regions come out above zero on average, and the variances are those before the cut.
+    If no estimate of `least_squares` is negative, nothing changes. Otherwise the result is biased:
+    empty regions come out above zero on average, and the variances are those before the cut.
     """
     layers = _sibling_layers(tree)
     estimates, variances = _sum_upwards(layers, *counts.by_region(tree))
@@ -127,7 +127,7 @@ def estimate_leaves(
 ) -> tuple[FloatArray, FloatArray]:
     """Estimates of the leaves of a release, and the scales of noise that has their variances.
 
-    Mechanisms and `htf.verify` both call this, so that the one can be checked by the other.
+    Mechanisms and `htf.verify` both call this, so that one can check the other.
     """
     estimates, variances = ESTIMATORS[estimator](tree, counts)
     unknown = int(np.sum(variances[leaves] == UNKNOWN))
@@ -142,7 +142,7 @@ def sum_upwards(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, Float
 
 
 def sum_leaves(tree: RegionTree, leaves: IntArray, values: FloatArray) -> FloatArray:
-    """What the leaves in each region have together; of regions below leaves, nothing."""
+    """The sum over the leaves in each region; 0 for regions below leaves."""
     sums = np.zeros(len(tree))
     sums[leaves] = values
     for layer in reversed(tree.layers(1)):
@@ -212,8 +212,8 @@ class SiblingLayer:
     ) -> tuple[FloatArray, FloatArray]:
         """x and V of these regions, from x and V of their parents.
 
-        One region in a group that nothing is known of takes what its siblings leave, with the
-        noise of them all, and the siblings keep their own estimates. Of two, nothing is known.
+        If nothing is known about one region in a group, it takes what its siblings leave, with the
+        noise of them all, and the siblings keep their own estimates. About two, nothing is known.
         """
         unknown = s == UNKNOWN
         unknowns = self.sum(unknown)
@@ -233,10 +233,9 @@ class SiblingLayer:
         return np.where(lost_here, np.nan, x), np.where(lost_here, UNKNOWN, variance)
 
     def share_out(self, parent: FloatArray, z: FloatArray, s: FloatArray) -> FloatArray:
-        """Of all y >= 0 that sum to `parent` in each group, those with the least sum of
-        (y - z)^2 / s.
+        """The y >= 0 that sum to `parent` in each group and have the least sum of (y - z)^2 / s.
 
-        A region that nothing is known of costs nothing: it takes what is left over. Where the
+        A region about which nothing is known costs nothing: it takes what is left over. If the
         parent itself is unknown, or two regions are, each is only cut at zero.
         """
         unknown = s == UNKNOWN

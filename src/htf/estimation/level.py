@@ -1,4 +1,4 @@
-"""How sure intervals are to be: the one place that says 95 %. Light to import, for texts on the screen."""
+"""The confidence level of intervals, 95 %, defined only here. Light to import, for texts on the screen."""
 
 LEVEL = 0.95  # the share of intervals that are to hold the true count
 LEVEL_TEXT = f"{LEVEL * 100:g} %"

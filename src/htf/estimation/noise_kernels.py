@@ -1,4 +1,4 @@
-"""How far noise may have moved a count: half widths of intervals, for weighted sums of leaf noise. Compiled,
+"""Half widths of intervals, for weighted sums of leaf noise: how far noise may have moved a count. Compiled,
 and apart from `htf.estimation.noise_law`, because numba is slow to load.
 
 A sum over leaves lies between one Laplace variable (95 % within 2.118 standard deviations) and a
@@ -34,8 +34,8 @@ def half_width(
 ) -> float:
     """The half width of a weighted sum of independent leaf noise.
 
-    Given are the cumulants of the sum, how many leaves with noise it has, and the least and the
-    largest of their weights. Coverage falls to 94.7 % at worst, where scales are below 0.3, and
+    The arguments are the cumulants of the sum, its number of leaves with noise, and the least and
+    the largest of their weights. Coverage falls to 94.7 % at worst, where scales are below 0.3, and
     exceeds 96 % only where noise is so small that whole steps are too coarse for better.
     """
     if noisy_leaves == 0:
@@ -57,7 +57,7 @@ def continuous_half_width(variance: float, fourth_cumulant: float) -> float:
 
 @compiled
 def _quantile(kurtosis: float) -> float:
-    """Between the two entries of the table that it lies between; at its ends, those."""
+    """Interpolate between two entries of the table; beyond its ends, take the last entry."""
     if kurtosis <= KURTOSES[0]:
         return float(QUANTILES[0])
     for place in range(1, len(KURTOSES)):

@@ -1,4 +1,4 @@
-"""The law of the noise, and all that follows from it. Another law would change this file and
+"""The law of the noise, and all that follows from it. Another law would change only this file and
 `htf.estimation.noise_kernels`, which has the compiled half widths of intervals.
 
 A count carries discrete Laplace noise with scale b, P(X = k) proportional to exp(-|k| / b). It is the
@@ -55,7 +55,7 @@ def noise_variances(scales: FloatArray) -> FloatArray:
 
 
 def noise_variance(scale: float) -> float:
-    """The same of one scale, as 1 / (2 sinh(1 / (2 b))^2): about 2 b^2, and never quite zero."""
+    """The same for one scale, as 1 / (2 sinh(1 / (2 b))^2): about 2 b^2, and never quite zero."""
     return 0.5 / math.sinh(min(0.5 / scale, MOST_EXPONENT)) ** 2
 
 
@@ -83,14 +83,14 @@ def noise_fourth_cumulants(variances: FloatArray) -> FloatArray:
 
 
 def log_likelihoods(distances: FloatArray, single: NDArray[np.bool_]) -> FloatArray:
-    """Of noise that lies so many standard deviations off, up to a constant: for a single count that of
-    continuous Laplace noise, for a sum of many that of normal noise."""
+    """The log-likelihood of noise that many standard deviations off, up to a constant: of continuous
+    Laplace noise for a single count, of normal noise for a sum of many."""
     return np.where(single, -np.sqrt(2) * distances, -0.5 * distances**2)
 
 
 def is_clear(
     counts: FloatArray, std_errors: FloatArray, deviations: float, rounding: float = 0.0
 ) -> NDArray[np.bool_]:
-    """Where counts are more than noise: above so many of their standard errors, and above the
+    """Which counts are more than noise: above that many of their standard errors, and above the
     rounding errors of their sums."""
     return np.asarray(counts > deviations * std_errors + rounding)

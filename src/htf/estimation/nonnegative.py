@@ -1,11 +1,11 @@
-"""Counts without negative numbers, for what cannot work with them, such as drawing records. Public.
+"""Makes counts non-negative, for uses that cannot handle negative ones, such as drawing records. Public.
 
 Cutting noisy estimates off at zero adds records wherever there are few, and scaling the rest down to
-the total takes them from where there are many. So negative noise is made up for close by: parts are
-put into pairs of neighbours, pairs into pairs of pairs, up to the whole map; and from the top down a
-total is divided between two halves as least squares would with neither below zero. Sums over large
-areas stay as they were. On a grid of 128 x 128 noisy cells of 20,000 to 300,000 records, squares of a
-sixteenth of the map were 4 to 12 times as wrong when cut off and scaled, as against these.
+the total takes them from where there are many. So negative noise is balanced close by: parts are put
+into pairs of neighbours, pairs into pairs of pairs, up to the whole map. Then, from the top down, each
+total is divided between two halves by least squares with neither below zero. Sums over large areas stay
+as they were. On a grid of 128 x 128 noisy cells of 20,000 to 300,000 records, squares of a sixteenth of
+the map had 4 to 12 times the error when cut off and scaled instead.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def non_negative(parts: Parts) -> FloatArray:
     """Estimates of the parts that are not negative and have the same total; all 0 if that is not positive.
 
-    None is larger than it was, or than 0: so what was 0 stays 0, and where no estimate is negative
-    nothing changes. Of two halves that together have too much, each gives by its variance.
+    None is larger than it was, or than 0. So 0 stays 0, and if no estimate is negative nothing
+    changes. If two halves together have too much, each gives in proportion to its variance.
     """
     order = np.argsort(places_on_curve(parts.low, parts.high), kind="stable")
     sums, variances = parts.estimates[order], np.square(parts.scales[order])  # but for a factor
@@ -46,7 +46,7 @@ def _pairs(numbers: FloatArray) -> FloatArray:
 
 
 def _divide(totals: FloatArray, halves: FloatArray, variances: FloatArray) -> FloatArray:
-    """Each total as two numbers, as near the halves as can be, weighted, with neither below 0."""
+    """Divide each total into two numbers, neither below 0, as near the halves as weights allow."""
     both = variances.sum(axis=1)
     share = np.divide(variances[:, 0], both, out=np.full(len(both), 0.5), where=both > 0)
     excess = totals - halves.sum(axis=1)

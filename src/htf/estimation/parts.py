@@ -1,4 +1,4 @@
-"""Boxes of even density: what every answer and every map is made of. Public."""
+"""Parts of even density, of which every answer and every map is made. Public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from htf.frame.domain import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts(ReadOnlyArrays):
-    """Boxes of even density that tile the map: the leaves, or what they are divided into."""
+    """Parts of even density that tile the map: the leaves, or the pieces they are divided into."""
 
     low: IntArray
     high: IntArray
@@ -27,6 +27,6 @@ class Parts(ReadOnlyArrays):
         make_read_only(self.low, self.high, self.estimates, self.scales)
 
     def is_clear(self, some: Any = slice(None)) -> NDArray[np.bool_]:
-        """Which of some parts, by default of all, are more than noise."""
+        """Which parts, by default of all, are more than noise."""
         noise = noise_deviations(self.scales[some])
         return is_clear(self.estimates[some], noise, self.clear_deviations)

@@ -1,8 +1,8 @@
-"""A prior: where records may be expected, said without looking at them. Public.
+"""A prior: public weights that say where records may be expected, made without looking at them. Public.
 
-A land mask, a population raster, public points, an earlier release: weights over the map that the curator
-gives beside the data. Estimates then count records per unit of prior measure instead of per cell
-(htf.estimation.homogeneous). The prior travels with the release, for its estimates follow from it.
+It may be a land mask, a population raster, public points or an earlier release, which the curator gives
+along with the data. Estimates then count records per unit of prior measure instead of per cell
+(htf.estimation.homogeneous). The prior travels with the release, because its estimates follow from it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What noisy counts say of true ones, learnt from all of them: empirical Bayes. Public.
+"""Estimates true counts from noisy ones, with what all of them together show: empirical Bayes. Public.
 
-Given are noisy counts z, each with what is expected in its place, r (from the boxes around), both in
-standard deviations of the noise of z. Boxes of which about the same is expected have true counts of
-some unknown distribution: most of them may be empty, or all may be near what is expected. That
-distribution is learnt from their noisy counts, as the one that makes these most likely (Kiefer and
-Wolfowitz 1956; Laird 1978 for the iteration used here). Then each box has a posterior.
+The input is noisy counts z, each with an expected count r (from the regions around it), both in standard
+deviations of the noise of z. Regions with about the same expected count have true counts of some unknown
+distribution: most of them may be empty, or all may be near the expected count. That distribution is learnt
+from their noisy counts, as the one that makes these most likely (Kiefer and Wolfowitz 1956; Laird 1978 for
+the iteration used here). Then each region has a posterior.
 
-Where the expected count and the noisy one stand far clear of the noise, a count is pulled towards what is
-expected by as much as counts of that size have been found to differ from it (James and Stein).
+If the expected count and the noisy one both stand far clear of the noise, a count is pulled towards the
+expected one by as much as counts of that size have been found to differ from it (James and Stein).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LARGEST_SPREAD, LEAST_SPREAD = 4.0, 1e-4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """Of true counts, in standard deviations of the noise."""
+    """The posterior of true counts, in standard deviations of the noise."""
 
     mean: FloatArray
     variance: FloatArray
@@ -53,8 +53,8 @@ class LearntCounts:
         single: NDArray[np.bool_],
         level: IntArray,
     ) -> None:
-        """`single`: whether the noise is that of one count, rather than of a sum of many. Boxes of
-        one `level`, counted from 0, are about as large."""
+        """`single` says whether the noise is that of one count, not of a sum of many. Regions of one
+        `level`, counted from 0, are about equally large."""
         prior = _most_likely_prior(noisy, expected, single)
         likelihood = _likelihood()  # kind of noise, noisy, true
         self._prior = prior
@@ -72,7 +72,7 @@ class LearntCounts:
         single: NDArray[np.bool_],
         level: IntArray,
     ) -> Posterior:
-        """Of boxes of which `noisy` was measured where `expected` was expected."""
+        """The posterior of regions with these noisy and expected counts."""
         kind, group = single.astype(np.int64), np.digitize(expected, EXPECTED)
         place = (np.clip(noisy, NOISY[0], NOISY[-1]) - NOISY[0]) / (NOISY[1] - NOISY[0])
         below = np.minimum(place.astype(np.int64), len(NOISY) - 2)
@@ -98,7 +98,7 @@ class LearntCounts:
         single: NDArray[np.bool_],
         deviations: FloatArray,
     ) -> NDArray[np.bool_]:
-        """Whether boxes had better be called empty: the median of the posterior is lost in the noise.
+        """Which regions are best called empty, because the median of the posterior is lost in the noise.
 
         It is the median that makes the relative error least, so small counts weigh more. `deviations` are
         those of the noise, in records.
@@ -111,7 +111,7 @@ class LearntCounts:
 
 
 def _likelihood() -> FloatArray:
-    """Of noisy counts given true ones: for normal noise, and for Laplace noise."""
+    """The likelihood of noisy counts given true ones, for normal noise and for Laplace noise."""
     return np.stack([_likelihood_of(NOISY, np.array([single])) for single in (False, True)])
 
 
@@ -123,7 +123,7 @@ def _likelihood_of(noisy: FloatArray, single: NDArray[np.bool_]) -> FloatArray:
 def _most_likely_prior(
     noisy: FloatArray, expected: FloatArray, single: NDArray[np.bool_]
 ) -> FloatArray:
-    """The distribution of true counts for each group of boxes, by EM on a histogram of the noisy ones."""
+    """The distribution of true counts for each group of regions, by EM on a histogram of the noisy ones."""
     guess = _guess()
     groups, kinds = len(guess), 2
     used = noisy < CLEAR + 2
@@ -143,7 +143,7 @@ def _most_likely_prior(
 
 
 def _guess() -> FloatArray:
-    """Before anything is seen: any size up to eight times what is expected, or nothing at all."""
+    """The starting point of EM: any size up to eight times the expected count, or nothing at all."""
     middle = np.sqrt(np.r_[EXPECTED[0] / 4, EXPECTED] * np.r_[EXPECTED, 100.0])
     middle = np.clip(middle, 0.15, 100.0)
     guess = np.where(8 * middle[:, None] >= SUPPORT, 1.0, 1e-6)
@@ -152,8 +152,8 @@ def _guess() -> FloatArray:
 
 
 def _spread_by_size(noisy: FloatArray, expected: FloatArray, level: IntArray) -> FloatArray:
-    """The variance of true counts around what is expected, relative to its square: by level, because
-    a map that is rough from afar may be smooth from near by, and by what is expected."""
+    """The variance of true counts around the expected ones, relative to their square: by expected count,
+    and by level, because a map that is rough from afar may be smooth from near by."""
     sizes, levels = len(CLEAR_EXPECTED), 1 + int(level.max(initial=0))
     size = np.digitize(expected, CLEAR_EXPECTED) - 1
     clear = size >= 0

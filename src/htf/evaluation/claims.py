@@ -1,4 +1,4 @@
-"""The claims of the paper's section 5, in its words, and what would make each of them hold."""
+"""The claims of the paper's section 5, in its words, and the test by which each of them holds."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from htf.evaluation.specs import UNIFORM
 from htf.evaluation.summary import show_number
 
 KD, QUAD, GRIDS = tree_labels("kdtree"), tree_labels("quadtree"), ("UG", "AG")
-RUN = (*KD, *QUAD, *GRIDS, "singular", UNIFORM, "privlet")  # what the paper runs beside HTF
+RUN = (*KD, *QUAD, *GRIDS, "singular", UNIFORM, "privlet")  # the paper runs these besides HTF
 NEAR = 1.1  # times the least error still counts as near the optimum
 PAPERS_HEIGHTS = {"0.1": 15, "0.3": 16, "0.5": 17}
 
 
 def beats_at_every_height(judge: Judge, tree: str) -> Finding:
-    """HTF of a height against the best of the trees of the same height."""
+    """Compare HTF at each height with the best of the trees of the same height."""
 
     def compare() -> Iterator[Comparison | None]:
         for epsilon in judge.epsilons:
@@ -50,7 +50,7 @@ def beats_at_every_height(judge: Judge, tree: str) -> Finding:
 def beats_best(
     judge: Judge, labels: Sequence[str], epsilons: Sequence[str], workloads: Sequence[str]
 ) -> Finding:
-    """HTF at its own height against the best of the others."""
+    """Compare HTF at its own height with the best of the others."""
 
     def compare() -> Iterator[Comparison | None]:
         ours = judge.lineup.singles.get(HTF)
@@ -64,7 +64,7 @@ def beats_best(
 
 
 def beats_each(judge: Judge, labels: Iterable[str]) -> Finding:
-    """HTF at its own height against each of the others, at the lowest epsilon."""
+    """Compare HTF at its own height with each of the others, at the lowest epsilon."""
 
     def compare() -> Iterator[Comparison | None]:
         ours = judge.lineup.singles.get(HTF)
@@ -82,7 +82,7 @@ def methods_the_paper_does_not_run(judge: Judge) -> list[str]:
 
 
 def is_parabolic(judge: Judge, tree: str) -> Finding:
-    """The least error at an inner height, and clearly more at both ends."""
+    """Whether the error is least at an inner height, and clearly larger at both ends."""
 
     def check() -> Iterator[tuple[bool, str]]:
         for epsilon, label in product(judge.epsilons, tree_labels(tree)):
@@ -103,7 +103,7 @@ def is_parabolic(judge: Judge, tree: str) -> Finding:
 
 
 def avoids_overpartitioning(judge: Judge) -> Finding:
-    """How much worse than its best the deepest tree is: HTF's against the kd-trees'."""
+    """Compare how much worse than its best the deepest tree is, for HTF and for the kd-trees."""
 
     def check() -> Iterator[tuple[bool, str]]:
         for epsilon in judge.epsilons:
@@ -179,13 +179,13 @@ def falls_with_epsilon(judge: Judge) -> Finding:
 
 
 def has_the_papers_heights(judge: Judge) -> Finding:
-    found = {e: h for e in judge.epsilons if not math.isnan(h := judge.own_height(e))}
-    if not found:
+    heights = {e: h for e in judge.epsilons if not math.isnan(h := judge.own_height(e))}
+    if not heights:
         return judge.finding(UNKNOWN, "no results")
-    held = all(round(height) == PAPERS_HEIGHTS.get(epsilon) for epsilon, height in found.items())
+    held = all(round(height) == PAPERS_HEIGHTS.get(epsilon) for epsilon, height in heights.items())
     source = judge.source
     is_as_large = isinstance(source, City) and source.points == LOS_ANGELES_POINTS
-    told = ", ".join(f"{height:.1f} at ε {epsilon}" for epsilon, height in found.items())
+    told = ", ".join(f"{height:.1f} at ε {epsilon}" for epsilon, height in heights.items())
     if not is_as_large:
         return judge.finding(UNKNOWN, f"{told}; not as many points as the paper's")
     return judge.finding(HELD if held else NOT_HELD, told)

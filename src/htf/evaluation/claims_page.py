@@ -1,4 +1,4 @@
-"""`claims.md`: each claim of the paper, what was measured, and whether it held."""
+"""Writes `claims.md`: each claim of the paper, what was measured, and whether it held."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def claims_page(design: Design, judged: Sequence[tuple[Claim, list[Finding]]], c
         *(f"* {note}" for note in design.notes),
         _overview(judged, names),
     ]
-    parts += [_section(number, claim, found) for number, (claim, found) in enumerate(judged, 1)]
+    parts += [
+        _section(number, claim, findings) for number, (claim, findings) in enumerate(judged, 1)
+    ]
     return "\n".join(parts)
 
 
@@ -57,19 +59,21 @@ def _overview(judged: Sequence[tuple[Claim, list[Finding]]], names: Sequence[str
         f"| | claim | {' | '.join(names)} |",
         f"| ---: | --- |{' --- |' * len(names)}",
     ]
-    for number, (claim, found) in enumerate(judged, 1):
-        verdicts = {finding.data_set: SIGNS[finding.verdict] for finding in found}
-        if len(found) == 1 and found[0].data_set not in names:  # about several data sets at once
-            verdicts = {names[0]: f"{SIGNS[found[0].verdict]} ({found[0].data_set})"}
+    for number, (claim, findings) in enumerate(judged, 1):
+        verdicts = {finding.data_set: SIGNS[finding.verdict] for finding in findings}
+        if (
+            len(findings) == 1 and findings[0].data_set not in names
+        ):  # about several data sets at once
+            verdicts = {names[0]: f"{SIGNS[findings[0].verdict]} ({findings[0].data_set})"}
         cells = " | ".join(verdicts.get(name, "") for name in names)
         rows.append(f"| {number} | {_shorten(claim.quote)} | {cells} |")
     return "\n".join(rows) + "\n"
 
 
-def _section(number: int, claim: Claim, found: Sequence[Finding]) -> str:
-    counts = Counter(finding.verdict for finding in found)
+def _section(number: int, claim: Claim, findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.verdict for finding in findings)
     told = ", ".join(f"{verdict} on {n}" for verdict, n in counts.items())
-    rows = "\n".join(f"| {f.data_set} | {f.verdict} | {f.measured} |" for f in found)
+    rows = "\n".join(f"| {f.data_set} | {f.verdict} | {f.measured} |" for f in findings)
     return f"""
 ## {number}. {claim.section}: {told}
 

@@ -1,7 +1,7 @@
-"""Counts of boxes of whole cells: the true ones, and those a release gives.
+"""Counts boxes of whole cells, both exactly and by a release.
 
-A summed-area table answers any box with 2**d look-ups, and costs a few passes over the grid. Where
-the grid is too fine for it, the index that serves the analyst takes over: its time follows the number of
+A summed-area table answers any box with 2**d look-ups, and costs a few passes over the grid. If the grid
+is too fine for a table, the index that answers analysts takes over: its time follows the number of
 non-empty cells, or of leaves.
 """
 
@@ -51,7 +51,7 @@ class ExactCounter:
 
 
 def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
-    """What the release answers: as `Release.count`, for boxes of whole cells and without intervals."""
+    """The answers of the release, as by `Release.count`, for boxes of whole cells and without intervals."""
     if release.domain.size <= CELLS_PER_LEAF * (len(release.derived.parts.low) + len(boxes)):
         return sum_boxes(summed_area_table(_spread_estimates(release)), boxes)
     low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
@@ -69,7 +69,7 @@ def summed_area_table(dense: NDArray[Any]) -> NDArray[Any]:
 
 
 def sum_boxes(table: NDArray[Any], boxes: Boxes) -> NDArray[Any]:
-    """By inclusion and exclusion at the corners of each box."""
+    """The sum in each box, by inclusion and exclusion at its corners."""
     total = np.zeros(len(boxes), dtype=table.dtype)
     for corner in product((0, 1), repeat=table.ndim):
         places = np.where(np.array(corner, dtype=bool), boxes.high, boxes.low)

@@ -1,4 +1,4 @@
-"""Data sets of the bench: the paper's Gaussian sets, the invented city, files of points, matrices.
+"""The data sets of the bench: the paper's Gaussian sets, the invented city, files of points, matrices.
 
 A data set is a small description that can be sent to another process; `load` makes the matrix.
 """
@@ -28,7 +28,7 @@ CITY_POINTS = 1_000_000
 
 @dataclass(frozen=True)
 class DataSet(ABC):
-    """Where exact counts come from. `name` stands for it in tables and figures."""
+    """A source of exact counts. `name` stands for it in tables and figures."""
 
     name: str
 
@@ -40,7 +40,7 @@ class DataSet(ABC):
     def load(self) -> FrequencyMatrix: ...
 
     def fingerprint(self) -> str:
-        """Differs where the data may differ, so that results are kept only of the same data."""
+        """A text that differs if the data may differ, so that results are reused only for the same data."""
         return repr(self)
 
 
@@ -124,10 +124,10 @@ class MatrixFile(DataSet):
 
 def built_in_sets() -> dict[str, Callable[[], DataSet]]:
     """Data sets that need no file, by name."""
-    found: dict[str, Callable[[], DataSet]] = {CITY: lambda: City(CITY)}
+    sets: dict[str, Callable[[], DataSet]] = {CITY: lambda: City(CITY)}
     for data_set in gaussian_sets():
-        found[data_set.name] = lambda data_set=data_set: data_set  # type: ignore[misc]
-    return found
+        sets[data_set.name] = lambda data_set=data_set: data_set  # type: ignore[misc]
+    return sets
 
 
 def gaussian_sets(
@@ -144,13 +144,13 @@ def is_matrix(text: str) -> bool:
 def open_matrix(text: str, bounds: tuple[float, float, float, float] | None = None) -> MatrixFile:
     """`counts.npy`, or `sets.npz:KEY`. Without bounds, map coordinates are cells."""
     path, key = split_key(text)
-    found = MatrixFile(f"{path.stem}-{key}" if key else path.stem, path, key, bounds)
-    _ = found.domain  # an unreadable file is named now, not in the middle of a long run
-    return found
+    data_set = MatrixFile(f"{path.stem}-{key}" if key else path.stem, path, key, bounds)
+    _ = data_set.domain  # an unreadable file is named now, not in the middle of a long run
+    return data_set
 
 
 def open_points(text: str, columns: tuple[str, str], domain: Domain) -> PointsFile:
-    """A file of points; what is wrong with it is named when it is loaded."""
+    """A file of points. Errors in it are reported when it is loaded."""
     path = Path(text)
     if not is_file(path):
         raise InputError(

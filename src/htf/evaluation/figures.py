@@ -1,4 +1,4 @@
-"""The bench's figures, drawn with matplotlib and without a display. Each carries the marking."""
+"""Draws the bench's figures with matplotlib, without a display. Each carries the marking."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class FigurePlan:
-    """What is to be drawn, and so what has to be run."""
+    """The curves to draw, and thereby the trials to run."""
 
     name: str
     title: str
@@ -176,7 +176,7 @@ def _draw_curve(axes: Axes, results: Results, data_set: str, workload: str, curv
         if len(values := results.values(data_set, point.spec, point.epsilon, workload))
     ]
     if found:
-        # A little aside, so that error bars do not hide one another.
+        # Moved aside a little, so that error bars do not hide one another.
         aside = 0.006 * (curve.style - 2) * (found[-1][0] - found[0][0])
         x = [place + aside for place, _ in found]
         means = np.array([values.mean() for _, values in found])

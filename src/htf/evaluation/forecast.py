@@ -1,7 +1,8 @@
-"""What error to expect of a release, before any budget is spent: simulated on data that stand in.
+"""Forecasts the error of a release before any budget is spent, by simulation on stand-in data.
 
-The mechanism is run on the stand-in with seeded noise, and asked what the bench asks. Never on the data to
-be released: a budget or a grid that is chosen by them tells of them, and no guarantee covers that.
+The mechanism runs on the stand-in with seeded noise, and answers the queries of the bench. It never runs on
+the data to be released: a budget or a grid chosen by them would reveal something about them that no guarantee
+covers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Tell = Callable[[int, int, str], None]  # trials done, trials in all, what comes
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """One kind of area: what is typically there, and how far answers are off, run by run."""
+    """One kind of area: its typical count, and how far answers are off, run by run."""
 
     workload: Workload
     share: float  # of the map; this and the next two are medians over all boxes
@@ -74,7 +75,7 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What one budget buys: a forecast for each kind of area, or why there is none."""
+    """The result for one budget: a forecast for each kind of area, or the reason why there is none."""
 
     epsilon: Epsilon
     runs: int
@@ -92,7 +93,7 @@ class Outlook:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """The outlook at the budget asked about, and at half and double of it where those exist."""
+    """The outlook at the chosen budget, and at half and double that budget if those exist."""
 
     records: int  # of the stand-in
     main: Outlook
@@ -116,7 +117,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What is to be simulated."""
+    """The plan of a simulation."""
 
     stand_in: DataSet
     spec: Spec
@@ -135,13 +136,13 @@ class Simulation:
 
     @property
     def budgets(self) -> dict[Epsilon, int]:
-        """How many runs of each. The one asked about comes first: what is wrong with it is
-        told at once."""
+        """The number of runs for each budget. The chosen budget comes first, so that errors in it show
+        at once."""
         beside = min(self.runs, MOST_RUNS_BESIDE)
         most = LARGEST_EPSILON * UNITS_PER_EPSILON
         others = (self.epsilon // 2, self.epsilon * 2)
-        found = {epsilon: beside for epsilon in others if 1 <= epsilon.units <= most}
-        return {self.epsilon: self.runs, **found}
+        beside_it = {epsilon: beside for epsilon in others if 1 <= epsilon.units <= most}
+        return {self.epsilon: self.runs, **beside_it}
 
 
 def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
@@ -152,7 +153,7 @@ def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
     total = sum(plan.budgets.values())
     tell(0, total, "preparing the stand-in")
     records = int(load_once(plan.stand_in).exact_counts.sum())
-    done, found = 0, []
+    done, outlooks = 0, []
     for epsilon, runs in plan.budgets.items():
         errors: list[Sequence[_Asked]] = []
         failure = ""
@@ -165,8 +166,8 @@ def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
                     raise
                 failure = str(error)
             done += 1
-        found.append(Outlook(epsilon, runs, _put_together(plan, errors), failure))
-    return Forecast(records, found[0], tuple(found[1:]))
+        outlooks.append(Outlook(epsilon, runs, _put_together(plan, errors), failure))
+    return Forecast(records, outlooks[0], tuple(outlooks[1:]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
-"""How two mechanisms are compared on one data set.
+"""Compares two mechanisms on one data set.
 
-They are asked the same queries, so it is done run by run: the ratio of their errors, with a 95 %
-interval for its geometric mean. One wins where the interval excludes 1; else it is a tie. Of a tree
-whose height is the user's to choose, the height with the least mean error is taken.
+Both answer the same queries, so they are compared run by run: by the ratio of their errors, with a 95 %
+interval for its geometric mean. One wins if the interval excludes 1; else it is a tie. A tree whose height
+the user must choose is taken at the height with the least mean error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 
 @dataclass(frozen=True)
 class Finding:
-    """What one data set says of a claim."""
+    """The verdict of one data set on a claim."""
 
     data_set: str
     verdict: str
@@ -72,7 +72,7 @@ class Judge:
         self.epsilons, self.grid_epsilons = design.scale.epsilons, design.scale.grid_epsilons
 
     def mean(self, spec: Spec | None, epsilon: str, workload: str = RANDOM) -> float:
-        """NaN where there is nothing."""
+        """The mean error; NaN if there are no results."""
         if spec is None:
             return math.nan
         found = self.results.values(self.data_set, spec, epsilon, workload)
@@ -105,7 +105,7 @@ class Judge:
         return Comparison(setting, show_value(a), show_value(b), ratio, low, high)
 
     def means(self, label: str, epsilon: str) -> dict[int, float]:
-        """Of the trees of a ladder, by height; random queries."""
+        """The mean errors of the trees of a ladder, by height, for random queries."""
         ladder = self.lineup.ladders.get(label, {})
         found = {height: self.mean(spec, epsilon) for height, spec in ladder.items()}
         return {height: mean for height, mean in found.items() if not math.isnan(mean)}

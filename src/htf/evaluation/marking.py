@@ -1,4 +1,4 @@
-"""What is said of every result of the bench."""
+"""The marking on every result of the bench."""
 
 from __future__ import annotations
 

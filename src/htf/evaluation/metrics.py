@@ -1,4 +1,4 @@
-"""How far answers are from the truth, over the boxes of one run."""
+"""Measures how far answers are from the truth, over the boxes of one run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The results of a bench: kept as they come, read as a tidy table.
+"""The results of a bench: stored as they arrive, read as a tidy table.
 
-In the folder of a bench, `parts/` holds what has been finished, in files that are written whole and never changed.
-`results.parquet` and `failures.parquet` are made of them.
+In the folder of a bench, `parts/` holds finished results, in files that are written whole and never changed.
+`results.parquet` and `failures.parquet` are made from them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ KEPT = pa.schema([("trial", pa.string()), *TIDY, (FAILURE, pa.string())])
 def check_folder(folder: Path, inputs: Iterable[Path], *, overwrite: bool = False) -> None:
     """Refuse a folder in which the results could replace files of others: their names are common ones.
 
-    A folder with results of a bench is gone on with. Those are made anew from its parts.
+    A bench continues in a folder that has its results. Those are made anew from its parts.
     """
     if not os.path.isdir(folder):
         return
@@ -72,7 +72,7 @@ def check_folder(folder: Path, inputs: Iterable[Path], *, overwrite: bool = Fals
 
 
 class Store:
-    """What has been finished, in a folder. Killed at any time, it loses a second of work."""
+    """The finished trials in a folder. Killed at any time, it loses a second of work."""
 
     def __init__(self, folder: Path) -> None:
         self._parts = folder / PARTS
@@ -190,7 +190,7 @@ class Results:
 
 
 def read_results(plan: Plan, kept: pa.Table, passing: Sequence[Outcome] = ()) -> Results:
-    """Those of the plan's trials only, since a folder may hold more; and failures that were not kept."""
+    """The results of the plan's trials, as a folder may hold more; and failures that were not kept."""
     wanted = {trial_key(plan.bench, trial) for trial in plan.trials}
     mask = [trial in wanted for trial in kept["trial"].to_pylist()]
     rows = [row for outcome in passing for row in _rows_of(plan.bench, outcome)]

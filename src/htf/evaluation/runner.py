@@ -1,4 +1,4 @@
-"""Run the trials of a plan in processes of their own, keep what is finished, go on where it stopped."""
+"""Runs the trials of a plan in separate processes, stores finished ones, and resumes after a stop."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Estimate:
 
 
 def trials_to_do(plan: Plan, folder: Path) -> list[Trial]:
-    """Those of which the folder holds nothing yet."""
+    """The trials that have no result in the folder yet."""
     finished = finished_trials(Store(folder).read())
     return [trial for trial in plan.trials if trial_key(plan.bench, trial) not in finished]
 
@@ -116,7 +116,7 @@ def run_trials(bench: Bench, trials: Sequence[Trial], jobs: int) -> Iterator[Out
 
 
 def _run_alone(bench: Bench, trial: Trial) -> Outcome:
-    """In a process of its own, so that it is clear which trial ends it."""
+    """Run a trial in its own process, so that it is clear which trial ends it."""
     try:
         with _workers(1) as pool:
             return pool.submit(run_trial, bench, trial).result()
@@ -149,7 +149,7 @@ def _start_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that is killed can say nothing: its workers would wait for ever."""
+    """End with the parent: if it is killed it cannot say so, and its workers would wait for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

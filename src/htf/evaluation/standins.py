@@ -1,4 +1,4 @@
-"""Data that stand in for those which may not be looked at: an earlier release, or public points.
+"""Stand-ins for data that may not be looked at: an earlier release, or public points.
 
 A third one, the invented city, is in datasets.py.
 """
@@ -24,11 +24,11 @@ MOST_CELLS_WITH_RECORDS = (
 
 @dataclass(frozen=True)
 class PastRelease(DataSet):
-    """Records as an earlier release has them, on its own map.
+    """Records drawn from an earlier release, on its own map.
 
-    What it says is public, so that nothing is spent by looking at it. It does not say where records lie
-    within a part. Evenly spread ones would be easier to release than real ones; so they are strewn as unevenly as
-    neighbouring boxes of the release are found to differ, where its estimator tells that.
+    The release is public, so looking at it costs no budget. It does not say where records lie within a part.
+    Evenly spread records would be easier to release than real ones, so they are scattered as unevenly as
+    neighbouring regions of the release differ, if its estimator shows that.
     """
 
     release: Release

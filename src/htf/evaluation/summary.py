@@ -1,4 +1,4 @@
-"""Results put together: means and spreads over the runs, trees at their best height."""
+"""Summarises results: means and spreads over the runs, trees at their best height."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AUDIENCE = "For researchers: the errors of every mechanism, by data set, epsilon
 
 @dataclass(frozen=True)
 class Contender:
-    """What is compared: one mechanism, or one tree at the best of several heights."""
+    """One entrant of a comparison: a mechanism, or a tree at the best of several heights."""
 
     label: str
     specs: tuple[Spec, ...]
@@ -44,7 +44,7 @@ class Line:
 
     @property
     def label(self) -> str:
-        """With the heights that were best, where there was a choice."""
+        """The label, with the best heights if there was a choice."""
         heights = [spec.height for spec in self.chosen if spec is not None]
         distinct = sorted({height for height in heights if height is not None})
         if len(self.contender.specs) == 1 or not distinct:
@@ -111,11 +111,11 @@ def show_number(value: float) -> str:
 
 
 def median_seconds(results: Results) -> dict[str, float]:
-    """Of a release by each mechanism and parameters, over all that was run."""
-    found: dict[tuple[str, str], list[float]] = {}
+    """The median time of a release for each mechanism and parameters, over all runs."""
+    seconds: dict[tuple[str, str], list[float]] = {}
     for row in results.table.to_pylist():
-        found.setdefault((row["mechanism"], row["parameters"]), []).append(row["seconds"])
-    return {label_of(*key): float(np.median(times)) for key, times in found.items()}
+        seconds.setdefault((row["mechanism"], row["parameters"]), []).append(row["seconds"])
+    return {label_of(*key): float(np.median(times)) for key, times in seconds.items()}
 
 
 def write_summary(results: Results, plan: Plan, folder: Path, command: str) -> None:

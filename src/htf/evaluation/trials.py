@@ -1,8 +1,8 @@
-"""One trial: one release of one data set by one mechanism at one epsilon, asked every workload.
+"""A trial: one release of one data set by one mechanism at one epsilon, with the queries of every workload.
 
-Seeds are derived from the bench's own by what they are for, so that a trial gives the same result
-whenever, wherever and in whatever company it is run. Queries depend on the workload and the run: all mechanisms are
-asked the same ones, and are compared in pairs.
+Seeds are derived from the bench's seed and their purpose, so that a trial gives the same result whenever and
+wherever it runs, and whatever else runs. Queries depend on the workload and the run: all mechanisms get the
+same queries, and are compared in pairs.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ NO_WORKLOAD = ""
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What all trials of a run have in common."""
+    """The settings that all trials of a run share."""
 
     workloads: tuple[Workload, ...]
     queries: int
     seed: int
 
     def check(self, data_set: DataSet) -> None:
-        """Name what is wrong with the data or the boxes now, not in every trial."""
+        """Report errors in the data or the boxes now, not in every trial."""
         matrix = data_set.load()
         for workload in self.workloads:
             workload.draw(matrix, 1, np.random.SeedSequence(0))
@@ -60,7 +60,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trial: errors as (workload, metric, value), or why there are none."""
+    """The result of a trial: errors as (workload, metric, value), or the reason why there are none."""
 
     trial: Trial
     values: tuple[tuple[str, str, float], ...] = ()
@@ -88,7 +88,7 @@ def plan_trials(data_set: DataSet, pairs: Sequence[tuple[Spec, str]], runs: int)
 
 
 def derive_seeds(seed: int, *words: object) -> np.random.SeedSequence:
-    """Seeds of their own for whatever the words name."""
+    """Separate seeds for whatever the words name."""
     digest = hashlib.sha256("\x1f".join(map(str, words)).encode()).digest()
     return np.random.SeedSequence(seed, spawn_key=np.frombuffer(digest, dtype=np.uint32).tolist())
 
@@ -139,7 +139,7 @@ def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
 
 
 def make_release(bench: Bench, trial: Trial) -> Release | None:
-    """With seeded noise, never private; None where there is nothing to make."""
+    """A release with seeded noise, which is never private; None if there is nothing to make."""
     if trial.spec.mechanism == ZERO:
         return None
     words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
@@ -206,6 +206,6 @@ def _source_of(mechanism: str) -> str:
 
 
 def _describe(error: Exception) -> str:
-    """What and where, but not the message: that might quote the data."""
+    """The kind and place of an error, but not its message, which might quote the data."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {frame.name}, line {frame.lineno} of {frame.filename}"

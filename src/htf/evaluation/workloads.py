@@ -57,7 +57,7 @@ class Workload:
 
     @property
     def is_from_data(self) -> bool:
-        """Whether even the boxes tell of the data."""
+        """Whether the boxes themselves reveal the data."""
         return self.at_records
 
     def draw(self, matrix: FrequencyMatrix, number: int, seeds: np.random.SeedSequence) -> Boxes:
@@ -79,7 +79,7 @@ class Workload:
 
 
 def read_workload(text: str) -> Workload:
-    """From the command line's word for it."""
+    """The workload that a text on the command line names."""
     if text == "random":
         return Workload(text)
     if text.startswith("file:"):

@@ -1,4 +1,4 @@
-"""Answers as tables and files: what the analyst gave, what was asked, and what the release says.
+"""Answers as tables and files: the analyst's own columns, the query, and the answer of the release.
 
 | ending | boxes | polygons |
 | --- | --- | --- |
@@ -6,8 +6,8 @@
 | .parquet | a table | GeoParquet |
 | .geojson, .gpkg, .fgb | rectangles | polygons |
 
-What was given beside boxes and polygons is kept under its own name, unless the answers have a column of
-that name. Then it is called `given_` and its name.
+Columns that came with the boxes or polygons keep their names. If the answers have a column of the same
+name, `given_` is put before it.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ LAYERS = (".geojson", ".gpkg", ".fgb")
 TAKEN_BY_LAYERS = ("geometry", "bbox")
 PREFIX = "given_"
 BOXES_RULE = f"One row per box that was asked for, with what the release answers for it. {describe_columns()}"
-NAMES = ("name", "id", "label")  # of a column that tells rows apart on the screen
+NAMES = ("name", "id", "label")  # names of columns that tell rows apart on the screen
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a file whose format we cannot tell or do not write, before anything is counted."""
+    """Refuse a file whose format is unknown or cannot be written, before anything is counted."""
     if path.suffix.lower() not in (*TABLES, *LAYERS):
-        known = ", ".join((*TABLES, *LAYERS))
+        endings = ", ".join((*TABLES, *LAYERS))
         raise InputError(
-            f"cannot tell the format of {path.name!r}: the name must end in one of {known}"
+            f"cannot tell the format of {path.name!r}: the name must end in one of {endings}"
         )
 
 
 def check_layer(path: Path, crs: Any, dimensions: int = 2) -> None:
-    """Refuse a layer that could not be made of the map, before anything is counted."""
+    """Refuse a layer that this map cannot have, before anything is counted."""
     suffix = path.suffix.lower()
     if suffix not in LAYERS:
         return
@@ -72,8 +72,8 @@ def check_layer(path: Path, crs: Any, dimensions: int = 2) -> None:
 def join_columns(
     asked: Mapping[str, Any], given: Mapping[str, pa.Array], answers: Mapping[str, Any]
 ) -> pa.Table:
-    """One table: what was asked, what was given beside it, and the answers. Names that differ in case
-    only count as the same, as they do in SQL and in GeoPackages."""
+    """One table of the query, the columns that came with it, and the answers. Names that differ only in
+    case count as the same, as they do in SQL and in GeoPackages."""
     import pyarrow as pa
 
     taken = {name.casefold() for name in (*asked, *answers, *TAKEN_BY_LAYERS)}
@@ -88,7 +88,7 @@ def join_columns(
 
 
 def as_objects(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows for JSON, which knows neither dates nor numbers that are not finite: those are null."""
+    """Rows for JSON, with dates as ISO text and numbers that are not finite as null."""
     return [{name: _for_json(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
@@ -97,7 +97,7 @@ def to_json(table: pa.Table) -> str:
 
 
 def naming_column(given: Mapping[str, pa.Array]) -> tuple[str, list[str]] | None:
-    """What tells rows apart on the screen: a column `name`, `id` or `label`, or the first of text."""
+    """The column that tells rows apart on the screen: `name`, `id` or `label`, or the first text column."""
     import pyarrow as pa
 
     found = {name.casefold(): name for name in [*given][::-1]}  # the first of several
@@ -110,7 +110,7 @@ def naming_column(given: Mapping[str, pa.Array]) -> tuple[str, list[str]] | None
 def write_table(
     table: pa.Table, path: Path, about: dict[str, Any], *, overwrite: bool = False
 ) -> None:
-    """As .csv, .json or .parquet. The last has room for what it is."""
+    """Write a table as .csv, .json or .parquet. Only Parquet has room for the provenance."""
     import pyarrow.parquet as pq
     from pyarrow import csv
 
@@ -137,12 +137,12 @@ def write_shapes(
     *,
     overwrite: bool = False,
 ) -> None:
-    """As a layer: the rows of the table with their shapes."""
+    """Write the rows of the table with their shapes, as a layer."""
     write_layer(_layer(table, shapes, crs), path, about, name, overwrite=overwrite)
 
 
 def rectangles(domain: Domain, rows: FloatArray) -> Any:
-    """The boxes of full rows along the first two axes."""
+    """The boxes of full rows along the first two axes, as polygons."""
     import shapely
 
     size = domain.dimensions
@@ -173,28 +173,28 @@ def _plain_column(column: Any) -> pa.Array:
     import pyarrow as pa
 
     try:
-        found = pa.array(column, from_pandas=True)
+        array = pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return _texts(column)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    kind = found.type
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind = array.type
     if pa.types.is_integer(kind):
-        return _cast(found, pa.int64(), column)
+        return _cast(array, pa.int64(), column)
     if pa.types.is_floating(kind):
-        return _cast(found, pa.float64(), column)
+        return _cast(array, pa.float64(), column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _cast(found, pa.string(), column)
+        return _cast(array, pa.string(), column)
     if pa.types.is_boolean(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
-        return found
+        return array
     return _texts(column)
 
 
-def _cast(found: pa.Array, kind: pa.DataType, column: Any) -> pa.Array:
+def _cast(array: pa.Array, kind: pa.DataType, column: Any) -> pa.Array:
     import pyarrow as pa
 
     try:
-        return found.cast(kind)
+        return array.cast(kind)
     except pa.ArrowInvalid:  # such as whole numbers beyond 64 bits
         return _texts(column)
 
@@ -214,7 +214,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can say of any value, however it is nested."""
+    """A value that JSON can represent, for any value, however it is nested."""
     if hasattr(value, "tolist"):  # an array or a number of NumPy
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -32,7 +32,7 @@ ZONES_RULE = (
 
 
 def leaf_columns(release: Release) -> dict[str, FloatArray]:
-    """What the release answers for each of its leaves, and where they lie along every axis."""
+    """The answer of the release for each of its leaves, and their edges along every axis."""
     domain = check_release(release).domain
     bounds = {
         f"{axis.name}_{side}": axis.from_cells(cells[:, number])

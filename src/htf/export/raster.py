@@ -34,10 +34,10 @@ def write_raster(
     *,
     overwrite: bool = False,
 ) -> View:
-    """Write the counts of a view of the release, with a most of `pixels` a side; the view is returned.
+    """Write the counts of a view of the release, at most `pixels` per side, and return the view.
 
-    Every pixel has a value, estimates below zero too. The value for no data is NaN, for tools that
-    turn or clip the raster.
+    Every pixel has a value, even if its count is below zero. NaN stands for no data, for tools that
+    rotate or clip the raster.
     """
     try:
         import rasterio
@@ -47,13 +47,13 @@ def write_raster(
     seen = view(check_release(release), where=where, cells=pixels)
     rule = f"{RULE} Summed: {seen.summed}." if seen.summed else RULE
     about = provenance(release, rule)
-    # The running sums of a view leave rounding errors where nothing is.
+    # The running sums of a view leave rounding errors where the count is 0.
     rounding = 1e-12 * np.abs(release.derived.parts.estimates).sum()
     counts = np.where(np.abs(seen.counts) > rounding, seen.counts, 0.0)
     rows = np.ascontiguousarray(counts.T[::-1], dtype=np.float32)  # north first
 
     def write(unfinished: Path) -> None:
-        # Not by GDAL, which on a full disk raises what no public name catches.
+        # We write the file ourselves: on a full disk GDAL raises an error that no public name catches.
         with rasterio.MemoryFile() as memory:
             with memory.open(**_profile(seen)) as file:
                 file.write(rows, 1)

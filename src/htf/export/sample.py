@@ -1,12 +1,12 @@
 """Synthetic points drawn from a release, for tools that want points.
 
-A part of the release is drawn by its estimate (made non-negative), then a place within the part, all
-places alike. Points are drawn one by one from the same distribution, so the first thousand of a file
-are a fair sample too.
+First a part of the release is drawn in proportion to its count (made non-negative), then a place within
+the part, uniformly. Points are drawn one by one from the same distribution, so the first thousand of a
+file are a fair sample too.
 
 The points are computed from the release alone: they cost no budget, and its guarantee holds for them.
-For the same reason the randomness need not be secret. Whoever knows the seed can at most work
-back towards the release, which is public. It hides nobody; the noise in the release does.
+For the same reason the randomness need not be secret. Whoever knows the seed can at most reconstruct the
+release, which is public. This randomness protects nobody; the noise in the release does.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ RULE = (
     "made non-negative with the same total; then a place in the part, all places alike."
 )
 CHUNK = 2**19  # points in memory at once
-MOST_POINTS = 10**9  # some minutes, and a file of 16 GB; a release may say that it counts far more
+MOST_POINTS = 10**9  # a few minutes, and a file of 16 GB; a release may count far more records
 MOST_IN_TABLE = 10**8  # 1.6 GB of memory
 SUFFIXES = (".csv", ".parquet")
 
-Progress = Callable[[int, int], None]  # is told how many points are written, and of how many
+Progress = Callable[[int, int], None]  # called with the points written so far, and all of them
 
 
 def draw_points(release: Release, n: int | None = None, seed: int | None = None) -> pa.Table:
-    """A table of `n` points, by default as many as the release counts; what it is, in its metadata."""
+    """A table of `n` points, by default as many as the release counts. Its metadata say what it is."""
     import pyarrow as pa
 
     sample = Sample(release, n, seed, MOST_IN_TABLE)
@@ -59,9 +59,9 @@ def write_points(
     *,
     overwrite: bool = False,
 ) -> Sample:
-    """Write points as CSV or Parquet, a chunk at a time: memory does not grow with their number.
+    """Write points as CSV or Parquet, a chunk at a time, so that memory does not grow with their number.
 
-    CSV has no place for what they are but a column, so that is told in a text file beside it.
+    CSV has no place for the provenance, so that goes to a text file beside it.
     """
     path = arguments.path(path, "the output")
     arguments.function(progress, "progress")
@@ -74,7 +74,7 @@ def write_points(
 
 
 def check_sample_name(path: Path, *, overwrite: bool = False, inputs: Iterable[Path] = ()) -> str:
-    """Refuse what cannot be written, before any work. Returns the ending."""
+    """Refuse a file that cannot be written, before any work. Returns the ending."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(
@@ -131,7 +131,7 @@ class Sample:
         places = np.searchsorted(
             self._sums, generator.random(number) * self._sums[-1], side="right"
         )
-        places = np.minimum(places, len(self._sums) - 1)  # were a product rounded up to the total
+        places = np.minimum(places, len(self._sums) - 1)  # a product may be rounded up to the total
         return [
             _between(low[places], high[places], generator.random(number))
             for low, high in self._edges
@@ -147,7 +147,7 @@ def point_columns(domain: Domain) -> list[str]:
 
 
 def _between(low: FloatArray, high: FloatArray, share: FloatArray) -> FloatArray:
-    """Within `[low, high)`, also where the sum would be rounded up."""
+    """Places within `[low, high)`, even if the sum would be rounded up."""
     return np.minimum(low + share * (high - low), np.nextafter(high, low))
 
 

@@ -1,4 +1,4 @@
-"""Writing layers of polygons for GIS tools, each with the privacy statement of the release in it.
+"""Writes layers of polygons for GIS tools, each with the privacy statement of the release in it.
 
 | ending | where the statement is |
 | --- | --- |
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 About = dict[str, Any]
 CSV = ".csv"
-# GeoJSON rounds to 7 places, a centimetre, unless told: leaves may be smaller.
+# By default GeoJSON rounds to 7 places, a centimetre, but leaves may be smaller.
 GEOJSON_PLACES = 10
 
 
@@ -40,9 +40,9 @@ def write_layer(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write a layer in the format that the ending says, whole or not at all.
+    """Write a layer in the format of the file's ending, whole or not at all.
 
-    `about` is what `htf.export.provenance.provenance` says of the release.
+    `about` is the result of `htf.export.provenance.provenance`.
     """
     path = arguments.path(path, "the output")
     check_layer_name(path, overwrite=overwrite)
@@ -80,12 +80,12 @@ def check_layer_name(
     overwrite: bool = False,
     inputs: Iterable[Path | None] = (),
 ) -> None:
-    """Refuse what cannot be written, before any work. `others` are endings that the caller knows."""
+    """Refuse a file that cannot be written, before any work. `others` are endings that the caller handles."""
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
-        known = ", ".join([*WRITERS, *others])
+        endings = ", ".join([*WRITERS, *others])
         raise InputError(
-            f"cannot tell the format of {path.name!r}: the name must end in one of {known}"
+            f"cannot tell the format of {path.name!r}: the name must end in one of {endings}"
         )
     for output in (path, beside(path)) if suffix == CSV else (path,):
         check_output(output, overwrite=overwrite, inputs=inputs)
@@ -110,7 +110,7 @@ def _write_csv(layer: geopandas.GeoDataFrame, target: Target, about: About, _: s
 
 
 def _write_parquet(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
-    """By GeoPandas, which knows GeoParquet; what it has no argument for is put in after it."""
+    """Write with GeoPandas, which knows GeoParquet, and then add the metadata it has no argument for."""
     import pyarrow.parquet as pq
 
     buffer = BytesIO()
@@ -154,14 +154,14 @@ def _write_flatgeobuf(
     layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
 ) -> None:
     is_without = (layer.geometry.isna() | layer.geometry.is_empty).any()
-    # Which features without a geometry have no place in.
+    # The format has no place for features without a geometry.
     index = "NO" if is_without else "YES"
     options = {"layer_metadata": _metadata(about), "SPATIAL_INDEX": index}
     _write_by_gdal(_with_known_code(layer), target, "FlatGeobuf", name, options)
 
 
 def _free_name(name: str, layer: geopandas.GeoDataFrame) -> str:
-    """For a column of the format's own, beside those of the layer; in SQL the case of letters is no matter."""
+    """A name for the format's own column that no column of the layer has; SQL ignores case."""
     taken = {str(column).casefold() for column in layer.columns}
     while name in taken:
         name = f"layer_{name}"
@@ -173,7 +173,7 @@ def _metadata(about: About) -> dict[str, str]:
 
 
 def _with_known_code(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
-    """These formats have longitude first whatever the code says, and every tool knows EPSG:4326."""
+    """The layer with EPSG:4326, which every tool knows. These formats put longitude first for any code."""
     if layer.crs is not None and layer.crs.to_string() == CRS84:
         return layer.set_crs("EPSG:4326", allow_override=True)
     return layer

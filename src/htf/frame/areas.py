@@ -13,10 +13,10 @@ WGS84_AXES = (6378.137, 6356.752314245179)  # km: of the equator, of the poles
 
 
 def square_kilometres(domain: Domain, low: IntArray, high: IntArray) -> FloatArray | None:
-    """Of boxes `[low, high)` in cells, in the first two axes; None where the map does not tell.
+    """The areas of rectangles `[low, high)` in cells of the first two axes; None if not known.
 
-    In degrees, the area on the ellipsoid between two parallels and two meridians. In another unit of
-    length, the area on the map, which is as true as the projection is.
+    On a map in degrees it is the area on the ellipsoid between two parallels and two meridians. On a
+    map in a unit of length it is the area on the map, which is as true as the projection.
     """
     if domain.dimensions < 2 or domain.crs is None:
         return None

@@ -1,7 +1,7 @@
-"""Bounds that must be mistakes, as far as one can tell without the data.
+"""Refuses bounds that must be mistakes, as far as one can tell without the data.
 
-A slip in the bounds costs as much budget as a good map. So bounds that the reference system rules out are
-refused before anything is charged: a latitude beyond the pole, and degrees where the system counts metres.
+Wrong bounds cost as much budget as a good map. So bounds that the reference system rules out are refused
+before anything is charged: a latitude beyond the pole, or degrees where the system uses metres.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_bounds(domain: Domain) -> None:
 
 
 def check_not_polar(domain: Domain) -> None:
-    """Refuse what is more likely a slip, S,W,N,E for W,S,E,N, than a map of Antarctica."""
+    """Refuse bounds that are more likely S,W,N,E in place of W,S,E,N than a map of Antarctica."""
     if domain.axes[1].high <= POLAR:
         raise InputError(
             f"the bounds W,S,E,N put the whole map south of {-POLAR:g}° S: are latitude and longitude swapped? If "

@@ -44,12 +44,12 @@ def same_crs(one: Any, other: Any) -> bool:
 
 
 def transformer(source: Any, target: Any) -> Any:
-    """From one reference system to another. Threads may share it."""
+    """A transformer from one reference system to another. Threads may share it."""
     return _transformer(_hashable(source), _hashable(target))
 
 
 def name_of_crs(crs: Any) -> str:
-    """A short name such as EPSG:27700 where it has one, else its full text."""
+    """The short name of a reference system, such as EPSG:27700, if it has one; else its full text."""
     found = parse_crs(crs if isinstance(crs, str) else json.dumps(crs))
     authority = found.to_authority()
     return ":".join(authority) if authority else str(found.to_wkt())
@@ -64,7 +64,7 @@ def shown_crs(crs: Any) -> str:
 
 
 def to_projjson(crs: str | None) -> Any:
-    """As GeoParquet stores it."""
+    """A reference system in the form that GeoParquet stores."""
     return None if crs is None else parse_crs(crs).to_json_dict()
 
 
@@ -111,7 +111,7 @@ def _transformer(source: Any, target: Any) -> Any:
 
 
 def _hashable(crs: Any) -> Any:
-    """Names and pyproj's own objects are; other descriptions are parsed first."""
+    """A hashable reference system: names and pyproj's objects are; others are parsed first."""
     return crs if isinstance(crs, str) else parse_crs(crs)
 
 

@@ -1,4 +1,4 @@
-"""A space-filling curve: boxes that lie together stand together along it."""
+"""A space-filling curve: regions that lie together on the map stand together along it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Grids laid over a map: how fine, along which lines, and cut into the tree. Public.
+"""Grids laid over a map: how fine they are, along which lines, and how they cut the tree. Public.
 
-A mechanism that cannot work on every cell of a fine grid works on a coarser one, chosen from public
-numbers alone and told among the facts of the release.
+A mechanism that cannot work on every cell of a fine grid works on a coarser one. That grid is chosen from
+public numbers alone, and the facts of the release name it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def wide_axes(domain: Domain) -> int:
 
 
 def limit_parts(parts: IntArray, most: int = MOST_LEAVES) -> IntArray:
-    """`parts[i, axis]` slabs of region i along an axis, no axis finer than it must be for all
-    regions together to come to at most `most` boxes."""
+    """Limit `parts[i, axis]`, the slabs of region i along an axis, so that all regions together have
+    at most `most` pieces. No axis gets coarser than it must."""
     low, high = 1, int(parts.max())  # the finest common limit, by bisection
     while low < high:
         middle = (low + high + 1) // 2
@@ -90,7 +90,7 @@ class Grid:
         return np.asarray(lines * self.cells[axis] // self.shape[axis])
 
     def _line(self, edges: IntArray) -> IntArray:
-        """Which line of this grid an edge is; line j lies at floor(j * cells / shape)."""
+        """The number of the grid line at an edge; line j lies at floor(j * cells / shape)."""
         return -(-edges * self.shape // self.cells)
 
 
@@ -100,7 +100,7 @@ def check_most_cells(most_cells: int) -> None:
 
 
 def padded(cells: int) -> int:
-    """The least power of two that is not smaller."""
+    """The smallest power of two that is not below the number."""
     return 1 << (cells - 1).bit_length()
 
 
@@ -124,7 +124,7 @@ def coarse_shape(
 
 
 def even_edges(shape: Sequence[int], grid: Sequence[int]) -> tuple[IntArray, ...]:
-    """Where the cells of the coarser grid begin and end, along each axis: as even as can be."""
+    """The edges of the coarser grid's cells along each axis, as even as possible."""
     return tuple(
         np.arange(coarse + 1, dtype=np.int64) * cells // coarse
         for cells, coarse in zip(shape, grid, strict=True)

@@ -1,8 +1,8 @@
-"""Cutting boxes in half, one axis after the other; and what then lies beside each box. Public.
+"""Cuts regions in half, one axis after the other, and finds the neighbours of each region. Public.
 
-All boxes that were halved equally often, from the whole map on, were cut along the same axes in the
-same order: the *turns*. So they form a grid, as equal as whole cells allow, and a box has
-neighbours of its own size. A box of one cell along an axis lets that turn pass.
+All regions that were halved equally often, from the whole map on, were cut along the same axes in the
+same order: the *turns*. So they form a grid, as equal as whole cells allow, and a region has
+neighbours of its own size. A region of one cell along an axis skips that turn.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def halve_often(
 ) -> tuple[IntArray, IntArray]:
     """Halve region i, which had `turns[i]` turns before, in its next `steps[i]` ones.
 
-    Returns the pieces, and for each the place in `regions` of what it is a piece of. Pieces of one
-    region stand together.
+    Returns the pieces and, for each, the index in `regions` of the region it is a piece of. Pieces of
+    one region stand together.
     """
     axes = np.array(halving_axes(tree.high[0]), dtype=np.int64)
     pieces, owners = regions, np.arange(len(regions))
@@ -51,7 +51,7 @@ def halve_often(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Boxes that are cut in one turn, and what lies beside each along the axis that is cut."""
+    """The regions that are cut in one turn, and their neighbours along the axis that is cut."""
 
     cut: IntArray
     left: IntArray  # the half with the lower cells; the other one follows it
@@ -64,7 +64,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
-    """Boxes that will be cut, and what lies beside each: a row for each axis and end."""
+    """Regions that will be cut, and their neighbours: one row for each axis and end."""
 
     regions: IntArray
     beside: IntArray
@@ -74,13 +74,13 @@ class _Layer:
 
 
 class Neighbourhood:
-    """The turns in which a tree of halves was cut, and what lies beside each of its boxes.
+    """The turns in which a tree of halves was cut, and the neighbours of each of its regions.
 
-    `neighbours[region, axis, end]` is the box of the same size beside `region`, towards lower (0) or
-    higher (1) cells; a larger one where no box of that size was cut; at the edge of the map, `region`
-    itself. They are found from the top down: a half faces its other half, and the nearer
-    half of what its parent faced. Without `all_boxes` there are only `turns` and `steps`, for which it
-    is enough to look at boxes that are cut; that takes a quarter of the time.
+    `neighbours[region, axis, end]` is the region of the same size beside `region`, towards lower (0)
+    or higher (1) cells; a larger one if no region of that size was cut; at the edge of the map, `region`
+    itself. They are found from the top down: a half faces its other half, and the nearer half of what
+    its parent faced. Without `all_boxes` there are only `turns` and `steps`, for which only regions that
+    are cut are needed; that takes a quarter of the time.
     """
 
     def __init__(self, tree: RegionTree, *, all_boxes: bool = True) -> None:
@@ -125,7 +125,7 @@ class Neighbourhood:
         )
 
     def _check_turn(self, axis: int, cut: IntArray, left: IntArray, waiting: IntArray) -> None:
-        """What is cut is cut in the middle, and what waits has one cell only along this axis."""
+        """Check that regions are cut in the middle, or have only one cell along this axis."""
         low, high = self._tree.low[cut, axis], self._tree.high[cut, axis]
         in_middle = self._tree.high[left, axis] == (low + high) // 2
         if not np.all(in_middle) or np.any(self.widths(waiting)[:, axis] > 1):

@@ -1,4 +1,4 @@
-"""Which columns say where a record is, who it is of, and when it was."""
+"""Finds the columns that say where a record is, whose it is, and when it was made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from htf.frame.crs import CRS84, is_projected
 from htf.frame.domain import Domain
 from htf.ingest import expressions as ex
 
-# Pairs of names that mean x and y. A common beginning may stand before both, as in pickup_lon.
+# Pairs of names that mean x and y. Both may have the same prefix, as in pickup_lon.
 PAIRS = (
     ("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitude"), ("x", "y"),
     ("easting", "northing"), ("eastings", "northings"),
@@ -26,7 +26,7 @@ _OF_TIME = re.compile(rf"({'|'.join(OF_TIME)})\((.+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What gives the place along one axis: a column, or a part of what it holds."""
+    """The source of the place along one axis: a column, or a part of its value."""
 
     column: str
     part: str = ""  # of a geometry: x or y; of a time: hour, weekday or day
@@ -41,7 +41,7 @@ class Field:
 
 
 def check_columns(columns: object) -> None:
-    """Refuse what is no list of names. None among them stands for a guess."""
+    """Refuse anything but a list of names. None in it means that the name is to be guessed."""
     expected = "a list of names, one for each axis, such as ['lon', 'lat']"
     for name in arguments.items(columns, "columns", expected):
         if name is not None:
@@ -54,7 +54,7 @@ def find_fields(
     wanted: Sequence[str | None],
     geometry: str | None,
 ) -> list[Field]:
-    """One for each axis. The first two are guessed if they are not named, and the guess is plain."""
+    """One field per axis. The first two are guessed if they are not named and the guess is clear."""
     fields = [None if name is None else _read_field(name, there) for name in wanted]
     if fields[:2] == [None, None]:
         fields[:2] = _guess(there, geometry)
@@ -69,7 +69,7 @@ def find_fields(
 
 
 def fits(wanted: Iterable[str | None], others: Iterable[str | None], header: Sequence[str]) -> bool:
-    """Whether a header names what is needed, or leaves no doubt about what is to be guessed."""
+    """Whether a header has the columns we need, or leaves no doubt about the guess."""
     wanted = list(wanted)
     named = {_read_field(name, header).column for name in wanted if name is not None}
     named |= {name for name in others if name is not None}
@@ -85,9 +85,9 @@ def check_there(name: str, there: Sequence[str]) -> None:
 
 
 def _read_field(name: str, there: Sequence[str]) -> Field:
-    """`hour(ts)` is the hour of the column ts, unless there is a column of just that name."""
-    found = None if name in there else _OF_TIME.fullmatch(name)
-    return Field(name) if found is None else Field(found[2], found[1])
+    """Read a field: `hour(ts)` is the hour of the column ts, unless a column has exactly that name."""
+    match = None if name in there else _OF_TIME.fullmatch(name)
+    return Field(name) if match is None else Field(match[2], match[1])
 
 
 def _guess(there: Sequence[str], geometry: str | None) -> list[Field | None]:
@@ -105,7 +105,7 @@ def _guess(there: Sequence[str], geometry: str | None) -> list[Field | None]:
 
 
 def _pairs(there: Sequence[str]) -> list[tuple[str, str]]:
-    """All (x, y) that could be meant. Plain names come before those with a beginning, as in dest_lon."""
+    """All (x, y) that could be meant. Plain names come before those with a prefix, as in dest_lon."""
     by_name = {name.casefold(): name for name in there}
     plain: list[tuple[str, str]] = []
     begun: list[tuple[str, str]] = []
@@ -124,7 +124,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def refuse_degrees(fields: Sequence[Field], domain: Domain, crs: str | None) -> None:
-    """By their names only: longitudes and latitudes are not read as metres unless that is said."""
+    """Refuse longitudes and latitudes on a map in metres, unless told. Only names of columns count."""
     if crs is not None or domain.crs is None or len(fields) < 2 or not is_projected(domain.crs):
         return
     x, y = fields[0].column, fields[1].column
@@ -136,7 +136,7 @@ def refuse_degrees(fields: Sequence[Field], domain: Domain, crs: str | None) -> 
 
 
 def _refuse_swapped(fields: Sequence[Field]) -> None:
-    """By their names only: on a map in degrees x is the longitude."""
+    """Refuse x and y in the wrong order: on a map in degrees x is the longitude. Only names count."""
     x, y = fields[0].column, fields[1].column if len(fields) > 1 else ""
     if _split(x)[1] in DEGREES_NORTH and _split(y)[1] in DEGREES_EAST:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Where the points are, and how to run an Ibis expression there. Sensitive.
+"""The engines that hold the records, and how to run an Ibis expression in them. Sensitive.
 
 Engines quote the data in their own error messages, so none of those is passed on or kept.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MORE_MEMORY = "it needs more memory: allow more with --memory, or take a coarser grid"
-# What engines say of trouble that we can tell in words of our own.
+# Words in errors of engines, and our own message for each kind of trouble.
 REASONS = {
     ("no space left", "could not write", "max_temp_directory_size"): (
         "the disk is full, perhaps that of temporary files: set TMPDIR to a folder with room"
@@ -46,59 +46,59 @@ REASONS = {
         "the server does not accept the user, the password or the database's name"
     ),
 }
-Progress = Callable[[float], None]  # is told the share done, from 0 to 1
+Progress = Callable[[float], None]  # called with the share done, from 0 to 1
 POLL_SECONDS = 0.1
 ARROW, PANDAS = "arrow", "pandas"
 MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) *([kmgt]?)i?b?", re.IGNORECASE)
 BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 SPARK_MEMORY = 2 * 10**9
-LEAST_SPARK_MEMORY = 600 * 10**6  # below that Spark does not start
-# For a single machine; 200, the default for clusters, take seconds for the smallest file.
+LEAST_SPARK_MEMORY = 600 * 10**6  # Spark does not start with less
+# For a single machine. With 200, the default for clusters, the smallest file takes seconds.
 SPARK_PARTITIONS = 16
 SPARK_PYTHON = "PYSPARK_PYTHON"
-NANOSECONDS_AS_NUMBERS = "spark.sql.legacy.parquet.nanosAsLong"  # else it reads no such file
-# What we or Ibis set in a session that is not ours, to be set back.
+NANOSECONDS_AS_NUMBERS = "spark.sql.legacy.parquet.nanosAsLong"  # else Spark refuses nanoseconds
+# Settings that we or Ibis change in a session that is not ours, and restore afterwards.
 SPARK_SETTINGS = (
     "spark.sql.session.timeZone", "spark.sql.mapKeyDedupPolicy", NANOSECONDS_AS_NUMBERS,
 )  # fmt: skip
-# Of PySpark's own: it prints errors of queries, which quote the data, whatever the level of the log.
+# PySpark's own loggers. They print errors of queries, which quote the data, at any log level.
 SPARK_ERROR_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-# DuckDB tells how far it is only while its own bar is on, which it would print among our results.
+# DuckDB reports progress only while its own bar is on, and would print that bar among our results.
 OWN_BAR_ONLY = "SET enable_progress_bar = true; SET enable_progress_bar_print = false"
-# By statistics DuckDB leaves out filters. Those of a Parquet file do not know NaN, and may be false.
+# DuckDB skips filters that statistics prove. Those of a Parquet file ignore NaN, and may be wrong.
 BY_ROWS_ONLY = "SET disabled_optimizers = 'statistics_propagation'"
 
 
 class Engine:
-    """An Ibis backend that holds the points."""
+    """An Ibis backend that holds the records."""
 
-    columns_as = ""  # how it hands columns to functions of ours, if it can
-    # Whether `expressions.floor` gives nothing for NaN. PostgreSQL fails, and Spark gives 0.
+    columns_as = ""  # the form in which it passes columns to our functions, if it can
+    # Whether `expressions.floor` is missing for NaN. PostgreSQL fails, and Spark gives 0.
     floors_anything = False
 
     def __init__(self, backend: BaseBackend) -> None:
         self.backend = backend
 
     def run(self, rows: Table, what: str, progress: Progress | None = None) -> dict[str, Any]:
-        """The columns of what the engine finds."""
+        """The columns of the engine's result."""
 
         def fetch() -> dict[str, NDArray[Any]]:
-            found = self.fetch(rows)
-            return {name: _to_numpy(found[name]) for name in found.column_names}
+            columns = self.fetch(rows)
+            return {name: _to_numpy(columns[name]) for name in columns.column_names}
 
         if progress is None:
             return quietly(fetch, what)
         with self._watched(progress):
-            found = quietly(fetch, what)
+            columns = quietly(fetch, what)
         progress(1.0)
-        return found
+        return columns
 
     def fetch(self, rows: Table) -> Any:
-        """What the engine finds, as an Arrow table."""
+        """The engine's result as an Arrow table."""
         return self.backend.to_pyarrow(rows)
 
     def share_done(self) -> float:
-        """Of what is running now; below 0 if the engine cannot tell."""
+        """The share done of what is running now; below 0 if the engine does not know."""
         return -1.0
 
     @contextmanager
@@ -109,7 +109,9 @@ class Engine:
             while not done.wait(POLL_SECONDS):
                 try:
                     share = self.share_done()
-                except Exception:  # the engine is gone: who waits for its answer will hear of it
+                except (
+                    Exception
+                ):  # the engine is gone: whoever waits for its result will see an error
                     return
                 if share >= 0:
                     progress(min(share, 1.0))
@@ -124,10 +126,10 @@ class Engine:
 
 
 class DuckDB(Engine):
-    """The embedded default.
+    """The embedded engine, used by default.
 
-    What an expression uses several times DuckDB computes once and keeps, which takes memory for every
-    record. `read_again` says that it had better be computed again: so it is with files that are read
+    If an expression uses a value several times, DuckDB computes it once and keeps it, which takes memory
+    for every record. With `read_again` it is computed again instead. That suits files, which are read
     fast and do not change.
     """
 
@@ -150,7 +152,7 @@ class DuckDB(Engine):
 
         query = self.backend.compiler.to_sqlglot(rows)
         for part in query.find_all(exp.CTE):
-            if part.find(exp.Distinct) is None:  # that takes longer than to read
+            if part.find(exp.Distinct) is None:  # computing that again takes longer than reading
                 part.set("materialized", False)
         found = self.connection.sql(query.sql(self.backend.dialect)).to_arrow_table()
         return found.cast(rows.schema().to_pyarrow())
@@ -160,7 +162,7 @@ class DuckDB(Engine):
 
 
 class Spark(Engine):
-    """For more than a machine."""
+    """The engine for data too large for one machine."""
 
     columns_as = PANDAS
 
@@ -168,7 +170,7 @@ class Spark(Engine):
         import ibis
         from pyspark.logger import PySparkLogger
 
-        # Times are compared as UTC: Ibis sets the session's zone to that.
+        # Times are compared in UTC: Ibis sets the session's zone to it.
         self.settings = {name: session.conf.get(name, None) for name in SPARK_SETTINGS}
         super().__init__(backend or ibis.pyspark.connect(session))
         self.session = session
@@ -200,7 +202,7 @@ class Spark(Engine):
 
 @contextmanager
 def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[DuckDB]:
-    """In memory, or a database file that is only read. What does not fit `memory` goes to disk."""
+    """Open DuckDB in memory, or a database file for reading. Data beyond `memory` goes to disk."""
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="htf-") as folder:
@@ -219,7 +221,7 @@ def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[Duc
 
 @contextmanager
 def open_spark(memory: str | None) -> Iterator[Spark]:
-    """A session that runs already, as on a cluster; else one on this machine."""
+    """Use the session that is already running, as on a cluster; else start one on this machine."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -241,7 +243,8 @@ def open_spark(memory: str | None) -> Iterator[Spark]:
 
 
 def _start_spark(memory: int) -> SparkSession:
-    """Quiet, for its log quotes the data; and on the loopback only, for a single machine."""
+    """Start Spark for a single machine: quietly, because its log quotes the data, and reachable only
+    from this machine."""
     from pyspark.sql import SparkSession
 
     settings = {
@@ -257,30 +260,30 @@ def _start_spark(memory: int) -> SparkSession:
     builder = SparkSession.builder.appName("htf")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    known = os.environ.get(SPARK_PYTHON)
-    os.environ[SPARK_PYTHON] = known or sys.executable  # that has our packages
+    chosen = os.environ.get(SPARK_PYTHON)
+    os.environ[SPARK_PYTHON] = chosen or sys.executable  # this one has our packages
     try:
         session: SparkSession = builder.getOrCreate()
     finally:
-        if known is None:
+        if chosen is None:
             del os.environ[SPARK_PYTHON]
     return session
 
 
 def read_memory(text: str) -> int:
     """`4GB` in bytes."""
-    found = MEMORY.fullmatch(text.strip())
-    size = 0 if found is None else int(float(found[1]) * BYTES[found[2].lower()])
+    match = MEMORY.fullmatch(text.strip())
+    size = 0 if match is None else int(float(match[1]) * BYTES[match[2].lower()])
     if size < 1:
         raise InputError(f"an engine's memory is a size as in 500MB or 4GB, got {text!r}")
     return size
 
 
 def quietly(work: Callable[[], T], what: str) -> T:
-    """Do it; if it fails, say so without the engine's message, which may quote the data.
+    """Do the work; if it fails, raise an error without the engine's message, which may quote the data.
 
-    The error is raised after its cause is out of reach, not while handling it: a debugger or logger
-    would walk from one to the other.
+    The error is raised after its cause is out of reach, not while handling it, because a debugger or
+    logger would follow the link between the two.
     """
     try:
         return work()
@@ -294,7 +297,7 @@ def quietly(work: Callable[[], T], what: str) -> T:
 
 
 def _reason(error: Exception) -> str:
-    """In words of our own, by what the message speaks of."""
+    """Our own words for an error, chosen by words in its message."""
     message, kind = str(error).casefold(), type(error).__name__.removesuffix("Exception")
     if isinstance(error, UnicodeError):
         return "it is not text in UTF-8"
@@ -307,7 +310,7 @@ def _reason(error: Exception) -> str:
 
 
 def _calls_python(rows: Table) -> bool:
-    """Functions of ours are dearer to call again than their results are to keep."""
+    """Whether our functions are called: calling them again costs more than keeping their results."""
     from ibis.expr.operations.udf import InputType, ScalarUDF
 
     return any(call.__input_type__ is not InputType.BUILTIN for call in rows.op().find(ScalarUDF))

@@ -1,13 +1,13 @@
-"""What columns hold, as numbers: Ibis expressions that mean the same, to the bit, on every engine.
+"""Ibis expressions that turn columns into numbers, identical to the last bit on every engine.
 
-Engines differ in how they write numbers down, read text, cut times and hash. So constants are made of
-whole numbers; what text is a number is said by a pattern; times are whole seconds; and of digests a
-standard one is taken, never the engine's own.
+Engines differ in how they write numbers, parse text, truncate times and hash. So constants are built from
+whole numbers, a pattern decides which text is a number, times are whole seconds, and digests are standard
+ones, never the engine's own.
 
-Every expression has a value, or none, for every row that can be stored: it never fails, and it does not
-count on a filter before it. Engines move filters about and leave out those that statistics of a file
-prove; and statistics of Parquet files do not know NaN. If one odd row could make a query fail, one record
-would decide whether all others are counted.
+Every expression is a value, or missing, for every row that can be stored. It never fails, and it does not
+rely on a filter before it: engines move filters about and skip those that statistics of a file prove, and
+statistics of Parquet files ignore NaN. If one odd row could make a query fail, one record would decide
+whether all others are counted.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ ZONED = rf"{CLOCK} ?{ZONE}\z"
 SIGNED_ZONE = r"[+-][0-9]{2}(:?[0-9]{2})?\z"
 
 HOUR, DAY = 3600, 86_400
-FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799  # years 1 to 9999
 FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 LARGEST_WHOLE = 2**63 - 10**10  # with room for a remainder
 MICROSECONDS = 6  # digits of a second's fraction
 MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
 LARGEST_POWER = 62
 WIDEST_DECIMAL = (
-    76  # digits that DuckDB, Spark and Arrow have at the most; PostgreSQL has thousands
+    76  # the most digits that DuckDB, Spark and Arrow allow; PostgreSQL allows thousands
 )
-DOUBLE_DIGITS = 300  # before and after the point, of decimals that a double can stand for
+DOUBLE_DIGITS = 300  # before and after the point, in decimals that a double can represent
 SIGNIFICANT_BITS = 53
 LARGEST_EXPONENT = 1023  # of a power of two that is a double
 
-KEY_DIGITS = 12  # of a digest: 48 bits, and short enough for engines to keep beside the row
+KEY_DIGITS = 12  # of a digest: 48 bits, short enough for engines to keep with the row
 
 
 def constant(value: float) -> FloatingValue:
-    """The same double on every engine: a whole number times or divided by powers of two."""
+    """A double that is the same on every engine: a whole number times or divided by powers of two."""
     import ibis
 
     mantissa, exponent = math.frexp(value)
@@ -86,17 +86,17 @@ def as_number(column: Value, name: str, text: bool) -> FloatingValue:
 
 
 def within(value: FloatingValue, low: float, high: float) -> FloatingValue:
-    """Missing below `low`, from `high` on, and, unless the engine trusts statistics, where it is NaN:
-    engines sort that above every number."""
+    """The value if it lies in `[low, high)`, else missing. NaN is missing too, because engines sort it
+    above every number, unless the engine trusts statistics."""
     kept: FloatingValue = ((value >= constant(low)) & (value < constant(high))).ifelse(value, None)
     return kept
 
 
 def floor(value: FloatingValue) -> IntegerValue:
-    """The whole number at or below; missing where there is none, as for NaN.
+    """The whole number at or below a value; missing if there is none, as for NaN.
 
-    Ibis would cast, which fails there. DuckDB and Spark have a cast that gives nothing instead. Others
-    have not: give them numbers that are `within` bounds.
+    Ibis would cast, which fails for NaN. DuckDB and Spark have a cast that is missing instead. Other
+    engines do not: give them numbers that are `within` bounds.
     """
     import ibis
 
@@ -104,21 +104,22 @@ def floor(value: FloatingValue) -> IntegerValue:
     def floor_(value):  # type: ignore[no-untyped-def]
         ...
 
-    found: IntegerValue = floor_(value).try_cast("int64")
-    return found
+    whole: IntegerValue = floor_(value).try_cast("int64")
+    return whole
 
 
 def is_finite(value: FloatingValue) -> BooleanValue:
-    """Asked by a cast that NaN does not survive: engines may answer `isnan` from statistics."""
+    """Whether a value is finite, by a cast that NaN does not survive: engines may answer `isnan` from
+    statistics."""
     largest = math.ldexp(1.0, LARGEST_EXPONENT)
-    found: BooleanValue = floor(within(value, -largest, largest) / constant(largest)).notnull()
-    return found
+    finite: BooleanValue = floor(within(value, -largest, largest) / constant(largest)).notnull()
+    return finite
 
 
 def is_blank(column: Value) -> BooleanValue:
-    """Of a text field: missing, empty, or nothing but spaces."""
-    found: BooleanValue = _stripped(column).nullif("").isnull()
-    return found
+    """Whether a text field is missing, empty, or only spaces."""
+    blank: BooleanValue = _stripped(column).nullif("").isnull()
+    return blank
 
 
 def as_person(column: Value, name: str, text: bool) -> Value:
@@ -139,8 +140,8 @@ def as_person(column: Value, name: str, text: bool) -> Value:
 
 
 def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
-    """Whole seconds since 1970, of UTC where the zone is known, else as written. Missing outside the
-    years 1 to 9999: engines differ in what is beyond, and some have infinite times."""
+    """Whole seconds since 1970, in UTC if the zone is known, else as written. Missing outside the
+    years 1 to 9999: engines differ beyond them, and some have infinite times."""
     import ibis
 
     kind = column.type()
@@ -149,7 +150,7 @@ def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
     if kind.is_timestamp() and (kind.scale or 0) > MICROSECONDS:
         return _seconds_of_number(_nanoseconds(column), "ns")
     if kind.is_timestamp() or kind.is_date():
-        # A date may be too far away for a timestamp: it is cut before it becomes one.
+        # A date may be too far away for a timestamp, so it is bounded first.
         ends = [ibis.literal(end).cast(kind) for end in (FIRST_TIME, _last_time(kind))]
         moment = _between(column, *ends)
         return (
@@ -169,7 +170,7 @@ def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
 
 
 def kinds_of_time(column: StringValue) -> dict[str, BooleanValue]:
-    """Of a text field: whether it is a time with a zone, one without, or a number."""
+    """Whether a text field is a time with a zone, a time without, or a number."""
     stripped = _stripped(column)
     is_time, zoned = stripped.re_search(TIME), stripped.re_search(ZONED)
     return {
@@ -181,7 +182,7 @@ def kinds_of_time(column: StringValue) -> dict[str, BooleanValue]:
 
 
 def hour_of_day(seconds: IntegerValue) -> FloatingValue:
-    """With its fraction, from 0 to 24."""
+    """The hour with its fraction, from 0 to 24."""
     return _second_of_day(seconds).cast("float64") / constant(HOUR)
 
 
@@ -191,7 +192,7 @@ def day_number(seconds: IntegerValue) -> IntegerValue:
 
 
 def weekday(seconds: IntegerValue) -> IntegerValue:
-    """0 is Monday."""
+    """The day of the week; 0 is Monday."""
     return _positive(day_number(seconds) + MONDAY_OF_1970, 7)
 
 
@@ -208,8 +209,8 @@ def slot(seconds: IntegerValue, once_per: str) -> IntegerValue:
 
 
 def key(parts: Sequence[Value]) -> StringValue:
-    """What records are ranked by: some digits of the MD5 digest of all parts, as good as random. It
-    hides nothing; what counts is that it is a standard, and so the same on every engine."""
+    """The key that records are ranked by: some digits of the MD5 digest of all parts, as good as random.
+    It hides nothing. It is a standard, and so the same on every engine."""
     first, *rest = [part.cast("string") for part in parts]
     for part in rest:
         first = first.concat(",", part)
@@ -229,7 +230,7 @@ def digest(text: StringValue) -> StringValue:
 
 
 def _for_a_double(column: Value) -> Value:
-    """PostgreSQL fails where a decimal is too large or too small for a double."""
+    """A decimal that fits a double, or missing: PostgreSQL fails if it is too large or too small."""
     import ibis
 
     @ibis.udf.scalar.builtin(name="round", signature=(("decimal", "int32"), "decimal"))
@@ -241,12 +242,12 @@ def _for_a_double(column: Value) -> Value:
 
 
 def _between(value: Value, low: Any, high: Any) -> Any:
-    """Missing where it is not."""
+    """The value if it lies between `low` and `high`, else missing."""
     return value.between(low, high).ifelse(value, None)
 
 
 def _named(kind: Any) -> str:
-    """Without what is inside it: the fields of a struct have names of the data's own."""
+    """The name of a type without its fields: those of a struct have names from the data."""
     return type(kind).__name__.lower()
 
 
@@ -255,8 +256,8 @@ def _stripped(column: Value) -> StringValue:
 
 
 def _nanoseconds(column: Value) -> IntegerValue:
-    """Only DuckDB has such times, and none of them is far away: but Ibis would compare them with the year
-    9999, for which they have no room, and cut them towards 1970."""
+    """Nanoseconds since 1970. Only DuckDB has such times, and none is far away. But Ibis would compare
+    them with the year 9999, which they cannot represent, and would truncate them towards 1970."""
     import ibis
 
     @ibis.udf.scalar.builtin(name="epoch_ns", signature=(("timestamp",), "int64"))
@@ -268,7 +269,7 @@ def _nanoseconds(column: Value) -> IntegerValue:
 
 
 def _last_time(kind: Any) -> str:
-    """With no more digits than the column has: more would be rounded up, into the year 10000."""
+    """The last time, with no more digits than the column has: more would be rounded up to the year 10000."""
     scale = None if kind.is_date() else kind.scale
     return (
         LAST_TIME
@@ -287,9 +288,9 @@ def _positive(value: IntegerValue, modulus: int) -> IntegerValue:
 
 
 def _floor_divide(value: IntegerValue, divisor: int) -> IntegerValue:
-    """Engines round quotients of whole numbers in different ways. Below 2**51 a quotient of doubles that
-    is no whole number is never rounded to one; larger values first lose their remainder, and then
-    nothing is left to round but what a double cannot hold, far below one half."""
+    """The quotient rounded down. Engines round quotients of whole numbers in different ways. Below 2**51
+    a quotient of doubles that is no whole number is never rounded to one. Larger values first lose their
+    remainder; then only what a double cannot hold is rounded, far below one half."""
     if divisor == 1:
         return value
     if divisor in (HOUR, DAY):  # of seconds, which are few
@@ -299,10 +300,10 @@ def _floor_divide(value: IntegerValue, divisor: int) -> IntegerValue:
 
 
 def _seconds_of_text(text: StringValue, unit: str) -> IntegerValue:
-    """ISO 8601, as in 2017-09-11T08:30:00+08:00, or a whole number since 1970.
+    """Seconds from ISO 8601, as in 2017-09-11T08:30:00+08:00, or from a whole number since 1970.
 
-    Engines copy an expression to every place where it is used: so each part is used once or twice, and
-    what the text is, is asked once.
+    Engines copy an expression to every place where it is used. So each part is used once or twice, and
+    the kind of text is tested once.
     """
     has_seconds = text.substr(16, 1) == ":"
     clock = [_digits(text, 11), _digits(text, 14), has_seconds.ifelse(_digits(text, 17), 0)]
@@ -326,7 +327,7 @@ def _digits(text: StringValue, start: int, number: int = 2) -> IntegerValue:
 
 
 def _offset(text: StringValue) -> IntegerValue:
-    """Seconds east of UTC; 0 of a time that names no zone."""
+    """Seconds east of UTC; 0 for a time without a zone."""
     zone = text.substr(10, 40).re_extract(SIGNED_ZONE, 0).replace(":", "")
     minutes = zone.substr(0, 1).concat(zone.substr(3, 2)).try_cast("int64")
     return _digits(zone, 0, 3).coalesce(0) * HOUR + minutes.coalesce(0) * 60

@@ -1,7 +1,7 @@
 """Points given as geometries, and coordinates of another reference system. Sensitive.
 
-Both are worked out by functions that the engine calls on whole columns: shapely reads well-known
-binary, pyproj projects.
+Functions that the engine calls on whole columns compute both: shapely reads well-known binary, and
+pyproj projects.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LITTLE_ENDIAN_POINT = b"\x01\x01\x00\x00\x00"
 
 
 def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
-    """The column of points of a GeoParquet file and its reference system; (None, None) of others."""
+    """The column of points of a GeoParquet file and its reference system; (None, None) for other files."""
     import pyarrow.parquet as pq
 
     text = (pq.read_schema(path).metadata or {}).get(GEO_KEY)
@@ -48,7 +48,7 @@ def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
         raise InputError(
             f"{path.name} holds {', '.join(sorted(kinds))} in its column {column!r}: points are needed"
         )
-    crs = about.get("crs", CRS84)  # which is what GeoParquet means if it says nothing
+    crs = about.get("crs", CRS84)  # the default of GeoParquet
     return column, None if crs is None else name_of_crs(crs)
 
 
@@ -62,7 +62,8 @@ def coordinate(column: Value, part: str, columns_as: str) -> FloatingValue:
 def projected(
     x: Value, y: Value, source: str, target: str, columns_as: str
 ) -> tuple[FloatingValue, FloatingValue]:
-    """Coordinates of one reference system in another; what cannot be told is infinite, and outside."""
+    """Coordinates of one reference system in another. Those that cannot be computed are infinite, and
+    so outside the map."""
     along_x, along_y = (_projection(source, target, n, columns_as) for n in (0, 1))
     return along_x(x, y), along_y(x, y)
 
@@ -73,14 +74,16 @@ def decode_points(values: NDArray[Any], number: int) -> FloatArray:
 
     missing = np.array([value is None for value in values], dtype=bool)
     there = values[~missing]
-    if all(len(value) == POINT_BYTES for value in there):  # each: not one long, another short
+    if all(len(value) == POINT_BYTES for value in there):  # each, not just their total
         kept = np.frombuffer(b"".join(there), dtype=np.uint8).reshape(-1, POINT_BYTES)
         start = np.frombuffer(LITTLE_ENDIAN_POINT, dtype=np.uint8)
         if np.all(kept[:, :5] == start):
             first = 5 + 8 * number
-            found = np.full(len(values), np.nan)
-            found[~missing] = np.ascontiguousarray(kept[:, first : first + 8]).view("<f8")[:, 0]
-            return found
+            coordinates = np.full(len(values), np.nan)
+            coordinates[~missing] = np.ascontiguousarray(kept[:, first : first + 8]).view("<f8")[
+                :, 0
+            ]
+            return coordinates
     points = shapely.from_wkb(values, on_invalid="ignore")
     return np.asarray(shapely.get_x(points) if number == 0 else shapely.get_y(points))
 
@@ -103,8 +106,8 @@ def _projection(source: str, target: str, number: int, columns_as: str) -> Any:
     parse_crs(source), parse_crs(target)
 
     def project(x: FloatArray, y: FloatArray) -> FloatArray:
-        found = _thread().submit(transformer(source, target).transform, x, y).result()
-        return np.asarray(found[number], dtype=np.float64)
+        moved = _thread().submit(transformer(source, target).transform, x, y).result()
+        return np.asarray(moved[number], dtype=np.float64)
 
     name = f"htf_project_{abs(hash((source, target)))}_{number}"
     return _function(project, name, "float64", 2, columns_as)
@@ -113,7 +116,7 @@ def _projection(source: str, target: str, number: int, columns_as: str) -> Any:
 def _function(
     work: Callable[..., FloatArray], name: str, kind: str, number: int, columns_as: str
 ) -> Any:
-    """Of `number` columns of a kind; engines hand them on in ways of their own."""
+    """A function of `number` columns, for an engine that passes columns as `columns_as`."""
     import ibis
 
     type_ = object if kind == "binary" else np.float64
@@ -140,5 +143,5 @@ def _function(
 
 @once_per_process
 def _thread() -> ThreadPoolExecutor:
-    """Of Python's own: in a thread of DuckDB's, pyproj ends the process."""
+    """A thread started by Python: in a thread of DuckDB's, pyproj ends the process."""
     return ThreadPoolExecutor(1)

@@ -30,35 +30,35 @@ class Listing:
         return self.paths[0].suffix.lower() in TEXT_FILES
 
     def check_unchanged(self) -> None:
-        """What was read while it was being written is neither the old data nor the new."""
+        """Refuse files that changed while they were read: the result is neither the old data nor the new."""
         if _stamps(self.paths) != self.stamps:
             raise InputError(f"{self.name} changed while it was read: wait until it is complete")
 
 
 def list_files(name: str | Path) -> Listing:
-    """All of a kind, in the order of their names. Hidden ones, and Spark's _SUCCESS, are none."""
+    """All files of one kind, sorted by name. Hidden files, and Spark's _SUCCESS, are left out."""
     path = Path(name)
     if is_folder(path):
-        found = [
+        files = [
             file for file in sorted(path.rglob("*")) if file.is_file() and _is_shown(file, path)
         ]
-        found = [file for file in found if _is_known(file)]
-        if not found:
+        files = [file for file in files if _is_known(file)]
+        if not files:
             raise InputError(f"the folder {path} has no files that end in one of {_known()}")
     elif is_file(path):
-        found = [path]
+        files = [path]
     elif set(str(path)) & PATTERN:
-        found = sorted(map(Path, glob.glob(str(path), recursive=True)))
-        found = [file for file in found if file.is_file()]
-        if not found:
+        files = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        files = [file for file in files if file.is_file()]
+        if not files:
             raise InputError(f"there is no file like {path}")
     else:
         raise InputError(f"there is no file {path}")
-    return _listing(str(name), found)
+    return _listing(str(name), files)
 
 
 def list_database(name: str) -> Listing:
-    """A file that is read as a whole."""
+    """A single file that holds a database."""
     return Listing(Path(name).name, (Path(name),), _stamps([Path(name)]))
 
 
@@ -68,7 +68,7 @@ def _listing(name: str, paths: Sequence[Path]) -> Listing:
             raise InputError(
                 f"cannot tell what {path.name} is: the name must end in one of {_known()}"
             )
-        if set(str(path)) & PATTERN:  # which engines would take for a pattern again
+        if set(str(path)) & PATTERN:  # engines would take the name for a pattern again
             raise InputError(f"the name {path} must not contain *, ? or brackets: rename the file")
     listing = Listing(name, tuple(paths), _stamps(paths))
     if any((path.suffix.lower() in TEXT_FILES) != listing.is_text for path in paths):
@@ -78,10 +78,10 @@ def _listing(name: str, paths: Sequence[Path]) -> Listing:
 
 def _stamps(paths: Sequence[Path]) -> tuple[Stamp, ...]:
     try:
-        found = [path.stat() for path in paths]
+        stats = [path.stat() for path in paths]
     except OSError:
         return ()
-    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found)
+    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
 def _is_shown(path: Path, folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""What Parquet files say of their columns. Rows are not looked at."""
+"""Reads what Parquet files say about their columns, without looking at rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from htf.ingest.engines import quietly
 NANOSECONDS, MILLISECONDS = "nanoseconds", "milliseconds"
 ABOUT_THE_WRITER = ("is_from_converted_type", "force_set_converted_type")
 
-Kinds = Mapping[str, str]  # of each column: how it is stored, and what it means
+Kinds = Mapping[str, str]  # for each column, how it is stored and what it means
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Columns:
     kinds: tuple[Kinds, ...]  # one for each file
 
     def check_alike(self, names: Sequence[str]) -> None:
-        """Engines take the columns of one file for those of all: they would cast the others', or take
-        what these do not have for missing."""
+        """Refuse files whose columns differ. Engines take the columns of one file for those of all: they
+        would cast the others, or take columns that these lack for missing."""
         for name in names:
             if len({kinds.get(name) for kinds in self.kinds}) > 1:
                 raise InputError(
@@ -37,14 +37,14 @@ class Columns:
         return NANOSECONDS in self.kinds[0].get(name, "")
 
     def in_milliseconds(self, name: str) -> bool:
-        """Of a column of times. (A part of a struct may be one, too, but is none that we read.)"""
+        """Whether a column of times is in milliseconds. (Times within a struct are never read.)"""
         kind = self.kinds[0].get(name, "")
         return "Timestamp" in kind and MILLISECONDS in kind and kind.startswith(" ")
 
 
 def read_columns(paths: Sequence[Path], name: str) -> Columns:
-    found = [quietly(lambda path=path: _read_kinds(path), str(path)) for path in paths]  # type: ignore[misc]
-    return Columns(name, tuple(found))
+    kinds = [quietly(lambda path=path: _read_kinds(path), str(path)) for path in paths]  # type: ignore[misc]
+    return Columns(name, tuple(kinds))
 
 
 def _read_kinds(path: Path) -> Kinds:
@@ -56,8 +56,8 @@ def _read_kinds(path: Path) -> Kinds:
     kinds: dict[str, str] = {}
     for leaf in leaves:
         meaning = json.loads(leaf.logical_type.to_json())
-        told = {key: value for key, value in meaning.items() if key not in ABOUT_THE_WRITER}
+        meanings = {key: value for key, value in meaning.items() if key not in ABOUT_THE_WRITER}
         whole, _, part = leaf.path.partition(".")
-        kind = f"{part} {leaf.physical_type} {leaf.length} {sorted(told.items())}"
+        kind = f"{part} {leaf.physical_type} {leaf.length} {sorted(meanings.items())}"
         kinds[whole] = f"{kinds[whole]}, {kind}" if part and whole in kinds else kind
     return kinds

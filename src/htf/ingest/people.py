@@ -1,17 +1,17 @@
-"""At most so many records of each person. Sensitive.
+"""Limits the number of records per person. Sensitive.
 
-Which of a person's records are kept hangs on that person's records alone: not on other people's, and
-not on the order of rows. So adding or removing a person changes no more than that person's kept
-records. Proof of what follows from that: docs/proofs/people.md.
+The records kept of a person depend only on that person's records: not on other people's, and not on the
+order of rows. So adding or removing a person changes only that person's kept records.
+docs/proofs/people.md proves what follows from that.
 
-Records are ranked by a digest of the person, the cell, the time and, of records that agree in all of
-these, a number; so that what is kept is like a random choice, but the same in every run and on every
-engine. Most people need no cut, and a window over every row would cost several times the count: only
-the records of those who have too many are ranked.
+Records are ranked by a digest of the person, the cell, the time and, for records that agree in all of
+these, a number. So the kept records are like a random choice, but the same in every run and on every
+engine. Most people need no cut, and a window over every row would take several times as long as the count,
+so only the records of people who have too many are ranked.
 
-Where a database may take texts for equal that are not, as in a column that knows no case, a digest of
-the text tells people apart too. Else two people could count as one, and who they are, and with it the
-digests, would hang on which of the two the engine met first.
+If a database may treat different texts as equal, as in a column that ignores case, a digest of the text
+tells people apart as well. Otherwise two people could count as one. Their name, and with it the digests,
+would then depend on which of the two the engine met first.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ PERSON, SPELLING, CELL, TIME = "person", "spelling", "cell", "time"
 
 
 def keep_once(located: Table) -> Table:
-    """One record for each person, cell and time slot, which is what `time` holds here."""
+    """One record for each person, cell and time slot. The column `time` holds the slot here."""
     return located.distinct()
 
 
 def count(located: Table) -> Table:
-    """Records of each cell. One without a cell is no record, wherever records are counted here."""
+    """The number of records in each cell. Records without a cell are never counted in this module."""
     counted = located.group_by(CELL).agg(records=located[CELL].count())
     return counted.filter(counted.records > 0)
 
 
 def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
-    """Records of each cell, of at most `most` of each person.
+    """The number of records in each cell, with at most `most` of each person.
 
-    All are counted, and of those who have too many what is not kept is taken off again: so the records of
-    all others are in no join, and nothing needs to be held for them. But what a query or view gives is
-    asked for once: with a LIMIT or a random sample in it, it might give other rows each time, and people
-    who had few records before could then have many.
+    All records are counted, and those that are not kept, of people who have too many, are subtracted. So
+    the records of everybody else need no join and no memory. But a query or view is read only once: with a
+    LIMIT or a random sample in it, it might give other rows each time, and people who had few records the
+    first time could then have many.
     """
     if of_query:
         ranked = _ranked(located)
@@ -62,7 +62,7 @@ def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
 
 
 def _ranked(located: Table) -> Table:
-    """The records of each person in their order, from 0 on."""
+    """The records with their rank within each person, from 0 on."""
     import ibis
 
     who = _who(located)

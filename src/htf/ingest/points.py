@@ -182,16 +182,16 @@ def read_matrix(
             counted = count(located)
         else:
             counted = count_kept(located, reading.max_records, of_query=opened.of_query)
-        found = opened.engine.run(counted, opened.name, progress)
-        opened.check_unchanged()  # so that nothing is said of other rows than were counted
+        counts_by_cell = opened.engine.run(counted, opened.name, progress)
+        opened.check_unchanged()  # so that remarks are about the rows that were counted
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
-        if len(found[CELL]) == 0:
+        if len(counts_by_cell[CELL]) == 0:
             _remark_nothing(opened, domain, reading, source, tell)
         opened.check_unchanged()
         protection = replace(protection, of_query=opened.of_query)
         files = mark_files(opened.files)
-    return _to_matrix(domain, found, protection, files)
+    return _to_matrix(domain, counts_by_cell, protection, files)
 
 
 def read_records_per_person(
@@ -207,21 +207,22 @@ def read_records_per_person(
     if reading.user is None:
         raise InputError("counting records per person needs the column of people: give user")
     with _located(source, domain, reading, tell) as (opened, located):
-        found = opened.engine.run(records_of_each(located, most), opened.name, progress)
+        histogram = opened.engine.run(records_of_each(located, most), opened.name, progress)
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
-        if len(found["records"]) == 0:
+        if len(histogram["records"]) == 0:
             _remark_nothing(opened, domain, reading, source, tell)
         opened.check_unchanged()
     people = np.zeros(most, dtype=np.int64)
-    people[np.asarray(found["records"], dtype=np.int64) - 1] = found["people"]
+    people[np.asarray(histogram["records"], dtype=np.int64) - 1] = histogram["people"]
     return people
 
 
 def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArray:
-    """Public points of each cell, all cells; of points with a column `weight`, the sums of that.
+    """The number of public points in each cell, for all cells, or the sums of their column `weight`.
 
-    A cell with a negative weight has that weight, and one with a missing one NaN, to be refused by.
+    A cell with a negative weight gets that weight, and one with a missing weight gets NaN, so that the
+    caller can refuse them.
     """
     reading = Reading(columns)
     with _opened(path, domain, reading) as opened:
@@ -235,14 +236,16 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
         inside = _inside(rows.select(**places), domain)
         inside = inside.mutate(cell=_cell(inside, domain, opened.engine))
         inside = inside.filter(inside[CELL].notnull())
-        told = {"records": inside.worth.sum(), "least": inside.worth.min()} if weighted else {}
-        found = opened.engine.run(
-            inside.group_by(CELL).agg(**told or {"records": inside.count()}), opened.name
+        weight_sums = (
+            {"records": inside.worth.sum(), "least": inside.worth.min()} if weighted else {}
         )
-    sums = np.asarray(found["records"], dtype=np.float64)
-    least = np.asarray(found.get("least", sums), dtype=np.float64)
+        totals = opened.engine.run(
+            inside.group_by(CELL).agg(**weight_sums or {"records": inside.count()}), opened.name
+        )
+    sums = np.asarray(totals["records"], dtype=np.float64)
+    least = np.asarray(totals.get("least", sums), dtype=np.float64)
     weights = np.zeros(domain.size)
-    weights[np.asarray(found[CELL], dtype=np.int64)] = np.where(least < 0, least, sums)
+    weights[np.asarray(totals[CELL], dtype=np.int64)] = np.where(least < 0, least, sums)
     return weights.reshape(domain.shape)
 
 
@@ -290,7 +293,7 @@ def _located(
     reading: Reading,
     tell: Tell | None,
 ) -> Iterator[tuple[Source, Table]]:
-    """The records inside the bounds, each with its cell, and with its person and time if there are."""
+    """The records inside the bounds, each with its cell and, if there are any, its person and time."""
     wanted = reading.wanted(source, domain)
     with _opened(source, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
@@ -331,7 +334,7 @@ def _names(fields: Sequence[Field], others: Sequence[str]) -> list[str]:
 def _places(
     opened: Source, rows: Table, fields: Sequence[Field], domain: Domain, reading: Reading
 ) -> tuple[Table, dict[str, Any]]:
-    """The place along each axis, under a name of our own: none of the data's can stand for it."""
+    """The place along each axis, under our own names, which no column of the data can have."""
     values = [_value(rows, field, opened, reading) for field in fields]
     crs = reading.crs or (opened.crs if fields[0].of_geometry else None)
     refuse_degrees(fields, domain, crs)
@@ -378,25 +381,25 @@ def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> Float
 
 def _seconds(rows: Table, name: str, opened: Source, reading: Reading) -> IntegerValue:
     text = _are_texts(opened, rows, name)
-    found = ex.as_seconds(rows[name], name, text, reading.time_unit)
-    return found + reading.utc_offset if reading.utc_offset else found
+    seconds = ex.as_seconds(rows[name], name, text, reading.time_unit)
+    return seconds + reading.utc_offset if reading.utc_offset else seconds
 
 
 def _time_key(rows: Table, opened: Source, reading: Reading) -> IntegerValue:
-    """What tells a person's records in one cell apart; records without a time are alike."""
+    """The key that tells a person's records in one cell apart. Records without a time share one key."""
     import ibis
 
     nothing = ibis.literal(0).cast("int64")
     if reading.time is None or reading.once_per == "all":
         return nothing
     seconds = _seconds(rows, reading.time, opened, reading)
-    found = seconds if reading.once_per is None else ex.slot(seconds, reading.once_per)
-    return ibis.coalesce(found, nothing)
+    key = seconds if reading.once_per is None else ex.slot(seconds, reading.once_per)
+    return ibis.coalesce(key, nothing)
 
 
 def _inside(rows: Table, domain: Domain) -> Table:
-    """Engines sort NaN above every number, so `< high` drops it along with infinity, if the engine does
-    not leave the filter out: a NaN has no cell either."""
+    """The rows inside the bounds. Engines sort NaN above every number, so `< high` drops it along with
+    infinity. If an engine skips the filter, NaN still has no cell."""
     for number, axis in enumerate(domain.axes):
         place = rows[f"p{number}"]
         rows = rows.filter((place >= ex.constant(axis.low)) & (place < ex.constant(axis.high)))
@@ -404,7 +407,7 @@ def _inside(rows: Table, domain: Domain) -> Table:
 
 
 def _cell(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
-    """Row-major numbers of cells. Missing for a place that is in none, whatever was filtered before."""
+    """Row-major numbers of cells; missing for a place in no cell, whatever was filtered before."""
     cell: Any = None
     for number, axis in enumerate(domain.axes):
         place = rows[f"p{number}"]
@@ -416,38 +419,42 @@ def _cell(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
 
 
 def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
-    """As Axis.to_cells; a point just below the upper edge must not be rounded across it.
+    """The cell along one axis, as by Axis.to_cells. A place just below the upper edge must not be
+    rounded across it.
 
-    The arithmetic never goes down as places go up: if the last number below the edge is not rounded
-    across it, none is, and no row needs to be looked at for that. A missing cell stays missing: engines
-    leave it out of a `least`, which would put it into the last one.
+    The arithmetic is monotonic: if the last number below the edge is not rounded across it, none is,
+    and rows need no check. A missing cell stays missing: engines ignore it in a `least`, which would
+    put it into the last cell.
     """
     cell: Any = (place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit)
-    found = ex.floor(cell)
+    whole = ex.floor(cell)
     if axis.to_cells(np.nextafter(axis.high, axis.low)) < axis.cells:
-        return found
-    kept: IntegerValue = (found >= axis.cells).ifelse(axis.cells - 1, found)
+        return whole
+    kept: IntegerValue = (whole >= axis.cells).ifelse(axis.cells - 1, whole)
     return kept
 
 
 def _to_matrix(
-    domain: Domain, found: dict[str, Any], protection: Protection, files: Sequence[FileMark]
+    domain: Domain,
+    counts_by_cell: dict[str, Any],
+    protection: Protection,
+    files: Sequence[FileMark],
 ) -> FrequencyMatrix:
-    order = np.argsort(found[CELL])  # the engine gives them in any order
-    keys = np.asarray(found[CELL], dtype=np.int64)[order]
+    order = np.argsort(counts_by_cell[CELL])  # the engine returns cells in any order
+    keys = np.asarray(counts_by_cell[CELL], dtype=np.int64)[order]
     if len(keys) and not 0 <= keys[0] <= keys[-1] < domain.size:
         raise InputError(
             "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not "
             "fit its rows?"
         )
-    counts = np.asarray(found["records"], dtype=np.int64)[order]
+    counts = np.asarray(counts_by_cell["records"], dtype=np.int64)[order]
     if int(counts.sum()) > MOST_RECORDS:
         raise InputError("more than 2**40 records are not supported")
     return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection, files)
 
 
 def _are_texts(opened: Source, rows: Table, name: str) -> bool:
-    """Whether times are to be read from text: in a database its own functions do it better."""
+    """Whether we read times from text. A database reads them better with its own functions."""
     return opened.text or (opened.engine.columns_as != "" and rows[name].type().is_string())
 
 
@@ -458,20 +465,20 @@ def _check_times(
     reading: Reading,
     tell: Tell | None,
 ) -> None:
-    """Whether there are times at all, and whether they can be put in one order."""
+    """Check that there are times at all, and that they can be put in one order."""
     times = {field.column for field in fields if field.of_time} | {reading.time} - {None}
     for name in sorted(map(str, times)):
         if not _are_texts(opened, table, name):
             continue
         kinds = {kind: is_it.any() for kind, is_it in ex.kinds_of_time(table[name]).items()}
-        found = opened.engine.run(table.agg(**kinds), opened.name)
-        known = any(found[kind][0] for kind in ("zoned", "bare", "number"))
-        if found["some"][0] and not known and not reading.allow_empty:
+        kinds_found = opened.engine.run(table.agg(**kinds), opened.name)
+        any_readable = any(kinds_found[kind][0] for kind in ("zoned", "bare", "number"))
+        if kinds_found["some"][0] and not any_readable and not reading.allow_empty:
             raise InputError(
                 f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text. (This message "
                 "is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
             )
-        if found["zoned"][0] and found["bare"][0] and tell is not None:
+        if kinds_found["zoned"][0] and kinds_found["bare"][0] and tell is not None:
             tell(
                 f"{EYES_ONLY} some times in the column {name!r} name a time zone and some do not. Each is "
                 "read by itself: those without one as if they were of UTC."
@@ -481,7 +488,7 @@ def _check_times(
 def _remark_unread(
     opened: Source, domain: Domain, reading: Reading, source: Any, tell: Tell
 ) -> None:
-    """Rows that could not be read, before anything is charged for the others."""
+    """Remark on rows that could not be read, before any budget is spent on the others."""
     fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
     others = [name for name in (reading.user, reading.time) if name is not None]
     table = opened.select(_names(fields, others))
@@ -509,8 +516,9 @@ def _remark_nothing(
     source: Any,
     tell: Tell | None,
 ) -> None:
-    """An error for the curator, who may have mistyped something; or a remark, for a program whose releases
-    must not tell by their absence that there was nothing. Why so: docs/decisions/0013-before-the-charge.md."""
+    """Raise an error for the curator, who may have mistyped something; or make a remark, for a program
+    whose releases must not reveal by their absence that there was nothing. The reasons are in
+    docs/decisions/0013-before-the-charge.md."""
     message = f"No record is inside the bounds{_why_nothing(opened, domain, reading, source)}"
     if not reading.allow_empty:
         raise NothingInsideError(
@@ -528,7 +536,7 @@ def _remark_nothing(
 
 
 def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) -> str:
-    """What may be wrong, told from the columns that were read."""
+    """What may be wrong, judged by the columns that were read."""
     fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
     table = opened.select(_names(fields, []))
     if opened.text:
@@ -543,8 +551,8 @@ def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) 
     rows, places = _places(opened, table, swapped, domain, reading)
     inside = _inside(rows.select(**places), domain)
     cells = inside.select(cell=_cell(inside, domain, opened.engine))
-    some = opened.engine.run(cells.filter(cells[CELL].notnull()).limit(1), opened.name)
-    if len(some[CELL]) == 0:
+    first = opened.engine.run(cells.filter(cells[CELL].notnull()).limit(1), opened.name)
+    if len(first[CELL]) == 0:
         return why
     return (
         f"{why} With x and y exchanged there would be some: are {fields[0].column!r} and "
@@ -553,14 +561,14 @@ def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) 
 
 
 def _refuse_text(opened: Source, table: Table, fields: Sequence[Field]) -> None:
-    """A column of a text file in which nothing at all is a number is the wrong column."""
+    """Refuse a column of a text file without a single number: it is the wrong column."""
     for field in fields:
         if field.of_time:
             continue
         column = table[field.column]
         number = ex.as_number(column, field.column, True)
-        found = opened.engine.run(
+        kinds_found = opened.engine.run(
             table.agg(some=column.notnull().any(), numbers=number.notnull().any()), opened.name
         )
-        if found["some"][0] and not found["numbers"][0]:
+        if kinds_found["some"][0] and not kinds_found["numbers"][0]:
             raise InputError(f"column {field.column!r} must hold numbers, but it holds text")

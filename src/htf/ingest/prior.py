@@ -1,6 +1,6 @@
-"""From a public file to a Prior.
+"""Reads a Prior from a public file.
 
-What is read here is public; it is in this folder because points are counted as the data are.
+The file is public. This module is in this folder because it counts points in the same way as the data.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) ->
 
 
 def _mark(path: Path) -> tuple[FileMark, str]:
-    """The file as it is now, and its digest."""
+    """The present state of the file, and its digest."""
     try:
         with open(path, "rb") as file:
             return FileMark.of(path), hashlib.file_digest(file, "sha256").hexdigest()
@@ -95,30 +95,30 @@ def _read_values(path: Path, key: str, domain: Domain, columns: Sequence[str]) -
     if suffix in PARQUET_FILES and is_release(path):
         return _read_release(path, domain)
     if suffix in (*TEXT_FILES, *PARQUET_FILES):
-        given = has_columns(path, columns) or not has_columns(path, LON_LAT)
-        return weigh_points(path, prior_cells(domain), columns if given else LON_LAT)
-    known = ", ".join(sorted((*ARRAY_FILES, *TEXT_FILES, *PARQUET_FILES)))
-    raise InputError(f"cannot tell what {path.name} is: the name must end in one of {known}")
+        has_named = has_columns(path, columns) or not has_columns(path, LON_LAT)
+        return weigh_points(path, prior_cells(domain), columns if has_named else LON_LAT)
+    endings = ", ".join(sorted((*ARRAY_FILES, *TEXT_FILES, *PARQUET_FILES)))
+    raise InputError(f"cannot tell what {path.name} is: the name must end in one of {endings}")
 
 
 def _read_array(path: Path, key: str) -> FloatArray:
     try:
-        found = np.load(path, allow_pickle=False)
-        if not isinstance(found, np.lib.npyio.NpzFile):
-            return np.asarray(found)
-        with found:
-            if not key and len(found.files) == 1:
-                key = found.files[0]
-            if key in found.files:
-                return np.asarray(found[key])
-            there = ", ".join(found.files)
+        arrays = np.load(path, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            return np.asarray(arrays)
+        with arrays:
+            if not key and len(arrays.files) == 1:
+                key = arrays.files[0]
+            if key in arrays.files:
+                return np.asarray(arrays[key])
+            there = ", ".join(arrays.files)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         raise InputError(f"cannot read an array of numbers from {path}: is it complete?") from None
     raise InputError(f"{path} has the arrays {there}: name one, as in --prior {path.name}:KEY")
 
 
 def _read_release(path: Path, domain: Domain) -> FloatArray:
-    """What an earlier release says of each cell of a prior. Noise below zero is cut off."""
+    """The counts of an earlier release in each cell of a prior. Negative counts become 0."""
     release = Release.load(path)
     if not release.private:
         raise InputError(
@@ -134,5 +134,5 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
         )
     cells = np.indices(own.shape).reshape(own.dimensions, -1).T
     steps = np.array(release.domain.shape) / np.array(own.shape)
-    found = release.derived.index.measure(cells * steps, (cells + 1) * steps).estimate
-    return np.maximum(found, 0.0).reshape(own.shape)
+    counts = release.derived.index.measure(cells * steps, (cells + 1) * steps).estimate
+    return np.maximum(counts, 0.0).reshape(own.shape)

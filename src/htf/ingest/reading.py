@@ -1,6 +1,6 @@
-"""How to read points: every option of `read_points`, declared once. Light to import.
+"""Every option of `read_points`, declared once. Light to import.
 
-The command line makes its options of these fields (htf.cli.points), and `read_points` takes them by name.
+The command line derives its options from these fields (htf.cli.points), and `read_points` takes them by name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_offset(text: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How to get at the points."""
+    """Options that say how to open the source of records."""
 
     table: str | None = field(
         default=None, metadata=option("Table to read from a database.", "NAME")
@@ -62,7 +62,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Reading(Access):
-    """How to get at the points, and what their columns mean."""
+    """Options that say how to open the source, and what its columns mean."""
 
     columns: Sequence[str | None] | None = None  # one for each axis; None: to be guessed
     crs: str | None = field(
@@ -134,7 +134,7 @@ class Reading(Access):
             )
 
     def wanted(self, source: Any, domain: Domain) -> list[str | None]:
-        """The names of columns as they were given, one for each axis."""
+        """The names of columns as the caller wrote them, one for each axis."""
         from htf.ingest.sources import is_arrays
 
         if is_arrays(source):

@@ -1,6 +1,6 @@
-"""From what a curator has to a table in an engine. Sensitive.
+"""Opens any source of records that a curator has, as a table in an engine. Sensitive.
 
-Files and tables in memory are read by DuckDB, or files by Spark; databases, Ibis tables and Spark
+DuckDB reads files and tables in memory; Spark can read files too. Databases, Ibis tables and Spark
 DataFrames stay where they are.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 DUCKDB_FILES = (".duckdb", ".ddb")
 SQLITE_FILES = (".sqlite", ".sqlite3", ".db")
-WITH_CATALOGUE = ("duckdb", "postgres")  # which say what is a table and what a view
+WITH_CATALOGUE = ("duckdb", "postgres")  # these tell tables from views
 SERVERS = ("postgresql://", "postgres://")
 # DuckDB's kinds of times that Ibis does not know, or cuts towards 1970 and not down.
 IN_NANOSECONDS = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
@@ -50,36 +50,36 @@ IN_NANOSECONDS = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table that is there, and what is known of it without looking at its rows."""
+    """An open table, and what is known about it without looking at its rows."""
 
     engine: Engine
     name: str  # for messages
     columns: tuple[str, ...]
-    select: Callable[[Sequence[str]], Table]  # of columns that are there
-    text: bool = False  # every field is text, as it stands in the file
+    select: Callable[[Sequence[str]], Table]  # takes names of columns that exist
+    text: bool = False  # every field is text, as written in the file
     of_query: bool = False
-    collates: bool = False  # texts that differ may be equal there, by a collation of its own
+    collates: bool = False  # the database may treat different texts as equal, by a collation
     geometry: str | None = None  # a column of points
     crs: str | None = None
     check_unchanged: Callable[[], None] = lambda: None
-    files: tuple[Path, ...] = ()  # whose rows these are
+    files: tuple[Path, ...] = ()  # the files that hold the rows
 
 
 @contextmanager
 def open_source(source: Any, access: Access, fits: Fits, wanted: str) -> Iterator[Source]:
-    """`fits` tells of a text file's first line, cut at some separator, whether it may be right."""
+    """Open a source. `fits` says whether a header line has the columns we need."""
     if isinstance(source, (str, Path)):
         opened = _open_name(str(source), access, fits, wanted)
     else:
         if access.table is not None or access.sql is not None:
             raise InputError("a table or a query is for a database: a file's or a server's name")
         opened = _open_object(source, access)
-    with opened as found:
-        yield found
+    with opened as table:
+        yield table
 
 
 def files_behind(name: str) -> tuple[Path, ...]:
-    """The files that a name stands for; none of a server's."""
+    """The files that a name stands for; none if it is a server."""
     if "://" in name:
         return ()
     if Path(name).suffix.lower() in (*DUCKDB_FILES, *SQLITE_FILES):
@@ -97,13 +97,13 @@ def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
                 "which table of the database should be read? Give --table NAME, or --sql QUERY"
             )
         return _open_database(name, suffix, access)
-    if "://" in name:  # which is not shown: it may hold a password
+    if "://" in name:  # the name is never shown, because it may hold a password
         raise InputError(
             f"only addresses of {' and '.join(SERVERS)} can be read: give files by name"
         )
     if access.table is not None or access.sql is not None:
-        known = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
-        raise InputError(f"a table or a query is for a database: {known}")
+        databases = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
+        raise InputError(f"a table or a query is for a database: {databases}")
     listing = list_files(name)
     form: Layout | Columns
     if listing.is_text:
@@ -150,8 +150,8 @@ def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -
 
 
 def _register_dataset(engine: DuckDB, listing: Listing) -> str:
-    """Parquet files as Arrow reads them, row by row as they are. DuckDB turns times in milliseconds into
-    microseconds as it reads, and fails where one is too far away for that."""
+    """Register Parquet files to be read by Arrow, which changes no value. DuckDB turns times in
+    milliseconds into microseconds as it reads, and fails if one is too far away for that."""
     from pyarrow import dataset
 
     name = _new_name()
@@ -193,24 +193,24 @@ def _files_source(
 
 
 def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
-    """The same for all files."""
-    found = {
+    """The column of points and its reference system, which must be the same in all files."""
+    geometries = {
         quietly(lambda path=path: read_geo_metadata(path), listing.name)  # type: ignore[misc]
         for path in listing.paths
     }
-    if len(found) > 1:
+    if len(geometries) > 1:
         raise InputError(
             f"the files of {listing.name} differ in their column of points or its reference system: "
             "release them one by one, or convert them to the same"
         )
-    return found.pop()
+    return geometries.pop()
 
 
 def _csv_reader(paths: str, layout: Layout) -> str:
     columns = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in layout.header)
     options = (
         "auto_detect=false, header=true, quote='\"', escape='\"', strict_mode=true, "
-        # In parallel a quoted line break near a boundary of the scan is refused, or not, by chance.
+        # A parallel scan may refuse a quoted line break near one of its boundaries, by chance.
         f"parallel=false, hive_partitioning=false, max_line_size={LONGEST_RECORD}"
     )
     return f"read_csv([{paths}], delim='{layout.separator}', columns={{{columns}}}, {options})"
@@ -218,14 +218,14 @@ def _csv_reader(paths: str, layout: Layout) -> str:
 
 def _describe(engine: DuckDB, rows: str, name: str) -> dict[str, str]:
     query = f"DESCRIBE SELECT * FROM {rows}"
-    found = quietly(lambda: engine.connection.execute(query).fetchall(), name)
-    return {row[0]: str(row[1]) for row in found}
+    columns = quietly(lambda: engine.connection.execute(query).fetchall(), name)
+    return {row[0]: str(row[1]) for row in columns}
 
 
 def _view(
     engine: DuckDB, rows: str, types: Mapping[str, str], names: Sequence[str], what: str
 ) -> Table:
-    """Just the columns we need, so that no other's type can be in the way."""
+    """A view of just the columns we need, so that the type of another column cannot cause an error."""
 
     def column(name: str) -> str:
         plain = _quoted(name)
@@ -251,7 +251,7 @@ def _files_in_spark(listing: Listing, form: Layout | Columns, access: Access) ->
     if any(path.suffix.lower() == ".zst" for path in listing.paths):
         raise InputError("Spark does not read .zst files: unpack them, or leave the engine out")
     with open_spark(access.memory) as engine:
-        paths = [f"file://{path.absolute()}" for path in listing.paths]  # with no sign escaped
+        paths = [f"file://{path.absolute()}" for path in listing.paths]  # Spark wants no escapes
         if isinstance(form, Layout):
             frame = quietly(lambda: _csv_in_spark(engine, paths, form), listing.name)
         else:
@@ -277,7 +277,7 @@ def _csv_in_spark(engine: Spark, paths: list[str], layout: Layout) -> Any:
 
 
 def _parquet_in_spark(engine: Spark, paths: list[str], form: Columns) -> Any:
-    """Times in milliseconds as numbers: Spark fails where one is too far away for its microseconds."""
+    """Read times in milliseconds as numbers: Spark fails if one is too far away for its microseconds."""
     from pyspark.sql.types import LongType, StructField, StructType
 
     schema = engine.session.read.parquet(*paths).schema
@@ -289,7 +289,7 @@ def _parquet_in_spark(engine: Spark, paths: list[str], form: Columns) -> Any:
 def _spark_view(
     engine: Spark, frame: Any, names: Sequence[str], what: str, form: Columns | None = None
 ) -> Table:
-    """Times of `form` in nanoseconds and in milliseconds come as numbers."""
+    """A view of the columns we need. Nanoseconds and milliseconds in `form` arrive as numbers."""
     from pyspark.sql import functions
 
     view = _new_name()
@@ -354,7 +354,8 @@ def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
 def _sqlite_source(
     engine: DuckDB, connection: sqlite3.Connection, access: Access, listing: Listing
 ) -> Source:
-    """A column of SQLite may hold anything in each row, as a text file's does: so it is read as one."""
+    """A source in SQLite. Like a text file, a column may hold anything in each row, so all is read as
+    text."""
     sql, table = access.sql, str(access.table)
     if sql is None:
         sql = quietly(lambda: sqlite.query_of_table(connection, table, listing.name), listing.name)
@@ -362,7 +363,7 @@ def _sqlite_source(
 
     def select(names: Sequence[str]) -> Table:
         chosen = ", ".join(map(_quoted, names))
-        rows = f"SELECT {chosen} FROM (\n{query}\n)"  # whose last line may be a comment
+        rows = f"SELECT {chosen} FROM (\n{query}\n)"  # the query's last line may be a comment
         reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
         return _copy(engine, reader, names, listing.name)
 
@@ -409,7 +410,8 @@ def _database_source(engine: Engine, access: Access, what: str) -> Source:
 
 
 def _query_view(engine: Engine, sql: str) -> Table:
-    """In the database's own words: Ibis would translate them, and knows the types of a view only."""
+    """Make a view of a query in the database's own SQL: Ibis would translate it, and knows only the types
+    of a view."""
     view = _new_name()
     statement = f"CREATE TEMPORARY VIEW {view} AS {sql}"
     if isinstance(engine, DuckDB):
@@ -431,22 +433,22 @@ def _schema_and_name(name: str) -> tuple[str | None, str]:
 
 
 def _is_view(engine: Engine, schema: str | None, name: str) -> bool:
-    """In doubt, yes: the statement then says what a view may do."""
+    """Whether it is a view; yes if in doubt, because the statement then says what a view may do."""
     import ibis
 
     if engine.backend.name not in WITH_CATALOGUE:
         return True
     where = "" if schema is None else f" AND table_schema = {_text(schema)}"
     query = f"SELECT table_type FROM information_schema.tables WHERE table_name = {_text(name)}"
-    found = engine.run(
+    catalogue = engine.run(
         engine.backend.sql(query + where, schema=ibis.schema({"table_type": "string"})),
         "the catalogue",
     )
-    return list(found["table_type"]) != ["BASE TABLE"]
+    return list(catalogue["table_type"]) != ["BASE TABLE"]
 
 
 def _check_query(sql: str, dialect: str) -> None:
-    """One SELECT and nothing else: a curator's slip must not change the data."""
+    """Refuse anything but a single SELECT: a curator's slip must not change the data."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
@@ -487,8 +489,8 @@ def _ibis_table(table: Any, access: Access) -> Iterator[Source]:
 
 @contextmanager
 def _engine_of(backend: Any, access: Access) -> Iterator[Any]:
-    """Other engines than these lack functions that we need, or round in ways of their own: DuckDB is
-    given their rows."""
+    """The engine of a backend. Backends that lack functions we need, or that round differently, pass
+    their rows to DuckDB."""
     if backend.name == "duckdb":
         yield DuckDB(backend.con, backend)
     elif backend.name == "pyspark":
@@ -510,7 +512,7 @@ def _is_query(node: Any, engine: Engine, backend: Any) -> bool:
 
 
 def _copy(engine: DuckDB, reader: Any, names: Sequence[str], what: str) -> Table:
-    """Rows that can be read only once, as a table."""
+    """Copy rows that can be read only once into a table."""
     rows = _new_name()
 
     def copy() -> None:
@@ -524,7 +526,7 @@ def _copy(engine: DuckDB, reader: Any, names: Sequence[str], what: str) -> Table
 
 @contextmanager
 def _spark_frame(frame: Any) -> Iterator[Source]:
-    """A DataFrame is a query: it may hold a limit or a join."""
+    """A source in a Spark DataFrame, which counts as a query: it may hold a limit or a join."""
     with closing(Spark(frame.sparkSession)) as engine:
         yield Source(
             engine=engine,
@@ -539,8 +541,8 @@ def _spark_frame(frame: Any) -> Iterator[Source]:
 @contextmanager
 def _in_memory(source: Any, access: Access) -> Iterator[Source]:
     geometry = getattr(source, "active_geometry_name", None)  # GeoPandas
-    known = geometry is not None and source.crs is not None
-    crs = name_of_crs(source.crs.to_json_dict()) if known else None
+    has_crs = geometry is not None and source.crs is not None
+    crs = name_of_crs(source.crs.to_json_dict()) if has_crs else None
     columns = _columns_of(source)
     with open_duckdb(access.memory) as engine:
 
@@ -582,17 +584,17 @@ def _columns_of(source: Any) -> tuple[str, ...]:
 
 
 def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
-    """Arrow is what all tables have in common; columns are not copied where they need not be."""
+    """An Arrow table, the common form of all tables; columns are copied only if they must be."""
     import pyarrow as pa
 
     try:
         table = _convert(source, list(names), geometry)
         empty = [name for name in names if pa.types.is_null(table[name].type)]
-        for name in empty:  # nothing at all is as well a whole number: a place, a time or a person
+        for name in empty:  # an empty column may as well hold whole numbers, which fit any use
             place = table.column_names.index(name)
             table = table.set_column(place, name, table[name].cast(pa.int64()))
     except Exception:
-        pass  # and out of its reach, for the message may quote the data
+        pass  # raise outside of this block, because the message may quote the data
     else:
         return table
     raise _unreadable(source)
@@ -625,15 +627,15 @@ def _unreadable(source: Any) -> InputError:
 
 
 def _as_array(values: Any) -> Any:
-    """Masked values are missing ones."""
+    """An Arrow array, in which masked values are missing."""
     if np.ma.isMaskedArray(values):
         return np.ma.filled(values.astype(np.float64), np.nan)
     return np.asarray(values)
 
 
 def _to_micros(nanos: str, divided_by: str) -> str:
-    """Nanoseconds in SQL as microseconds, rounded down: quotients are cut towards zero, and to take the
-    remainder off first would pass 64 bits at the end of them."""
+    """SQL that turns nanoseconds into microseconds, rounded down. Quotients are truncated towards zero,
+    and subtracting the remainder first would overflow 64 bits near their end."""
     return f"(({nanos} {divided_by} 1000) - CASE WHEN {nanos} % 1000 < 0 THEN 1 ELSE 0 END)"
 
 

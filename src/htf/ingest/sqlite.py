@@ -1,6 +1,6 @@
 """Rows of an SQLite file, as text. Sensitive.
 
-SQLite has no columns of one kind, few functions and slow joins; so its rows are handed on as they are.
+SQLite has columns of mixed types, few functions and slow joins, so its rows are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 100_000
 
 
 def connect(name: str) -> sqlite3.Connection:
-    """Only to read; and from any thread, for DuckDB fetches rows in one of its own."""
+    """Connect for reading only, and from any thread, because DuckDB fetches rows in its own thread."""
     address = f"{Path(name).absolute().as_uri()}?mode=ro"
     connection = sqlite3.connect(address, uri=True, check_same_thread=False)
     connection.text_factory = _read_text
@@ -28,7 +28,8 @@ def connect(name: str) -> sqlite3.Connection:
 
 
 def _read_text(data: bytes) -> str | None:
-    """Text that is not UTF-8 is missing: else one row would decide whether all others can be read."""
+    """Decode text. Text that is not UTF-8 is missing, or one row would decide whether all others can be
+    read."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -68,7 +69,7 @@ def read_as_text(
 
 
 def _as_text(value: Any) -> str | None:
-    """Numbers with every digit that tells them from others; bytes are nothing we know."""
+    """A value as text: numbers with every digit that matters; bytes are missing."""
     if value is None or isinstance(value, bytes):
         return None
     return repr(value) if isinstance(value, float) else str(value)

@@ -1,9 +1,9 @@
-"""How text files are laid out. Sensitive.
+"""The layout of text files. Sensitive.
 
-How a file is read must not depend on its records, or one record could change what becomes of the
-others. So nothing about a text file is guessed from its rows: the first line names the columns and,
-with them, the separator; fields may be quoted with "; and a field that is not a number counts as
-missing.
+The way a file is read must not depend on its records, or one record could change how the others are
+read. So nothing about a text file is guessed from its rows: the first line names the columns and
+thereby shows the separator, fields may be quoted with ", and a field that is not a number counts
+as missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from htf.ingest.engines import quietly
 
 SEPARATORS = (",", ";", "\t", "|")
 LONGEST_HEADER = 1 << 20
-LONGEST_RECORD = 2 * 10**6  # bytes. DuckDB drops some longer ones at the end of a file in silence
+LONGEST_RECORD = 2 * 10**6  # bytes. DuckDB silently drops some longer ones at the end of a file
 BYTES_AT_ONCE = 1 << 24
 
 Fits = Callable[[Sequence[str]], bool]
@@ -31,26 +31,26 @@ Fits = Callable[[Sequence[str]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a text file, and what stands between them."""
+    """The columns of a text file, and their separator."""
 
     header: tuple[str, ...]
     separator: str
 
 
 def read_layout(paths: Sequence[Path], fits: Fits, wanted: str) -> Layout:
-    """The same for all files: that with which the first lines name the columns which we need."""
-    found = {_read_layout(path, fits, wanted) for path in paths}
-    if len(found) > 1:
+    """The layout whose separator finds the columns we need in the first lines. All files share it."""
+    layouts = {_read_layout(path, fits, wanted) for path in paths}
+    if len(layouts) > 1:
         raise InputError(
             f"the first lines of {paths[0].parent} differ from file to file: "
             "files that are read together must name the same columns, in the same order"
         )
-    return found.pop()
+    return layouts.pop()
 
 
 def check_text(paths: Sequence[Path]) -> None:
-    """Of the whole file, and alike for every engine. Some would take each other's bytes that are not
-    UTF-8 for one sign, and so several persons for one."""
+    """Check the bytes of whole files, in the same way for every engine. Some engines would read different
+    bytes that are not UTF-8 as the same character, and so take several people for one."""
     for path in paths:
         shape = quietly(lambda path=path: _read_shape(path), str(path))  # type: ignore[misc]
         if not shape.quotes_end:
@@ -77,7 +77,7 @@ def _read_layout(path: Path, fits: Fits, wanted: str) -> Layout:
 
 
 def _split_header(line: str, separator: str) -> list[str]:
-    """A column without a name, such as that of pandas' row numbers, is called by its place."""
+    """The names of the columns. One without a name, such as pandas' index, is called by its place."""
     try:
         rows = csv.reader([line], delimiter=separator, skipinitialspace=True)
         names = [name.strip() for name in next(rows, [])]
@@ -95,7 +95,7 @@ def _first_line(path: Path) -> str:
 
 
 class _Shape(NamedTuple):
-    """What is known of a text file after one pass over its bytes."""
+    """Facts about a text file, from one pass over its bytes."""
 
     quotes_end: bool
     longest_record: int  # bytes
@@ -123,7 +123,7 @@ def _record_ends(part: bytes, quotes_before: int) -> NDArray[np.int64]:
     data = np.frombuffer(part, dtype=np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     if len(ends) == 0:
-        ends = np.flatnonzero(data == ord("\r"))  # of old systems, alone
+        ends = np.flatnonzero(data == ord("\r"))  # old systems end lines with it alone
     if quotes_before % 2 or b'"' in part:
         quotes = quotes_before + np.searchsorted(np.flatnonzero(data == ord('"')), ends)
         ends = ends[quotes % 2 == 0]

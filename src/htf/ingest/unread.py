@@ -1,9 +1,9 @@
 """Rows that could not be read, and why. Sensitive: exact counts, for the curator's eyes only.
 
-A row whose place, time or person cannot be read is left out, each by itself. That is right for a few odd
-rows, and wrong if half of a file has dates that we do not know: then the curator must hear of it before
-anything is published. So rows are counted by reason, in one pass over the columns that are used. What is
-found goes to the curator's screen, and never into a release.
+A row whose place, time or person cannot be read is left out. That is right for a few odd rows, but wrong
+if half of a file has dates in an unknown form: then the curator must hear of it before anything is
+published. So rows are counted by reason, in one pass over the columns that are used. The counts go to the
+curator's screen, and never into a release.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AS_IN = "2017-09-11T08:30:00+08:00"
 
 
 class Reason(NamedTuple):
-    """Why rows could not be read; `rows` says which."""
+    """A reason why rows could not be read. `rows` says which rows."""
 
     told: str
     rows: BooleanValue
@@ -52,11 +52,11 @@ def describe_unread(
         *_times(table, times),
         *_people(opened, table, user),
     ]
-    # A sum over no rows is missing, and a row for which nothing can be said is not one of them.
+    # A sum over no rows is missing. A row with a missing answer is not counted.
     sums = {f"n{n}": one.rows.fill_null(False).sum() for n, one in enumerate(reasons)}
-    found = opened.engine.run(table.agg(total=table.count(), **sums), opened.name)
-    total = int(found["total"][0])
-    numbers = [int(found[name][0] or 0) if total else 0 for name in sums]
+    counts = opened.engine.run(table.agg(total=table.count(), **sums), opened.name)
+    total = int(counts["total"][0])
+    numbers = [int(counts[name][0] or 0) if total else 0 for name in sums]
     lines = [
         f"  {number:,} of {total:,} rows {'is' if number == 1 else 'are'} {reason.fate}: {reason.told}."
         for number, reason in zip(numbers, reasons, strict=True)
@@ -91,8 +91,8 @@ def _times(table: Table, times: Sequence[Times]) -> Iterator[Reason]:
             fate,
         )
         if time.text:
-            told = f"the column {time.name!r} holds no time there that is written as in {AS_IN}"
-            yield Reason(told, unread & ~number, fate)
+            words = f"the column {time.name!r} holds no time there that is written as in {AS_IN}"
+            yield Reason(words, unread & ~number, fate)
 
 
 def _people(opened: Source, table: Table, user: str | None) -> Iterator[Reason]:

@@ -1,8 +1,8 @@
-"""What differs between two releases beyond their noise. Public.
+"""The differences between two releases beyond their noise. Public.
 
-The noise of two releases is drawn apart, so the variances of its errors add up. The difference is one of
-the middles of the intervals: those have no bias, while counts may have been cut at zero or shrunk
-(htf.query.boxes), the more so the smaller epsilon was.
+The noise of two releases is independent, so the variances of their errors add up. The difference is taken
+between the middles of the intervals: those are unbiased, while counts may have been cut at zero or shrunk
+(htf.query.boxes), and more so with a smaller epsilon.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from htf.query.where import Where, full_ranges
 from htf.release.release import Release, check_release
 
 CHANCE = f"By chance alone about one square in {1 / OUTSIDE:.0f} would stand out."
-FEWEST_SQUARES, MOST_SQUARES = 12, 65_536  # a side; in all
+FEWEST_SQUARES, MOST_SQUARES = 12, 65_536  # per side; in total
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def difference(
 def shared_bounds(
     first: Release, second: Release, axes: tuple[str, str], where: Where | None
 ) -> tuple[list[float], list[float]]:
-    """The low and the high ends, along both axes, of what two maps cover; refused where that is nothing."""
+    """The low and high ends, along both axes, of what both maps cover; an error if they do not overlap."""
     check_release(first, "the first release")
     check_release(second, "the second release")
     if not is_same_system(first.domain, second.domain):
@@ -176,7 +176,7 @@ def shared_bounds(
         np.minimum(ranges[0][:, 1], ranges[1][:, 1]),
     )
     if np.any(low >= high):
-        shown = " and ".join(", ".join(f"{end:.6g}" for end in one.T.ravel()) for one in ranges)
+        shown = " and ".join(", ".join(f"{end:.6g}" for end in ends.T.ravel()) for ends in ranges)
         raise InputError(f"the maps do not overlap: their bounds W,S,E,N are {shown}")
     return low.tolist(), high.tolist()
 
@@ -191,7 +191,7 @@ def check_pair(maps: object) -> tuple[Release, Release]:
 
 
 def is_same_system(one: Domain, other: Domain) -> bool:
-    """Whether coordinates of two maps mean the same; refused where one of them does not say."""
+    """Whether two maps have the same reference system; an error if only one of them has one."""
     if one.crs == other.crs:
         return True
     if one.crs is None or other.crs is None:
@@ -203,7 +203,7 @@ def grids_to_compare(
     first: Release, second: Release, axes: tuple[str, str], where: Where | None
 ) -> list[tuple[int, int]]:
     """Numbers of squares along both axes, from few large ones to many small ones: each grid halves
-    the one before. What differs in a district may drown in the noise of its streets."""
+    the one before. A difference that shows in a district may drown in the noise of its streets."""
     low, high = shared_bounds(first, second, axes, where)
     drawn = [first.domain.axes[number] for number in drawn_axes(first.domain, axes)]
     cells = [
@@ -229,7 +229,7 @@ def grid_rows(
     columns: FloatArray,
     rows: FloatArray,
 ) -> FloatArray:
-    """Full rows, as `Release.count` takes them, of the squares between these edges; columns first."""
+    """Full rows, for `Release.count`, of the squares between these edges; columns first."""
     domain, drawn = release.domain, drawn_axes(release.domain, axes)
     whole = full_ranges(domain, where).T.reshape(1, -1)
     full = np.repeat(whole, (len(columns) - 1) * (len(rows) - 1), axis=0)

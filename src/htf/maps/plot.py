@@ -1,7 +1,7 @@
-"""A map of a release, drawn with matplotlib. Of a release with more axes, a view of two of them.
+"""A map of a release, drawn with matplotlib. A release with more axes is shown as a view of two of them.
 
-Only public values are drawn: the boxes of a release, their noisy estimates and the scale of their
-noise. What cannot be told from noise is left blank, so that an empty map looks empty.
+Only public values are drawn: the leaves of a release, their counts and the scale of their noise. Counts
+that do not stand clear of the noise are left blank, so that an empty map looks empty.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
     from htf.privacy.protection import Protection
 
-BLANK = "#e9edf2"  # calm, and found nowhere in the colour map
+BLANK = "#e9edf2"  # a calm colour that the colour map does not have
 COLOURS, PALEST, DARKEST = "magma_r", 0.03, 0.93  # short of black, which hides the centre
 GREY = "#4a545e"
 WARNING = "#c40018"
 NOT_PRIVATE = "NOT PRIVATE – seeded or scripted noise"
 MOST_DECADES = 4.0
 LONG_SIDE_INCHES = 6.4
-LONGEST_LINE = 64  # of small letters above a map
-THINNEST = 0.11  # a map thinner than this, as a share of its length, would be a mere line
+LONGEST_LINE = 64  # letters of the small text above a map
+THINNEST = 0.11  # width over length: a thinner map would look like a line
 
 
 @runtime_checkable
 class Plottable(Viewable, Protocol):
-    """What a map needs of a release."""
+    """The fields of a release that a map needs."""
 
     @property
     def low(self) -> IntArray: ...
@@ -70,8 +70,8 @@ def plot_release(
 
     Axes that are not drawn are summed, within the ranges of `where`, such as `{"hour": (7, 10)}`. With
     `by`, the name of one of them, there is a panel for each of its steps. `boxes` adds the outlines
-    of the leaves. Save the figure with its `savefig`. Raises InputError for axes that are not there, and
-    ranges off the map.
+    of the leaves. Save the figure with its `savefig`. Raises InputError for axes that the release does
+    not have, and for ranges outside the map.
     """
     try:
         import matplotlib  # noqa: F401
@@ -106,16 +106,16 @@ def plot_release(
     _write_footer(target, release, seen, is_own_figure=ax is None)
     if not release.private:
         draw_warning(target)
-    return target.figure.figure  # of axes on a part of a figure, the whole
+    return target.figure.figure  # the whole figure, even if the axes are on a subfigure
 
 
 def visible_density(seen: View) -> FloatArray:
-    """Density per pixel, as rows from south to north; NaN where it cannot be told from noise."""
+    """Density per pixel, as rows from south to north; NaN where counts are no more than noise."""
     return np.where(seen.is_clear, seen.counts / _pixel_areas(seen), np.nan).T
 
 
 def _pixel_areas(seen: View) -> FloatArray:
-    """In square kilometres, or in cells where the ground is not known; one value per row of pixels."""
+    """The area of a pixel in each row, in square kilometres, or in cells if the ground is not known."""
     x, y = seen.domain.axes
     area = _ground(seen)
     if area is None:
@@ -124,14 +124,15 @@ def _pixel_areas(seen: View) -> FloatArray:
 
 
 def _ground(seen: View) -> FloatArray | None:
-    """The area of a pixel of each row in square kilometres, where the map tells."""
+    """The area of a pixel in each row in square kilometres; None if the map has no known ground."""
     rows = np.arange(seen.domain.axes[1].cells)
     low = np.column_stack([np.zeros_like(rows), rows])
     return square_kilometres(seen.domain, low, low + 1)
 
 
 def map_size(seen: View) -> tuple[float, float]:
-    """In inches, with room for the words around the map: below a wide one also for the colour bar."""
+    """Width and height in inches, with room for the text around the map. The colour bar of a wide map
+    lies below it."""
     height_to_width = shown_ratio(seen)
     width = LONG_SIDE_INCHES * min(1.0, 1 / height_to_width)
     height = LONG_SIDE_INCHES * min(1.0, height_to_width)
@@ -141,7 +142,7 @@ def map_size(seen: View) -> tuple[float, float]:
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """A figure that knows nothing of pyplot, so that no window is ever opened."""
+    """A figure made without pyplot, so that no window ever opens."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -153,7 +154,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def _true_ratio(seen: View) -> float:
-    """Height to width on the ground; in map units where the ground is not known; 1 of what is no place."""
+    """Height to width on the ground, or in map units if the ground is not known; 1 if it is no place."""
     if not seen.is_place:
         return 1.0
     x, y = seen.domain.axes
@@ -161,7 +162,7 @@ def _true_ratio(seen: View) -> float:
 
 
 def _narrowing(domain: Domain) -> float:
-    """Of a degree of longitude, in the middle of the map."""
+    """The length of a degree of longitude relative to one of latitude, in the middle of the map."""
     y = domain.axes[1]
     return math.cos(math.radians((y.low + y.high) / 2)) if domain.crs == CRS84 else 1.0
 
@@ -181,7 +182,7 @@ def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float,
     x, y = seen.domain.axes
     colours = ListedColormap(colormaps[COLOURS](np.linspace(PALEST, DARKEST, 256)))
     return ax.imshow(
-        # Clipped, because below the least colour comes the blank one.
+        # Values are clipped, because those below the least colour would be drawn blank.
         np.clip(density, *limits),
         cmap=colours.with_extremes(bad=BLANK, under=BLANK),
         norm=LogNorm(*limits),
@@ -197,9 +198,10 @@ def write_in_the_middle(ax: Axes, words: str) -> None:
 
 
 def colour_limits(density: FloatArray) -> tuple[float, float]:
-    """Of the visible values but the few most extreme; between one decade and four.
+    """The ends of the colour scale: those of the visible values without the few most extreme, one to
+    four decades apart.
 
-    A narrow range is widened upwards: values that barely pass the noise stay pale.
+    A narrow range is widened upwards, so that values that barely pass the noise stay pale.
     """
     visible = density[np.isfinite(density)]
     if visible.size == 0:
@@ -212,7 +214,7 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
     """One bar for all `axes`, beside or below them."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
-    # A share of the width of what the bar is for.
+    # As a share of the width of the axes that the bar is for.
     pad = min(0.03 * max(1.0, shown_ratio(seen)), 0.3) if len(axes) == 1 else 0.015
     bar = axes[0].figure.colorbar(
         image,
@@ -227,7 +229,7 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
     )
     bar.set_label("points per cell" if _ground(seen) is None else "points per km²")
     lowest, decades = image.norm.vmin, math.log10(image.norm.vmax / image.norm.vmin)
-    nearest = lowest * 10 ** (decades * 0.05)  # a number below stands in the way of those words
+    nearest = lowest * 10 ** (decades * 0.05)  # a lower number would overlap those words
     bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
     bar.formatter = FuncFormatter(
         lambda value, _: short_number(value) if is_below or value >= nearest else ""
@@ -295,7 +297,7 @@ def _draw_frame(ax: Axes, release: Plottable, seen: View) -> None:
 
 
 def axis_labels(seen: View) -> tuple[str, str]:
-    """What the two axes are; degrees, of the destination where it is one."""
+    """The labels of the two axes; longitude and latitude for degrees, also of a destination."""
     first, second = seen.domain.names
     if seen.domain.crs != CRS84:
         return first, second

@@ -1,4 +1,4 @@
-"""Two releases in one picture: side by side with one scale of colours, or their difference."""
+"""Two releases in one picture: side by side with the same colour scale, or their difference."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 INCHES = 5.2  # the width of one map
 DIVERGING, FAINT = "PuOr_r", 0.22  # purple to orange; the strength of what is no more than noise
-LEAST = 0.15  # of what is more than noise: never as white as nothing
-MOST_SQUARES = 64  # a side
+LEAST = 0.15  # strength of what is more than noise, so that it is never as white as nothing
+MOST_SQUARES = 64  # per side
 DECADES = 2.0
 LINE = 110  # letters
 
@@ -96,7 +96,7 @@ def plot_comparison(
     _check_matplotlib()
     first, second = check_pair(maps)
     arguments.flag(boxes, "boxes")
-    shared_bounds(first, second, axes, where)  # refuses what does not overlap
+    shared_bounds(first, second, axes, where)  # refuses maps that do not overlap
     seen = [view(one.release, axes, where, 700) for one in maps]
     densities = [visible_density(one) for one in seen]
     limits = colour_limits(np.concatenate([density.ravel() for density in densities]))
@@ -153,12 +153,12 @@ def plot_difference(
     first, second = check_pair(maps)
     sizes = grids_to_compare(first, second, axes, where)
     size = max((one for one in sizes if max(one) <= MOST_SQUARES), default=sizes[0])
-    found = difference(first, second, size, axes, where)
+    differences = difference(first, second, size, axes, where)
     seen = view(first, axes, where, 1)
-    shown = View(found.domain, seen.cells, seen.is_place, *_nothing(size), summed=seen.summed)
+    shown = View(differences.domain, seen.cells, seen.is_place, *_nothing(size), summed=seen.summed)
     figure = new_figure((INCHES * 1.25 + 1.9, INCHES * 1.25 * min(shown_ratio(shown), 2.0) + 1.7))
     ax = figure.add_subplot()
-    _draw_difference(ax, found, shown)
+    _draw_difference(ax, differences, shown)
     names = [one.name for one in maps]
     title = f"{names[0]} less {names[1]}" + (f"\n{seen.summed}" if seen.summed else "")
     ax.set_title(title, fontsize=12)
@@ -172,21 +172,21 @@ def plot_difference(
 
 
 def _nothing(size: tuple[int, int]) -> tuple[FloatArray, FloatArray, Any]:
-    """In place of counts, of a view that is only there for its frame."""
+    """Empty values in place of counts, for a view that is needed only for its frame."""
     return np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool)
 
 
-def _draw_difference(ax: Axes, found: Difference, shown: View) -> None:
+def _draw_difference(ax: Axes, differences: Difference, shown: View) -> None:
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import SymLogNorm, to_rgb
     from matplotlib.ticker import FuncFormatter
 
-    columns, rows = found.domain.shape
+    columns, rows = differences.domain.shape
     low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
-    area = square_kilometres(found.domain, low, low + 1)
-    density = found.value / (1.0 if area is None else area)
-    is_beyond = found.is_beyond_noise
+    area = square_kilometres(differences.domain, low, low + 1)
+    density = differences.value / (1.0 if area is None else area)
+    is_beyond = differences.is_beyond_noise
     sizes = np.abs(density[is_beyond]) if is_beyond.any() else np.abs(density)
     most = float(np.percentile(sizes, 99.7)) or 1.0
     norm = SymLogNorm(most / 10**DECADES, vmin=-most, vmax=most, base=10)
@@ -195,7 +195,7 @@ def _draw_difference(ax: Axes, found: Difference, shown: View) -> None:
     shade = np.asarray(norm(density)) - 0.5
     shade = np.sign(density) * np.maximum(np.abs(shade), np.where(is_beyond, LEAST, 0.0)) + 0.5
     colours = strength * scale.cmap(shade)[:, :3] + (1 - strength) * to_rgb(BLANK)
-    x, y = found.domain.axes
+    x, y = differences.domain.axes
     ax.imshow(
         colours.reshape(columns, rows, 3).transpose(1, 0, 2),
         extent=(x.low, x.high, y.low, y.high),
@@ -229,7 +229,7 @@ def _label(ax: Axes, seen: View) -> None:
 def _finish(
     figure: Figure, panels: list[Axes], maps: Sequence[Named], seen: View, words: list[str]
 ) -> None:
-    """The claim of each release below, and a warning where there is none."""
+    """Write the privacy claim of each release below, and a warning if there is none."""
     claims = dict.fromkeys(footer(one.release, seen) for one in maps)
     figure.supxlabel(
         "\n".join([*(fill(line, LINE) for line in words), *claims]), fontsize=8, color=GREY

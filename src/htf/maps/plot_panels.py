@@ -1,6 +1,6 @@
 """Small multiples: one map for each step of a further axis, such as the hours of a day.
 
-All panels share one scale of colours, and cover ranges of equal length, so that they can be compared.
+All panels share one colour scale and cover ranges of equal length, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_PANELS = 24
-FEWEST_PANELS = 6  # rather than fewer, ranges cut through cells
+FEWEST_PANELS = 6  # if whole cells would give fewer, ranges cut through cells
 INCHES = 9.0  # the width of all panels together
 WIDTH_TO_HEIGHT = 1.5
 
@@ -82,7 +82,7 @@ def plot_panels(
 
 
 def panel_ranges(domain: Domain, by: str, where: Where | None) -> list[tuple[float, float]]:
-    """Equal steps of an axis: as many as divide its cells, if those are enough."""
+    """Equal steps of an axis, of whole cells if that gives enough steps."""
     axis = domain.axes[axis_number(domain, by)]
     low, high = np.clip(full_ranges(domain, where)[axis_number(domain, by)], axis.low, axis.high)
     cells = max(round((high - low) / axis.cell_width), 1)
@@ -93,7 +93,7 @@ def panel_ranges(domain: Domain, by: str, where: Where | None) -> list[tuple[flo
 
 
 def layout(panels: int, height_to_width: float) -> tuple[int, int]:
-    """Rows and columns: near the shape of a page, with no places left over if that can be had."""
+    """Numbers of rows and columns: near the shape of a page, and with no panel left empty if possible."""
 
     def badness(rows: int) -> float:
         columns = -(-panels // rows)
@@ -106,7 +106,7 @@ def layout(panels: int, height_to_width: float) -> tuple[int, int]:
 
 
 def _summed_beside(domain: Domain, drawn: tuple[int, int], by: str, where: dict[str, Any]) -> str:
-    """As of a view, but for the axis that the panels are about."""
+    """The text on summed axes, as for a view, but without the axis that the panels show."""
     number = axis_number(domain, by)
     others = Domain(tuple(axis for place, axis in enumerate(domain.axes) if place != number))
     first, second = (place - (place > number) for place in drawn)
@@ -128,7 +128,7 @@ def _draw_frames(panels: list[Axes], seen: list[View]) -> None:
 
 
 def _draw_warning(figure: Figure) -> None:
-    """Across all panels, as wide as they are."""
+    """Write the warning across all panels."""
     style = {"facecolor": WARNING, "edgecolor": "none", "boxstyle": "square,pad=0.45"}
     words: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "weight": "bold"}
     text = figure.text(0.45, 0.5, NOT_PRIVATE, fontsize=12, zorder=10, bbox=style, **words)

@@ -1,8 +1,8 @@
 """A two-dimensional view of a release with any number of axes.
 
-Two axes are drawn; the others are summed, whole or within the ranges of `where`. What is spread over
-the display grid are the parts that answers are made of (`Derived.parts`), each evenly over its
-box, so that a pixel holds what `Release.count` would say of it. Only public values are touched.
+Two axes are drawn; the others are summed, whole or within the ranges of `where`. Each of the parts that
+answers are made of (`Derived.parts`) is spread evenly over the pixels it covers, so that a pixel holds
+the count that `Release.count` would give for it. Only public values are used.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from htf.query.where import Where, axis_number, full_ranges, read_where, show
 if TYPE_CHECKING:
     from htf.estimation.parts import Parts
 
-MOST_PIXELS = 1024  # a side, unless it is said how many
-# Pairs of axes that are a place, in the coordinate reference system of the map.
+MOST_PIXELS = 1024  # per side, by default
+# Pairs of axes that together are a place, in the coordinate reference system of the map.
 PLACES = (("x", "y"), ("dest_x", "dest_y"))
 
 
 class HasParts(Protocol):
-    """What a view needs of htf.query.derived."""
+    """The fields of htf.query.derived that a view needs."""
 
     @property
     def parts(self) -> Parts: ...
@@ -38,7 +38,7 @@ class HasParts(Protocol):
 
 @runtime_checkable
 class Viewable(Protocol):
-    """What a view needs of a release."""
+    """The fields of a release that a view needs."""
 
     @property
     def domain(self) -> Domain: ...
@@ -47,7 +47,7 @@ class Viewable(Protocol):
 
 
 class Outlined(Protocol):
-    """What outlines need of a release."""
+    """The fields of a release that outlines need."""
 
     @property
     def domain(self) -> Domain: ...
@@ -159,8 +159,8 @@ def view(
 
 
 def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:
-    """The places of the two axes that are drawn; `x` and `y` stand for the first two of a map that
-    calls them otherwise."""
+    """The numbers of the two axes that are drawn. `x` and `y` stand for the first two axes of a map
+    that has other names for them."""
     if domain.dimensions < 2:
         raise InputError(f"a map needs two axes, but this release has only {domain.names[0]!r}")
     names = read_axes(names)
@@ -181,7 +181,7 @@ def read_axes(names: object) -> tuple[str, str]:
 
 
 def describe_summed(domain: Domain, drawn: tuple[int, int], where: Where | None) -> str:
-    """What a view says of the axes that it does not draw; nothing, where there are none."""
+    """The text of a view on the axes that it does not draw; empty if there are none."""
     others = [axis for number, axis in enumerate(domain.axes) if number not in drawn]
     asked = read_where(where)
     ranges = [
@@ -196,7 +196,7 @@ def describe_summed(domain: Domain, drawn: tuple[int, int], where: Where | None)
 def ranges_in_cells(
     domain: Domain, drawn: tuple[int, int], where: Where | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Where each axis begins and ends, in cells: whole ones along the axes that are drawn."""
+    """The ends of each axis in cells, rounded to whole cells along the axes that are drawn."""
     ranges = full_ranges(domain, where)
     cells = [to_snapped_cells(axis, ends) for axis, ends in zip(domain.axes, ranges, strict=True)]
     first, end = np.array(cells).T
@@ -251,13 +251,13 @@ def rasterise(
     *,
     power: int = 1,
 ) -> FloatArray:
-    """Spread the mass of each box evenly over its area, and sum it in each of `shape` pixels.
+    """Spread the mass of each rectangle evenly over its area, and sum it in each of `shape` pixels.
 
-    `frame` has the corners of what is drawn, in cells, and every box must reach into it. With
+    `frame` has the corners of what is drawn, in cells, and every rectangle must reach into it. With
     `power` 2 each mass counts by the square of the share that falls in a pixel, as variances
-    do. The share is a product of one profile per axis, and a profile is constant but at its ends:
-    so its differences are four numbers, those of a box sixteen, and two running sums undo the
-    differences, at a cost of boxes plus pixels, however fine the grid.
+    do. The share is a product of one profile per axis, and a profile is constant except at its ends.
+    So a profile has four differences, a rectangle sixteen, and two running sums undo the differences.
+    The cost is rectangles plus pixels, however fine the grid.
     """
     (columns, column_steps), (rows, row_steps) = (
         _profile_steps(low[:, axis], high[:, axis], frame[:, axis], shape[axis], power)
@@ -276,10 +276,10 @@ def rasterise(
 def _profile_steps(
     low: IntArray, high: IntArray, frame: IntArray, pixels: int, power: int
 ) -> tuple[list[IntArray], list[FloatArray]]:
-    """Where, and by how much, the share of a range that falls in each pixel changes.
+    """The pixels at which the share of a range per pixel changes, and by how much it changes.
 
-    In units of which a pixel has `cells` and a cell has `pixels`, all edges are whole numbers:
-    nothing is lost, however small a leaf is beside a pixel.
+    In units of which a pixel has `cells` and a cell has `pixels`, all edges are whole numbers. So
+    nothing is lost, however small a leaf is compared with a pixel.
     """
     cells = int(frame[1] - frame[0])
     start = (np.maximum(low, frame[0]) - frame[0]) * pixels
@@ -288,7 +288,7 @@ def _profile_steps(
     length = (high - low) * pixels
     head = ((np.minimum(stop, (first + 1) * cells) - start) / length) ** power
     tail = ((stop - np.maximum(start, last * cells)) / length) ** power
-    # Within a single pixel there is no middle part to step up to.
+    # A range within a single pixel has no middle part to step up to.
     middle = np.where(first == last, head, (cells / length) ** power)
     steps = [head, middle - head, tail - middle, -tail]
     return [first, first + 1, last, last + 1], steps

@@ -253,7 +253,7 @@ class Buckets:
 
 
 def _reduce_pairs(values: IntArray, smaller_or_larger: Any) -> IntArray:
-    """Of each two neighbours along every axis the smaller, or larger; a last one without stays."""
+    """The smaller (or larger) of each two neighbours along every axis; a last one without a pair stays."""
     for axis in range(values.ndim):
         starts = np.arange(0, values.shape[axis], 2)
         values = smaller_or_larger.reduceat(values, starts, axis=axis)

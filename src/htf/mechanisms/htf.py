@@ -115,7 +115,7 @@ class Htf(Mechanism):
         return GrowingRegions(root, root, np.array([rest.units]), *known)
 
     def _least_signal(self, root: GrowingRegions) -> float:
-        """`leaf_signal`, or more where that would give more leaves than a laptop holds."""
+        """`leaf_signal`, or more if that would give more leaves than a laptop holds."""
         return max(self.leaf_signal, 2 * float(root.signals[0]) / MOST_LEAVES)
 
     def _halvings(self, window: Window, growing: GrowingRegions, least_signal: float) -> IntArray:
@@ -153,7 +153,7 @@ class Htf(Mechanism):
         return halvings
 
     def _rounds(self, halvings: IntArray) -> tuple[IntArray, IntArray]:
-        """In how many rounds regions are halved so often, and how often in the first of them."""
+        """The number of rounds for so many halvings, and the halvings in the first of them."""
         rounds = -(-halvings // self.halvings)
         return rounds, -(-halvings // np.maximum(rounds, 1))
 
@@ -193,7 +193,7 @@ class GrowingRegions:
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """What regions were cut into."""
+    """The pieces that regions were cut into."""
 
     growing: GrowingRegions
     steps: IntArray  # of halving, for each region
@@ -223,7 +223,7 @@ class Grown:
     def _evenness(
         self, tree: RegionTree, noisy: IntArray, variance: FloatArray, mean: FloatArray
     ) -> FloatArray:
-        """How even the pieces of each region are, of all regions whose counts are about as clear.
+        """How even the pieces of each region are, pooled over regions with about equally clear counts.
 
         The spread is the variance of the pieces' counts around a plane, less that of the noise, over the square
         of their mean. Noise and unevenness balance at a number of records that goes with the
@@ -276,8 +276,8 @@ def squares_around_plane(
 def estimate_homogeneous_leaves(
     tree: RegionTree, leaves: IntArray, counts: TreeCounts, prior: Prior | None
 ) -> tuple[FloatArray, FloatArray]:
-    """What all counts say of the leaves; and the scale of the noise that least squares leave in each,
-    which the intervals are made of."""
+    """The estimates of the leaves from all counts, and the scale of the noise that least squares leave in
+    each, from which the intervals are made."""
     measured, variances = sum_upwards(tree, counts)
     estimates = estimate_regions(tree, measured, variances, prior)
     return estimates[leaves], scales_of_variances(smooth_variances(tree, variances)[leaves])

@@ -142,7 +142,7 @@ class HtfPaper(Mechanism):
         return self.epsilon_partition_level.units * height + height_units
 
     def _refuse_what_cannot_fit(self, window: Window) -> None:
-        """Before the first draw, and for the greatest height that may come out."""
+        """Refuse a budget that is too small for the greatest possible height, before the first draw."""
         deepest = deepest_useful_height(window.domain)
         height = deepest if self.height is None else min(self.height, deepest)
         structure, level = self._structure_units(height), self.epsilon_partition_level
@@ -174,7 +174,7 @@ class HtfPaper(Mechanism):
 
 
 class CountBudget:
-    """What the counts at heights h to 0 may spend, growing by the cube root of 2 from level to level
+    """The budget of the counts at heights h to 0, growing by the cube root of 2 from level to level
     towards the leaves [HTF, Alg. 3 line 3]."""
 
     def __init__(self, epsilon_data: Epsilon, height: int) -> None:
@@ -187,7 +187,7 @@ class CountBudget:
         return self._shares[height]
 
     def remaining_after(self, height: int) -> Epsilon:
-        """What a path that stops at this height has left."""
+        """The budget left to a path that stops at this height."""
         return Epsilon(self._epsilon_data.units - sum(s.units for s in self._shares[height:]))
 
 

@@ -121,7 +121,7 @@ class KdTree(Mechanism):
 
 
 class PathBudget:
-    """What a path from the root to a leaf spends at each height: on its count, and on its median."""
+    """The budget that a path from the root to a leaf spends at each height, on counts and on medians."""
 
     def __init__(
         self, epsilon: Epsilon, height: int, partition_share: float, *, geometric: bool
@@ -137,7 +137,7 @@ class PathBudget:
         self._epsilon, self._height = epsilon, height
 
     def left_at(self, height: int) -> Epsilon:
-        """What a path has left that has come to a node of this height, not counted yet."""
+        """The budget left to a path at a node of this height, before the node is counted."""
         above = sum(share.units for share in self.counts[height + 1 :])
         return Epsilon(self._epsilon.units - above - self.median.units * (self._height - height))
 

@@ -96,7 +96,7 @@ class TwoPhases(Mechanism):
 
     @abstractmethod
     def _choose_cuts(self, cells: NoisyCells, low: IntArray, high: IntArray) -> Cuts:
-        """Where to cut boxes of cells, and whether it is worth while."""
+        """Choose where to cut rectangles of cells, and whether that is worth it."""
 
     def build(self, window: Window) -> Steps[Histogram]:
         for_cells, for_leaves = split_epsilon(window.epsilon, self.cell_share, "cell_share")
@@ -136,7 +136,7 @@ class KdTreeCell(TwoPhases):
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where to cut each node, along which axis, in cells of the grid, and whether it is worth it."""
+    """The cut of each node: its axis, its place in cells of the grid, and whether it is worth making."""
 
     axes: IntArray
     places: IntArray
@@ -285,7 +285,7 @@ def running_sums(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def sum_boxes(table: NDArray[Any], low: IntArray, high: IntArray) -> NDArray[Any]:
-    """By inclusion and exclusion at the corners of each box."""
+    """The sum in each rectangle of cells, by inclusion and exclusion at its corners."""
     total = np.zeros(len(low), dtype=table.dtype)
     for corner in product((False, True), repeat=table.ndim):
         places = np.where(corner, high, low)

@@ -105,8 +105,8 @@ def estimate_cells(
 
 
 def cell_variance(grid: Sequence[int], epsilon_units: int) -> float:
-    """Of the noise in one cell: a cell is total / m plus or minus (left - right) / s of every node
-    above it, and 1 / m^2 + sum of 1 / s^2 over s = 2, 4, … m is (1 + 2 / m^2) / 3."""
+    """The variance of the noise in one cell. A cell is total / m plus or minus (left - right) / s of every
+    node above it, and 1 / m^2 + sum of 1 / s^2 over s = 2, 4, … m is (1 + 2 / m^2) / 3."""
     share = math.prod((1 + 2 / padded(cells) ** 2) / 3 for cells in grid)
     return share * noise_variance(sensitivity_of(grid) * UNITS_PER_EPSILON / epsilon_units)
 
@@ -149,7 +149,7 @@ def invert_haar(coefficients: FloatArray, axis: int) -> FloatArray:
 
 
 def refuse_too_much_noise(sensitivity: int, epsilon: Epsilon) -> None:
-    """Noise of a scale beyond LARGEST_SCALE might not fit 64 bits."""
+    """Refuse noise of a scale beyond LARGEST_SCALE, which might not fit 64 bits."""
     if sensitivity > LARGEST_SCALE * epsilon.fraction:
         raise BudgetError(
             f"epsilon {epsilon} is too small: one record moves the measured numbers by "

@@ -97,7 +97,7 @@ def leaf_number(domain: Domain, height: int) -> int:
 
 
 def level_shares(epsilon: Epsilon, height: int, budget: str, dimensions: int) -> list[Epsilon]:
-    """What the counts of each level get, from the root down.
+    """The shares of the budget for the counts of each level, from the root down.
 
     geo: the best for n_i counts of level i in a query is in proportion to the cube root of n_i
     [CPSSY12, Lemma 3]. A query's border crosses nodes in proportion to 2^((d - 1) i): on a map each

@@ -1,4 +1,4 @@
-"""Answers as people read them: the numbers of files and of the server, only rounded. Light to import."""
+"""Answers as text for people: the same numbers as in files and from the server, rounded. Light to import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADINGS = tuple(f">{column.heading}" for column in COLUMNS.values() if column.h
 
 
 def show_answer(answer: Mapping[str, float]) -> list[str]:
-    """The cells of a table on the screen, under `HEADINGS`. One cell has both ends of the interval."""
+    """The fields of a table on the screen, under `HEADINGS`. One field has both ends of the interval."""
     return [_show(name, column, answer) for name, column in COLUMNS.items() if column.heading]
 
 
@@ -25,23 +25,23 @@ def _show(name: str, column: Column, answer: Mapping[str, float]) -> str:
 
 
 def show_count(value: float) -> str:
-    """A whole number."""
+    """A count as a whole number."""
     return _rounded(value, COLUMNS["count"].form)
 
 
 def _rounded(value: float, form: str) -> str:
-    """Never minus zero."""
+    """A formatted number, but never minus zero."""
     shown = format(value, form)
     return "0" if shown == "-0" else shown
 
 
 def show_interval(answer: Mapping[str, float]) -> str:
-    """The 95 % interval of a count: its ends as they are, also below zero or off the count."""
+    """The 95 % interval of a count. Its ends may lie below zero, and need not enclose the count."""
     return f"{show_count(answer['low'])} to {show_count(answer['high'])}"
 
 
 def interval_note(answers: Sequence[Mapping[str, float]]) -> str | None:
-    """Why some of the counts that are shown lie outside of their intervals; None if none does."""
+    """A note on why some counts shown lie outside their intervals; None if none does."""
     number = sum(is_outside_interval(answer) for answer in answers)
     if number == 0:
         return None
@@ -54,6 +54,6 @@ def interval_note(answers: Sequence[Mapping[str, float]]) -> str | None:
 
 
 def is_outside_interval(answer: Mapping[str, float]) -> bool:
-    """As it looks to a reader, with all numbers rounded."""
+    """Whether a count looks outside its interval to a reader, with all numbers rounded."""
     low, count, high = (float(f"{answer[name]:.0f}") for name in ("low", "count", "high"))
     return not low <= count <= high

@@ -1,8 +1,8 @@
-"""Files of boxes: text with the columns of `htf.query.tables`, and others that the analyst keeps there.
+"""Files of boxes: text with the columns of `htf.query.tables`, and any other columns.
 
-The separator is that with which the first line names the edges. Edges are numbers, and may have decimal
-commas where the separator is another. Every other column is kept with the answers as it was written: a
-column becomes numbers only where that loses nothing, so that a code such as 00123 stays what it is.
+The separator is the one that finds the names of the edges in the first line. Edges are numbers, with
+decimal commas allowed if the separator is not a comma. Every other column is kept with the answers as it
+was written: it becomes numbers only if that loses nothing, so that a code such as 00123 stays as it is.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class BoxFile(NamedTuple):
-    """Full rows, and the columns that are no edges."""
+    """The boxes as full rows, and the columns that are not edges."""
 
     rows: FloatArray
     given: dict[str, pa.Array]
 
 
 def read_box_file(path: Path, domain: Domain, where: Where) -> BoxFile:
-    """Further axes that the file has no columns of are those of `where`, or whole."""
+    """Read boxes. Further axes without columns take their range from `where`, or are whole."""
     import pyarrow as pa
 
     data = _read_utf8(path)
@@ -45,7 +45,7 @@ def read_box_file(path: Path, domain: Domain, where: Where) -> BoxFile:
     numbers = {
         name: _as_edges(table[name], name, separator, path) for name in header if name in edges
     }
-    # Without edges a table would have no rows: the error is that columns are missing.
+    # A table without any edge has no rows, and fails because columns are missing.
     rows = rows_of_table(pa.table(numbers), domain, where, str(path))
     return BoxFile(rows, {n: _as_given(table[n]) for n in header if n not in edges})
 
@@ -67,14 +67,14 @@ def _read_utf8(path: Path) -> bytes:
 
 
 def _layout(data: bytes, edges: dict[str, int]) -> tuple[list[str], str]:
-    """The names of the columns, and the separator with which most of the edges are among them."""
+    """The names of the columns, and the separator that finds the most edges among them."""
     line = data.split(b"\n", 1)[0].decode().rstrip("\r")
     headers = [(_split(line, separator), separator) for separator in SEPARATORS]
-    return max(headers, key=lambda found: sum(name in edges for name in found[0]))
+    return max(headers, key=lambda header: sum(name in edges for name in header[0]))
 
 
 def _split(line: str, separator: str) -> list[str]:
-    """A column without a name, such as that of pandas' row numbers, is called by its place."""
+    """The names of the columns. One without a name, such as pandas' index, is called by its place."""
     try:
         names = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
     except csv.Error:  # a line of a megabyte
@@ -96,7 +96,7 @@ def _read_texts(data: bytes, header: list[str], separator: str, path: Path) -> p
             ),
         )
     except pa.ArrowException as error:
-        if not data.partition(b"\n")[2].strip():  # which Arrow refuses
+        if not data.partition(b"\n")[2].strip():  # Arrow refuses a header without rows
             return pa.table({name: pa.array([], pa.string()) for name in header})
         raise InputError(f"cannot read boxes from {path}: {error}") from None
 
@@ -129,7 +129,7 @@ def _is_number(text: pa.Scalar) -> bool:
 
 
 def _as_given(column: pa.ChunkedArray) -> pa.Array:
-    """Numbers where they are written in the same way again, else text. An empty field of a column of
+    """Numbers if writing them again gives the same text, else text. An empty field in a column of
     numbers is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc

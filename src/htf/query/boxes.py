@@ -1,13 +1,13 @@
-"""Counts of boxes in map coordinates, with error bars.
+"""Counts of boxes in map coordinates, with intervals.
 
-A box counts each leaf by the share of it that it covers, as if the points of a leaf were spread
-evenly. `partial` tells how much of an answer rests on leaves that the box covers in part, and so on
-that assumption.
+A box counts each leaf by the share of it that it covers, as if the records of a leaf were spread
+evenly. `partial` is the share of an answer that comes from leaves the box covers only in part, and
+so rests on that assumption.
 
-Where every leaf has noise of its own, the interval is about that noise only. Where the estimates come
-of all counts of a tree, it is that of `htf.query.tree_index`: about the answer of plain least
-squares, with an estimate of what uneven points add. That answer has no bias, while the estimates may
-have been cut at zero or shrunk; so the interval need not have `count` in its middle.
+If every leaf has its own noise, the interval covers only that noise. If the estimates use every count
+in the tree, the interval comes from `htf.query.tree_index`: it lies around the answer of plain least
+squares, and includes an estimate of the error from unevenly spread records. That answer is unbiased,
+while the estimates may have been cut at zero or shrunk, so `count` need not be in the middle of it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def count_boxes(
     where: Where | None = None,
 ) -> Answers:
     """Count one box of 2 d numbers, or many as rows: all low edges in the order of the axes, then
-    all high edges. For a map that is west, south, east, north; which on a map with more axes is
-    enough, the others being those of `where`, or whole (htf.query.where).
+    all high edges. On a plain map these are west, south, east, north. They are also enough on a map
+    with more axes: those take their range from `where`, or are whole (htf.query.where).
 
-    What lies outside of the map counts nothing: a release says nothing about it. A box of no width
-    counts 0. Edges within a billionth of a cell, or within rounding error, of an edge of the grid
-    are taken as that edge.
+    Area outside the map counts nothing, because a release says nothing about it. A box without width
+    counts 0. Edges within a billionth of a cell, or within rounding error, of a grid line are moved
+    onto it.
     """
     if index.dimensions != domain.dimensions:
         raise InputError(
@@ -60,16 +60,16 @@ def count_boxes(
 
 
 def share_inside(axes: Sequence[Axis], rows: FloatArray) -> FloatArray:
-    """`Answers.inside` of full rows: all low edges in the order of the axes, then all high ones."""
+    """`Answers.inside` for full rows: all low edges in the order of the axes, then all high ones."""
     from htf.query.kernels import fill_inside
 
-    found = np.empty((len(rows), len(COLUMNS)))
-    fill_inside(np.ascontiguousarray(rows, dtype=np.float64), axis_table(axes), found)
-    return found[:, place("inside")]
+    answers = np.empty((len(rows), len(COLUMNS)))
+    fill_inside(np.ascontiguousarray(rows, dtype=np.float64), axis_table(axes), answers)
+    return answers[:, place("inside")]
 
 
 class RowCounter:
-    """Counts boxes that are given as full rows and known to be sound, with little around it."""
+    """Counts boxes given as full rows without checking them, for speed."""
 
     __slots__ = ("_axes", "_index")
 
@@ -77,18 +77,18 @@ class RowCounter:
         self._axes, self._index = axis_table(domain.axes), index
 
     def count(self, rows: list[list[float]]) -> list[list[float]]:
-        """The columns of an answer for each, in their order (htf.query.columns)."""
-        found: list[list[float]] = self._index.answer(np.array(rows), self._axes).tolist()
-        return found
+        """The columns of an answer (htf.query.columns), in order, for each row."""
+        answers: list[list[float]] = self._index.answer(np.array(rows), self._axes).tolist()
+        return answers
 
 
 def axis_table(axes: Sequence[Axis]) -> FloatArray:
-    """What the kernels need of the axes of a map.
+    """The numbers that the kernels need about the axes of a map.
 
-    An edge in map coordinates is itself rounded, by up to an ulp of the larger bound, and the way
-    back adds a few roundings that grow with the number of cells. 32 epsilons cover both, and also
-    coordinates that were written with 15 digits. On an ordinary axis that is far below a billionth
-    of a cell, which is the least that is snapped.
+    An edge in map coordinates is itself rounded, by up to one ulp of the larger bound, and the
+    conversion to cells adds a few roundings that grow with the number of cells. 32 machine epsilons
+    cover both, and also coordinates written with 15 digits. On an ordinary axis that is far below a
+    billionth of a cell, the smallest tolerance used.
     """
     rows = []
     for axis in axes:

@@ -24,7 +24,7 @@ RECORDS, SHARE = "records", "share"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column of an answer means, and how people see it."""
+    """The meaning of a column of an answer, and how it is shown."""
 
     unit: str
     description: str
@@ -166,7 +166,7 @@ class Answers(ReadOnlyArrays):
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-COLUMNS: dict[str, Column] = {one.name: one.metadata["column"] for one in fields(Answers)}
+COLUMNS: dict[str, Column] = {each.name: each.metadata["column"] for each in fields(Answers)}
 OF_LEAVES: dict[str, Column] = {n: column for n, column in COLUMNS.items() if column.of_leaves}
 
 

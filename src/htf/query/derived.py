@@ -1,7 +1,7 @@
-"""What is computed from a release: the parts of its leaves, and the indexes that answer. Public.
+"""Values computed from a release: the parts of its leaves, and the indexes that answer queries. Public.
 
-None of it is in the file, since it follows from what is. It takes a moment to compute, so each piece is
-made when it is first needed, once, and kept with the release as `Release.derived`.
+The file holds none of them, because they follow from what it does hold. They take a moment to compute, so
+each is made once, when it is first needed, and kept with the release as `Release.derived`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Divided:
     """A finer tree, in which some leaves of a release are divided into parts."""
 
     tree: RegionTree
-    estimates: FloatArray  # of all its regions
-    leaf: IntArray  # the place of the leaf that a region is a part of; -1 for other regions
+    estimates: FloatArray  # one for every region
+    leaf: IntArray  # the index of the leaf that a region is a part of; -1 for other regions
 
 
 @dataclass(frozen=True, eq=False)
 class Derived(ReadOnlyArrays):
-    """What is computed from one release. It holds what it needs of the record, not the record itself,
-    which holds this."""
+    """The values computed from one release. It holds the fields it needs, not the release itself,
+    because the release holds this."""
 
     estimator: str
     tree: RegionTree
@@ -67,8 +67,8 @@ class Derived(ReadOnlyArrays):
 
     @cached_property
     def parts(self) -> Parts:
-        """What answers are made of: the leaves; with `htf`, finer boxes where their density is not
-        even. They follow from the leaves and the prior."""
+        """The pieces that answers are made of: the leaves or, with `htf`, finer parts of those leaves
+        whose density is uneven. They follow from the leaves and the prior."""
         divided = self._divided
         if divided is None:
             low, high = self.tree.low[self.leaves], self.tree.high[self.leaves]
@@ -81,14 +81,14 @@ class Derived(ReadOnlyArrays):
             divided.tree.low[parts],
             divided.tree.high[parts],
             divided.estimates[parts],
-            # Of a share of a leaf's noise, which is not whole-numbered: its variance is what counts.
+            # A share of a leaf's noise is no whole number, so only its variance matters.
             scales_of_variances(share**2 * noise_variances(self.scales)[owner]),
             CLEAR_DEVIATIONS_DENOISED,
         )
 
     @cached_property
     def nested(self) -> NestedParts | None:
-        """The parts as they lie in the leaves; None where no leaf can be divided."""
+        """The parts, nested in their leaves; None where no leaf can be divided."""
         from htf.query.tree_index import NestedParts
 
         divided = self._divided
@@ -98,14 +98,14 @@ class Derived(ReadOnlyArrays):
 
     @cached_property
     def index(self) -> BoxIndex:
-        """The parts, each with noise of its own: for sums of estimates."""
+        """The parts, each with its own noise, for sums of estimates."""
         parts = self.parts
         return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales)
 
     @cached_property
     def tree_index(self) -> TreeIndex | None:
-        """The same where estimates are made from all counts of a tree, with the errors that they have
-        in common; None for others."""
+        """The index for estimates that use every count in the tree, so that their errors are
+        correlated; None for other estimators."""
         from htf.query.tree_index import ESTIMATORS, TreeIndex  # slow to load
 
         if self.estimator not in ESTIMATORS:
@@ -114,7 +114,7 @@ class Derived(ReadOnlyArrays):
 
     @property
     def answering_index(self) -> BoxIndex | TreeIndex:
-        """The structure that gives counts their error bars."""
+        """The index that gives counts their intervals."""
         return self.tree_index or self.index
 
     @cached_property
@@ -122,5 +122,5 @@ class Derived(ReadOnlyArrays):
         if self.estimator != HOMOGENEOUS:
             return None
         # The estimates of halves add up exactly, so those of all regions follow from the leaves.
-        known = sum_leaves(self.tree, self.leaves, self.estimates)
-        return Divided(*interpolate(self.tree, self.leaves, known, self.prior))
+        all_estimates = sum_leaves(self.tree, self.leaves, self.estimates)
+        return Divided(*interpolate(self.tree, self.leaves, all_estimates, self.prior))

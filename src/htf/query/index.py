@@ -1,4 +1,4 @@
-"""A fixed hierarchy over the leaves of a release, for fast sums over boxes.
+"""A fixed hierarchy over the leaves of a release, for fast sums within boxes.
 
 Leaves are sorted along a space-filling curve and packed into groups, groups into groups of groups,
 and so on. Every node knows its bounding box and the sums over its leaves. A query takes the sums of
@@ -25,19 +25,19 @@ from htf.query.columns import COLUMNS
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
 
-FAN_OUT = 8  # of little effect on speed between 2 and 16
+FAN_OUT = 8  # anything from 2 to 16 is about as fast
 CHUNK = 4096  # queries that a thread takes at a time
-POLYGONS_AT_A_TIME = 16  # that a thread takes
+POLYGONS_AT_A_TIME = 16  # per thread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measures:
     """Sums over the leaves that each query touches, with weight w the covered share of a leaf.
 
-    `estimate` sums w * estimate; `absolute` its absolute parts, and `partial_absolute` those of
-    leaves with w < 1. `variance` and `fourth_cumulant` are those of the noise of `estimate`.
-    The remaining three are about leaves with noise: how many, and their least and largest weight
-    (1 and 0 where there are none).
+    `estimate` sums w * estimate, `absolute` sums w * |estimate|, and `partial_absolute` does so over
+    leaves with w < 1. `variance` and `fourth_cumulant` describe the noise of `estimate`.
+    The remaining three describe the leaves with noise: their number, and their least and largest
+    weight (1 and 0 if there are none).
     """
 
     estimate: FloatArray
@@ -51,7 +51,7 @@ class Measures:
 
 
 class BoxIndex:
-    """Leaves `[low, high)` in cells that tile a grid, with estimates and their noise scales."""
+    """Sums over leaves `[low, high)`, in cells, that tile a grid and have independent noise."""
 
     __slots__ = ("_nodes", "dimensions")
 
@@ -68,15 +68,15 @@ class BoxIndex:
         )
 
     def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
-        """The columns of an answer (htf.query.columns), one row for each box, which is given by its edges in
-        the coordinates of the map. `axes` is `boxes.axis_table`."""
+        """The columns of an answer (htf.query.columns), one row per box. `rows` are the edges of the boxes
+        in map coordinates, and `axes` is `boxes.axis_table`."""
         from htf.query.kernels import answer_leaves
 
         return in_chunks(answer_leaves, rows, len(COLUMNS), CHUNK, axes, *self._nodes)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
-        """The same for polygons, each leaf weighted by the share of it that they cover. How much of them
-        lies on the map is for the caller to fill in."""
+        """The same for polygons, each leaf weighted by the share of it that they cover. The caller fills
+        in how much of them lies on the map."""
         from htf.query import polygon_kernels
         from htf.query.kernels import MEASURES, finish_leaves
 
@@ -96,43 +96,43 @@ class BoxIndex:
 
 
 def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Boxes as the kernels want them. (They are compiled anew for arrays of another layout.)"""
+    """Boxes in the layout that the kernels expect. (Another layout would make them compile again.)"""
     return np.ascontiguousarray(np.hstack([low, high]), dtype=np.float64)
 
 
 def in_chunks(
     kernel: Callable[..., None], rows: FloatArray, columns: int, size: int, *tables: Any
 ) -> FloatArray:
-    """What a kernel finds of rows, so many columns of each; in threads if they are many."""
-    found = np.empty((len(rows), columns))
+    """Run a kernel that fills `columns` values per row, in threads if there are many rows."""
+    results = np.empty((len(rows), columns))
     if len(rows) <= size:
-        kernel(rows, *tables, found)
-        return found
+        kernel(rows, *tables, results)
+        return results
 
     def run(start: int) -> None:
         chunk = slice(start, start + size)
-        kernel(rows[chunk], *tables, found[chunk])
+        kernel(rows[chunk], *tables, results[chunk])
 
     run_all(run, range(0, len(rows), size))
-    return found
+    return results
 
 
 def measure_outlines(
     kernel: Callable[..., None], outlines: Outlines, columns: int, *tables: Any
 ) -> FloatArray:
-    """The same for polygons, of which kernels find their corners by themselves."""
-    found = np.empty((len(outlines), columns))
+    """The same for polygons. The kernel gets all of them, and finds its own by `start` and `end`."""
+    results = np.empty((len(outlines), columns))
 
     def run(start: int) -> None:
-        end = min(start + POLYGONS_AT_A_TIME, len(found))
-        kernel(*outlines.arrays, start, end, *tables, found)
+        end = min(start + POLYGONS_AT_A_TIME, len(results))
+        kernel(*outlines.arrays, start, end, *tables, results)
 
-    run_all(run, range(0, len(found), POLYGONS_AT_A_TIME))
-    return found
+    run_all(run, range(0, len(results), POLYGONS_AT_A_TIME))
+    return results
 
 
 def run_all(run: Callable[[int], None], starts: range) -> None:
-    """In threads where there is more than one chunk; the kernel lets go of Python's lock."""
+    """Run every chunk, in threads if there are several; kernels release Python's global lock."""
     if len(starts) <= 1:
         for start in starts:
             run(start)
@@ -171,14 +171,14 @@ def _leaf_sums(estimates: FloatArray, scales: FloatArray) -> FloatArray:
 def _pack(
     low: FloatArray, high: FloatArray, sums: FloatArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Nodes in depth-first order: their boxes, for each the node that follows when its own are skipped,
-    and their sums."""
+    """Nodes in depth-first order: their bounding boxes, the node that follows each one's subtree, and
+    their sums."""
     first = np.arange(len(low), dtype=np.int64)
     levels = [(low, high, sums, first, first + 1)]
     while len(levels[0][0]) > 1:
         levels.insert(0, _group(*levels[0]))
     low, high, sums, first, end = (np.concatenate(parts) for parts in zip(*levels, strict=True))
-    # Stable, so of the nodes that begin at the same leaf the outermost stays first.
+    # The sort is stable, so among nodes that begin at the same leaf the outermost stays first.
     order = np.argsort(first, kind="stable")
     skip = np.searchsorted(first[order], end[order]).astype(np.int64)
     return join_edges(low[order], high[order]), skip, sums[order]

@@ -1,7 +1,8 @@
 """The inner loops of box counts, compiled. Import them where they are used: numba is slow to load.
 
-Boxes are rows of low edges and then high edges. What is looked at together lies together, since fetching
-it takes longer than the arithmetic: most nodes are passed over by their box alone, so boxes are apart from sums.
+A box is a row of low edges followed by high edges. Fetching memory takes longer than the arithmetic, so values
+that are read together lie together. Most nodes are skipped after a look at their bounding box alone, so bounding
+boxes are kept apart from sums.
 """
 
 from __future__ import annotations
@@ -15,29 +16,29 @@ from htf.estimation.noise_kernels import half_width
 from htf.frame.domain import FloatArray
 from htf.query.columns import place
 
-# Of an axis: what is needed to find the cell of a coordinate.
+# Columns of `axes`: the numbers needed to find the cell of a coordinate.
 LOW_END, HIGH_END, CELLS, PER_UNIT, TOLERANCE = range(5)
-# Of an answer (htf.query.columns).
+# Columns of `answers` (htf.query.columns).
 COUNT, STD_ERROR, LOW, HIGH = place("count"), place("std_error"), place("low"), place("high")
 PARTIAL, INSIDE = place("partial"), place("inside")
 FARTHEST = 1e300  # cells: farther away, the length of a box would overflow
-LEAST_INSIDE = 1e-300  # of a box that touches the map at all: 0 means that none of it does
-# Of `sums`, over the leaves of each node.
+LEAST_INSIDE = 1e-300  # for a box that touches the map at all: 0 means that it does not
+# Columns of `sums`, over the leaves of each node.
 ESTIMATE, ABSOLUTE, VARIANCE, FOURTH_CUMULANT, NOISY_LEAVES = range(5)
 SUMS = 5
-# Of `measures`: the same sums, and three more.
+# Columns of `measures`: the same sums, and three more.
 PARTIAL_ABSOLUTE, SMALLEST_WEIGHT, LARGEST_WEIGHT = range(SUMS, SUMS + 3)
 MEASURES = SUMS + 3
 
 
 @compiled
 def snap_rows(rows: FloatArray, axes: FloatArray) -> FloatArray:
-    """Boxes from map coordinates to cells: clipped to the map, with edges of cells made exact."""
+    """Convert boxes from map coordinates to cells, clipped to the map, with cell edges made exact."""
     cells = np.empty(rows.shape)
     for row in range(len(rows)):
         for column in range(rows.shape[1]):
             axis = column % len(axes)
-            # Clipped first, so that nothing can overflow.
+            # Clip first, so that nothing can overflow.
             value = min(max(rows[row, column], axes[axis, LOW_END]), axes[axis, HIGH_END])
             cells[row, column] = min(max(_snap(value, axes, axis), 0.0), axes[axis, CELLS])
     return cells
@@ -45,7 +46,7 @@ def snap_rows(rows: FloatArray, axes: FloatArray) -> FloatArray:
 
 @compiled
 def snap_column(values: FloatArray, axes: FloatArray) -> FloatArray:
-    """Coordinates along the one axis, wherever they are."""
+    """Convert coordinates along the only axis of `axes` to cells, without clipping."""
     cells = np.empty(len(values))
     for row in range(len(values)):
         cells[row] = _snap(values[row], axes, 0)
@@ -61,7 +62,7 @@ def _snap(value: float, axes: FloatArray, axis: int) -> float:
 
 @compiled
 def fill_inside(rows: FloatArray, axes: FloatArray, answers: FloatArray) -> None:
-    """The share of each box that lies on the map, over all axes; 0 where a box has no width."""
+    """Fill in the share of each box that lies on the map, over all axes; 0 for a box without width."""
     for row in range(len(rows)):
         share, touches = 1.0, True
         for axis in range(len(axes)):
@@ -84,7 +85,7 @@ def answer_leaves(
     sums: FloatArray,
     answers: FloatArray,
 ) -> None:
-    """Counts of boxes in map coordinates, over leaves with noise of their own."""
+    """Count boxes in map coordinates, over leaves with independent noise."""
     measures = np.empty((len(rows), MEASURES))
     measure_leaves(snap_rows(rows, axes), boxes, skip, sums, measures)
     finish_leaves(measures, answers)
@@ -99,8 +100,8 @@ def measure_leaves(
     sums: FloatArray,
     measures: FloatArray,
 ) -> None:
-    """Walk the nodes in depth-first order for each query, passing over those that are settled: the
-    node that follows is then `skip`."""
+    """Walk the nodes in depth-first order for each query. `skip` is the next node once a node is
+    settled and its subtree can be skipped."""
     nodes, dimensions = len(boxes), queries.shape[1] // 2
     for query in range(len(queries)):
         row = measures[query]
@@ -142,13 +143,13 @@ def measure_leaves(
 
 @compiled
 def covered_length(low: float, high: float, start: float, stop: float) -> float:
-    """The share of a range that another covers: exactly 1 if it is all of it."""
+    """The share of one range that another covers: exactly 1 where it covers all of it."""
     return max(min(high, stop) - max(low, start), 0.0) / (stop - start)
 
 
 @njit(inline="always")
 def add_node(sums: FloatArray, node: int, row: FloatArray) -> None:
-    """A node that lies wholly inside."""
+    """Add a node that lies wholly inside the query."""
     for column in range(SUMS):
         row[column] += sums[node, column]
     if sums[node, NOISY_LEAVES] > 0:
@@ -157,7 +158,7 @@ def add_node(sums: FloatArray, node: int, row: FloatArray) -> None:
 
 @njit(inline="always")
 def add_part(weight: float, sums: FloatArray, node: int, row: FloatArray) -> None:
-    """A leaf of which a share is counted."""
+    """Add a leaf of which only a share is counted."""
     row[ESTIMATE] += weight * sums[node, ESTIMATE]
     row[ABSOLUTE] += weight * sums[node, ABSOLUTE]
     row[PARTIAL_ABSOLUTE] += weight * sums[node, ABSOLUTE]
@@ -171,7 +172,7 @@ def add_part(weight: float, sums: FloatArray, node: int, row: FloatArray) -> Non
 
 @compiled
 def finish_leaves(measures: FloatArray, answers: FloatArray) -> None:
-    """Answers with error bars, from what was measured of boxes or polygons; all but INSIDE."""
+    """Turn the measures of boxes or polygons into answers with intervals; all columns but INSIDE."""
     for query in range(len(measures)):
         row = measures[query]
         half = half_width(
@@ -198,7 +199,7 @@ def write_answer(
     answers: FloatArray,
     query: int,
 ) -> None:
-    """All columns of an answer but INSIDE, in the one place where they are filled."""
+    """Fill all columns of an answer but INSIDE. No other place fills them."""
     answers[query, COUNT] = count
     answers[query, STD_ERROR] = np.sqrt(variance)
     answers[query, LOW] = middle - half

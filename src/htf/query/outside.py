@@ -1,8 +1,8 @@
-"""What is said of boxes and polygons that lie outside of the map.
+"""Notes about boxes and polygons that lie outside the map.
 
 A release knows nothing about what lies outside, so such a box counts 0, from 0 to 0. That looks like
-any sure answer, while it mostly comes from a mistake, such as latitude before longitude. The command
-line says it on standard error, the server in the answer, and `Release.count` as a Python warning.
+a certain answer, but it usually comes from a mistake, such as latitude before longitude. The command
+line prints the note on standard error, the server puts it in the answer, and `Release.count` warns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OUR_CALLER = 3  # levels up the stack: the warning names the line that asked the
 def warn_of_boxes(
     domain: Domain, boxes: ArrayLike | None, where: Where | None, inside: FloatArray
 ) -> None:
-    """A Python warning where `outside_note` has one."""
+    """Warn if `outside_note` has a note."""
     if inside.all():
         return
     note = outside_note(domain, full_rows(domain, boxes, where), inside)
@@ -32,14 +32,14 @@ def warn_of_boxes(
 
 
 def warn_of_polygons(domain: Domain, inside: FloatArray) -> None:
-    """A Python warning where `polygons_note` has one."""
+    """Warn if `polygons_note` has a note."""
     note = polygons_note(domain, inside)
     if note is not None:
         warnings.warn(note, UserWarning, OUR_CALLER)
 
 
 def polygons_note(domain: Domain, inside: FloatArray) -> str | None:
-    """A note where none of the polygons lies on the map. (That some lie elsewhere is usual: layers of
+    """A note if none of the polygons lies on the map. (Some usually lie elsewhere: layers of
     districts go on where the map ends.)"""
     if len(inside) == 0 or inside.any():
         return None
@@ -48,47 +48,47 @@ def polygons_note(domain: Domain, inside: FloatArray) -> str | None:
 
 
 def outside_note(domain: Domain, rows: FloatArray, inside: FloatArray) -> str | None:
-    """A note on boxes, given as full rows, of which nothing lies on the map; None where there are none.
+    """A note on the boxes that lie wholly outside the map; None if there are none.
 
-    `inside` is that of their answers."""
-    found = np.flatnonzero((inside == 0) & _lie_outside(domain, rows))
-    if len(found) == 0:
+    `rows` are full rows, and `inside` is that column of their answers."""
+    outside = np.flatnonzero((inside == 0) & _lie_outside(domain, rows))
+    if len(outside) == 0:
         return None
-    bounds, is_one = describe_bounds(domain), len(found) == 1
+    bounds, is_one = describe_bounds(domain), len(outside) == 1
     if len(rows) == 1:
         edges = ", ".join(show(edge) for edge in rows[0])
-        told = f"The box {edges} lies outside of the map, which goes {bounds}"
+        problem = f"The box {edges} lies outside of the map, which goes {bounds}"
     else:
-        told = (
-            f"{len(found):,} of {len(rows):,} boxes {'lies' if is_one else 'lie'} outside of the map, which goes "
-            f"{bounds}: {_named_rows(found)}"
+        problem = (
+            f"{len(outside):,} of {len(rows):,} boxes {'lies' if is_one else 'lie'} outside of the map, which goes "
+            f"{bounds}: {_named_rows(outside)}"
         )
-    known = f"The release knows nothing about {'it' if is_one else 'them'}."
-    return f"{told}. {known}{_told_swapped(domain, rows[found])}"
+    consequence = f"The release knows nothing about {'it' if is_one else 'them'}."
+    return f"{problem}. {consequence}{_swap_hint(domain, rows[outside])}"
 
 
 def describe_bounds(domain: Domain) -> str:
-    """The bounds of the map in words: from … to … along each axis."""
+    """The bounds of the map in words, from … to … along each axis."""
     ranges = [f"from {show(a.low)} to {show(a.high)} along {a.name}" for a in domain.axes]
     return " and ".join([", ".join(ranges[:-1]), ranges[-1]]) if len(ranges) > 1 else ranges[0]
 
 
 def _lie_outside(domain: Domain, rows: FloatArray) -> NDArray[np.bool_]:
-    """Boxes that are beyond the map along some axis. (Others that have nothing inside have no area.)"""
+    """Which boxes lie beyond the map along some axis. (Other boxes with nothing inside have no area.)"""
     low, high = np.array([(axis.low, axis.high) for axis in domain.axes]).T
     size = domain.dimensions
     beyond: NDArray[np.bool_] = np.any((rows[:, size:] <= low) | (rows[:, :size] >= high), axis=1)
     return beyond
 
 
-def _named_rows(found: NDArray[np.int64]) -> str:
-    numbers = ", ".join(str(row) for row in found[:MOST_NAMED])
-    more = ", …" if len(found) > MOST_NAMED else ""
-    return f"{'rows' if len(found) > 1 else 'row'} {numbers}{more} (counted from 0)"
+def _named_rows(numbers_of_rows: NDArray[np.int64]) -> str:
+    numbers = ", ".join(str(row) for row in numbers_of_rows[:MOST_NAMED])
+    more = ", …" if len(numbers_of_rows) > MOST_NAMED else ""
+    return f"{'rows' if len(numbers_of_rows) > 1 else 'row'} {numbers}{more} (counted from 0)"
 
 
-def _told_swapped(domain: Domain, rows: FloatArray) -> str:
-    """Whether boxes would lie on the map with the edges of its first two axes exchanged."""
+def _swap_hint(domain: Domain, rows: FloatArray) -> str:
+    """A hint if boxes would lie on the map with the edges of its first two axes swapped; else ""."""
     size = domain.dimensions
     if size < 2:
         return ""

@@ -1,14 +1,14 @@
 """The inner loops of polygon counts, compiled. Import them where they are used: numba is slow to load.
 
-A polygon is cut down to each box on the way from the whole map to the leaves, from what was left of it
-in the box around. Its area there is exact, whatever holes it has: the clip of Sutherland and Hodgman
-(CACM 1974) leaves edges that run to and fro along the sides of the box, and those cancel in a signed
-area. Where no edge is left inside of a box, the box lies wholly inside of the polygon or outside, and
-the way ends. So the time follows the number of boxes along the outline, not the number inside.
+A loop goes down from the whole map to the leaves, and clips the polygon to each region, starting from what
+was left of it in the region around. The clipped area is exact, even with holes: the clip of Sutherland and
+Hodgman (CACM 1974) leaves edges that run to and fro along the sides of the region, and those cancel in a
+signed area. If no edge is left inside a region, the region lies wholly inside or outside the polygon, and
+the loop goes no deeper. So the time follows the number of regions along the outline, not the number inside.
 
-Outlines run with the polygon on their left, holes too. The *pile* holds the corners of what is left,
-ring after ring and level upon level: `ends` says where each ring ends, `tops` how many rings there are
-below each level, and `frames` has the bounding box of each.
+Outlines run with the polygon on their left, also around holes. The *pile* holds the corners of what is
+left, ring after ring and level upon level: `ends` says where each ring ends, `tops` how many rings lie
+below each level, and `frames` has the bounding box of each level.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from htf.base.compiled import compiled
 from htf.frame.domain import FloatArray
 
-# As in htf.query.tree_kernels: after a change there, this one's cache has to be deleted.
+# As in htf.query.tree_kernels. After a change there, delete the compiled cache of this module.
 from htf.query.kernels import SMALLEST_WEIGHT, add_node, add_part
 from htf.query.tree_kernels import (
     ABSOLUTE,
@@ -65,15 +65,15 @@ from htf.query.tree_kernels import (
     uneven,
 )
 
-DEEPEST_INDEX = 64  # levels, of groups of at least two
+DEEPEST_INDEX = 64  # levels: enough for groups of at least two
 NEXT, STOP = range(2)  # the children of a region that are still to be visited
-GROWTH = 6  # one side of a box leaves at most 1.5 times the corners, and 1.5**4 is less
-LEAST_SHARE = 1e-300  # of a box that an edge runs through, whatever rounding makes of its area
+GROWTH = 6  # clipping at one side leaves at most 1.5 times the corners, and 1.5**4 is less
+LEAST_SHARE = 1e-300  # for a region that an edge runs through, even if its area is rounded to 0
 LARGEST_SHARE = 1 - 2.0**-53
 
 
 class Pile(NamedTuple):
-    """What is left of a polygon, level by level, and room to work in."""
+    """The pieces left of a polygon, level by level, and room to work in."""
 
     corners: FloatArray
     ends: NDArray[np.int64]
@@ -96,8 +96,8 @@ def measure_leaves(
     sums: FloatArray,
     measures: FloatArray,
 ) -> None:
-    """As `kernels.measure_leaves`, for polygons in the first two axes and ranges of the others;
-    of all that there are from `first` to before `last`."""
+    """Like `kernels.measure_leaves`, for polygons in the first two axes and ranges of the others.
+    Measures those from `first` up to but not including `last`."""
     nodes = len(boxes)
     until = np.full(DEEPEST_INDEX, nodes)  # where the node of each level ends
     pile = _new_pile(DEEPEST_INDEX)
@@ -140,8 +140,8 @@ def measure_tree(
     root_variance: float,
     measures: FloatArray,
 ) -> None:
-    """As `tree_kernels.measure_tree`, for polygons in the first two axes and ranges of the others;
-    of all that there are from `first` to before `last`."""
+    """Like `tree_kernels.measure_tree`, for polygons in the first two axes and ranges of the others.
+    Measures those from `first` up to but not including `last`."""
     path = np.empty(depth + 1, dtype=np.int64)
     places = np.empty((depth + 1, 2), dtype=np.int64)
     sums = np.empty((depth + 1, SUMS))
@@ -168,13 +168,13 @@ def _walk(
     pile: Pile,
     row: FloatArray,
 ) -> Pile:
-    """Depth first, since the pile has room for one way down at a time. Level 0 is above the root: a
-    group of one. Regions that the polygon does not touch add nothing."""
+    """Walk depth first, because the pile has room for one path down at a time. Level 0 lies above the
+    root and is a group of one. Regions that the polygon does not touch add nothing."""
     level = 0
     sums[0, :] = 0.0
     places[0, NEXT], places[0, STOP] = 0, 1
     while True:
-        while places[level, NEXT] == places[level, STOP]:  # up, until there is a child to go to
+        while places[level, NEXT] == places[level, STOP]:  # go up until a child is left to visit
             if level == 0:
                 return pile
             level -= 1
@@ -200,7 +200,7 @@ def _walk(
 
 @compiled
 def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: FloatArray) -> None:
-    """A leaf, or a region that lies wholly inside; but not what is answered of divided leaves."""
+    """Add a leaf, or a region that lies wholly inside; `_take_parts` counts divided leaves."""
     row[RAW] += weight * regions[region, X]
     row[LARGEST] = max(row[LARGEST], weight)
     is_first = regions[region, FIRST_CHILD] < 0 and row[ONLY_LEAF] == NONE_YET
@@ -223,8 +223,8 @@ def _take_parts(
     pile: Pile,
     row: FloatArray,
 ) -> Pile:
-    """What is answered of a divided leaf: its parts are those of the level, and so is what the pile
-    has left of the polygon in it."""
+    """Add the parts of a divided leaf. They belong to this level, and so does what the pile has left
+    of the polygon in the leaf."""
     level, answer = bottom, 0.0
     while level >= bottom:
         if places[level, NEXT] == places[level, STOP]:
@@ -249,7 +249,7 @@ def _take_parts(
 
 @compiled
 def _close(region: int, regions: FloatArray, sums: FloatArray, level: int, row: FloatArray) -> None:
-    """A region all of whose children were visited, to the sums of its parent on that level."""
+    """Add a region whose children have all been visited to the sums of its parent on that level."""
     alpha, noise, c0, c1, c2, c3 = close(
         sums[level + 1, ALPHA_S],
         sums[level + 1, ALPHA2_S],
@@ -278,7 +278,7 @@ def _add(
     sums: FloatArray,
     level: int,
 ) -> None:
-    """A child's alpha and polynomial, to the sums of its parent."""
+    """Add a child's alpha and polynomial to the sums of its parent."""
     s = regions[region, S]
     if s == 0.0 or level == 0:
         sums[level, UNKNOWN_ALPHA] = alpha
@@ -307,7 +307,7 @@ def _lay(
     number: int,
     pile: Pile,
 ) -> Pile:
-    """A whole polygon, as the lowest level of the pile."""
+    """Lay a whole polygon down as the lowest level of the pile."""
     first = polygon_ends[number - 1] if number > 0 else 0
     start = ring_ends[first - 1] if first > 0 else 0
     rings = polygon_ends[number] - first
@@ -325,7 +325,7 @@ def _lay(
 
 @compiled
 def _with_room(used: int, more: int, rings: int, pile: Pile) -> Pile:
-    """The pile with room for as many more corners, on it and to work in, and for rings in all."""
+    """The pile with room for `more` corners, both on it and to work in, and for `rings` in total."""
     corners, ends, one, other = pile.corners, pile.ends, pile.one, pile.other
     if used + more > len(corners):
         corners = np.empty((2 * (used + more), 2))
@@ -349,7 +349,7 @@ def _first_corner(level: int, pile: Pile) -> int:
 
 @compiled
 def _frame(level: int, pile: Pile) -> None:
-    """The bounding box of a level; of an empty one, one that touches nothing."""
+    """Set the bounding box of a level. That of an empty level touches nothing."""
     for axis in range(2):
         least, most = np.inf, -np.inf
         for corner in range(_first_corner(level, pile), _first_corner(level + 1, pile)):
@@ -362,10 +362,10 @@ def _frame(level: int, pile: Pile) -> None:
 def _covered_share(
     boxes: FloatArray, at: int, box: int, ranges: FloatArray, level: int, pile: Pile
 ) -> tuple[float, Pile]:
-    """The share of a box that is counted, and the pile with what is left of the polygon in it, as
-    level + 1. It is 0 and 1 only where the box lies wholly outside or inside. Its low edges begin in
-    column `at` of a table."""
-    to = at + 2 + len(ranges)  # where its high edges begin
+    """The share of a region that is counted, and the pile with what is left of the polygon in it, as
+    level + 1. The share is 0 or 1 only if the region lies wholly outside or inside. The region is row
+    `box` of a table, with low edges from column `at` on."""
+    to = at + 2 + len(ranges)  # where the high edges begin
     for axis in range(2):
         if pile.frames[level, axis] >= boxes[box, to + axis]:
             return 0.0, pile
@@ -395,7 +395,7 @@ def _covered_share(
 
 @compiled
 def _clip(boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile) -> None:
-    """Put what is left of a level in a box on top of it. There is room for it."""
+    """Clip a level to a region, and put the result on top of the pile, which has room for it."""
     top, used = pile.tops[level + 1], _first_corner(level + 1, pile)
     one, other = pile.one, pile.other
     start = _first_corner(level, pile)
@@ -426,9 +426,9 @@ def _clip(boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile)
 def _clip_side(
     ring: FloatArray, count: int, kept: FloatArray, axis: int, bound: float, above: bool
 ) -> int:
-    """Sutherland and Hodgman's clip by one side; -1 where there is nothing to cut off.
+    """Clip by one side, after Sutherland and Hodgman; -1 if there is nothing to cut off.
 
-    Corners that are made lie exactly on the side, and within the edge that they are on.
+    New corners lie exactly on the side, and within the edge that they divide.
     """
     sign = 1.0 if above else -1.0
     least, most = np.inf, -np.inf
@@ -438,7 +438,7 @@ def _clip_side(
     if least >= 0.0:
         return -1
     if most <= 0.0:
-        return 0  # at most it touches the side
+        return 0  # the ring at most touches the side
     number, before = 0, count - 1
     was_inside = sign * (ring[before, axis] - bound) >= 0.0
     for corner in range(count):
@@ -461,9 +461,9 @@ def _clip_side(
 def _area(
     boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile
 ) -> tuple[float, bool]:
-    """The signed area of a level, and whether an edge of it runs through the inside of the box.
+    """The signed area of a level, and whether one of its edges runs through the inside of the region.
 
-    Each ring is measured from a corner of its own: from afar the digits of a small one would be lost.
+    Each ring is measured from one of its own corners, or a small ring far away would lose digits.
     """
     west, south, east, north = (
         boxes[box, at],

@@ -1,8 +1,8 @@
-"""Counts of polygons in map coordinates, with error bars.
+"""Counts of polygons in map coordinates, with intervals.
 
 A polygon counts each leaf by the share of its area that it covers, as a box does (htf.query.boxes), and
-its error bars are made in the same way, from those shares: a rectangle gets the answer of the box. The
-area is that in the coordinates of the map, in which the grid is even.
+its interval follows from those shares in the same way, so a rectangle gets the same answer as the box.
+Areas are measured in the coordinates of the map, in which the grid is even.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlines:
-    """Polygons in cell coordinates, with the polygon on the left of every ring, and a range of each
-    further axis. Rings and polygons stand one after another: an end is that of the last thing in it."""
+    """Polygons in cell coordinates, each on the left of its rings, and a range of each further axis.
+    Rings and polygons stand one after another: each end is the index after the last corner or ring."""
 
     corners: FloatArray
     ring_ends: IntArray
@@ -53,8 +53,8 @@ def count_polygons(
     """Count one polygon or many (htf.query.shapes says what they may be), in the first two axes.
 
     `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; those that it does not name
-    are counted whole. What lies outside of the map counts nothing. An empty polygon counts 0, with an
-    interval of 0 to 0. Corners within a billionth of a cell of an edge of the grid are taken as on it.
+    are counted whole. Area outside the map counts nothing. An empty polygon counts 0, with an
+    interval of 0 to 0. Corners within a billionth of a cell of a grid line are moved onto it.
     """
     shapes = read_shapes(geometries, domain, crs)
     ranges = _read_ranges(domain, where)
@@ -76,7 +76,7 @@ def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
 
 
 def _share_of_ranges(domain: Domain, where: Where | None) -> float:
-    """The share of the ranges of further axes that lies on the map, as of a box with these ranges."""
+    """The share of the ranges of further axes that lies on the map, as for a box with these ranges."""
     ends = full_ranges(domain, where)[2:].T.reshape(1, -1)
     return float(share_inside(domain.axes[2:], ends)[0]) if ends.size else 1.0
 
@@ -100,7 +100,7 @@ def _in_cells(shapes: Shapes, domain: Domain) -> Shapes:
 
 
 def _outlines(cells: Shapes, ranges: FloatArray) -> Outlines:
-    """The corners of the rings, of which shapely has the first twice."""
+    """The corners of the rings, without the repeated first corner that ends a ring in shapely."""
     shapely = need_shapely()
     parts, owner = shapely.get_parts(cells, return_index=True)
     rings, part = shapely.get_rings(parts, return_index=True)

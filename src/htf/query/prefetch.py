@@ -1,7 +1,7 @@
 """A hint to the processor that a row of a table will be needed soon, for compiled loops.
 
-Fetching takes far longer than the arithmetic on what was fetched, and loops that go down a tree know
-the next rows long before they get to them. Counts of boxes take up to half the time with it.
+Fetching a row takes far longer than computing with it, and loops that go down a tree know the next
+rows long before they reach them. The hint cuts the time of box counts by up to half.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LINE = 64  # bytes that are fetched at once, on the processors of today
-LINES = 4  # from the row's beginning on: two regions of a map, or four parts
+LINE = 64  # bytes that today's processors fetch at once
+LINES = 4  # from the start of the row: two regions of a map, or four parts
 READ, KEEP, DATA = 0, 3, 1  # what llvm.prefetch calls rw, locality and cache type
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing_context: Any, table: Any, row: Any) -> Any:  # noqa: ARG001 - numba's own form
-    """Of a contiguous table, the lines from a row on. Rows beyond it do no harm."""
+    """Fetch the first lines of a row of a contiguous table. Rows beyond the table do no harm."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = cgutils.create_struct_proxy(signature.args[0])(context, builder, arguments[0])

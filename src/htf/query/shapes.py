@@ -1,14 +1,14 @@
-"""Polygons as people have them, made into sound ones in the coordinates of a map.
+"""Reads polygons in any common form, and makes them valid in the coordinates of a map.
 
-Taken are shapely geometries, GeoPandas series and frames, and GeoJSON, as dictionaries or objects with
-`__geo_interface__`. What is not a polygon is refused, with the row it is in. A missing or empty polygon
-stays empty, and counts nothing. One that crosses itself is repaired, as `shapely.make_valid` does by
-structure: each ring encloses what it winds around, parts that overlap are united, holes are cut out.
+Accepted are shapely geometries, GeoPandas series and frames, and GeoJSON, as dictionaries or objects with
+`__geo_interface__`. Anything but a polygon is refused, with the row it is in. A missing or empty polygon
+stays empty, and counts nothing. One that crosses itself is repaired by `shapely.make_valid` with the
+method "structure": each ring encloses what it winds around, parts that overlap are united, holes are cut out.
 
-An edge is straight in the reference system in which it was given. It seldom is in another, so before
-corners are transformed, long edges get more of them: no piece is longer than 1/256 of the map, or
-1/4096 of a polygon that is far larger than the map. Where a polygon of another system lies across the
-antimeridian or around a pole, its longitudes jump; it is cut there, as maps in degrees are.
+An edge is straight in the reference system of the polygon, but rarely in another. So before corners are
+transformed, long edges get more of them: no piece is longer than 1/256 of the map, or 1/4096 of a
+polygon that is far larger than the map. If a polygon of another system crosses the antimeridian or
+surrounds a pole, its longitudes jump. It is then cut there, as maps in degrees are.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ PIECES_OF_POLYGON = 4096
 def read_shapes(geometries: Any, domain: Domain, crs: Any = None) -> Shapes:
     """One geometry or many, as valid polygons in the coordinates of the map.
 
-    `crs` is that of the geometries. Where it is not given, GeoPandas says it, GeoJSON is in degrees of
-    longitude and latitude, and bare shapely geometries are taken in the coordinates of the map.
+    `crs` is the reference system of the geometries. Without it, GeoPandas knows it, GeoJSON is in
+    degrees of longitude and latitude, and bare shapely geometries are in the coordinates of the map.
     """
     if domain.dimensions < 2:
         raise InputError("polygons need a map with two axes, but this one has one: give boxes")
-    shapes, found = _gather(geometries)
+    shapes, own_crs = _gather(geometries)
     shapes = _repair(_check(shapes))
-    known = crs if crs is None or isinstance(crs, str) else parse_crs(crs)
-    source = _source(known, found, domain)
+    given_crs = crs if crs is None or isinstance(crs, str) else parse_crs(crs)
+    source = _source(given_crs, own_crs, domain)
     if source is None:
         return shapes
     return _repair(to_crs(shapes, source, domain.crs, domain))  # bent edges may cross
 
 
 def need_shapely(purpose: str = "Counting polygons") -> Any:
-    """The package, or an error that names what to install."""
+    """The shapely package, or an error that names what to install."""
     try:
         import shapely
     except ImportError:
@@ -61,7 +61,7 @@ def need_shapely(purpose: str = "Counting polygons") -> Any:
 
 
 def to_crs(shapes: Shapes, source: Any, target: Any, domain: Domain) -> Shapes:
-    """Shapes of one reference system in another, one of which is the map's."""
+    """Transform shapes from one reference system to another. One of the two is the map's."""
     if same_crs(source, target):
         return shapes
     shapely, change = need_shapely(), transformer(source, target)
@@ -91,50 +91,50 @@ def _gather(geometries: Any) -> tuple[Shapes, Any]:
     if isinstance(geometries, str | bytes) or not isinstance(geometries, Iterable) or is_scalar:
         kinds = "shapely geometries, a GeoPandas series or frame, or GeoJSON as dictionaries"
         raise arguments.unfit("polygons", kinds, geometries)
-    found = list(geometries)
-    bare = [isinstance(one, shapely.Geometry) or one is None for one in found]
+    items = list(geometries)
+    bare = [isinstance(item, shapely.Geometry) or item is None for item in items]
     if all(bare):
-        array = np.empty(len(found), dtype=object)
-        array[:] = found
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
         return array, None
-    if any(one for one, each in zip(bare, found, strict=True) if each is not None):
+    if any(is_bare for is_bare, item in zip(bare, items, strict=True) if item is not None):
         raise InputError(
             "some polygons are shapely geometries and others are not: give one kind, because GeoJSON "
             "is in degrees and shapely geometries in the coordinates of the map"
         )
-    return _from_geojson(found), CRS84
+    return _from_geojson(items), CRS84
 
 
 def _from_geojson(objects: list[Any]) -> Shapes:
     from shapely.geometry import shape
 
-    waiting, found = list(reversed(objects)), list[Any]()
+    waiting, geometries = list(reversed(objects)), list[Any]()
     while waiting:
-        one = waiting.pop()
-        one = getattr(one, "__geo_interface__", one)
+        item = waiting.pop()
+        item = getattr(item, "__geo_interface__", item)
         try:
-            if one is None:
-                found.append(None)
-            elif one["type"] == "FeatureCollection":
-                waiting += reversed(one["features"])
-            elif one["type"] == "Feature":
-                waiting.append(one["geometry"])
+            if item is None:
+                geometries.append(None)
+            elif item["type"] == "FeatureCollection":
+                waiting += reversed(item["features"])
+            elif item["type"] == "Feature":
+                waiting.append(item["geometry"])
             else:
-                found.append(shape(one))
+                geometries.append(shape(item))
         except Exception as error:  # whatever shapely makes of a dictionary from outside
             raise InputError(
-                f"polygon {len(found)} (counted from 0) is not GeoJSON that can be read: "
+                f"polygon {len(geometries)} (counted from 0) is not GeoJSON that can be read: "
                 f"{type(error).__name__}: {error}"
             ) from None
-    array = np.empty(len(found), dtype=object)
-    array[:] = found
+    array = np.empty(len(geometries), dtype=object)
+    array[:] = geometries
     return array
 
 
 def _check(shapes: Shapes) -> Shapes:
-    """Polygons of finite corners without heights; missing ones are empty."""
+    """Polygons without heights, checked for finite corners; missing ones become empty."""
     shapely = need_shapely()
-    if not all(one is None or isinstance(one, shapely.Geometry) for one in shapes.ravel()):
+    if not all(shape is None or isinstance(shape, shapely.Geometry) for shape in shapes.ravel()):
         raise InputError("polygons must be shapely geometries")
     kinds = shapely.get_type_id(shapes)
     wrong = np.flatnonzero(~np.isin(kinds, (POLYGON, MULTIPOLYGON, MISSING)))
@@ -167,15 +167,15 @@ def _repair(shapes: Shapes) -> Shapes:
     return shapes
 
 
-def _source(crs: Any, found: Any, domain: Domain) -> Any:
-    """The reference system that the shapes have to be brought from, or None."""
-    by_geopandas = found is not None and found is not CRS84
-    if crs is not None and by_geopandas and not same_crs(crs, found):
+def _source(crs: Any, own_crs: Any, domain: Domain) -> Any:
+    """The reference system to transform the shapes from, or None if they need no change."""
+    by_geopandas = own_crs is not None and own_crs is not CRS84
+    if crs is not None and by_geopandas and not same_crs(crs, own_crs):
         raise InputError(
-            f"the polygons say that they are in {shown_crs(found)}, but crs is {shown_crs(crs)}: "
+            f"the polygons say that they are in {shown_crs(own_crs)}, but crs is {shown_crs(crs)}: "
             "leave crs out"
         )
-    source = found if crs is None else crs
+    source = own_crs if crs is None else crs
     if domain.crs is None and (crs is not None or by_geopandas):
         raise InputError(
             f"the map has no reference system, so polygons in {shown_crs(source)} cannot be "
@@ -201,8 +201,8 @@ def _width_of_map(domain: Domain, source: Any) -> float:
 
 
 def _cut_at_antimeridian(shapes: Shapes) -> Shapes:
-    """Polygons whose corners were brought to degrees one by one. Pieces of edges are short, so one that
-    goes half around the earth is one that goes across the antimeridian."""
+    """Cut polygons whose corners were converted to degrees one by one. Pieces of edges are short, so a
+    piece that seems to go half around the earth crosses the antimeridian."""
     shapely = need_shapely()
     corners, owner = shapely.get_coordinates(shapes, return_index=True)
     jumps = (np.abs(np.diff(corners[:, 0])) > HALF_TURN) & (owner[1:] == owner[:-1])
@@ -215,7 +215,7 @@ def _cut_at_antimeridian(shapes: Shapes) -> Shapes:
 
 
 def _cut_polygon(shape: Any) -> Any:
-    """Made whole with longitudes beyond half a turn, then laid on the map from either side."""
+    """Make a polygon whole, with longitudes beyond half a turn, then cut it at the edges of the globe."""
     shapely = need_shapely()
     parts = []
     for part in shapely.get_parts(shape):
@@ -232,9 +232,9 @@ def _cut_polygon(shape: Any) -> Any:
 
 
 def unrolled(ring: FloatArray) -> FloatArray:
-    """A ring on the globe as one in the plane: longitudes go on beyond half a turn rather than jump.
+    """A ring on the globe as a ring in the plane: longitudes go on beyond half a turn instead of jumping.
 
-    A ring around a pole goes on for a whole turn; it is closed along the pole.
+    A ring around a pole spans a whole turn; it is closed along the pole.
     """
     steps = np.diff(np.append(ring[:, 0], ring[0, 0]))
     steps -= TURN * np.rint(steps / TURN)
@@ -252,6 +252,6 @@ def shifted(shape: Any, turn: float) -> Any:
 
 def _longest_pieces(shapes: Shapes, width: float) -> NDArray[np.float64]:
     shapely = need_shapely()
-    bounds = np.nan_to_num(shapely.bounds(shapes))  # of empty ones NaN
+    bounds = np.nan_to_num(shapely.bounds(shapes))  # NaN for empty shapes
     extent = np.max(bounds[:, 2:] - bounds[:, :2], axis=1)
     return np.asarray(np.maximum(width / PIECES_OF_MAP, extent / PIECES_OF_POLYGON))

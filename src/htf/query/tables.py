@@ -1,4 +1,4 @@
-"""Boxes as the columns of a table: what they are called, and full rows from them.
+"""Boxes as the columns of a table: the names of the columns, and full rows made from them.
 
 The edges on the map are `west`, `south`, `east` and `north`, those of a further axis `hour_low` and
 `hour_high`. Files of boxes, answers and Arrow streams all have these names.
@@ -21,7 +21,7 @@ EDGES = ("west", "south", "east", "north")
 
 
 def edge_places(domain: Domain) -> dict[str, int]:
-    """What the edges of a box are called, and where each stands in a full row."""
+    """The names of the edges of a box, and where each stands in a full row."""
     size = domain.dimensions
     plane = EDGES if size > 1 else (f"{domain.names[0]}_low", f"{domain.names[0]}_high")
     on_map = min(size, 2)
@@ -34,14 +34,16 @@ def edge_places(domain: Domain) -> dict[str, int]:
 def rows_of_table(
     table: pa.Table, domain: Domain, where: Where, source: str, option: str = "--where"
 ) -> FloatArray:
-    """Further axes that the table has no columns of are those of `where`, or whole. `source` is what the
-    table is called in errors."""
+    """Full rows from a table of boxes. Further axes without columns take their range from `where`, or are
+    whole. `source` names the table in errors."""
     places = edge_places(domain)
-    given = {place % domain.dimensions for n, place in places.items() if n in table.column_names}
-    twice = [name for number, name in enumerate(domain.names) if number in given and name in where]
+    own_axes = {place % domain.dimensions for n, place in places.items() if n in table.column_names}
+    twice = [
+        name for number, name in enumerate(domain.names) if number in own_axes and name in where
+    ]
     if twice:
         raise InputError(f"{source} has columns of {twice[0]}: leave it out of {option}")
-    needed = {n: p for n, p in places.items() if p % domain.dimensions in {0, 1, *given}}
+    needed = {n: p for n, p in places.items() if p % domain.dimensions in {0, 1, *own_axes}}
     missing = [name for name in needed if name not in table.column_names]
     if missing:
         raise InputError(

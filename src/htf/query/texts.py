@@ -1,6 +1,6 @@
-"""Questions that come as text, from the command line or an address: boxes and ranges of axes.
+"""Queries written as text, on the command line or in a URL: boxes and ranges of axes.
 
-`option` is what the asker wrote, for the error: `--where` or `where`. Nothing heavy is imported.
+`option` is the name that error messages use, `--where` or `where`. Nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BOX = "W,S,E,N"
 
 def read_where(texts: Sequence[str], option: str = "--where") -> dict[str, tuple[float, float]]:
     """Ranges of axes, from texts such as `hour=7:10`."""
-    found: dict[str, tuple[float, float]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
     for text in texts:
         name, equals, ends = text.partition("=")
         low, colon, high = ends.partition(":")
@@ -25,12 +25,12 @@ def read_where(texts: Sequence[str], option: str = "--where") -> dict[str, tuple
             equals = ""
         if not (equals and colon):
             raise InputError(f"{option} takes AXIS=LOW:HIGH, such as hour=7:10, got {text!r}")
-        if name.strip() in found:
+        if name.strip() in ranges:
             raise InputError(
                 f"{option} names {name.strip()} twice: query each range separately, and add the counts"
             )
-        found[name.strip()] = asked
-    return found
+        ranges[name.strip()] = asked
+    return ranges
 
 
 def read_numbers(text: str, option: str, number: int, form: str) -> list[float]:
@@ -45,7 +45,7 @@ def read_numbers(text: str, option: str, number: int, form: str) -> list[float]:
 
 
 def read_boxes(texts: Sequence[str], option: str = "--box") -> list[list[float]]:
-    """Boxes of W,S,E,N, or of as many edges as all of them have."""
+    """Boxes of W,S,E,N, or of more edges if all of them have the same number."""
     lengths = {text.count(",") + 1 for text in texts}
     size = lengths.pop() if len(lengths) == 1 and lengths != {1} else BOX.count(",") + 1
     return [read_numbers(text, option, size, BOX) for text in texts]

@@ -1,8 +1,8 @@
-"""Counts of boxes and polygons where estimates come of all counts of a tree, with error bars.
+"""Counts of boxes and polygons, with intervals, for estimates that use every count in the tree.
 
-After constrained inference (`htf.estimation.least_squares`) the errors of leaves are correlated: what one leaf has
-too much its siblings have too little. So the variance of a sum is not the sum of variances. Here it is
-exact, and costs time along the edges of what is counted only. docs/proofs/tree-noise.md has the proof of
+After constrained inference (`htf.estimation.least_squares`) the errors of leaves are correlated: where one leaf
+has too much, its siblings have too little. So the variance of a sum is not the sum of variances. This module
+computes it exactly, and only the edges of a query cost time. docs/proofs/tree-noise.md has the proof of
 
     alpha_p = sum(alpha_i s_i) / S,    variance = alpha_root^2 V_root + sum over groups of
                                                   sum((alpha_i - alpha_p)^2 s_i),
@@ -11,15 +11,16 @@ where s_i is the variance of child i from the counts in it and below it, S the s
 siblings, and alpha of a leaf the share of it that is counted. In a group whose leaves are all counted,
 or none of them, every alpha is 1, or 0, and the group adds nothing.
 
-The shares may be any, so a polygon is as good as a box. Where it cuts through a leaf, the records of
-the leaf are counted as if they were spread evenly. How wrong that may be is part of the interval. The
-model: of n records in a leaf, a part of share w holds a Beta-binomial number, with mean w n and variance
+The shares may take any value, so polygons work just as boxes do. Where a query cuts through a leaf, the
+records of the leaf are counted as if they were spread evenly. The interval includes the error of that
+assumption. Its model: of n records in a leaf, a part of share w holds a Beta-binomial number, with mean
+w n and variance
 
     w (1 - w) (n (1 - kappa) + n^2 kappa).
 
-kappa is 0 where every record falls anywhere, and 1 where all lie in one place. It is learned from pairs
-of neighbouring siblings, which the noisy counts tell apart: there the model is about the two parts of
-their union. Errors of different leaves are taken as independent.
+kappa is 0 where records are spread independently, and 1 where all lie in one place. It is learned from pairs
+of neighbouring siblings, which have separate noisy counts: there the model describes the two parts of
+their union. Errors of different leaves are assumed to be independent.
 """
 
 from __future__ import annotations
@@ -50,21 +51,21 @@ from htf.query.tree_kernels import MEASURES, answer_tree, finish_tree, running_s
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
 
-# Estimates that are made from all counts of a tree, whatever bias they take on in the end.
+# Estimators that use every count in the tree, whatever bias they add in the end.
 ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, HOMOGENEOUS)
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
 LINE = 8  # numbers in a line of the processor's fast memory
-HALVINGS = 4  # whose boxes are looked at one by one: less work than to tell which are touched
+HALVINGS = 4  # whose parts are visited one by one: that is less work than finding which are touched
 CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecond
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NestedParts:
-    """The finer boxes that some leaves are divided into, as `tree_kernels` walks over them.
+    """The parts that some leaves are divided into, laid out as `tree_kernels` walks over them.
 
-    Boxes that were halved out of the same one stand together. Some may be divided again. `first` and
-    `number` tell where those of each region stand, and `depth` how deep they are nested, at most.
+    Parts halved out of the same region stand together, and may be divided again. `first` and
+    `number` say where the parts of each region stand, and `depth` how deep they are nested at most.
     """
 
     table: FloatArray
@@ -74,7 +75,7 @@ class NestedParts:
 
     @classmethod
     def of(cls, tree: RegionTree, finer: RegionTree, held: FloatArray) -> NestedParts:
-        """Of the regions that `finer` has beyond those of `tree`, and how many records each holds."""
+        """Lay out the regions that `finer` has beyond those of `tree`. `held` is the records in each."""
         above, level = np.full(len(finer), NO_REGION), np.zeros(len(finer), dtype=np.int64)
         for layer in finer.layers(len(tree)):
             parent = finer.parent[layer]
@@ -82,7 +83,7 @@ class NestedParts:
             above[layer] = np.where(level[parent] % HALVINGS == 0, parent, above[parent])
         parts = np.arange(len(tree), len(finer))
         parts = parts[(level[parts] % HALVINGS == 0) | (finer.slabs[parts] == 0)]
-        # Regions of `tree` have the same order in both, and are soonest put in order there.
+        # Regions of `tree` have the same order in both trees; sorting them in `tree` is faster.
         ranks = (tree if level.max() <= HALVINGS else finer).preorder()
         parts = parts[np.argsort(ranks[above[parts]], kind="stable")]
         number = np.bincount(above[parts], minlength=len(finer))
@@ -95,10 +96,10 @@ class NestedParts:
 
 
 class TreeIndex:
-    """Answers for shapes over the leaves of a tree of counts, and those of least squares.
+    """Counts shapes over the leaves of a tree of counts, and also by plain least squares.
 
-    `estimates` are what is answered of the leaves, by default what least squares say; `parts` where in
-    them the records are thought to be.
+    `estimates` are the published counts of the leaves, by default those of least squares. `parts`
+    say where in the leaves the records are thought to be.
     """
 
     __slots__ = (
@@ -143,16 +144,16 @@ class TreeIndex:
         self._depth = int(tree.depth.max()) + 1 + (0 if parts is None else parts.depth)
 
     def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
-        """The columns of an answer (htf.query.columns), one row for each box, which is given by its edges in
-        the coordinates of the map. `axes` is `boxes.axis_table`."""
+        """The columns of an answer (htf.query.columns), one row per box. `rows` are the edges of the boxes
+        in map coordinates, and `axes` is `boxes.axis_table`."""
         tables = self._regions, self._running, self._parts, self._alone
         numbers = self.unevenness, self._root_variance
         return in_chunks(answer_tree, rows, len(COLUMNS), CHUNK, axes, *tables, *numbers)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
-        """The same for polygons, with the share of each leaf that they cover. How much of them lies on the
-        map is for the caller to fill in."""
-        from htf.query import polygon_kernels  # which take a while to load
+        """The same for polygons, with the share of each leaf that they cover. The caller fills in how
+        much of them lies on the map."""
+        from htf.query import polygon_kernels  # slow to load
 
         tables = self._regions, self._parts, self._depth
         numbers = self.unevenness, self._root_variance
@@ -165,20 +166,20 @@ class TreeIndex:
 
 
 class _Groups:
-    """The tree down to the leaves of the release, and what groups of siblings have in common."""
+    """The tree down to the leaves of the release, with values shared by groups of siblings."""
 
     def __init__(self, tree: RegionTree, leaves: IntArray, below: FloatArray) -> None:
         parent, size = tree.parent[1:], len(tree)
         unknown = below == UNKNOWN
         self.is_leaf = np.zeros(size, dtype=bool)
         self.is_leaf[leaves] = True
-        self.known = np.where(unknown, 0.0, below)  # s, and 0 for a region nothing is known of
+        self.known = np.where(unknown, 0.0, below)  # s; 0 for a region about which nothing is known
         self.sums = np.bincount(parent, self.known[1:], minlength=size)
-        # The one child nothing is known of. Two would leave a leaf undetermined.
+        # The only child about which nothing is known. Two would leave a leaf undetermined.
         self.pivot = np.full(size, NO_REGION, dtype=np.int64)
         left_over = np.flatnonzero(unknown[1:]) + 1
         self.pivot[tree.parent[left_over]] = left_over
-        # What the sum of the children weighs in z, as `inference` combines it with the own count.
+        # The weight of the children's sum in z, as `least_squares` combines it with the own count.
         self.weight = np.zeros(size)
         summed = (self.sums > 0) & (self.pivot == NO_REGION)
         np.divide(below, self.sums, out=self.weight, where=summed)
@@ -187,12 +188,12 @@ class _Groups:
 def learn_unevenness(
     tree: RegionTree, groups: _Groups, estimates: FloatArray, variances: FloatArray
 ) -> float:
-    """kappa from neighbouring siblings i and j, of all sizes.
+    """Learn kappa from neighbouring siblings i and j of all sizes.
 
     With t = x_i + x_j and i's share a of their cells, d = x_i - a t has the variance
-    a (1 - a) (t (1 - kappa) + t^2 kappa) by the model, and that of its noise besides. So each pair
-    has an unbiased say, of which the average is taken. Pairs weigh the same, whatever their counts:
-    by t^2 the few of the largest regions would decide for all.
+    a (1 - a) (t (1 - kappa) + t^2 kappa) by the model, plus the variance of its noise. So each pair
+    gives an unbiased estimate, and these are averaged. Pairs weigh the same, whatever their counts:
+    with weights t^2 the few largest regions would decide for all.
     """
     left = np.flatnonzero(tree.parent[1:-1] == tree.parent[2:]) + 1
     left = left[(groups.pivot[tree.parent[left]] == NO_REGION) & (variances[left] < UNKNOWN)]
@@ -215,15 +216,15 @@ def learn_unevenness(
     if not clear.any():
         return NOTHING_LEARNED
     scale = 1 / total[clear] ** 2
-    found = np.sum(seen[clear] * scale) / np.sum(most[clear] * scale)
-    return float(np.clip(found, 0.0, 1.0))
+    kappa = np.sum(seen[clear] * scale) / np.sum(most[clear] * scale)
+    return float(np.clip(kappa, 0.0, 1.0))
 
 
 def _fourth_cumulants(
     tree: RegionTree, regions: IntArray, of_counts: FloatArray, groups: _Groups
 ) -> FloatArray:
-    """Of the noise in each region's estimate from the counts in it and below it. Given are the
-    regions that were counted, and the variance of each count."""
+    """The fourth cumulants of the noise in each region's estimate from the counts in it and below it.
+    `regions` are those that were counted, and `of_counts` the variance of each count."""
     total = np.bincount(regions, 1 / of_counts, minlength=len(tree))
     parts = (1 / of_counts / total[regions]) ** 4 * noise_fourth_cumulants(of_counts)
     own = np.bincount(regions, parts, minlength=len(tree))
@@ -239,7 +240,7 @@ def _fourth_cumulants(
 def _counted_once(
     regions: IntArray, of_counts: FloatArray, variances: FloatArray, groups: _Groups
 ) -> NDArray[np.bool_]:
-    """Leaves whose estimate is one count, to which no other count adds anything."""
+    """Which leaves have a single count as their estimate, to which no other count adds anything."""
     own = np.zeros(len(variances))
     own[regions] = of_counts
     once = np.bincount(regions, minlength=len(variances)) == 1
@@ -253,7 +254,7 @@ def _region_table(
     parts: NestedParts | None,
     order: IntArray,
 ) -> FloatArray:
-    """What the kernels walk over, in the order of columns that they name."""
+    """The table that the kernels walk over, in the order of columns that they name."""
     squares, known, cumulants, answered, absolute = values
     place = np.empty(len(tree), dtype=np.int64)
     place[order] = np.arange(len(tree))
@@ -283,8 +284,8 @@ def _running_table(tree: RegionTree, groups: _Groups, values: list[FloatArray]) 
 
 
 def _make_table(columns: list[FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Named columns and then a box, as the kernels want them. Rows begin where lines of fast memory
-    do, so that most are in as few of them as can be."""
+    """A table of the columns followed by the edges, as the kernels want it. It begins at a cache line,
+    so that most rows span as few lines as possible."""
     size = len(columns) + low.shape[1] + high.shape[1]
     room = np.empty(len(low) * size + LINE)
     start = -(room.ctypes.data // room.itemsize) % LINE

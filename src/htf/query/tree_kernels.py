@@ -1,11 +1,11 @@
 """The inner loops of counts over a tree of counts, compiled: htf.query.tree_index has the reasons.
 
-Each query walks down through the regions that its edges cut, and then up again: a region's alpha
-follows from those of its children. Going down breadth first, what comes next is known long before it
-is needed, so that the processor fetches many regions at a time; depth first takes twice as long,
-and so it does where the processor is not told what comes next (htf.query.prefetch).
+Each query walks down through the regions that its edges cut, and then up again, because a region's alpha
+follows from those of its children. The walk goes breadth first: the next regions are then known long before
+they are needed, so the processor can fetch many at a time. Depth first takes twice as long, and so does
+breadth first without hints to the processor (htf.query.prefetch).
 
-Helpers within loops take numbers, not arrays: each array that is handed on costs two atomic operations.
+Helpers in loops take numbers, not arrays: passing an array costs two atomic operations.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ NO_REGION = (
 )  # the module is imported whole, so that a change of its constant is noticed
 
 # The columns of `regions`. First, the answer of least squares; the variance s and the fourth cumulant
-# of what the counts in a region and below it say (s is 0 for a region that they say nothing of).
+# of the estimate from the counts in a region and below it (s is 0 if they say nothing about it).
 X, S, K = range(3)
-# The sums of s and of the cumulant over its children, and the weight that they have in it (0 where
-# they do not say all of it).
+# The sums of s and of the cumulant over its children, and the weight that they have in it (0 if they
+# do not determine it).
 GROUP_S, GROUP_K, BELOW = range(3, 6)
-# What is answered, and the sum of its absolute values over the leaves.
+# The published count, and the sum of its absolute values over the leaves.
 ESTIMATE, ABSOLUTE = range(6, 8)
-# The children, which are slabs along an axis; -1 for a leaf. Of a leaf that is divided its parts; -1
-# for others. How many of either there are.
+# The first child (children are slabs along an axis); -1 for a leaf. The first part of a divided leaf;
+# -1 for others. The number of children or parts.
 FIRST_CHILD, FIRST_PART, NUMBER, AXIS, REGION_BOX = range(8, 13)
-# The columns of `running`: sums over the siblings up to a region, of columns above, and of how many
-# of them the counts say nothing of.
+# The columns of `running`: sums of columns above over the siblings up to a region, and how many of
+# these siblings the counts say nothing about.
 RUNNING_X, RUNNING_S, RUNNING_K, RUNNING_ESTIMATE, RUNNING_ABSOLUTE, RUNNING_UNKNOWN = range(6)
-# The columns of `parts`, the finer boxes of leaves: the records there, and the parts of a part.
+# The columns of `parts`, the pieces of leaves: the records in a part, and the parts of a part.
 HELD, FIRST, PARTS, PART_BOX = range(4)
 # The columns of `measures`: the answer of least squares, its two variances, the fourth cumulant of
-# its noise, the largest share of a leaf, the leaf if it is only one; what is answered, its absolute
-# sum, that of parts covered in part, and by how much parts move what whole leaves would answer.
+# its noise, the largest share of a leaf, the leaf if there is only one; the published count, its
+# absolute sum, that of parts covered in part, and by how much parts change the answer of whole leaves.
 RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED = range(10)
 MEASURES = 10
 SEVERAL = -1.0  # leaves
 NONE_YET = -2.0
-# Of a region that is cut, sums over its children so far: of alpha s and alpha^2 s, the alpha of the
-# child nothing is known of, and the lower coefficients of a polynomial for the fourth cumulant.
+# For a region that is cut, sums over its children so far: alpha s and alpha^2 s, the alpha of the
+# child about which nothing is known, and the lower coefficients of a polynomial for the fourth cumulant.
 ALPHA_S, ALPHA2_S, UNKNOWN_ALPHA, C0, C1, C2, C3 = range(7)
 SUMS = 7
-# The columns of `cut`: a region that the query's edges cut, and its parent's place there; and of
-# `blocks`: parts that stand together.
+# The columns of `cut`: a region that the query's edges cut, and its parent's row in `cut`. The columns
+# of `blocks`: parts that stand together.
 REGION, PARENT = range(2)
 START, STOP = range(2)
 FIRST_ROOM = 512  # regions or blocks
 NO_ROOM = -1
-FEW = 8  # children that are looked at one by one
+FEW = 8  # children that are visited one by one
 
 
 @compiled
 def running_sums(parent: NDArray[np.int64], values: FloatArray) -> FloatArray:
-    """For each region the sum over the siblings up to it. (Differences of one long cumulative sum
-    would lose the digits of small groups.)"""
+    """For each region, the sum over the siblings up to it. (Differences of one long cumulative sum
+    would lose digits of small groups.)"""
     sums = values.copy()
     for region in range(1, len(parent)):
         if parent[region] == parent[region - 1]:
@@ -83,7 +83,7 @@ def answer_tree(
     root_variance: float,
     answers: FloatArray,
 ) -> None:
-    """Counts of boxes in map coordinates, with their error bars."""
+    """Count boxes in map coordinates, with intervals."""
     measures = np.empty((len(rows), MEASURES))
     queries = snap_rows(rows, axes)
     measure_tree(queries, regions, running, parts, kappa, root_variance, measures)
@@ -101,7 +101,7 @@ def measure_tree(
     root_variance: float,
     measures: FloatArray,
 ) -> None:
-    """What answers are made of, for boxes in cells. Work arrays grow when a box needs more of them."""
+    """Measure boxes in cells, for `finish_tree`. Work arrays grow when a box needs more room."""
     cut = np.empty((FIRST_ROOM, 2), dtype=np.int64)
     blocks = np.empty((FIRST_ROOM, 2), dtype=np.int64)
     sums = np.empty((FIRST_ROOM, SUMS))
@@ -123,7 +123,7 @@ def measure_tree(
 
 @compiled
 def _with_room(number: int, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first of the blocks, with room for twice as many. (Assigning a slice takes seconds to compile.)"""
+    """The first `number` blocks, in twice the room. (Assigning a slice takes seconds to compile.)"""
     more = np.empty((2 * len(blocks), 2), dtype=np.int64)
     for block in range(number):
         more[block, START], more[block, STOP] = blocks[block, START], blocks[block, STOP]
@@ -142,10 +142,10 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
     sums: FloatArray,
     row: FloatArray,
 ) -> tuple[int, int]:
-    """List the regions with children that the box cuts and the parts of leaves that it cuts, and take
-    what it has of others. Returns the number of both, or that there is no room for them.
+    """List the regions with children that the box cuts and the parts of leaves that it cuts, and add
+    what it covers of all others. Returns the number of both, or that there is no room for them.
 
-    The first of the list is above the root: a group of one.
+    The first of the list lies above the root and is a group of one.
     """
     dimensions = len(box) // 2
     raw, spread, largest, only = 0.0, 0.0, 0.0, NONE_YET
@@ -235,7 +235,7 @@ def _walk_up(
     root_variance: float,
     row: FloatArray,
 ) -> None:
-    """From the alphas of children to those of their parents, the last of the list first."""
+    """Compute the alphas of parents from those of their children, from the end of the list."""
     noise = 0.0
     for place in range(number - 1, 0, -1):
         region, parent = cut[place, REGION], cut[place, PARENT]
@@ -274,7 +274,7 @@ def _take_parts(
     parts: FloatArray,
     row: FloatArray,
 ) -> bool:
-    """What is answered of divided leaves; whether there was room. No part holds less than nothing."""
+    """Add the parts of divided leaves; whether there was room. No part has a negative count."""
     dimensions = len(box) // 2
     answer, cut_size = 0.0, 0.0
     block = 0
@@ -309,8 +309,8 @@ def _take_parts(
 
 @compiled
 def _find_children(box: FloatArray, regions: FloatArray, region: int) -> tuple[int, int, int, int]:
-    """The first child that the box touches and the one after the last, and the same of those that
-    are wholly inside and may be taken together.
+    """The first child that the box touches and the one after the last, and the same for those that
+    lie wholly inside and may be added together.
 
     Children are slabs along one axis, in order. If the box covers all of the other axes, it covers
     all slabs but perhaps the first and the last that it touches.
@@ -332,7 +332,7 @@ def _find_children(box: FloatArray, regions: FloatArray, region: int) -> tuple[i
     whole_from = start + 1 if low > regions[start, starts] else start
     whole_to = stop - 1 if high < regions[stop - 1, stops] else stop
     if whole_to - whole_from < 2:
-        return start, stop, NO_REGION, NO_REGION  # one is as well visited
+        return start, stop, NO_REGION, NO_REGION  # a single child may as well be visited
     return start, stop, whole_from, whole_to
 
 
@@ -340,7 +340,7 @@ def _find_children(box: FloatArray, regions: FloatArray, region: int) -> tuple[i
 def _sum_slabs(
     start: int, stop: int, region: int, regions: FloatArray, running: FloatArray
 ) -> tuple[float, float, float, float, float, float]:
-    """Over some children of a region, and whether nothing is known of one of them."""
+    """The sums over some children of a region, and whether nothing is known about one of them."""
     x, s, k = (
         running[stop - 1, RUNNING_X],
         running[stop - 1, RUNNING_S],
@@ -360,7 +360,7 @@ def _sum_slabs(
 
 @compiled
 def uneven(estimate: float, kappa: float) -> float:
-    """The variance of records in a leaf of which w (1 - w) is 1; see htf.query.tree_index."""
+    """The variance that uneven records add to a leaf, divided by w (1 - w); see htf.query.tree_index."""
     records = max(estimate, 0.0)
     return records * (1 - kappa) + records**2 * kappa
 
@@ -394,7 +394,7 @@ def close(
 def moved_up(
     by: float, leading: float, c0: float, c1: float, c2: float, c3: float
 ) -> tuple[float, float, float, float]:
-    """A polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
+    """Rewrite a polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
     return (
         c0 + by * (by * (by * (by * leading + c3) + c2) + c1),
         c1 + by * (by * (4 * by * leading + 3 * c3) + 2 * c2),
@@ -405,10 +405,10 @@ def moved_up(
 
 @compiled
 def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatArray) -> None:
-    """Answers with error bars, from what was measured of boxes or polygons; all but INSIDE.
+    """Turn the measures of boxes or polygons into answers with intervals; all columns but INSIDE.
 
-    How far the true count may be from the answer of least squares is exact for a single leaf that
-    was counted once, if nothing else says anything of it.
+    The interval around the answer of least squares is exact for a single leaf that was counted once,
+    if no other count says anything about it.
     """
     for query in range(len(measures)):
         row = measures[query]

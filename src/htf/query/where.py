@@ -1,8 +1,8 @@
-"""What is asked of a map with any number of axes: boxes and ranges, made into full rows.
+"""Boxes and ranges, made into full rows, for maps with any number of axes.
 
-A box names the first two axes (W,S,E,N) or all of them; `where` gives ranges of single axes, such
-as `{"hour": (7, 10)}`. An axis that neither names is taken whole. This is the one place that says
-so: counts, views and whatever else asks by place and range come here.
+A box gives edges of the first two axes (W,S,E,N) or of all; `where` gives ranges of single axes, such
+as `{"hour": (7, 10)}`. An axis that neither names is taken whole. Only this module decides that:
+counts, views and everything else that asks by place and range use it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def full_rows(
 ) -> FloatArray:
     """One row of 2 d numbers for each box: all low edges in the order of the axes, then all high.
 
-    Boxes are one, or many as rows, of 2 d numbers; or of 4, W,S,E,N in the first two axes, the others
-    coming from `where` or being taken whole. No boxes at all are the whole map, once.
+    `boxes` is one box or many as rows. A box has 2 d numbers, or 4: W,S,E,N in the first two axes, while
+    the others come from `where` or are taken whole. None means the whole map, once.
     """
     whole = full_ranges(domain, where).T.reshape(1, -1)
     if boxes is None:
@@ -48,7 +48,7 @@ def full_rows(
 
 
 def full_ranges(domain: Domain, where: Where | None = None) -> FloatArray:
-    """The low and the high end of each axis, in map coordinates: that of `where`, or the whole axis."""
+    """The low and high end of each axis in map coordinates, from `where` or of the whole axis."""
     ranges = np.array([(axis.low, axis.high) for axis in domain.axes])
     for name, asked in read_where(where).items():
         number = axis_number(domain, name)
@@ -57,7 +57,7 @@ def full_ranges(domain: Domain, where: Where | None = None) -> FloatArray:
 
 
 def read_where(where: object) -> Where:
-    """Ranges by the names of axes; None is none."""
+    """Ranges by the names of axes; none if `where` is None."""
     if where is None:
         return {}
     return arguments.mapping(where, "where", 'a dictionary such as {"hour": (7, 10)}')
@@ -134,10 +134,10 @@ def _as_rows(boxes: ArrayLike, domain: Domain) -> FloatArray:
         raise InputError(f"a box must be {form}: {error}") from None
     if rows.shape == (0,):
         return rows.reshape(0, sizes[-1])
-    given = rows.shape
+    shape = rows.shape
     rows = rows[None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] not in sizes:
-        raise InputError(f"a box must be {form}, got an array of shape {given}")
+        raise InputError(f"a box must be {form}, got an array of shape {shape}")
     return rows
 
 

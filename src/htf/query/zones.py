@@ -1,6 +1,6 @@
-"""Layers of zones that tile a map, and their counts: hexagons of H3, or a plain grid.
+"""Layers of zones that tile a map, as H3 hexagons or a plain grid, and their counts.
 
-Zones are cut off at the edge of the map, so that their counts add up to that of the release.
+Zones are cut off at the edge of the map, so that their counts add up to the total of the release.
 """
 
 from __future__ import annotations
@@ -198,19 +198,19 @@ def h3_zones(domain: Domain, resolution: int) -> Zones:
     _check_number(_square_kilometres(degrees) / h3.average_hexagon_area(resolution, unit="km^2"))
     longitude, latitude = _middle(domain)
     frontier = {h3.latlng_to_cell(latitude, longitude, resolution)}
-    seen, found = set(frontier), {}
+    seen, pieces_by_cell = set(frontier), {}
     while frontier:
         cells = sorted(frontier)
         pieces = _cut_off(_cell_shapes(h3, cells, domain), outline)
         touching = {
             cell: piece for cell, piece in zip(cells, pieces, strict=True) if piece.area > 0
         }
-        found.update(touching)
-        _check_number(len(found))
+        pieces_by_cell.update(touching)
+        _check_number(len(pieces_by_cell))
         frontier = {near for cell in touching for near in h3.grid_disk(cell, 1)} - seen
         seen |= frontier
-    labels = sorted(found)
-    return Zones(labels, np.array([found[label] for label in labels], dtype=object))
+    labels = sorted(pieces_by_cell)
+    return Zones(labels, np.array([pieces_by_cell[label] for label in labels], dtype=object))
 
 
 def _cell_shapes(h3: Any, cells: Sequence[str], domain: Domain) -> Shapes:
@@ -224,14 +224,14 @@ def _cell_shapes(h3: Any, cells: Sequence[str], domain: Domain) -> Shapes:
         return np.asarray(shapely.make_valid(moved, method="structure", keep_collapsed=False))
     bounds = shapely.bounds(shapes)
     for number in np.flatnonzero((bounds[:, 0] < -HALF_TURN) | (bounds[:, 2] > HALF_TURN)):
-        # On a map both sides of the antimeridian are there, far from each other.
+        # A map shows both sides of the antimeridian, far from each other.
         turned = [shifted(shapes[number], turn) for turn in (-TURN, 0.0, TURN)]
         shapes[number] = shapely.union_all(turned)
     return np.asarray(shapes)
 
 
 def _cut_off(shapes: Shapes, outline: Any) -> Shapes:
-    """What of each shape lies in a box; a shape that does wholly, stays as it is."""
+    """The part of each shape within the outline of the map. A shape wholly inside stays as it is."""
     shapely = need_shapely()
     west, south, east, north = outline.bounds
     bounds = shapely.bounds(shapes)
@@ -249,7 +249,7 @@ def _cut_off(shapes: Shapes, outline: Any) -> Shapes:
 
 
 def _square_kilometres(outline: Shapes) -> float:
-    """The area of the map on the globe, from its outline in degrees: about."""
+    """The approximate area of the map on the globe, from its outline in degrees."""
     west, south, east, north = need_shapely().total_bounds(outline)
     slice_of_globe = math.sin(math.radians(min(north, 90))) - math.sin(
         math.radians(max(south, -90))

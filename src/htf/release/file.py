@@ -1,8 +1,9 @@
-"""The file of a release: GeoParquet 1.1, one row for each box.
+"""The file of a release: GeoParquet 1.1, one row for each leaf.
 
-GIS tools open it as polygons with a `count`. The regions of the tree and the raw measurements travel
-in two list columns, each row carrying some of them, so that the file stays one flat table whose
-`count` adds up; so does a prior, where there is one. The rest is JSON under the key `htf` of the file's metadata, with a digest of all.
+GIS tools open it as polygons with a `count`. The regions of the tree and the raw measurements are stored
+in two list columns, with some of them in each row, so that the file stays one flat table whose `count`
+adds up. A prior, if there is one, is stored in the same way. The rest is JSON under the key `htf` of the
+file's metadata, with a digest of everything.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def load(path: Path) -> Release:
 
 @dataclass(frozen=True)
 class Contents:
-    """A release, and the file as it is: what `htf verify` compares."""
+    """A release and its stored file, which `htf verify` compares."""
 
     release: Release
     header: dict[str, Any]
@@ -109,8 +110,8 @@ class Contents:
 
 
 def read(path: Path, *, every_column: bool = False) -> Contents:
-    """A release with its file. Before format 4 columns that nothing is read from had no digest; those of
-    such a file are read only if every one is asked for."""
+    """A release with its file. Before format 4, columns from which nothing is read had no digest. In such a
+    file they are read only if every column is asked for."""
     with _opened(path) as file:
         metadata = _metadata(file)
         header = _read_header(metadata, path)
@@ -154,7 +155,7 @@ def _said_of(path: Path) -> Iterator[None]:
 
 
 def is_release(path: Path) -> bool:
-    """Whether the file says of itself that it is a release; `load` finds out whether it is a sound one."""
+    """Whether the file claims to be a release; `load` finds out whether it is a valid one."""
     try:
         return KEY in _read_metadata(path)
     except ReleaseFileError:
@@ -162,11 +163,11 @@ def is_release(path: Path) -> bool:
 
 
 def charged_entry(path: Path) -> str | None:
-    """The entry of a budget file that the release in this file was charged to; None where there is no
+    """The entry of a budget file to which the release in this file was charged; None if there is no
     such release.
 
-    It looks at this one field of the header, so that a newer format tells it too. A damaged file is no
-    error: this is asked of any file that is about to be written over.
+    It reads only this field of the header, so that it works for newer formats too. A damaged file is no
+    error, because any file that is about to be overwritten is checked.
     """
     try:
         header = read_json(_read_metadata(path).get(KEY, b"null"))
@@ -183,7 +184,7 @@ def is_worded_here(header: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class _File:
-    """An open Parquet file: the bytes, and what pyarrow makes of them."""
+    """An open Parquet file: its bytes, and pyarrow's view of them."""
 
     source: pa.NativeFile
     reader: pq.ParquetFile
@@ -229,7 +230,7 @@ def _check_footer(source: pa.NativeFile) -> None:
 
 
 def _metadata(file: _File) -> dict[bytes, bytes]:
-    """What the file says beside its columns."""
+    """The metadata of the file."""
     found: dict[bytes, bytes] = file.reader.schema_arrow.metadata or {}
     return found
 
@@ -277,7 +278,7 @@ def _schema(domain: Domain, with_prior: bool) -> pa.Schema:
 
 
 def _drawn_columns(domain: Domain) -> list[str]:
-    """Columns that nothing is read from: they are for other tools, and follow from the others."""
+    """Columns from which nothing is read: they are for other tools, and follow from the others."""
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
     return [*(["geometry"] if domain.dimensions > 1 else []), "std_error", *edges]
 
@@ -356,7 +357,7 @@ def _plain_outlines(table: pa.Table) -> pa.Table:
 
 
 def _ends_of(outlines: pa.Array) -> NDArray[np.int32]:
-    """Where each begins among the bytes, and where the last one ends."""
+    """The positions in the bytes where each value begins, and where the last one ends."""
     ends = np.frombuffer(outlines.buffers()[1], dtype=np.int32)
     return ends[outlines.offset : outlines.offset + len(outlines) + 1]
 
@@ -446,7 +447,7 @@ def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
 
 
 def _order(numbers: IntArray) -> IntArray:
-    """How to bring rows that are numbered from 0 on into their order."""
+    """The permutation that sorts rows numbered from 0 on."""
     order = np.argsort(numbers)
     if not np.array_equal(numbers[order], np.arange(len(numbers))):
         raise ReleaseFileError("regions or measurements are missing")
@@ -454,13 +455,13 @@ def _order(numbers: IntArray) -> IntArray:
 
 
 def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
-    """What `_guarantee` wrote."""
+    """The protection that `_guarantee` wrote."""
     readers = {"protection": Protection.from_dict, "suggestion": Suggestion.from_dict}
     return {name: read(header[name]) for name, read in readers.items() if name in header}
 
 
 def _guarantee(release: Release) -> dict[str, Any]:
-    """For whom the epsilon is, where it is not for one record as it was read."""
+    """The unit that epsilon protects, if that is not one record as it was read."""
     found: dict[str, Any] = {}
     if release.protection != OF_RECORDS:
         found["protection"] = release.protection.to_dict()
@@ -555,8 +556,8 @@ def _measurement_lists(release: Release) -> pa.Array:
 
 
 def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) -> pa.Array:
-    """One list of structs for each box: those about the box, or about a region that ends before
-    the next one. Which row carries what is only a matter of storage."""
+    """One list of structs for each leaf: those about the leaf, or about a region that ends before
+    the next one. Which row carries which struct is only a matter of storage."""
     import pyarrow as pa
 
     ranks = release.tree.preorder()
@@ -571,7 +572,7 @@ def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) ->
 
 
 def _prior_lists(release: Release, weights: NDArray[np.uint32]) -> pa.Array:
-    """The weights in order, as many in each row as in any other, or one more."""
+    """The weights in order, spread over the rows so that their numbers differ by at most one."""
     import pyarrow as pa
 
     offsets = np.arange(len(release) + 1) * weights.size // len(release)
@@ -602,7 +603,7 @@ def _numbers(array: pa.Array) -> Any:
 
 
 def _rectangles(release: Release) -> pa.Array:
-    """The boxes' outlines in the first two axes, as well-known binary of 93 bytes each."""
+    """The outlines of the leaves in the first two axes, as well-known binary of 93 bytes each."""
     import pyarrow as pa
 
     x, y = release.domain.axes[:2]

@@ -1,8 +1,8 @@
-"""What the header of a release may say, checked before anything is made of it.
+"""Checks the header of a release before anything is built from it.
 
 A release comes from somebody else. Its header is JSON that anyone may have written, so every value has a
-type and a range here, and what is not listed is refused. What is read from a header that passed can be
-used as it is: no text is endless, no list is huge, no number overflows, nothing is nested without end.
+type and a range here, and unlisted values are refused. The values of a header that passed are safe to use:
+no text is endless, no list is huge, no number overflows, nothing is nested without end.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
 
 
 class NewerFileError(ReleaseFileError):
-    """A file that is not damaged, but made by a version to come."""
+    """A file that is not damaged, but made by a later version."""
 
 
 def read_json(content: bytes) -> Any:
@@ -68,7 +68,7 @@ def read_json(content: bytes) -> Any:
 
 
 def _check_plain(value: Any) -> None:
-    """No deeper than may be, by a walk that cannot run out of stack; and no half of a character."""
+    """Refuse values nested too deep, by a walk that cannot run out of stack, and half characters."""
     layer, depth = [value], 0
     while layer:
         depth += 1

@@ -1,9 +1,9 @@
-"""How large a column of a Parquet file is, found out without decoding it.
+"""Finds the size of a column of a Parquet file without decoding it.
 
-A Parquet file of a few kilobytes may hold billions of values, since equal ones are stored as a number of
-repeats. What the footer says of them need not be true, and pyarrow goes by the pages. So the headers of
-the pages are read here, one after the other: they are short, and say how many values follow. A page is
-as Parquet 1.0 has it, which is how releases are written; any other is refused.
+A Parquet file of a few kilobytes may hold billions of values, because equal ones are stored as a number of
+repeats. The footer may be wrong about them, and pyarrow goes by the pages. So this module reads the headers
+of the pages, one after the other: they are short, and say how many values follow. Releases are written with
+pages of Parquet 1.0; any other page is refused.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, STRUCT = 0, 1, 2, 3, 4, 
 
 
 class PageError(Exception):
-    """The pages are not as a release has them."""
+    """Pages that no release has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a column comes to when it is decoded."""
+    """The size of a column once it is decoded."""
 
     values: int
     page_bytes: int  # of all its pages, decompressed

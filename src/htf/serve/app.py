@@ -1,7 +1,7 @@
-"""The HTTP API: routes, and what surrounds every request.
+"""The HTTP API: its routes, and the handling that every request shares.
 
-Starlette routes and sends files; replies are our own (htf.serve.replies). The count of one box, which is
-asked for most, is found without the router and counted together with others of the same moment.
+Starlette does the routing and sends files; replies are our own (htf.serve.replies). The most frequent request,
+the count of one box, bypasses the router and is counted together with others of the same moment.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ from htf.serve.workers import Deadline, Together, Workers
 
 INSIDE = place("inside")
 COUNT_ROUTE = "/api/releases/{id}/count"
-UNMATCHED = ""  # the route of what matches none, in logs and metrics
-SLICE = 8192  # boxes between two looks at the clock
+UNMATCHED = ""  # the route, in logs and metrics, of requests that match none
+SLICE = 8192  # boxes counted between two looks at the clock
 POLYGON_SLICE = 256
 MOST_LISTED = 100
 CLOSED_BY_CLIENT = 499  # in logs only
@@ -81,7 +81,7 @@ CLOSED_BY_CLIENT = 499  # in logs only
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How it is run."""
+    """Options for running the service."""
 
     token: bytes | None = None
     cors: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Gone(Exception):
 
 
 class Watched:
-    """What is sent: the status and how many bytes."""
+    """A `send` function that notes the status and the number of bytes sent."""
 
     __slots__ = ("send", "size", "status")
 
@@ -154,7 +154,7 @@ class Service:
             ("/", "GET", self.page),
         ]
 
-    # What surrounds every request.
+    # Handling that every request shares.
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -188,17 +188,18 @@ class Service:
             if holding is not None and path.startswith("/api/releases/"):
                 scope["endpoint"] = self.count
                 reply = await self._count(scope, holding)
-                sending.status, sending.size = reply.status, len(reply.body)  # faster than to watch
+                sending.status, sending.size = reply.status, len(reply.body)  # faster than watching
                 await reply(scope, receive, sending.send)
                 return
-        scope["app"] = self  # so that the router raises where nothing matches
+        scope["app"] = self  # so that the router raises if nothing matches
         await self.router(scope, receive, sending)
 
     def _route(self, scope: Any) -> str:
         return self.names.get(scope.get("endpoint"), UNMATCHED)
 
     def _check_token(self, scope: Any, path: str) -> None:
-        """The page itself is open, and asks for the token; so is what says that the server is up."""
+        """Refuse a request without the token. The page itself, which asks for the token, and the health
+        check are open."""
         if not (path.startswith("/api") or path == "/metrics"):
             return
         kind, _, given = (header(scope, b"authorization") or b"").partition(b" ")
@@ -299,7 +300,7 @@ class Service:
         media: bytes,
         make: Callable[[Where], Packed],
     ) -> Reply:
-        """Something to draw within `where`; kept, since many look at the same."""
+        """Something to draw within `where`. It is cached, because many people look at the same map."""
         scope = request.scope
         query = scope["query_string"]
         where = questions.read_where_parameter(query)
@@ -381,7 +382,7 @@ class Service:
             request.scope, asset.etag, asset.packed, asset.media, no_cache, PAGE_HEADERS
         )
 
-    # What they share.
+    # Helpers of several routes.
 
     def _holding(self, request: Request) -> Holding:
         holding = self.holdings.get(request.path_params["id"])
@@ -396,7 +397,7 @@ class Service:
     async def _work(
         self, work: Callable[[Deadline], tuple[int, Reply]], size: int
     ) -> tuple[int, Reply]:
-        """Work on a body, whose bytes count as held until it is done."""
+        """Work on a body. Its bytes count as held until the work is done."""
         self._hold(size)
         try:
             return await self.workers.run(work)
@@ -409,7 +410,8 @@ class Service:
         self._held_bytes += size
 
     async def _body(self, request: Request) -> bytes:
-        """All of it, or a refusal as soon as it is too large, too slow, or too much with others."""
+        """The whole body, or a refusal as soon as it is too large, too slow, or too much together with
+        the bodies of other requests."""
         limits = self.limits
         too_large = Refusal(413, f"at most {limits.body:,} bytes at once: ask in parts")
         if int(header(request.scope, b"content-length") or 0) > limits.body:
@@ -440,7 +442,7 @@ class Service:
 
 
 def make_app(service: Service) -> Any:
-    """With CORS for the origins that were named, and for none otherwise."""
+    """The service with CORS for the named origins only."""
     origins = service.settings.cors
     if not origins:
         return service
@@ -454,7 +456,7 @@ def make_app(service: Service) -> Any:
 
 
 def as_refusal(error: Exception) -> Refusal:
-    """Our own errors say what to do; those of others are our fault, and say nothing."""
+    """An error as a refusal. Our own errors say what to do; all others are bugs of ours, and say nothing."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, MissingExtraError):
@@ -466,11 +468,11 @@ def as_refusal(error: Exception) -> Refusal:
         detail = told.get(error.status_code, error.detail)
         return Refusal(error.status_code, detail, error.headers)
     log_fault(error)
-    return Refusal(500, "this is our fault; the log has the place")
+    return Refusal(500, "this is a bug in HTF; the log of the server says where")
 
 
 def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatArray:
-    """The columns of the answers. Rows were checked together: an error names the row that was sent."""
+    """The columns of the answers. Rows were checked before, so that errors name the row that was sent."""
     columns = np.empty((len(COLUMNS), len(rows)))
     domain, index = release.domain, release.derived.answering_index
     for start in range(0, len(rows), SLICE):
@@ -481,7 +483,7 @@ def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatA
 
 
 def warning(domain: Domain, rows: FloatArray, inside: FloatArray) -> dict[str, str]:
-    """A member of an answer: what is to be said of boxes outside of the map; nothing where all touch it."""
+    """The warning in an answer about boxes outside the map; empty if all boxes touch it."""
     return {} if inside.all() else _as_warning(outside_note(domain, rows, inside))
 
 

@@ -21,19 +21,19 @@ Bounds = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Holding:
-    """A release and what is said of it again and again."""
+    """A release, and the facts about it that many answers repeat."""
 
     id: str
     path: Path
-    stamp: tuple[int, ...]  # of the file when it was read: a download must be what was loaded
+    stamp: tuple[int, ...]  # of the file when it was read: a download must match what was loaded
     file_digest: str
     release: Release
-    seed: bytes  # of ETags: the release and the software
-    mark: dict[str, str]  # in every answer of a release that is not private
+    seed: bytes  # for ETags: the release and the software
+    mark: dict[str, str]  # added to every answer of a release that is not private
     about: dict[str, Any]
 
     def etag(self, question: bytes) -> str:
-        """Of the answer to this question: the same release and software answer the same."""
+        """The ETag of the answer to a question: the same release and software give the same answer."""
         return hashlib.blake2b(question, digest_size=16, key=self.seed).hexdigest()
 
 
@@ -43,7 +43,7 @@ def load_holdings(
     allow_not_private: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Holding]:
-    """By id, in the order given. Everything that a first question would build is built here."""
+    """The releases by id, in the given order. Everything that a first query would build is built here."""
     held: dict[str, Holding] = {}
     for path in paths:
         tell(f"loading {path.name}")
@@ -60,7 +60,7 @@ def load_holdings(
 
 
 def file_stamp(path: Path) -> tuple[int, ...]:
-    """Which changes when the file is replaced or written to."""
+    """A stamp that changes when the file is replaced or written to."""
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -96,7 +96,7 @@ def not_private(release: Release) -> str:
 
 
 def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
-    """What the list of releases says of one. Counting here builds the index and compiles the loops."""
+    """The entry in the list of releases. Counting here builds the index and compiles the loops."""
     domain = release.domain
     total = {n: column.item() for n, column in release.count().to_columns(of_leaves=True).items()}
     _warm_polygons(release)
@@ -119,7 +119,7 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
 
 
 def _warm_polygons(release: Release) -> None:
-    """Their loops take seconds to load; without shapely they are not served."""
+    """Load the loops for polygons, which takes seconds. Without shapely, polygons are not served."""
     if release.domain.dimensions < 2:
         return
     try:
@@ -131,7 +131,7 @@ def _warm_polygons(release: Release) -> None:
 
 
 def bounds_in_degrees(domain: Domain) -> Bounds | None:
-    """W,S,E,N of the map in longitude and latitude; None where it has no reference system."""
+    """W,S,E,N of the map in longitude and latitude; None if it has no reference system."""
     if domain.dimensions < 2 or domain.crs is None:
         return None
     x, y = domain.axes[:2]

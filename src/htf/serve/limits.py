@@ -1,4 +1,4 @@
-"""What one request may ask for, and how a request is refused."""
+"""The limits on a request, and how a request is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ MEGABYTE = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one request, unless it says of all. Beyond them is 413 (size), 408 or 503 (time)."""
+    """Limits on one request, unless marked as of all. Beyond them the status is 413 (size), 408 or 503
+    (time)."""
 
     body: int = 16 * MEGABYTE
     all_bodies: int = 256 * MEGABYTE  # that are being read or worked on, of all requests
@@ -27,7 +28,7 @@ class Limits:
 
 
 class Refusal(Exception):
-    """An answer other than the one that was asked for."""
+    """An error response in place of the answer."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)

@@ -1,7 +1,7 @@
 """One line of JSON for each event, on standard error.
 
-What was asked is not logged: no query, no body, no address of a client, and no path, which holds the
-place of a tile. `log_queries` says otherwise of the path, the query and the client.
+Queries are not logged: no query string, no body, no address of a client, and no path, because that holds
+the place of a tile. With `log_queries` the path, the query string and the client are logged.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ def log(event: str, **values: Any) -> None:
 
 
 def _as_json(values: dict[str, Any]) -> bytes:
-    """In ASCII: whoever reads the log on a terminal does not want it to act upon what was asked."""
+    """Values as JSON in ASCII, so that no request can send control characters to the reader's terminal."""
     return json.dumps(values, separators=(",", ":")).replace("\x7f", "\\u007f").encode()
 
 
 def _write(lines: bytes) -> None:
-    """A log that cannot be written, since its disk is full, say, is no reason to stop answering."""
+    """Write lines. If that fails, on a full disk for example, the server goes on answering."""
     with suppress(OSError):
         stream = getattr(sys.stderr, "buffer", None)
-        if stream is None:  # a program that catches what is said has text only
+        if stream is None:  # a program that captures standard error may accept only text
             sys.stderr.write(lines.decode())
             return
-        sys.stderr.flush()  # what was written as text comes first
+        sys.stderr.flush()  # text written before must come first
         stream.write(lines)
         stream.flush()
 
@@ -58,7 +58,7 @@ class RequestLog:
         if not self._lines:
             asyncio.get_running_loop().call_later(EVERY, self.write)
         self._lines.append(
-            # Four times as fast as a dictionary; there is one for every count.
+            # Four times as fast as a dictionary, and every count writes a line.
             b'{"time":"%s","event":"request","method":%s,"route":"%s","status":%d,"seconds":%.6f,"bytes":%d%s}\n'
             % (
                 self._now(),
@@ -72,7 +72,7 @@ class RequestLog:
         )
 
     def _now(self) -> bytes:
-        """The time as in other lines. That of a second is made once."""
+        """The time as in other lines. Its text is made once per second."""
         now = time.time()
         second = int(now)
         if second != self._second:
@@ -94,14 +94,14 @@ class RequestLog:
 
 
 def log_fault(error: BaseException) -> None:
-    """Where it happened, but not the message: that might quote the question."""
+    """Log where an error happened, but not its message, which might quote the query."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
     log("fault", error=type(error).__name__, places=places)
 
 
 class JsonHandler(logging.Handler):
-    """What the HTTP server says of itself; of an exception its kind and place."""
+    """Writes the HTTP server's own messages as JSON; for an exception, its kind and place."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and record.exc_info[1] is not None:
@@ -111,7 +111,7 @@ class JsonHandler(logging.Handler):
 
 
 def catch_server_logs() -> None:
-    """The HTTP server's own warnings as JSON, and its lines about requests not at all."""
+    """Write the HTTP server's own warnings as JSON, and drop its lines about requests."""
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], False

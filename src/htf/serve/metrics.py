@@ -1,4 +1,4 @@
-"""Counters in the text format of Prometheus. Routes are named by their form, never by what was asked."""
+"""Counters in the text format of Prometheus. Routes are named by their pattern, never by the query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)  # seconds
 
 
 class Metrics:
-    """Written by the event loop alone, so that it needs no lock."""
+    """Counters that only the event loop writes, so that they need no lock."""
 
     def __init__(self) -> None:
         self.requests: defaultdict[tuple[str, int], int] = defaultdict(int)

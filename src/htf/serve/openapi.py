@@ -1,4 +1,4 @@
-"""The API in the words of OpenAPI 3.1. Written by hand: it is small, and nothing has to guess it.
+"""The API described in OpenAPI 3.1, written by hand because it is small.
 
 A test compares it with the routes and checks real answers against it.
 """
@@ -202,12 +202,12 @@ def _operation(
     responses: dict[str, Any] = {"200": {"description": "The answer.", "content": content}}
     for status in errors:
         responses[str(status)] = {"description": STATUS[status], "content": _json("Error")}
-    found: Schema = {"operationId": name, "summary": told, "responses": responses}
+    operation: Schema = {"operationId": name, "summary": told, "responses": responses}
     if parameters:
-        found["parameters"] = parameters
+        operation["parameters"] = parameters
     if body is not None:
-        found["requestBody"] = {"required": True, "content": body}
-    return found
+        operation["requestBody"] = {"required": True, "content": body}
+    return operation
 
 
 STATUS = {

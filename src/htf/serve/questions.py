@@ -1,6 +1,6 @@
-"""What a request asks for, read from its address or body, and refused with the command line's words.
+"""Reads queries from the URL or body of a request, and refuses them with the command line's messages.
 
-A body is from anyone: sizes are checked before work is done on it, in the order in which it gets dearer.
+Anyone can send a body, so its size is checked before any work, and cheap checks come before costly ones.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from htf.serve.workers import Row
 
 PLAIN = b"0123456789.,-"
-MOST_PIECES = 1_000_000  # that long edges are divided into before they are transformed
-MOST_UNREAD = 10_000  # bytes of GeoJSON that only htf.query.shapes can make something of
+MOST_PIECES = 1_000_000  # of long edges, which are divided before they are transformed
+MOST_UNREAD = 10_000  # bytes of GeoJSON that only htf.query.shapes can read
 GEOMETRY_COLLECTION = 7  # as shapely numbers types of geometry
 RECORD_BATCH = 3  # in Arrow's Message.fbs
 HEADER_TYPE, HEADER, COMPRESSION = 1, 2, 3  # fields of Message and RecordBatch
 
 
 def read_parameters(query: bytes, allowed: tuple[str, ...]) -> dict[str, list[str]]:
-    """The parameters of an address; one that is not known is a mistake, and not passed over."""
-    found: dict[str, list[str]] = {}
+    """The parameters of a URL. An unknown parameter is an error, and not ignored."""
+    parameters: dict[str, list[str]] = {}
     for part in query.split(b"&") if query else ():
         raw, _, value = part.partition(b"=")
         name, text = raw.decode("latin-1"), value.decode("latin-1")
         if name not in allowed:
             told = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise Refusal(400, f"there is no parameter {name!r}: {told}")
-        found.setdefault(name, []).append(
+        parameters.setdefault(name, []).append(
             unquote_plus(text) if "%" in text or "+" in text else text
         )
-    return found
+    return parameters
 
 
 def read_row(domain: Domain, query: bytes) -> Row:
-    """The one box that an address asks for, as a full row: all low edges, then all high ones."""
+    """The box in a URL as a full row: all low edges, then all high ones."""
     plain = _read_plain_row(domain, query)
     if plain is not None:
         return plain
@@ -69,7 +69,7 @@ def read_row(domain: Domain, query: bytes) -> Row:
 
 
 def _read_plain_row(domain: Domain, query: bytes) -> Row | None:
-    """The same for a sound `box=W,S,E,N` and nothing else, in a tenth of the time; else None."""
+    """The same for a valid `box=W,S,E,N` and nothing else, in a tenth of the time; otherwise None."""
     if not query.startswith(b"box=") or len(query) > LONGEST or len(domain.axes) < 2:
         return None
     if query[4:].translate(None, PLAIN):  # `float` takes more than people write: 1_0, for one
@@ -109,7 +109,7 @@ def read_json_boxes(body: bytes, domain: Domain, limits: Limits) -> FloatArray:
 
 
 def _check_no_texts(values: Any) -> None:
-    """NumPy and `float` would make numbers of texts, in their own way. Other things they refuse."""
+    """Refuse texts: NumPy and `float` would parse them in their own way. They refuse other things."""
     rows = values if isinstance(values, list) else [values]
     lists = [row if isinstance(row, list) else [row] for row in rows]
     if str in set(map(type, chain.from_iterable(lists))):
@@ -167,7 +167,7 @@ def _is_compressed(metadata: Any) -> bool:
 
 
 def _field(raw: memoryview, table: int, number: int) -> int | None:
-    """Where a field of a flatbuffer's table is; None where it has its default."""
+    """The position of a field of a flatbuffer's table; None if it has its default."""
     vtable = table - struct.unpack_from("<i", raw, table)[0]
     size = struct.unpack_from("<H", raw, vtable)[0]
     if 4 + 2 * number >= size:
@@ -177,7 +177,7 @@ def _field(raw: memoryview, table: int, number: int) -> int | None:
 
 
 def read_polygons(body: bytes, domain: Domain, limits: Limits) -> Shapes:
-    """Sound polygons in map coordinates, from GeoJSON in degrees."""
+    """Valid polygons in map coordinates, from GeoJSON in degrees."""
     from htf.query.shapes import need_shapely, read_shapes
 
     shapely = need_shapely()
@@ -188,10 +188,10 @@ def read_polygons(body: bytes, domain: Domain, limits: Limits) -> Shapes:
     asked = _read_json(body)
     features = asked.get("features")
     _check_number(len(features) if isinstance(features, list) else 1, limits.polygons, "polygons")
-    given = shapely.from_geojson(body, on_invalid="ignore")  # as they are: not yet repaired
-    if given is not None:
-        is_collection = shapely.get_type_id(given) == GEOMETRY_COLLECTION
-        shapes = shapely.get_parts(given) if is_collection else np.array([given])
+    geometry = shapely.from_geojson(body, on_invalid="ignore")  # as they are: not yet repaired
+    if geometry is not None:
+        is_collection = shapely.get_type_id(geometry) == GEOMETRY_COLLECTION
+        shapes = shapely.get_parts(geometry) if is_collection else np.array([geometry])
         _check_effort(shapely, shapes, domain, limits)
     elif len(body) > MOST_UNREAD:
         raise InputError(
@@ -202,7 +202,7 @@ def read_polygons(body: bytes, domain: Domain, limits: Limits) -> Shapes:
 
 
 def _check_effort(shapely: Any, shapes: Shapes, domain: Domain, limits: Limits) -> None:
-    """Refuse what would take time or memory that is out of proportion to its size."""
+    """Refuse polygons that would take time or memory out of proportion to their size."""
     corners = shapely.get_num_coordinates(shapes)
     _check_number(int(corners.sum()), limits.corners, "corners")
     crossing = corners[~shapely.is_valid(shapes)].astype(np.float64)

@@ -1,6 +1,6 @@
 """Replies: JSON, ETags, gzip and the headers that every reply has.
 
-A reply is sent as it is, without a framework's response object: a count takes less time than those do.
+A reply is sent without a framework's response object, because making one takes longer than a count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GZIP_LEVEL = 4
 LONGEST_DETAIL = 1000  # characters: errors quote what was sent
 MAX_AGE = 300  # seconds; a file may be replaced by another at a restart
 NO_STORE: Header = (b"cache-control", b"no-store")
-# Nothing of an answer is to be run, framed or guessed at by a browser. The page has its own.
+# A browser must not run, frame or guess the type of an answer. The page has its own policy.
 API_HEADERS: list[Header] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -59,7 +59,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A body, and the same compressed where that is worth it."""
+    """A body, also compressed if that is worth it."""
 
     plain: bytes
     zipped: bytes | None
@@ -84,14 +84,14 @@ def new_reply(
 
 
 def fresh_reply(body: bytes, media: bytes, headers: list[Header]) -> Reply:
-    """An answer that nobody may keep."""
+    """An answer that must not be cached."""
     return new_reply(200, media, body, [NO_STORE, *headers], API_HEADERS)
 
 
 def packed_reply(
     scope: Any, etag: str, packed: Packed, media: bytes, cache: Header, frame: list[Header]
 ) -> Reply:
-    """What may be kept: compressed for those who take it, or 304 for those who have it."""
+    """A cacheable answer: compressed for clients that accept it, or 304 for those that have it."""
     headers = [cache]
     if packed.zipped is not None:
         headers.append((b"vary", b"Accept-Encoding"))
@@ -114,7 +114,7 @@ def not_modified(etag: str, cache: Header) -> Reply:
 
 
 def zip_if_asked(body: bytes, wanted: bool) -> tuple[bytes, list[Header]]:
-    """For answers that are made once: the body as it is sent, and the headers that say how."""
+    """The body as sent, compressed if wanted, and the headers that say so; for answers made once."""
     if not (wanted and _is_worth(body)):
         return body, [(b"vary", b"Accept-Encoding")]
     headers = [(b"vary", b"Accept-Encoding"), (b"content-encoding", b"gzip")]
@@ -125,7 +125,7 @@ def refusal_reply(refusal: Refusal) -> Reply:
     """Errors are JSON with the text that the command line would give."""
     headers = [(name.lower().encode(), text.encode()) for name, text in refusal.headers.items()]
     if refusal.status in (408, 413):
-        headers.append((b"connection", b"close"))  # what is still being sent is not read
+        headers.append((b"connection", b"close"))  # the rest of the request is not read
     body = orjson.dumps({"detail": refusal.detail[:LONGEST_DETAIL]})
     return new_reply(refusal.status, JSON, body, [NO_STORE, *headers], API_HEADERS)
 

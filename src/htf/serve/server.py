@@ -1,8 +1,8 @@
-"""Running the service: sockets, TLS, signals, and clients that are too slow.
+"""Runs the service: sockets, TLS, signals, and clients that are too slow.
 
-The server is uvicorn. It sets no time limit on the head of a request, nor on a client that does not read its
-answer, and its fast parser sets none on the size of a head: `Guarded` does. It leaves a minute for the
-handshake of TLS: `Server` does not.
+The server is uvicorn. It has no time limit for the head of a request or for a client that does not read its
+answer, and its fast parser has no limit on the size of a head. `Guarded` adds these limits. Uvicorn allows a
+minute for the TLS handshake; `Server` shortens that.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Tls:
 
 
 class Guarded(HttpToolsProtocol):
-    """A connection that is closed when its client is too slow, or its head too long; or, once there are
-    too many, when no other has been waiting for a request as long as this one.
+    """A connection that is closed if its client is too slow or its head too long. Once there are too many
+    connections, the one that has waited longest for a request is closed.
 
-    `waiting` are the connections of the server that do so, the longest first.
+    `waiting` are the server's connections that wait for a request, the longest first.
     """
 
     _head_timer: Any = None
@@ -98,7 +98,7 @@ class Guarded(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        # Whatever comes next is of the next head.
+        # The next data belong to the next head.
         self._ended, self._in_head, self._head_size = True, True, 0
 
     def on_headers_complete(self) -> None:
@@ -131,7 +131,7 @@ class Guarded(HttpToolsProtocol):
         self._watch_reader()
 
     def _watch_reader(self, before: int | None = None) -> None:
-        """Close where a client took less than `LEAST_READ` since the last look."""
+        """Close the connection if the client took less than `LEAST_READ` since the last look."""
         self._stop_write_timer()
         left = self.transport.get_write_buffer_size()
         if before is not None and before - left < min(LEAST_READ, before):
@@ -152,8 +152,8 @@ class Guarded(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """Uvicorn has no option for how long a client may take over TLS. Until then there is no connection
-    that `Guarded` could close."""
+    """Uvicorn with a time limit for the TLS handshake, for which it has no option. Before the handshake
+    ends there is no connection that `Guarded` could close."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self.config.is_ssl:
@@ -167,30 +167,30 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 is any that is free.
+    """A socket that listens; port 0 means any free port.
 
-    It listens from the start: of two that are only bound to the same port, either may still get it."""
+    It listens from the start: if two sockets are only bound to the same port, either may still get it."""
     if not host or not host.isprintable() or " " in host:
         raise InputError(f"--host {host!r} is no address. {HOSTS}")
-    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
-        _check_everywhere(host, found.getsockname()[0])
-        found.listen(BACKLOG)
+        listener.bind((host, port))
+        _check_everywhere(host, listener.getsockname()[0])
+        listener.listen(BACKLOG)
     except InputError:
-        found.close()
+        listener.close()
         raise
     except (OSError, OverflowError, ValueError, TypeError) as error:  # a name may be no name at all
-        found.close()
+        listener.close()
         reason = getattr(error, "strerror", None) or str(error)
         remedy = "" if not _is_taken(error) else ". Give another --port; 0 is any that is free"
         raise InputError(f"cannot listen on {host:.100}, port {port}: {reason}{remedy}") from None
-    return found
+    return listener
 
 
 def _check_everywhere(host: str, bound: str) -> None:
-    """All interfaces are listened on by an address that says so, not by `0`, which is short for it."""
+    """Refuse short forms such as `0` for all interfaces: only an address that says so may mean them."""
     if bound in ("0.0.0.0", "::"):
         try:
             ipaddress.ip_address(host)
@@ -203,7 +203,7 @@ def _is_taken(error: Exception) -> bool:
 
 
 def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
-    """Both or none, and refused if they cannot be used."""
+    """The certificate and key: both or neither. They are refused if they cannot be used."""
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
@@ -230,7 +230,7 @@ def _no_password() -> str:
 
 
 def make_server(service: Service, tls: Tls | None = None) -> Server:
-    """Not started yet."""
+    """A server that has not been started yet."""
     protocol: Any = functools.partial(Guarded, waiting={})
     config = uvicorn.Config(
         make_app(service),
@@ -264,7 +264,7 @@ def run(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     log("start", releases=len(service.holdings))
-    # What was loaded stays: requests need not wait while Python looks through it for what does not.
+    # Loaded releases stay for good, so requests need not wait while Python searches them for garbage.
     gc.collect()
     gc.freeze()
     tell()

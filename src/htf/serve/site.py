@@ -41,7 +41,7 @@ class Asset:
 
 
 def load_site() -> dict[str, Asset]:
-    """By name below /static; the page itself is `index.html`."""
+    """The files by name below /static; the page itself is `index.html`."""
     found = (path for path in STATIC.rglob("*") if path.is_file())
     files = {path.relative_to(STATIC).as_posix(): path for path in found}
     for name in MAPLIBRE:
@@ -53,9 +53,9 @@ def load_site() -> dict[str, Asset]:
 
 
 def _with_versions(bodies: dict[str, bytes]) -> dict[str, bytes]:
-    """Addresses get the version of their file: a browser keeps earlier ones for minutes.
+    """Add the version of a file to its address, because browsers cache earlier versions for minutes.
 
-    The version of a module covers all that it imports.
+    The version of a module covers everything it imports.
     """
     made: dict[str, bytes] = {}
 

@@ -1,10 +1,10 @@
-"""Web map tiles: what a release counts within one tile, as GeoJSON.
+"""Web map tiles: the counts of a release within one tile, as GeoJSON.
 
-Where few parts of the release reach into a tile, they are its features, with error bars. Where many do, or
-where a map has more axes than two, it is a grid of squares with summed counts, never finer than
-the cells of the release. Sides of squares are powers of two cells, so that they fit those of other tiles.
-Shapes are cut off at the edge of the tile, so that tiles never overlap; counts are of the whole box, which
-is in `box`.
+If few parts of the release reach into a tile, they are its features, with intervals. If many do, or if the
+map has more than two axes, the tile is a grid of squares with summed counts, never finer than the cells of
+the release. Sides of squares are powers of two cells, so that they fit those of other tiles. Shapes are cut
+off at the edge of the tile, so that tiles never overlap. Counts are those of the whole part or square, whose
+edges are in `box`.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 DEEPEST = 24
 MOST_DIGITS = len(str(2**DEEPEST))
 MOST_PARTS = 2048
-GRID = 64  # squares a side, at most
-PLACES = 9  # of degrees: a tenth of a millimetre
-POINTS_PER_EDGE = 8  # of boxes that are bent by another reference system
+GRID = 64  # squares per side, at most
+PLACES = 9  # decimals of degrees: a tenth of a millimetre
+POINTS_PER_EDGE = 8  # of rectangles that another reference system bends
 POLYGON = 3  # as shapely numbers types of geometry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """What a tile shows: parts of the release or squares, in cells of the first two axes, with answers."""
+    """The contents of a tile: parts of the release or squares, in cells of the first two axes, with answers."""
 
     low: IntArray
     high: IntArray
@@ -53,7 +53,7 @@ class Features:
 
 
 class TileCache:
-    """The tiles that were last asked for, up to so many bytes."""
+    """The tiles requested last, up to a number of bytes."""
 
     def __init__(self, most: int) -> None:
         self._most, self._size = most, 0
@@ -75,8 +75,8 @@ class TileCache:
 
 
 def read_place(*texts: str) -> tuple[int, ...]:
-    """Zoom, column and row of an address, as plain digits: Python would refuse thousands of them, and take
-    those of other scripts."""
+    """Zoom, column and row from a URL, as plain digits only: Python would fail at thousands of digits, and
+    accept those of other scripts."""
     if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in texts):
         raise _no_tile(*texts)
     return tuple(map(int, texts))
@@ -120,13 +120,13 @@ def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
 
 
 def make_outlines(holding: Holding, where: Where) -> Packed:
-    """Where the tree is fine and where it is coarse: all leaves, packed as in a map file."""
+    """The outlines of all leaves, packed as in a map file. They show where the tree is fine or coarse."""
     release = holding.release
     _check_further(release.domain, where)
-    found = packed_outlines(release, where)
-    if found is None:
+    outlines = packed_outlines(release, where)
+    if outlines is None:
         raise Refusal(413, f"this release has more than {MOST_OUTLINES:,} leaves: too many to draw")
-    return Packed.of(orjson.dumps({**found, **holding.mark}))
+    return Packed.of(orjson.dumps({**outlines, **holding.mark}))
 
 
 def _check_further(domain: Domain, where: Where) -> None:
@@ -137,11 +137,11 @@ def _check_further(domain: Domain, where: Where) -> None:
 
 
 def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
-    """What a tile spans in the coordinates of the map, low and high; None if it does not touch it."""
-    given: Any = bounds
+    """The low and high edges of a tile in the coordinates of the map; None if it does not touch it."""
+    sides: Any = bounds
     if domain.crs != CRS84:
-        given = transformer(CRS84, str(domain.crs)).transform_bounds(*bounds, densify_pts=21)
-    edges = np.array(given, dtype=np.float64).reshape(2, 2)
+        sides = transformer(CRS84, str(domain.crs)).transform_bounds(*bounds, densify_pts=21)
+    edges = np.array(sides, dtype=np.float64).reshape(2, 2)
     on_map = np.array([(axis.low, axis.high) for axis in domain.axes[:2]]).T
     touches = np.all(np.isfinite(edges)) and np.all((edges[0] < on_map[1]) & (edges[1] > on_map[0]))
     return edges if touches else None
@@ -188,14 +188,14 @@ def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArr
         np.column_stack([side, *(np.full(len(side), pair[end]) for pair in further)])
         for end, side in enumerate((low, high))
     )
-    found = release.derived.index.measure(lows, highs)
+    measures = release.derived.index.measure(lows, highs)
     deviations = release.derived.parts.clear_deviations
-    clear = is_clear(found.estimate, np.sqrt(found.variance), deviations)
-    return Features(low, high, {"count": found.estimate}, clear)
+    clear = is_clear(measures.estimate, np.sqrt(measures.variance), deviations)
+    return Features(low, high, {"count": measures.estimate}, clear)
 
 
 def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
-    """W,S,E,N of boxes in cells."""
+    """W,S,E,N of rectangles in cells."""
     x, y = domain.axes[:2]
     edges = ((x, low[:, 0]), (y, low[:, 1]), (x, high[:, 0]), (y, high[:, 1]))
     return np.column_stack([axis.from_cells(cells) for axis, cells in edges])
@@ -220,7 +220,7 @@ def _features(domain: Domain, drawn: Features, bounds: Bounds) -> list[dict[str,
 
 
 def _cut(_: Domain, edges: FloatArray, bounds: Bounds) -> tuple[IntArray, list[Any]]:
-    """Boxes in degrees, cut at the tile: which are left, and their rings."""
+    """Rectangles in degrees, cut at the tile: which of them are left, and their rings."""
     west, south = np.maximum(edges[:, 0], bounds[0]), np.maximum(edges[:, 1], bounds[1])
     east, north = np.minimum(edges[:, 2], bounds[2]), np.minimum(edges[:, 3], bounds[3])
     kept = np.flatnonzero((west < east) & (south < north))
@@ -230,7 +230,7 @@ def _cut(_: Domain, edges: FloatArray, bounds: Bounds) -> tuple[IntArray, list[A
 
 
 def _bent(domain: Domain, edges: FloatArray, bounds: Bounds) -> tuple[IntArray, list[Any]]:
-    """Boxes of another reference system, whose edges are bent in degrees."""
+    """The same for rectangles of another reference system, whose edges are bent in degrees."""
     from htf.query.shapes import need_shapely
 
     shapely = need_shapely("Tiles of a map that is not in degrees")

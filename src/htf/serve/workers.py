@@ -1,6 +1,6 @@
-"""Where counting happens: single boxes in the event loop, larger work in a few threads.
+"""Runs the counting: single boxes in the event loop, larger work in a few threads.
 
-The compiled loops let go of Python's lock, so that the event loop goes on answering while threads count.
+The compiled loops release Python's global lock, so that the event loop goes on answering while threads count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = list[float]
 
 
 class Deadline:
-    """Long work asks it from time to time: a thread cannot be stopped from outside."""
+    """A time limit that long work checks now and then, because a thread cannot be stopped from outside."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._end = seconds, time.monotonic() + seconds
@@ -37,7 +37,7 @@ class Deadline:
 
 
 class Workers:
-    """A few threads and a short queue before them; beyond it, requests are refused at once."""
+    """A few threads with a short queue. When the queue is full, requests are refused at once."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -74,10 +74,10 @@ class Workers:
 
 
 class Together:
-    """Boxes that come one by one. Those of one turn of the event loop are counted in one call.
+    """Counts boxes that come one by one. Those of one turn of the event loop are counted in one call.
 
-    A call takes five times as long as a small box: what it needs of the processor's fast memory is gone
-    after each request. Rows are full and sound already, so that no box can spoil the answers of others.
+    A call takes five times as long as a small box, because its data leave the processor's cache between
+    requests. Rows are full and already checked, so no box can spoil the answers of others.
     """
 
     def __init__(self, release: Release) -> None:
@@ -98,12 +98,12 @@ class Together:
         rows, answers = self._rows, self._answers
         self._rows, self._answers = [], []
         try:
-            found = self._counter.count(rows)
+            counted = self._counter.count(rows)
         except Exception as error:
             for answer in answers:
                 if not answer.done():
                     answer.set_exception(error)
             return
-        for answer, row in zip(answers, found, strict=True):
+        for answer, row in zip(answers, counted, strict=True):
             if not answer.done():  # else the client has gone
                 answer.set_result(row)

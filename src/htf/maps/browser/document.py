@@ -50,12 +50,12 @@ from htf.release.release import Release
 
 STYLES = ("shared/base.css", "shared/map.css", "offline/offline.css")
 SQUARE_PIXELS = 14  # a square of a difference is at least as large on the screen
-STEPS = 32  # numbers are kept to this share of their standard error
+STEPS = 32  # numbers are rounded to 1/32 of their standard error
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What to draw, and how."""
+    """The choices of what to draw, and how."""
 
     axes: tuple[str, str] = PLACES[0]
     where: Where | None = None
@@ -71,7 +71,7 @@ class Wish:
 
 
 def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) -> str:
-    """The text of the file: of one release; of two, side by side, or their difference."""
+    """The text of the file for one release, for two side by side, or for their difference."""
     arguments.instance(wish, Wish, "wish")
     _check_maps(maps, arguments.flag(as_difference, "as_difference"))
     script = maplibre("maplibre-gl.js")
@@ -104,16 +104,16 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
 
 
 def _fill(template: str, **texts: str) -> str:
-    """In one go: what is filled in is not looked at again."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: texts[found[1]], template)
+    """Fill a template in one pass, so that inserted text is never filled in again."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: texts[match[1]], template)
 
 
 def _check_maps(maps: object, as_difference: bool) -> None:
-    given = arguments.items(maps, "maps", "a list of one or two htf.maps.comparison.Named")
-    for one in given:
+    items = arguments.items(maps, "maps", "a list of one or two htf.maps.comparison.Named")
+    for one in items:
         arguments.instance(one, Named, "each map", "Named(release, name) makes one")
-    if not (1 + as_difference <= len(given) <= 2):
-        raise InputError(f"a map shows one release or two, a difference two, got {len(given)} maps")
+    if not (1 + as_difference <= len(items) <= 2):
+        raise InputError(f"a map shows one release or two, a difference two, got {len(items)} maps")
 
 
 def _check_places(maps: Sequence[Named], wish: Wish) -> None:
@@ -148,7 +148,7 @@ def _side_by_side(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], li
 
 
 def _check_overlap(maps: Sequence[Named], wish: Wish) -> None:
-    """Of different reference systems, in the square that both are drawn in."""
+    """Refuse maps of different reference systems that do not overlap in the square they are drawn in."""
     first, second = (one.release for one in maps)
     if is_same_system(first.domain, second.domain):
         shared_bounds(first, second, wish.axes, wish.where)
@@ -209,7 +209,7 @@ def _plane(maps: Sequence[Named]) -> Plane | None:
 def _common(
     maps: Sequence[Named], rings: Sequence[FloatArray], plane: Plane | None
 ) -> dict[str, Any]:
-    """Where the maps lie in the square, by their frames, and what each is called."""
+    """The data common to all maps: their frames in the square, and their names."""
     corners = np.concatenate(rings)
     (west, north), (east, south) = corners.min(axis=0), corners.max(axis=0)
     degrees = [[_longitude(west), _latitude(south)], [_longitude(east), _latitude(north)]]
@@ -232,13 +232,13 @@ def _common(
 
 
 def _ring(release: Release, wish: Wish, plane: Plane | None) -> FloatArray:
-    """The frame of the map, around it."""
+    """The frame around the map."""
     ranges = full_ranges(release.domain, wish.where)[list(drawn_axes(release.domain, wish.axes))]
     return _ring_of(ranges.T, release.domain.crs, plane)
 
 
 def _ring_of(bounds: FloatArray, crs: str | None, plane: Plane | None) -> FloatArray:
-    """Of the low and the high ends along both axes."""
+    """The frame around the low and high ends along both axes."""
     corners = corners_in_square(bounds.reshape(1, 4), crs, plane).reshape(4, 2)
     return np.asarray(corners[[0, 1, 3, 2]])
 
@@ -252,7 +252,7 @@ def _latitude(y: float) -> float:
 
 
 def _unit(release: Release) -> str:
-    """What a density is per. A map that lies nowhere on earth has no km²."""
+    """The unit of area of a density. A map that lies nowhere on earth has no km²."""
     from htf.frame.areas import square_kilometres
 
     one = np.zeros((1, 2), dtype=np.int64)
@@ -260,17 +260,18 @@ def _unit(release: Release) -> str:
     return "km²" if is_known else "cell"
 
 
-def _sheet(found: Rectangles, release: Release, data: dict[str, Any]) -> dict[str, Any]:
-    """Packed for the file. Digits far below the standard error are left out: they pack badly."""
-    step = 2.0 ** np.floor(np.log2(np.maximum(found.std_error, 1e-6) / STEPS))
-    packed: dict[str, Any] = _corners(found.boxes, release, data)
-    columns = {"count": found.count, "low": found.low, "high": found.high}
-    if found.sides is not None:
-        columns |= dict(zip(("first", "second"), found.sides, strict=True))
+def _sheet(cells: Rectangles, release: Release, data: dict[str, Any]) -> dict[str, Any]:
+    """The rectangles, packed for the file. Digits far below the standard error are dropped, because
+    they compress badly."""
+    step = 2.0 ** np.floor(np.log2(np.maximum(cells.std_error, 1e-6) / STEPS))
+    packed: dict[str, Any] = _corners(cells.boxes, release, data)
+    columns = {"count": cells.count, "low": cells.low, "high": cells.high}
+    if cells.sides is not None:
+        columns |= dict(zip(("first", "second"), cells.sides, strict=True))
     for name, values in columns.items():
         packed[name] = pack(np.asarray(np.rint(values / step) * step, dtype=np.float32))
-    packed["area"] = pack(np.asarray(found.area, dtype=np.float32))
-    packed["clear"] = pack(found.is_clear.astype(np.uint8))
+    packed["area"] = pack(np.asarray(cells.area, dtype=np.float32))
+    packed["clear"] = pack(cells.is_clear.astype(np.uint8))
     return packed
 
 
@@ -293,7 +294,7 @@ def _panel(panel: dict[str, Any]) -> str:
 
 
 def _statement(maps: Sequence[Named]) -> tuple[str, str]:
-    """A line, and the privacy statements in full below it. Each claim is of its own release only."""
+    """One line, and the full privacy statements below it. Each claim concerns only its own release."""
     claims = [f"ε = {one.release.epsilon} for each {one.release.protection.unit}" for one in maps]
     if len(set(claims)) > 1:
         claims = [f"{one.name} with {claim}" for one, claim in zip(maps, claims, strict=True)]
@@ -317,7 +318,7 @@ def _about_base_map(style: str | None) -> str:
 
 
 def _policy(style: str | None) -> str:
-    """What a browser lets the file do: nothing but draw; with a base map, fetch it too."""
+    """The security policy of the file: it may only draw and, with a base map, fetch that."""
     fetched = " https: http:" if style else ""
     connect = fetched.strip() or "'none'"
     return (
@@ -327,7 +328,7 @@ def _policy(style: str | None) -> str:
 
 
 def check_style(style: str | None) -> None:
-    """Refuse what is no web address, before anything is drawn."""
+    """Refuse anything but a web address, before drawing."""
     if style is not None and not re.match(r"https?://\S+$", style):
         raise InputError(
             f"--style takes the web address of a MapLibre style, or of tiles with {{z}}/{{x}}/{{y}}, got {style!r}"

@@ -1,4 +1,4 @@
-"""Where a map lies in Web Mercator, the square from 0 to 1 that the map in the browser is drawn in."""
+"""Positions in Web Mercator, the square from 0 to 1 in which the browser draws a map."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain, FloatArray
 
 NORTHERNMOST = 85.051129  # the edge of the square
-PLANE_SIZE = 0.01  # of a map that lies nowhere on earth: as large as a country
+PLANE_SIZE = 0.01  # for a map that lies nowhere on earth: as large as a country
 
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Where a map without a reference system is put: in the middle of the square, true to shape."""
+    """The position of a map without a reference system: the middle of the square, true to shape."""
 
     x: float
     y: float
@@ -35,8 +35,8 @@ class Plane:
 def corners_in_square(boxes: FloatArray, crs: str | None, plane: Plane | None) -> FloatArray:
     """The corners SW, SE, NW, NE of boxes W,S,E,N as rows of eight numbers; y grows southwards.
 
-    Only corners are reprojected. Between them edges are straight, which those of another projection
-    are not quite.
+    Only corners are reprojected. The edges between them are drawn straight, although edges in another
+    projection are slightly curved.
     """
     west, south, east, north = boxes.T
     x = np.stack([west, east, west, east], axis=1)

@@ -1,4 +1,4 @@
-"""Modules of JavaScript as one script: a file that is opened without a server cannot load modules."""
+"""Joins JavaScript modules into one script, because a page opened without a server cannot load modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))"
 
 
 def joined(entry: str) -> str:
-    """The entry after all that it imports. Each module keeps its names to itself, in a function."""
+    """The entry module after everything it imports. Each module is a function with its own names."""
     written: dict[str, str] = {}
 
     def write(name: str) -> None:

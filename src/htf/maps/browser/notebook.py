@@ -1,4 +1,4 @@
-"""What a notebook shows of a release: a small picture, the facts, and the statement folded away."""
+"""The view of a release in a notebook: a small picture, the facts, and the statement folded away."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from htf.maps.plot import NOT_PRIVATE
 from htf.query.answer_texts import show_count, show_interval
 from htf.release.release import Release
 
-PIXELS = 200  # a side; the picture is made whenever a cell shows a release
+PIXELS = 200  # per side; the picture is made whenever a notebook cell shows a release
 INCHES = 3.2
 
 
@@ -53,7 +53,7 @@ def _picture(release: Release) -> str:
 
 
 def _thumbnail(release: Release) -> bytes | None:
-    """The map alone, without a frame of words; None of what is no map."""
+    """The map alone, without text around it; None if the release is not a map."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""What a map in the browser is made of: rectangles with their counts and intervals. Public."""
+"""The rectangles, with counts and intervals, that make up a map in the browser. Public."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_OUTLINES = 250_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rectangles:
-    """Boxes W,S,E,N in map coordinates, with what the release answers for each."""
+    """Rectangles W,S,E,N in map coordinates, with the answer of the release for each."""
 
     boxes: FloatArray
     area: FloatArray  # km², or cells where the ground is not known
@@ -36,7 +36,7 @@ class Rectangles:
     high: FloatArray
     std_error: FloatArray
     is_clear: NDArray[np.bool_]  # more than noise
-    sides: tuple[FloatArray, FloatArray] | None = None  # of a difference: both counts
+    sides: tuple[FloatArray, FloatArray] | None = None  # both counts, for a difference
 
     @property
     def density(self) -> FloatArray:
@@ -46,8 +46,8 @@ class Rectangles:
 def rectangles(
     release: Release, axes: tuple[str, str], where: Where | None, most: int = MOST_RECTANGLES
 ) -> tuple[Rectangles, str]:
-    """All parts of a plain map if they are not too many, else the squares of a grid; and in words,
-    which of the two."""
+    """All parts of a plain map if there are not too many, else the squares of a grid; and a text that
+    says which of the two."""
     domain, parts = release.domain, release.derived.parts
     is_plain = domain.dimensions == 2 and drawn_axes(domain, axes) == (0, 1) and not where
     if is_plain and len(parts.low) <= most:
@@ -72,20 +72,20 @@ def _parts(release: Release) -> Rectangles:
     return Rectangles(boxes, area, *_columns(release.count(boxes)), parts.is_clear())
 
 
-def difference_rectangles(found: Difference) -> Rectangles:
-    """Of each square, what `first` has more of than `second`, with the interval of that."""
-    plain = _on_grid(found.domain, found.first, found.is_beyond_noise, None)
-    half = NORMAL_DEVIATIONS * found.std_error
+def difference_rectangles(differences: Difference) -> Rectangles:
+    """How much more `first` has than `second` in each square, with the interval of that difference."""
+    plain = _on_grid(differences.domain, differences.first, differences.is_beyond_noise, None)
+    half = NORMAL_DEVIATIONS * differences.std_error
     return Rectangles(
-        plain.boxes, plain.area, found.value, found.value - half, found.value + half, found.std_error,
-        found.is_beyond_noise, (found.first.count, found.second.count),
+        plain.boxes, plain.area, differences.value, differences.value - half, differences.value + half, differences.std_error,
+        differences.is_beyond_noise, (differences.first.count, differences.second.count),
     )  # fmt: skip
 
 
 def _on_grid(
     grid: Domain, answers: Answers, is_clear: NDArray[np.bool_], cells: FloatArray | None
 ) -> Rectangles:
-    """`cells`: how many of the release's the grid has each way."""
+    """The squares of a grid. `cells` is how many cells of the release it has each way."""
     columns, rows = grid.shape
     low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
     boxes = in_map_coordinates(grid, low, low + 1)
@@ -101,7 +101,7 @@ def _columns(answers: Answers) -> tuple[FloatArray, FloatArray, FloatArray, Floa
 
 
 def in_map_coordinates(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
-    """Boxes in cells of the first two axes as rows W,S,E,N."""
+    """Rectangles in cells of the first two axes, as rows W,S,E,N in map coordinates."""
     x, y = domain.axes[:2]
     edges = (
         x.from_cells(low[:, 0]),
@@ -113,18 +113,18 @@ def in_map_coordinates(domain: Domain, low: IntArray, high: IntArray) -> FloatAr
 
 
 def leaf_boxes(release: Release, axes: tuple[str, str], where: Where | None) -> FloatArray | None:
-    """The outlines of the leaves, W,S,E,N; None if they are too many to be told apart."""
-    found = outlines(release, axes, where)
-    return found if len(found) <= MOST_OUTLINES else None
+    """The outlines of the leaves, W,S,E,N; None if there are too many to tell them apart."""
+    leaves = outlines(release, axes, where)
+    return leaves if len(leaves) <= MOST_OUTLINES else None
 
 
-def weighted_limits(found: list[Rectangles]) -> tuple[float, float]:
-    """The ends of the scale of colours: as of a picture (htf.maps.plot.colour_limits), where large boxes
-    have more pixels."""
+def weighted_limits(sheets: list[Rectangles]) -> tuple[float, float]:
+    """The ends of the colour scale, as for a picture (htf.maps.plot.colour_limits), in which large
+    rectangles have more pixels."""
     from htf.maps.plot import MOST_DECADES
 
-    density = np.concatenate([one.density[one.is_clear] for one in found])
-    area = np.concatenate([one.area[one.is_clear] for one in found])
+    density = np.concatenate([one.density[one.is_clear] for one in sheets])
+    area = np.concatenate([one.area[one.is_clear] for one in sheets])
     density, area = density[density > 0], area[density > 0]
     if len(density) == 0:
         return 1.0, 10.0
@@ -134,9 +134,13 @@ def weighted_limits(found: list[Rectangles]) -> tuple[float, float]:
     return float(max(least, most / 10**MOST_DECADES)), float(max(most, 10 * least))
 
 
-def difference_limits(found: Rectangles) -> tuple[float, float]:
-    """Of the sizes of differences; two decades."""
-    sizes = np.abs(found.density[found.is_clear]) if found.is_clear.any() else np.abs(found.density)
+def difference_limits(squares: Rectangles) -> tuple[float, float]:
+    """The ends of the colour scale for the sizes of differences; two decades."""
+    sizes = (
+        np.abs(squares.density[squares.is_clear])
+        if squares.is_clear.any()
+        else np.abs(squares.density)
+    )
     most = float(np.percentile(sizes, 99.7)) if sizes.any() else 1.0
     return most / 100, most
 
@@ -144,8 +148,8 @@ def difference_limits(found: Rectangles) -> tuple[float, float]:
 def packed_corners(
     boxes: FloatArray, crs: str | None, plane: Plane | None, frame: tuple[float, float, float]
 ) -> NDArray[np.float32]:
-    """Corners within the frame (x, y, size), as columns one after another: four numbers a box where
-    its sides are upright, else eight."""
+    """Corners within the frame (x, y, size), column after column: four numbers per rectangle if its
+    sides are upright, else eight."""
     corners = corners_in_square(boxes, crs, plane)
     x, y, size = frame
     inside = (corners - np.tile([x, y], 4)) / size
@@ -155,13 +159,13 @@ def packed_corners(
 
 
 def pack(values: NDArray[Any]) -> str:
-    """Little-endian numbers, deflated, as text."""
+    """Numbers as text: little-endian, then deflated."""
     raw = values.astype(values.dtype.newbyteorder("<")).tobytes()
     return base64.b64encode(zlib.compress(raw, 9)).decode()
 
 
 def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | None:
-    """The leaves along the first two axes, in a frame of their own; None if they are too many."""
+    """The leaves along the first two axes, in their own frame; None if there are too many."""
     first, second = release.domain.names[:2]
     boxes = leaf_boxes(release, (first, second), where)
     if boxes is None:
