@@ -151,7 +151,8 @@ def scored_as_defined(
     counts = generator.poisson(2, shape) ** 3
     tree = RegionTree(shape)
     for region, axis, places in cut:
-        tree.cut(*_one(region, axis), np.array(places), np.array([len(places)]))
+        regions, axes = _one(region, axis)
+        tree.cut(regions, axes, np.array(places), np.array([len(places)]))
     rows = generator.permutation(np.array(all_splits(tree)), axis=1)
     if inside is not None:
         rows = rows[:, rows[2] == tree.low[rows[0], rows[1]] + inside]

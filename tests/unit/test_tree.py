@@ -71,9 +71,9 @@ def test_regions_that_cover_everything_once(regions: list[int], covered: bool) -
 
 def test_single_cells_are_not_halved() -> None:
     tree = RegionTree((3, 1))
-    assert tree.halve(*arrays([0]), (0, 1)).tolist() == [1, 2]
-    assert tree.halve(*arrays([1, 2]), (0, 1)).tolist() == [1, 3, 4]
-    assert tree.halve(*arrays([3, 4]), (0, 1)).tolist() == [3, 4]  # which do not begin at 0
+    assert tree.halve(np.array([0]), (0, 1)).tolist() == [1, 2]
+    assert tree.halve(np.array([1, 2]), (0, 1)).tolist() == [1, 3, 4]
+    assert tree.halve(np.array([3, 4]), (0, 1)).tolist() == [3, 4]  # which do not begin at 0
     assert tree.low[[1, 3, 4], 0].tolist() == [0, 1, 2]
 
 
@@ -169,7 +169,7 @@ def test_a_copy_is_cut_on_its_own() -> None:
 def test_arrays_that_no_cuts_make(parent: list[int], runs: list[tuple[int, int]]) -> None:
     low, high = np.array(runs, dtype=np.int64).reshape(-1, 2).T
     with pytest.raises(InputError, match="do not form a tree"):
-        RegionTree.from_arrays((4,), *arrays(parent), low[:, None], high[:, None])
+        RegionTree.from_arrays((4,), np.array(parent), low[:, None], high[:, None])
 
 
 def test_a_tree_of_one_region_is_rebuilt() -> None:
