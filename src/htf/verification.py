@@ -37,7 +37,7 @@ from htf.release.file import (
 )
 from htf.release.header import read_json
 from htf.release.kinds import KINDS
-from htf.release.release import MeasurementTable, Release
+from htf.release.release import MeasurementTable, Release, of_whole_ones
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,7 +187,7 @@ def _check_spend(release: Release) -> Check:
     if not np.all(table.epsilon >= 0) or rough > 2 * release.record_epsilon.units + 1:
         return Check("spend", False, f"the measurements spend about {rough / UNITS_PER_EPSILON:g}")
     spent = Epsilon(int(_spent_units(release, np.int64)))
-    lost = spent * release.protection.max_records + suggested_at(release.suggestion)
+    lost = spent * release.protection.most_shares + suggested_at(release.suggestion)
     passed = lost <= release.epsilon and spent == release.spent
     finding = f"the measurements spend {spent} of {release.record_epsilon}; the ledger says {release.spent}"
     if release.protection.unit != RECORD:
@@ -264,6 +264,9 @@ def _check_sums(release: Release) -> Check:
     try:
         with np.errstate(all="ignore"):
             estimates, scales = estimator(release)
+            shares = release.protection.shares
+            if shares > 1:
+                estimates, scales = of_whole_ones(estimates, scales, shares)
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)

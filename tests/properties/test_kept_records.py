@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError, Protection, read_points
-from htf.ingest.people import CELL, PERSON, TIME, count, count_kept, records_of_each
+from htf.ingest.people import CELL, PERSON, TIME, count_kept, count_records, records_of_each
 from htf.ingest.points import read_records_per_person
 from htf.ingest.reading import Reading
 from support import NaiveRecord, counted, naive_counts
@@ -174,7 +174,7 @@ def test_records_without_a_cell_are_no_records() -> None:
     def found(table: ibis.Table) -> list[tuple[Any, ...]]:
         return sorted(tuple(row.values()) for row in engine.to_pyarrow(table).to_pylist())
 
-    assert found(count(located)) == [(1, 2), (4, 1)]
+    assert found(count_records(located)) == [(1, 2), (4, 1)]
     for of_query in (True, False):
         assert found(count_kept(located, 1, of_query=of_query)) == [(1, 1), (4, 1)]
     assert found(records_of_each(located, 3)) == [(1, 1), (2, 1)]

@@ -24,7 +24,7 @@ from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.sampler import Words
 from htf.mechanisms import registry
 from htf.privacy.epsilon import UNITS_PER_EPSILON
-from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_record
+from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_share
 from support import city_matrix
 
 ALARM = 1e-6  # for each statistical check; seeds are fixed
@@ -61,9 +61,9 @@ def test_the_parts_never_exceed_the_claim(units: int, number: int, cost: int) ->
     paid = Suggestion(1, SHARES[0], 2, Epsilon(cost), "", True) if cost else None
     if units - cost < number:
         with pytest.raises(InputError, match=r"leaves nothing|less than 1e-15 per record"):
-            epsilon_per_record(total, Protection("person", number), paid)
+            epsilon_per_share(total, Protection("person", number), paid)
         return
-    each = epsilon_per_record(total, Protection("person", number), paid)
+    each = epsilon_per_share(total, Protection("person", number), paid)
     assert 0 <= units - cost - each.units * number < number
 
 

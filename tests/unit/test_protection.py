@@ -35,7 +35,7 @@ from htf import (
 from htf.curator.noise import FastNoise, SeededNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.sampler import Words
-from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_record
+from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_share
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 PERSON = Protection("person", 5, "hour")
@@ -110,7 +110,7 @@ def test_suggestions_that_nobody_makes_are_refused(wrong: dict[str, Any], says: 
 def test_claims_at_their_bounds() -> None:
     for number in (1, 2**20):
         kept = Protection("person", number)
-        assert epsilon_per_record(Epsilon.of(1), kept).units == 10**15 // number
+        assert epsilon_per_share(Epsilon.of(1), kept).units == 10**15 // number
     fields: dict[str, Any] = {"noise": "fast", "private": True, "epsilon": Epsilon.of(1)}
     for number, most, quantile in ((0, 5, "0.9"), (6, 5, "0.9"), (1, 5, "0"), (1, 5, "1")):
         with pytest.raises(InputError, match="a suggestion lies between 1 and 5"):
@@ -269,7 +269,7 @@ def test_it_travels_in_the_file(protection: Protection, tmp_path: Path) -> None:
     assert again == release
     assert (again.protection, again.statement) == (protection, release.statement)
     assert again != replace(release, protection=OF_RECORDS)
-    assert header(path)["format"] == 4
+    assert header(path)["format"] == 5
     assert wrong(path) == []
 
 

@@ -207,7 +207,7 @@ def test_unsound_leaves_are_refused(changed: dict[str, np.ndarray], message: str
     }
     BoxIndex(**sound)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=message):
-        BoxIndex(**{**sound, **changed})
+        BoxIndex(**{**sound, **changed})  # type: ignore[arg-type]
 
 
 def test_importing_queries_does_not_load_the_compiler() -> None:

@@ -14,13 +14,18 @@ from htf.cli.screen import console, say, say_json, show_table
 from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import is_folder
-from htf.privacy.protection import PERSON, RECORD, Protection
+from htf.privacy.protection import PERIODS, PERSON, RECORD, Protection
 
 if TYPE_CHECKING:
     from htf.privacy.account import Account, Entry
     from htf.privacy.budget import Publication
 
 SHOWN_OF_DIGEST = 12
+UNITS = {
+    RECORD: Protection(),
+    PERSON: Protection(PERSON),
+    **{f"{PERSON}-{per}": Protection(PERSON, per=per) for per in PERIODS},
+}
 
 file_argument = click.argument("file", type=FileName())
 dataset_option = click.option("--dataset", required=True, metavar="NAME", help="Name of the data.")
@@ -37,7 +42,7 @@ def budget() -> None:
 @click.option("--cap", required=True, help="Epsilon for all releases together. It is final.")
 @click.option(
     "--unit",
-    type=click.Choice([RECORD, PERSON]),
+    type=click.Choice(list(UNITS)),
     default=RECORD,
     show_default=True,
     help="What each epsilon protects.",
@@ -46,9 +51,9 @@ def init(file: Path, dataset: str, cap: str, unit: str) -> None:
     """Create a budget, in a new FILE or beside others. `htf release --budget` charges it."""
     from htf.privacy.budget import BudgetFile
 
-    account = BudgetFile.create(file, dataset, cap, unit=Protection(unit).name).account()
+    account = BudgetFile.create(file, dataset, cap, unit=UNITS[unit].name).account()
     say(
-        f"Created a budget for {dataset} in {file}: epsilon {account.cap} for each {unit}, over all "
+        f"Created a budget for {dataset} in {file}: epsilon {account.cap} for {account.unit}, over all "
         "releases."
     )
 

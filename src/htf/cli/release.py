@@ -113,13 +113,14 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     """
     from htf.privacy.epsilon import Epsilon
 
-    read = read_points_options(points, given)
     options = ReleaseOptions(**take(ReleaseOptions, given))
+    read = _as_asked(read_points_options(points, given), options)
     options = replace(options, budget=read_old_budget(options.budget, ledger))
     plan = _make_plan(read, options)
     _check_output(plan, options)
     plan.mechanism.check_prior(options.prior)
     unit = _check_people(read, plan.epsilon, options)
+    _tell_what_counts(plan, unit)
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     prior = None if options.prior is None else _read_prior(options.prior, read)
@@ -200,32 +201,55 @@ def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> 
     """Returns what epsilon will protect. Refuses what cannot become a release."""
     from htf.curator.contributions import read_quantile
     from htf.privacy.epsilon import Epsilon
-    from htf.privacy.protection import OF_RECORDS, PERSON, Protection, epsilon_per_record
+    from htf.privacy.protection import PERSON, Protection, epsilon_per_share
 
     reading, suggest = points.reading, options.suggest_max_records
-    if reading.user is None:
-        if reading.max_records is not None or suggest is not None:
-            raise InputError(
-                "--max-records limits the records per person: name the column of people with --user"
-            )
-        return OF_RECORDS
-    if (reading.max_records is None) == (suggest is None):
-        raise InputError(
-            "to protect people, limit the records per person: give --max-records K, or "
-            "--suggest-max-records EPSILON to find K with noise"
-        )
     if suggest is None:
-        kept = Protection(PERSON, int(reading.max_records or 0), reading.once_per)
-        epsilon_per_record(epsilon, kept)
-        return kept
+        unit = reading.protection
+        epsilon_per_share(epsilon, unit)
+        return unit
+    if reading.user is None:
+        raise InputError(
+            "--suggest-max-records limits the records per person: name the column of people with --user"
+        )
+    if reading.max_records is not None:
+        raise InputError(
+            f"give --max-records {reading.max_records}, or --suggest-max-records {suggest} to find K with noise, "
+            "not both"
+        )
     if Epsilon.of(suggest) >= epsilon:
         raise InputError(
             f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}: it must be less"
         )
     read_quantile(options.quantile)
-    most = Protection(PERSON, options.records_range, reading.once_per)
-    epsilon_per_record(epsilon - Epsilon.of(suggest), most)  # before anything is spent
+    most = Protection(PERSON, options.records_range, reading.once_per, per=reading.per)
+    epsilon_per_share(epsilon - Epsilon.of(suggest), most)  # before anything is spent
     return most
+
+
+def _tell_what_counts(plan: Plan, unit: Protection) -> None:
+    """Say in one line that people are counted, if nobody asked for it."""
+    from htf.privacy.protection import PEOPLE
+
+    if unit.count == PEOPLE and plan.points.reading.count is None:
+        plan.tell(
+            "Counting people: each counts as one, shared out to their records. To count records instead: "
+            "--max-records K."
+        )
+
+
+def _as_asked(points: Points, options: ReleaseOptions) -> Points:
+    """The points, with what is counted spelled out: a suggestion is about records."""
+    from htf.privacy.protection import PEOPLE, RECORDS
+
+    reading = points.reading
+    if options.suggest_max_records is None:
+        return points
+    if reading.count == PEOPLE:
+        raise InputError(
+            "--suggest-max-records is for counting records; people need no limit: leave it out, or --count people"
+        )
+    return replace(points, reading=replace(reading, count=RECORDS))
 
 
 def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: ReleaseOptions) -> None:

@@ -33,9 +33,10 @@ from htf.privacy.origins import check_not_data
 from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
+    RECORDS,
     Protection,
     Suggestion,
-    epsilon_per_record,
+    epsilon_per_share,
     price_of_records,
 )
 from htf.release.release import MeasurementTable, Release
@@ -51,7 +52,8 @@ class Curator:
     """The one place where exact counts meet noise. It answers measurements up to `epsilon`.
 
     The epsilon protects the unit that the matrix names. Where that is a person of whom K records were
-    kept, the ledger and the window of the mechanism have what is left for each record. `publish` makes a
+    kept, or who was divided into shares, the ledger and the window of the mechanism have what is left for
+    each record or share. `publish` makes a
     Curator and runs it: use the class to ask for measurements by hand.
 
     Parameters
@@ -111,9 +113,9 @@ class Curator:
             prior = prior.as_published()
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
         self._suggestion = suggestion
-        each = epsilon_per_record(self._epsilon, self._protection, suggestion)
+        each = epsilon_per_share(self._epsilon, self._protection, suggestion)
         tree = RegionTree(matrix.domain.shape)
-        self.window = Window(matrix.domain, tree, each, prior)
+        self.window = Window(matrix.domain, tree, each, prior, self._protection.shares)
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, each)
         self._noise = OpenDPNoise() if noise is None else noise
@@ -341,7 +343,8 @@ def rehearse(
 
     The mechanism runs up to its first measurement, which depends on no answer.
     """
-    window = Window(domain, RegionTree(domain.shape), epsilon_per_record(epsilon, unit), prior)
+    each = epsilon_per_share(epsilon, unit)
+    window = Window(domain, RegionTree(domain.shape), each, prior, unit.shares)
     steps = told_for_unit(mechanism, window, unit)
     next(steps, None)
     steps.close()
@@ -354,6 +357,7 @@ def told_for_unit(mechanism: Mechanism, window: Window, unit: Protection) -> Ste
     except BudgetError as error:
         if unit.unit == RECORD:
             raise
+        one = "record" if unit.count == RECORDS else "share of a person"
         raise BudgetError(
-            f"{error} (with {unit.spoken}, each record has epsilon {window.epsilon})"
+            f"{error} (with {unit.spoken}, each {one} has epsilon {window.epsilon})"
         ) from None

@@ -47,9 +47,11 @@ class Window:
     tree : RegionTree
         Its regions so far. Cutting them is free.
     epsilon : Epsilon
-        The budget for each record.
+        The budget for each record or, where people are counted, for each share of a person.
     prior : Prior, optional
         What the curator says without the data about where records are.
+    shares : int
+        The number that counts have for one record or person. More than 1 where people are counted.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Window:
     tree: RegionTree
     epsilon: Epsilon
     prior: Prior | None = None  # what the curator says without the data of where records are
+    shares: int = 1  # in which one record or person is counted
 
     def count(self, regions: Any, epsilon: Epsilon | IntArray, label: str) -> Steps[IntArray]:
         """Ask for the noisy number of records in each region.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.estimation.least_squares import UNKNOWN
-from htf.estimation.shrinkage import LearntCounts
+from htf.estimation.shrinkage import SMOOTHING, SMOOTHING_PEOPLE, LearntCounts
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Neighbourhood, Step, halve_often
 from htf.frame.tree import RegionTree
@@ -48,13 +48,19 @@ Rule = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def estimate_regions(
-    tree: RegionTree, measured: FloatArray, variances: FloatArray, prior: Prior | None = None
+    tree: RegionTree,
+    measured: FloatArray,
+    variances: FloatArray,
+    prior: Prior | None = None,
+    shares: int = 1,
 ) -> FloatArray:
     """Estimates of all regions of a tree of halves: none is negative, and halves add up.
 
-    `measured` and `variances` are the results of `least_squares.sum_upwards` for the noisy counts.
+    `measured` and `variances` are the results of `least_squares.sum_upwards` for the noisy counts. Where these
+    are of shares of people, `shares` is the number of them that one person has.
     """
-    return _Estimation(tree, measured, variances, prior).run()
+    smoothing = SMOOTHING if shares == 1 else SMOOTHING_PEOPLE * shares
+    return _Estimation(tree, measured, variances, prior, smoothing).run()
 
 
 def measures(tree: RegionTree, prior: Prior | None, regions: IntArray | None = None) -> FloatArray:
@@ -242,8 +248,9 @@ class _Estimation:
         measured: FloatArray,
         variances: FloatArray,
         prior: Prior | None,
+        smoothing: float,
     ) -> None:
-        self.measured, self.variances = measured, variances
+        self.measured, self.variances, self.smoothing = measured, variances, smoothing
         if np.any(self.variances == UNKNOWN):
             raise InputError("a region without any count in it or below it cannot be estimated")
         turns = Neighbourhood(tree)
@@ -296,7 +303,7 @@ class _Estimation:
         known = learnt.posterior(noisy, scaled, single, self.level[halves])
         empty = self.coarse[halves]
         empty[empty] = learnt.is_empty(
-            noisy[empty], scaled[empty], single[empty], deviations[empty]
+            noisy[empty], scaled[empty], single[empty], deviations[empty], self.smoothing
         )
         mean, variance = known.mean * deviations, known.variance * deviations**2
         return np.where(empty, 0.0, mean), np.where(empty, 0.0, variance)

@@ -29,6 +29,7 @@ NOISY = np.linspace(-12.0, 12.0, 121)  # noisy counts that are told apart
 CLEAR = 8.0  # a noisy count of so many deviations is not from an empty box
 CLEAR_EXPECTED = 2.0 ** np.arange(4, 16)
 SMOOTHING = 20.0  # records: the paper judges |error| / max(count, 20)
+SMOOTHING_PEOPLE = 5.0  # people: fewer, because one person is many records
 ITERATIONS = 25
 WEIGHT_OF_GUESS = 10.0  # a guess at the distribution counts as much as so many boxes
 FEWEST_BOXES = 10  # from which a spread can be learnt
@@ -97,15 +98,16 @@ class LearntCounts:
         expected: FloatArray,
         single: NDArray[np.bool_],
         deviations: FloatArray,
+        smoothing: float = SMOOTHING,
     ) -> NDArray[np.bool_]:
         """Which regions are best called empty, because the median of the posterior is lost in the noise.
 
         It is the median that makes the relative error least, so small counts weigh more. `deviations` are
-        those of the noise, in records.
+        those of the noise, in what is counted, and so is the count below which errors are not relative.
         """
         likelihood = _likelihood_of(noisy, single[:, None])
         posterior = likelihood * self._prior[np.digitize(expected, EXPECTED)]
-        posterior /= np.maximum(SUPPORT * deviations[:, None], SMOOTHING)
+        posterior /= np.maximum(SUPPORT * deviations[:, None], smoothing)
         small = posterior[:, SMALL].sum(axis=1)
         return np.asarray((noisy < CLEAR) & (small > 0.5 * posterior.sum(axis=1)))
 

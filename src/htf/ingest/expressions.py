@@ -47,6 +47,8 @@ FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 LARGEST_WHOLE = 2**63 - 10**10  # with room for a remainder
 MICROSECONDS = 6  # digits of a second's fraction
 MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
+DAYS_TO_1970 = 719_468  # since the first of March of the year 0
+DAYS_OF_ERA, YEARS_OF_ERA = 146_097, 400
 LARGEST_POWER = 62
 WIDEST_DECIMAL = (
     76  # the most digits that DuckDB, Spark and Arrow allow; PostgreSQL allows thousands
@@ -206,6 +208,38 @@ OF_TIME: Mapping[str, Callable[[IntegerValue], NumericValue]] = {
 
 def slot(seconds: IntegerValue, once_per: str) -> IntegerValue:
     return _floor_divide(seconds, HOUR if once_per == "hour" else DAY)
+
+
+def period(seconds: IntegerValue, per: str) -> IntegerValue:
+    """A number for each day, week from Monday on, or month of the calendar."""
+    days = day_number(seconds)
+    if per == "day":
+        return days
+    return _floor_divide(days + MONDAY_OF_1970, 7) if per == "week" else _month_number(days)
+
+
+def _month_number(days: IntegerValue) -> IntegerValue:
+    """Months since March of the year 0, as Howard Hinnant counts them: a year from March on has its leap day at
+    its end, so the months before a day follow from their mean length, 153 days in five months. Whole numbers
+    only, because engines truncate times in different ways."""
+    days = days + DAYS_TO_1970
+    era = _floor_divide(days, DAYS_OF_ERA)
+    day = days - era * DAYS_OF_ERA
+    leap_days = _floor_divide(day, 1460) - _floor_divide(day, 36_524) + _floor_divide(day, 146_096)
+    year = _floor_divide(day - leap_days, 365)
+    of_year = day - (365 * year + _floor_divide(year, 4) - _floor_divide(year, 100))
+    return (era * YEARS_OF_ERA + year) * 12 + _floor_divide(of_year * 5 + 2, 153)
+
+
+def ratio(part: IntegerValue, times: int, whole: IntegerValue) -> IntegerValue:
+    """round(times * part / whole) for whole numbers with 0 <= part <= whole, half-way values up.
+
+    Engines divide whole numbers in different ways, but all divide doubles alike. With `times` up to 2**10 and `whole`
+    up to 2**40, numerators are exact. A quotient that is no whole number is at least 1 / (2 whole) away from one,
+    which is more than the rounding of a double of at most 2**10, so its floor is exact too.
+    """
+    doubled = (part * (2 * times) + whole).cast("float64") / (whole * 2).cast("float64")
+    return doubled.floor().cast("int64")
 
 
 def key(parts: Sequence[Value]) -> StringValue:

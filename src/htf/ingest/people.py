@@ -1,8 +1,15 @@
-"""Limits the number of records per person. Sensitive.
+"""Limits what each person contributes: a number of records, or one person's worth of shares. Sensitive.
 
-The records kept of a person depend only on that person's records: not on other people's, and not on the
-order of rows. So adding or removing a person changes only that person's kept records.
-docs/proofs/people.md proves what follows from that.
+What is counted of a person depends only on that person's records: not on other people's, and not on the
+order of rows. So adding or removing a person changes only what is counted of that person.
+docs/proofs/people.md proves what follows from that. If the unit is a person in one period, such as a day, then
+"person" means a person in one period everywhere in this module.
+
+Where people are counted, the shares of a person are handed out to all their records as evenly as whole numbers
+allow. In the order of cells, record i of n gets round(S (i + 1) / n) - round(S i / n) of S shares, which add up
+to S. Records in the same cell are alike, so it does not matter which of them is called first.
+
+Where records are counted, at most K of each person are kept.
 
 Records are ranked by a digest of the person, the cell, the time and, for records that agree in all of
 these, a number. So the kept records are like a random choice, but the same in every run and on every
@@ -18,12 +25,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from htf.ingest.expressions import key
+from htf.ingest.expressions import key, ratio
 
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
-PERSON, SPELLING, CELL, TIME = "person", "spelling", "cell", "time"
+PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
+WHO = (PERSON, SPELLING, PERIOD)
 
 
 def keep_once(located: Table) -> Table:
@@ -31,9 +39,26 @@ def keep_once(located: Table) -> Table:
     return located.distinct()
 
 
-def count(located: Table) -> Table:
+def count_records(located: Table) -> Table:
     """The number of records in each cell. Records without a cell are never counted in this module."""
     counted = located.group_by(CELL).agg(records=located[CELL].count())
+    return counted.filter(counted.records > 0)
+
+
+def count_shared(located: Table, shares: int) -> Table:
+    """The number of shares of people in each cell. Every person has `shares` of them, in one scan."""
+    import ibis
+
+    who = _who(located)
+    located = located.filter(located[CELL].notnull())
+    ranked = located.mutate(
+        place=ibis.row_number().over(group_by=who, order_by=CELL),
+        records=located[CELL].count().over(group_by=who),
+    )
+    end = ratio(ranked.place + 1, shares, ranked.records)
+    share = end - ratio(ranked.place, shares, ranked.records)
+    shared = ranked.select(CELL, share=share)
+    counted = shared.group_by(CELL).agg(records=shared.share.sum().cast("int64"))
     return counted.filter(counted.records > 0)
 
 
@@ -47,7 +72,7 @@ def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
     """
     if of_query:
         ranked = _ranked(located)
-        return count(ranked.filter(ranked.rank < most))
+        return count_records(ranked.filter(ranked.rank < most))
     who = _who(located)
     per_person = located.group_by(who).agg(records=located[CELL].count())
     many = per_person.filter(per_person.records > most).select(
@@ -55,8 +80,8 @@ def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
     )
     same = [located[name] == many[f"many_{name}"] for name in who]
     ranked = _ranked(located.semi_join(many, same))
-    off = count(ranked.filter(ranked.rank >= most))
-    both = count(located).union(off.mutate(records=-off.records))
+    off = count_records(ranked.filter(ranked.rank >= most))
+    both = count_records(located).union(off.mutate(records=-off.records))
     kept = both.group_by(CELL).agg(records=both.records.sum().cast("int64"))
     return kept.filter(kept.records > 0)
 
@@ -86,4 +111,4 @@ def records_of_each(located: Table, most: int) -> Table:
 
 def _who(located: Table) -> list[str]:
     """The columns that say whose a record is."""
-    return [name for name in (PERSON, SPELLING) if name in located.columns]
+    return [name for name in WHO if name in located.columns]

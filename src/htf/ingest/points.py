@@ -34,11 +34,14 @@ from htf.ingest.engines import Engine, Progress
 from htf.ingest.geometry import coordinate, projected
 from htf.ingest.people import (
     CELL,
+    PERIOD,
     PERSON,
     SPELLING,
     TIME,
-    count,
+    WHO,
     count_kept,
+    count_records,
+    count_shared,
     keep_once,
     records_of_each,
 )
@@ -46,8 +49,7 @@ from htf.ingest.reading import DUCKDB, Access, Reading
 from htf.ingest.sources import Source, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
 from htf.privacy.origins import FileMark, mark_files
-from htf.privacy.protection import PERSON as ONE_PERSON
-from htf.privacy.protection import Protection
+from htf.privacy.protection import PEOPLE, Protection
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
@@ -80,6 +82,8 @@ def read_points(
     columns: Sequence[str | None] | None = None,
     *,
     user: str | None = None,
+    count: str | None = None,
+    per: str | None = None,
     max_records: int | None = None,
     once_per: str | None = None,
     time: str | None = None,
@@ -94,7 +98,7 @@ def read_points(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
-    """Count records per cell, wherever they are stored.
+    """Count records or people per cell, wherever they are stored.
 
     Records outside the bounds, on their upper edge, missing, NaN or infinite are left out.
 
@@ -112,8 +116,14 @@ def read_points(
         first two are guessed where there is one sensible guess, and `tell` says so.
     user : str, optional
         Column naming the person. Epsilon then protects people, not single records.
+    count : {"people", "records"}, optional
+        What to count. With `user` and without `max_records` it is people: each person counts as one, shared
+        out evenly to their records inside the map.
+    per : {"day", "week", "month"}, optional
+        Protect, and count, each person in each such period of `time`, not over all of time. Records without
+        a time are left out.
     max_records : int, optional
-        How many records of each person to keep. It is needed with `user`.
+        How many records of each person to keep where records are counted.
     once_per : {"hour", "day", "all"}, optional
         First keep at most one record for each person, cell and hour or day of `time`, or ever.
     time : str, optional
@@ -158,6 +168,8 @@ def read_points(
     >>> matrix = htf.read_points(rides, domain, ["lon", "lat"], user="rider", max_records=1)
     >>> matrix.protection.spoken
     'one person, at most 1 record each'
+    >>> htf.read_points(rides, domain, ["lon", "lat"], user="rider").protection.quantity
+    'people'
     """
     given = locals()  # here the arguments alone, whose names and defaults are those of Reading
     reading = Reading(**{one.name: given[one.name] for one in fields_of(Reading)})
@@ -176,12 +188,14 @@ def read_matrix(
     check_domain(domain)
     arguments.function(progress, "progress")
     arguments.function(tell, "tell")
-    protection = _protection(reading)
+    protection = reading.protection
     with _located(source, domain, reading, tell) as (opened, located):
-        if reading.max_records is None:
-            counted = count(located)
+        if reading.user is None:
+            counted = count_records(located)
+        elif protection.count == PEOPLE:
+            counted = count_shared(located, protection.shares)
         else:
-            counted = count_kept(located, reading.max_records, of_query=opened.of_query)
+            counted = count_kept(located, protection.max_records, of_query=opened.of_query)
         counts_by_cell = opened.engine.run(counted, opened.name, progress)
         opened.check_unchanged()  # so that remarks are about the rows that were counted
         if tell is not None:
@@ -258,22 +272,6 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
         return False
 
 
-def _protection(reading: Reading) -> Protection:
-    if reading.user is None:
-        if reading.max_records is not None:
-            raise InputError(
-                "--max-records limits the records per person: name the column of people with --user "
-                "(in Python: user)"
-            )
-        return Protection()
-    if reading.max_records is None:
-        raise InputError(
-            "to protect people, give the number of records to keep per person: --max-records K "
-            "(in Python: max_records)"
-        )
-    return Protection(ONE_PERSON, reading.max_records, reading.once_per)
-
-
 @contextmanager
 def _opened(source: Any, domain: Domain, reading: Reading) -> Iterator[Source]:
     wanted, others = reading.wanted(source, domain), (reading.user, reading.time)
@@ -310,13 +308,18 @@ def _located(
             places[PERSON] = person
             if opened.collates and person.type().is_string():
                 places[SPELLING] = ex.digest(person)
-            places[TIME] = _time_key(rows, opened, reading)
+            if reading.per is not None:
+                seconds = _seconds(rows, str(reading.time), opened, reading)
+                places[PERIOD] = ex.period(seconds, reading.per)
+            if reading.once_per is not None or reading.counted != PEOPLE:
+                places[TIME] = _time_key(rows, opened, reading)
         inside = _inside(rows.select(**places), domain)
-        if reading.user is not None:
-            inside = inside.filter(inside[PERSON].notnull())
+        for name in (PERSON, PERIOD):
+            if name in places:
+                inside = inside.filter(inside[name].notnull())
         located = inside.select(
             cell=_cell(inside, domain, opened.engine),
-            **{n: inside[n] for n in (PERSON, SPELLING, TIME) if n in places},
+            **{n: inside[n] for n in (*WHO, TIME) if n in places},
         )
         yield opened, located if reading.once_per is None else keep_once(located)
 
@@ -499,14 +502,21 @@ def _remark_unread(
             name,
             _are_texts(opened, table, name),
             _seconds(table, name, opened, reading),
-            name in of_axes,
+            name in of_axes or reading.per is not None,
         )
         for name in map(str, asked)
-        if name in of_axes or reading.once_per != "all"
+        if name in of_axes or _uses_times(reading)
     ]
     note = describe_unread(opened, table, fields, times, reading.user)
     if note is not None:
         tell(note)
+
+
+def _uses_times(reading: Reading) -> bool:
+    """Whether the times of records decide which of them count, or are told apart."""
+    return reading.per is not None or (
+        reading.once_per != "all" and (reading.once_per is not None or reading.counted != PEOPLE)
+    )
 
 
 def _remark_nothing(

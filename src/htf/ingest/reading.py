@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 from htf.base import arguments
 from htf.base.options import option
 from htf.errors import InputError
-from htf.privacy.protection import ONCE_PER
+from htf.privacy.protection import (
+    COUNTED,
+    ONCE_PER,
+    PEOPLE,
+    PERIODS,
+    PERSON,
+    RECORDS,
+    SHARES_OF_A_PERSON,
+    Protection,
+)
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
@@ -77,6 +86,22 @@ class Reading(Access):
             "Column naming the person. Epsilon then protects people, not single records.", "COLUMN"
         ),
     )
+    count: str | None = field(
+        default=None,
+        metadata=option(
+            "What to count, with --user: people, each of whom counts as one, shared out to their records; or "
+            "records, at most K per person.  [default: records with --max-records, else people]",
+            "|".join(reversed(COUNTED)),
+        ),
+    )
+    per: str | None = field(
+        default=None,
+        metadata=option(
+            "With --user: epsilon protects a person in one such period, not over all of time. A person counts in "
+            "each period.",
+            "|".join(PERIODS),
+        ),
+    )
     max_records: int | None = field(
         default=None, metadata=option("Records kept per person, at most.", "K")
     )
@@ -118,20 +143,71 @@ class Reading(Access):
         for name in ("crs", "user", "time"):
             if getattr(self, name) is not None:
                 arguments.text(getattr(self, name), name)
-        if self.once_per is not None:
-            arguments.choice(self.once_per, ONCE_PER, "once_per")
+        for name, known in (("once_per", ONCE_PER), ("count", COUNTED), ("per", PERIODS)):
+            if getattr(self, name) is not None:
+                arguments.choice(getattr(self, name), known, name)
         arguments.choice(self.time_unit, TIME_UNITS, "the unit of times (time_unit)")
         offset = arguments.whole(self.utc_offset, "the offset from UTC in seconds (utc_offset)")
         if abs(offset) > LARGEST_OFFSET:
             raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
-        if self.once_per is not None and self.user is None:
+        self._check_people()
+
+    def _check_people(self) -> None:
+        """Refuse options that need a column of people, or of times, which is not named."""
+        once_per, per = f"once per {self.once_per}", f"per {self.per}"
+        of_people = {
+            once_per: self.once_per is not None,
+            per: self.per is not None,
+            "counting people": self.count == PEOPLE,
+        }
+        of_times = {once_per: self.once_per in ("hour", "day"), per: self.per is not None}
+        for what, is_asked in of_people.items():
+            if is_asked and self.user is None:
+                raise InputError(
+                    f"{what} applies to people: name the column of people with --user (in Python: user)"
+                )
+        for what, is_asked in of_times.items():
+            if is_asked and self.time is None:
+                raise InputError(
+                    f"{what} needs times: name their column with --time (in Python: time)"
+                )
+        if self.count == PEOPLE and self.max_records is not None:
             raise InputError(
-                f"once per {self.once_per} applies to people: name the column of people with --user (in Python: user)"
+                f"where people are counted, all of their records count: leave out --max-records {self.max_records}, "
+                "or count records (--count records; in Python: count)"
             )
-        if self.once_per in ("hour", "day") and self.time is None:
+
+    @property
+    def counted(self) -> str:
+        """What is counted: people, where a column names them and no number of records is given."""
+        if self.count is not None:
+            return self.count
+        return RECORDS if self.user is None or self.max_records is not None else PEOPLE
+
+    @property
+    def protection(self) -> Protection:
+        """What epsilon will protect, and what is counted."""
+        if self.user is None:
+            if self.max_records is not None:
+                raise InputError(
+                    "--max-records limits the records per person: name the column of people with --user "
+                    "(in Python: user)"
+                )
+            return Protection()
+        if self.counted == PEOPLE:
+            return Protection(
+                PERSON,
+                once_per=self.once_per,
+                count=PEOPLE,
+                per=self.per,
+                shares=SHARES_OF_A_PERSON,
+            )
+        if self.max_records is None:
             raise InputError(
-                f"once per {self.once_per} needs times: name their column with --time (in Python: time)"
+                "to count records and protect people, give the number of records to keep per person: --max-records K "
+                "(in Python: max_records); or count people, who need none (--count people; in Python: count)"
             )
+        return Protection(PERSON, self.max_records, self.once_per, per=self.per)
 
     def wanted(self, source: Any, domain: Domain) -> list[str | None]:
         """The names of columns as the caller wrote them, one for each axis."""

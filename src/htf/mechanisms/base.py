@@ -30,7 +30,7 @@ class Histogram:
     leaves : ndarray of int
         The regions.
     estimates : ndarray
-        The estimated number of records in each.
+        The estimated number of records in each, or of shares of people where `window.shares` is above 1.
     scales : ndarray of float
         The scale of the independent Laplace noise in each estimate.
     estimator : str

@@ -102,7 +102,9 @@ class Htf(Mechanism):
             leaves += [whole.regions, growing.regions[growing.left == 0]]
             growing = growing.among(growing.left > 0)
         found = np.concatenate(leaves)
-        estimates, scales = estimate_homogeneous_leaves(window.tree, found, counts, window.prior)
+        estimates, scales = estimate_homogeneous_leaves(
+            window.tree, found, counts, window.prior, window.shares
+        )
         return Histogram(found, estimates, scales, HOMOGENEOUS, {"rounds": rounds})
 
     def _count_all(self, window: Window, counts: TreeCounts) -> Steps[GrowingRegions]:
@@ -274,19 +276,23 @@ def squares_around_plane(
 
 
 def estimate_homogeneous_leaves(
-    tree: RegionTree, leaves: IntArray, counts: TreeCounts, prior: Prior | None
+    tree: RegionTree, leaves: IntArray, counts: TreeCounts, prior: Prior | None, shares: int
 ) -> tuple[FloatArray, FloatArray]:
     """The estimates of the leaves from all counts, and the scale of the noise that least squares leave in
     each, from which the intervals are made."""
     measured, variances = sum_upwards(tree, counts)
-    estimates = estimate_regions(tree, measured, variances, prior)
+    estimates = estimate_regions(tree, measured, variances, prior, shares)
     return estimates[leaves], scales_of_variances(smooth_variances(tree, variances)[leaves])
 
 
 def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`."""
     return estimate_homogeneous_leaves(
-        release.tree, release.leaves, release.measurements.tree_counts(), release.prior
+        release.tree,
+        release.leaves,
+        release.measurements.tree_counts(),
+        release.prior,
+        release.protection.shares,
     )
 
 

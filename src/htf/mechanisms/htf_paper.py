@@ -102,7 +102,9 @@ class HtfPaper(Mechanism):
         if height == 0:  # nothing remains to be spent: the first count stands
             leaves.add(level, noisy, budget.at(0))
             return level[:0]
-        stop = (noisy <= self.stop_count) | (window.tree.cells(level) < max(self.stop_cells, 2))
+        stop = (noisy <= self.stop_count * window.shares) | (
+            window.tree.cells(level) < max(self.stop_cells, 2)
+        )
         if stop.any():
             stopped, remaining = level[stop], budget.remaining_after(height)
             noisy = yield from window.count(stopped, remaining, f"height {height}: stopped nodes")

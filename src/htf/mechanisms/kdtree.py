@@ -86,7 +86,8 @@ class KdTree(Mechanism):
         estimates, variances = least_squares(window.tree, counts)
         leaves = np.flatnonzero(window.tree.slabs == 0)
         if self.prune_below > 0:
-            leaves = prune(window.tree, leaves, counts, estimates, self.prune_below)
+            least = self.prune_below * window.shares
+            leaves = prune(window.tree, leaves, counts, estimates, least)
         scales = scales_of_variances(variances[leaves])
         return Histogram(leaves, estimates[leaves], scales, LEAST_SQUARES, {"height": height})
 

@@ -58,7 +58,7 @@ class PrivTree(Mechanism):
         structure, data = split_epsilon(window.epsilon, self.structure_share, "structure_share")
         axes = axes_by_depth(window.tree.dimensions, self.fan_out)
         yield from window.grow_privtree(
-            0, axes, structure, "structure: splits", threshold=self.threshold
+            0, axes, structure, "structure: splits", threshold=self.threshold * window.shares
         )
         leaves = np.flatnonzero(window.tree.slabs == 0)
         noisy = yield from window.count(leaves, data, "leaves: counts")

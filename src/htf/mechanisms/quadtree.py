@@ -73,7 +73,8 @@ class Quadtree(Mechanism):
         leaves = yield from count_levels(window, grid, 2, shares, counts)
         estimates, variances = least_squares(window.tree, counts)
         if self.prune_below > 0:
-            leaves = prune(window.tree, leaves, counts, estimates, self.prune_below)
+            least = self.prune_below * window.shares
+            leaves = prune(window.tree, leaves, counts, estimates, least)
         scales = scales_of_variances(variances[leaves])
         return Histogram(leaves, estimates[leaves], scales, LEAST_SQUARES, {"height": height})
 

@@ -74,11 +74,13 @@ def learn_total(
     """
     if public_total is not None:
         told = f"N = {public_total} was disclosed exactly by the curator"
-        return public_total, window.epsilon, {"public_total": told}
+        return public_total * window.shares, window.epsilon, {"public_total": told}
     for_total, rest = split_epsilon(window.epsilon, share, "epsilon_total_share")
     noisy = yield from window.count([0], for_total, "total")
     counts.add(np.zeros(1, dtype=np.int64), noisy, for_total)
-    return int(noisy[0]), rest, {"noisy_total": int(noisy[0])}
+    found = int(noisy[0])
+    told_total = found if window.shares == 1 else found / window.shares
+    return found, rest, {"noisy_total": told_total}
 
 
 def check_public_total(public_total: int | None) -> None:

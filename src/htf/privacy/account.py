@@ -11,10 +11,10 @@ from typing import Any
 
 from htf.errors import BudgetError, InputError
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import OF_RECORDS, PERSON, Protection
+from htf.privacy.protection import OF_RECORDS, PERIODS, PERSON, Protection
 
 ONE_RECORD = OF_RECORDS.name
-UNITS = (ONE_RECORD, Protection(PERSON).name)
+UNITS = (ONE_RECORD, *(Protection(PERSON, per=per).name for per in (None, *PERIODS)))
 PENDING, PUBLISHED, WITHDRAWN = "pending", "published", "withdrawn"
 
 

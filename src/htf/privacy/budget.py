@@ -114,7 +114,7 @@ class BudgetFile:
             The name of the data.
         cap : Epsilon, str, int, float, Decimal or Fraction
             The most that all releases together may spend.
-        unit : {"one record", "one person"}
+        unit : {"one record", "one person", "one person in one day", …}
             What an epsilon protects.
 
         Returns
@@ -192,7 +192,7 @@ class BudgetFile:
             What it is charged for.
         label : str
             What to call the charge.
-        unit : {"one record", "one person"}
+        unit : {"one record", "one person", "one person in one day", …}
             What the epsilon protects.
 
         Returns

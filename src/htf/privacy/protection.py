@@ -1,7 +1,9 @@
-"""What epsilon protects. Public: it travels from the matrix to the release.
+"""What epsilon protects, and what is counted. Public: it travels from the matrix to the release.
 
-The unit is one record, or one person with at most `max_records` kept records. The measurements of each
-record may then cost epsilon divided by that number.
+The unit is one record, one person, or one person in one day, week or month. A person is counted in one of two
+ways. Either at most `max_records` of their records are kept, and records are counted. Or the person counts as
+one, divided into `shares` that are handed out to all their records, and people are counted. In both cases one
+unit holds at most `most_shares` of what is counted, and each of these may cost epsilon divided by that number.
 """
 
 from __future__ import annotations
@@ -16,24 +18,35 @@ from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
 
 RECORD, PERSON = "record", "person"
+RECORDS, PEOPLE = "records", "people"
+COUNTED = (RECORDS, PEOPLE)
+PERIODS = ("day", "week", "month")
 ONCE_PER = ("hour", "day", "all")
+SHARES_OF_A_PERSON = 256  # chosen by measurement: docs/decisions/0015-counting-people.md
+MOST_SHARES = 2**20
 MOST_RECORDS_OF_A_PERSON = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """The unit that a guarantee is for, and how the records were bounded to give it.
+    """The unit that a guarantee is for, what is counted, and how much of it one unit can hold.
 
     Parameters
     ----------
     unit : {"record", "person"}
         What one epsilon protects.
     max_records : int
-        How many records were kept of each unit.
+        How many records were kept of each unit. 1 where people are counted.
     once_per : {"hour", "day", "all"}, optional
         Of each person, cell and time slot, at most one record was kept.
     of_query : bool
         Whether the records are the rows of the result of a query or view.
+    count : {"records", "people"}
+        What is counted. A person counts as one in total, shared out evenly to all their records.
+    per : {"day", "week", "month"}, optional
+        The unit is one person in one such period, and everything above is for each period.
+    shares : int
+        How many equal shares one counted record or person is divided into.
 
     Raises
     ------
@@ -46,42 +59,87 @@ class Protection:
     >>> protection = htf.Protection("person", max_records=20)
     >>> protection.spoken
     'one person, at most 20 records each'
+    >>> htf.Protection("person", count="people", shares=256, per="day").spoken
+    'one person in one day, counted once'
     """
 
     unit: str = RECORD
     max_records: int = 1  # kept of each unit
     once_per: str | None = None  # of each person, cell and time slot at most one record was kept
     of_query: bool = False  # the records are the rows of a query's or view's result
+    count: str = RECORDS
+    per: str | None = None  # the unit is one person in one such period
+    shares: int = 1  # that one counted record or person is divided into
 
     def __post_init__(self) -> None:
         arguments.choice(self.unit, (RECORD, PERSON), "the unit")
-        most = arguments.whole(
-            self.max_records, "the number of records kept per person (max_records)"
+        arguments.choice(self.count, COUNTED, "what is counted")
+        self._check_whole(
+            "max_records", MOST_RECORDS_OF_A_PERSON, "the number of records kept per person"
         )
-        if not 1 <= most <= MOST_RECORDS_OF_A_PERSON:
-            raise InputError(
-                "the number of records kept per person must be a whole number between 1 and "
-                f"{MOST_RECORDS_OF_A_PERSON}, got {most}"
-            )
-        object.__setattr__(self, "max_records", most)
+        self._check_whole("shares", MOST_SHARES, "the number of shares of one person")
         if self.once_per is not None:
             arguments.choice(self.once_per, ONCE_PER, "once_per")
+        if self.per is not None:
+            arguments.choice(self.per, PERIODS, "the period (per)")
         arguments.flag(self.of_query, "of_query")
+        self._check_together()
+
+    def _check_whole(self, name: str, most: int, what: str) -> None:
+        number = arguments.whole(getattr(self, name), f"{what} ({name})")
+        if not 1 <= number <= most:
+            raise InputError(f"{what} must be a whole number between 1 and {most}, got {number}")
+        object.__setattr__(self, name, number)
+
+    def _check_together(self) -> None:
         if self.unit == RECORD and (self.max_records != 1 or self.once_per is not None):
             raise InputError("records are limited per person, but no column names the person")
+        if self.unit == RECORD and (self.count == PEOPLE or self.per is not None):
+            raise InputError("people are counted, but no column names the person")
+        if self.count == PEOPLE and self.max_records != 1:
+            raise InputError(
+                "where people are counted, all of their records count: leave out the number of records kept "
+                f"per person (max_records), which is {self.max_records}"
+            )
+        if self.count == RECORDS and self.shares != 1:
+            raise InputError(
+                f"records are counted whole, not in {self.shares} shares: only people have shares"
+            )
+
+    @property
+    def most_shares(self) -> int:
+        """The most that one unit can hold of what the matrix counts."""
+        return self.max_records * self.shares
 
     @property
     def name(self) -> str:
         """As statements and budget files call the unit."""
-        return f"one {self.unit}"
+        return f"one {self.unit}" + (f" in one {self.per}" if self.per else "")
 
     @property
     def spoken(self) -> str:
         """The unit with its bound, for tables."""
         if self.unit == RECORD:
             return self.name
+        if self.count == PEOPLE:
+            return f"{self.name}, counted once"
         records = "record" if self.max_records == 1 else "records"
         return f"{self.name}, at most {self.max_records} {records} each"
+
+    @property
+    def quantity(self) -> str:
+        """What counts are numbers of, in the plural."""
+        if self.count == RECORDS:
+            return RECORDS
+        return PEOPLE if self.per is None else f"person-{self.per}s"
+
+    @property
+    def told(self) -> str:
+        """The quantity with its bound, to stand beside numbers."""
+        if self.unit == RECORD or self.count == PEOPLE:
+            return self.quantity
+        in_each = "" if self.per is None else f" and {self.per}"
+        return f"records, at most {self.max_records:,} per person{in_each}"
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the protection with plain values, for JSON.
@@ -96,7 +154,13 @@ class Protection:
         >>> protection.to_dict()["max_records"]
         20
         """
-        return asdict(self)
+        # Fields that came later are left out where they say nothing, so that older files keep their digest.
+        later = {"count": RECORDS, "per": None, "shares": 1}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in later or value != later[name]
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Protection:
@@ -105,7 +169,7 @@ class Protection:
         Parameters
         ----------
         data : mapping
-            All fields by name.
+            All fields by name. Those of people may be missing.
 
         Returns
         -------
@@ -122,8 +186,10 @@ class Protection:
         >>> htf.Protection.from_dict(protection.to_dict()) == protection
         True
         """
+        given = arguments.mapping(data, "what is protected", "a dictionary")
+        plain = {"count": RECORDS, "per": None, "shares": 1, **given}
         names = [field.name for field in fields(cls)]
-        return cls(**arguments.fields(data, "what is protected", names))
+        return cls(**arguments.fields(plain, "what is protected", names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,26 +313,31 @@ def price_of_records(epsilon: Epsilon, suggestion: Suggestion | None) -> Epsilon
     return epsilon - cost
 
 
-def epsilon_per_record(
+def epsilon_per_share(
     epsilon: Epsilon, protection: Protection, suggestion: Suggestion | None = None
 ) -> Epsilon:
-    """What measurements may cost each record, so that each unit loses at most `epsilon` in all.
+    """What measurements may cost each counted record or share of a person, so that each unit loses at most
+    `epsilon` in all.
 
     Proof: docs/proofs/people.md
     """
-    if suggestion is not None and protection.unit != PERSON:
+    if suggestion is not None and (protection.unit != PERSON or protection.count != RECORDS):
         raise InputError(
-            f"a suggested number of records per person needs person-level data, but the unit here is "
-            f"{protection.name}: leave the suggestion out"
+            f"a suggested number of records per person needs records of people, but here the unit is "
+            f"{protection.name}, and {protection.quantity} are counted: leave the suggestion out"
         )
     price = price_of_records(epsilon, suggestion)
-    share = price // protection.max_records
+    share = price // protection.most_shares
     if share.units == 0:
         raise InputError(
-            f"epsilon {price} over {protection.max_records} records per person is less than 1e-15 per "
-            "record, the smallest epsilon: keep fewer records, or spend more"
+            f"epsilon {price} over {protection.most_shares} {_shares(protection)} per person is less than "
+            "1e-15 each, the smallest epsilon: keep fewer, or spend more"
         )
     return share
+
+
+def _shares(protection: Protection) -> str:
+    return RECORDS if protection.count == RECORDS else "shares"
 
 
 OF_RECORDS = Protection()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from htf.privacy.protection import PERSON, RECORD
+from htf.privacy.protection import PEOPLE, PERSON, RECORD
 
 if TYPE_CHECKING:
-    from htf.privacy.protection import Suggestion
+    from htf.privacy.protection import Protection, Suggestion
     from htf.release.release import Release
 
 NOT_PRIVATE = (
@@ -26,7 +26,7 @@ GUARANTEE = (
     "whether a file could be read at all is not covered."
 )
 
-CHANGE = {RECORD: "any one record", PERSON: "all records of any one person"}
+CHANGE = {RECORD: "any one record", PERSON: "all records of any one person{in_period}"}
 
 TOGETHER = {
     RECORD: (
@@ -40,10 +40,24 @@ TOGETHER = {
     ),
 }
 
+OVER_PERIODS = (
+    " What someone does over several {period}s is NOT protected together: for someone with records in k {period}s the "
+    "guarantee is k times epsilon, and that much weaker. So nobody's whole year is protected by this epsilon."
+)
+
+SHARED = (
+    "{first}People are counted. Each person counts as one{in_each}, divided into {shares} equal shares, which are "
+    "handed out to all their records inside the map as evenly as whole shares allow. This depends only on that "
+    "person's records. So a count is a number of {quantity}: everyone counts once{in_each}, shared among the places "
+    "and times where they were recorded. It is not the number of different people who were there. The noise is that of "
+    "epsilon {each} per share, so that all shares of a person together lose at most epsilon. Records that name no "
+    "person{or_no_time} were dropped."
+)
+
 BOUNDED = (
-    "{first}At most {kept} per person {were} kept, and the choice depended only on that person's records. The "
-    "noise is that of epsilon {each} per record, so that all records of a person together lose at most "
-    "epsilon. Records that name no person were dropped. Counts are of the records that were kept: they may be "
+    "{first}At most {kept} per person{in_each} {were} kept, and the choice depended only on that person's records. The "
+    "noise is that of epsilon {each} per record, so that all records of a person{in_each} together lose at most "
+    "epsilon. Records that name no person{or_no_time} were dropped. Counts are of the records that were kept: they may be "
     "lower than the truth, most of all where people have many records.{distinct}"
 )
 
@@ -66,6 +80,7 @@ SUGGESTED = (
 
 # What is known beforehand about the bound. A number that was chosen with noise is covered, so it is not listed.
 KNOWN_BOUND = ", how many records were kept per person"
+KNOWN_SHARES = ", that people are counted and in how many shares"
 KNOWN_RANGE = ", the range from which the number of records to keep was chosen"
 
 OF_QUERY = (
@@ -93,7 +108,7 @@ PRIOR_USED = (
 )
 
 SENTENCES = (
-    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, BOUNDED, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE,
+    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
     OF_QUERY, NOT_PROTECTED, TOTAL_DISCLOSED, PRIOR_USED,
 )  # fmt: skip
 # Written into releases. One with another mark was worded by other code, whatever its version is called.
@@ -103,7 +118,7 @@ WORDING = hashlib.sha256(repr(SENTENCES).encode()).hexdigest()[:8]
 def privacy_statement(release: Release) -> str:
     protection, parts = release.protection, [_guarantee(release)]
     if protection.unit == PERSON:
-        parts.append(_bounded(release))
+        parts.append(_shared(release) if protection.count == PEOPLE else _bounded(release))
     if release.suggestion is not None:
         parts.append(_suggested(release, release.suggestion))
     if protection.of_query:
@@ -118,12 +133,32 @@ def privacy_statement(release: Release) -> str:
 
 
 def _guarantee(release: Release) -> str:
-    unit = release.protection.unit
+    unit, period = release.protection.unit, release.protection.per
+    over_periods = "" if period is None else OVER_PERIODS.format(period=period)
+    in_period = "" if period is None else f" in any one {period}"
     return GUARANTEE.format(
         epsilon=release.epsilon,
         unit=release.protection.name,
-        change=CHANGE[unit],
-        together=TOGETHER[unit],
+        change=CHANGE[unit].format(in_period=in_period),
+        together=TOGETHER[unit] + over_periods,
+    )
+
+
+def _in_each(protection: Protection) -> dict[str, str]:
+    """Words about the period, if the unit is a person in one."""
+    if protection.per is None:
+        return {"in_each": "", "or_no_time": ""}
+    return {"in_each": f" in each {protection.per}", "or_no_time": ", or have no time,"}
+
+
+def _shared(release: Release) -> str:
+    protection = release.protection
+    return SHARED.format(
+        first=FIRST[protection.once_per],
+        shares=protection.shares,
+        quantity=protection.quantity,
+        each=release.record_epsilon,
+        **_in_each(protection),
     )
 
 
@@ -136,12 +171,15 @@ def _bounded(release: Release) -> str:
         were="was" if number == 1 else "were",
         each=release.record_epsilon,
         distinct=DISTINCT if protection.once_per == "all" else "",
+        **_in_each(protection),
     )
 
 
 def _known(release: Release) -> str:
     if release.protection.unit == RECORD:
         return ""
+    if release.protection.count == PEOPLE:
+        return KNOWN_SHARES
     return KNOWN_BOUND if release.suggestion is None else KNOWN_RANGE
 
 

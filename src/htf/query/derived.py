@@ -51,7 +51,8 @@ class Derived(ReadOnlyArrays):
     estimates: FloatArray
     scales: FloatArray
     prior: Prior | None
-    tree_counts: TreeCounts
+    tree_counts: TreeCounts  # in shares
+    shares: int = 1  # of one record or person
 
     @classmethod
     def of(cls, release: Release) -> Derived:
@@ -63,6 +64,7 @@ class Derived(ReadOnlyArrays):
             release.scales,
             release.prior,
             release.measurements.tree_counts(),
+            release.protection.shares,
         )
 
     @cached_property
@@ -94,13 +96,13 @@ class Derived(ReadOnlyArrays):
         divided = self._divided
         if divided is None:
             return None
-        return NestedParts.of(self.tree, divided.tree, divided.estimates)
+        return NestedParts.of(self.tree, divided.tree, divided.estimates * self.shares)
 
     @cached_property
     def index(self) -> BoxIndex:
         """The parts, each with its own noise, for sums of estimates."""
         parts = self.parts
-        return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales)
+        return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales, self.shares)
 
     @cached_property
     def tree_index(self) -> TreeIndex | None:
@@ -110,7 +112,9 @@ class Derived(ReadOnlyArrays):
 
         if self.estimator not in ESTIMATORS:
             return None
-        return TreeIndex(self.tree, self.tree_counts, self.leaves, self.estimates, self.nested)
+        return TreeIndex(
+            self.tree, self.tree_counts, self.leaves, self.estimates, self.nested, self.shares
+        )
 
     @property
     def answering_index(self) -> BoxIndex | TreeIndex:

@@ -11,16 +11,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.errors import InputError
-from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
+from htf.estimation.noise_law import (
+    noise_fourth_cumulants,
+    noise_variances,
+    scales_of_variances,
+)
 from htf.frame.curve import places_on_curve
 from htf.frame.domain import FloatArray, IntArray
-from htf.query.columns import COLUMNS
+from htf.query.columns import COLUMNS, RECORDS
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 FAN_OUT = 8  # anything from 2 to 16 is about as fast
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # per thread
+IN_SHARES = [place for place, column in enumerate(COLUMNS.values()) if column.unit == RECORDS]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,22 +54,45 @@ class Measures:
     smallest_weight: FloatArray
     largest_weight: FloatArray
 
+    def of_whole_ones(self, shares: int) -> Measures:
+        """The sums of whole records or people, from those of shares."""
+        if shares == 1:
+            return self
+        return replace(
+            self,
+            estimate=self.estimate / shares,
+            absolute=self.absolute / shares,
+            partial_absolute=self.partial_absolute / shares,
+            variance=self.variance / shares**2,
+            fourth_cumulant=self.fourth_cumulant / shares**4,
+        )
+
 
 class BoxIndex:
-    """Sums over leaves `[low, high)`, in cells, that tile a grid and have independent noise."""
+    """Sums over leaves `[low, high)`, in cells, that tile a grid and have independent noise.
 
-    __slots__ = ("_nodes", "dimensions")
+    Noise is a whole number of shares, `shares` of which make one record or person. So the sums are of shares,
+    and answers of whole ones.
+    """
+
+    __slots__ = ("_nodes", "_shares", "dimensions")
 
     def __init__(
-        self, low: IntArray, high: IntArray, estimates: FloatArray, scales: FloatArray
+        self,
+        low: IntArray,
+        high: IntArray,
+        estimates: FloatArray,
+        scales: FloatArray,
+        shares: int = 1,
     ) -> None:
         _check_leaves(low, high, estimates, scales)
+        self._shares = shares
         order = np.argsort(places_on_curve(low, high), kind="stable")
         self.dimensions = low.shape[1]
         self._nodes = _pack(
             low[order].astype(np.float64),
             high[order].astype(np.float64),
-            _leaf_sums(estimates[order], scales[order]),
+            _leaf_sums(estimates[order] * shares, in_shares(scales[order], shares)),
         )
 
     def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
@@ -72,7 +100,8 @@ class BoxIndex:
         in map coordinates, and `axes` is `boxes.axis_table`."""
         from htf.query.kernels import answer_leaves
 
-        return in_chunks(answer_leaves, rows, len(COLUMNS), CHUNK, axes, *self._nodes)
+        answers = in_chunks(answer_leaves, rows, len(COLUMNS), CHUNK, axes, *self._nodes)
+        return of_whole_ones(answers, self._shares)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, each leaf weighted by the share of it that they cover. The caller fills
@@ -85,14 +114,29 @@ class BoxIndex:
         )
         answers = np.empty((len(outlines), len(COLUMNS)))
         finish_leaves(measures, answers)
-        return answers
+        return of_whole_ones(answers, self._shares)
 
     def measure(self, query_low: FloatArray, query_high: FloatArray) -> Measures:
         """The sums for each box `[query_low, query_high)`, in cell coordinates."""
         from htf.query.kernels import MEASURES, measure_leaves
 
         queries = join_edges(query_low, query_high)
-        return Measures(*in_chunks(measure_leaves, queries, MEASURES, CHUNK, *self._nodes).T)
+        found = Measures(*in_chunks(measure_leaves, queries, MEASURES, CHUNK, *self._nodes).T)
+        return found.of_whole_ones(self._shares)
+
+
+def of_whole_ones(answers: FloatArray, shares: int) -> FloatArray:
+    """The columns of answers in whole records or people, from those in shares. Changes them in place."""
+    if shares != 1:
+        answers[:, IN_SHARES] /= shares
+    return answers
+
+
+def in_shares(scales: FloatArray, shares: int) -> FloatArray:
+    """Scales of noise on shares, from those of the same variance for whole ones."""
+    if shares == 1:
+        return scales
+    return scales_of_variances(noise_variances(scales) * shares**2)
 
 
 def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:

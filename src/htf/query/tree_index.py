@@ -45,7 +45,7 @@ from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import NO_REGION, RegionTree
 from htf.query.columns import COLUMNS
-from htf.query.index import in_chunks, measure_outlines
+from htf.query.index import in_chunks, measure_outlines, of_whole_ones
 from htf.query.tree_kernels import MEASURES, answer_tree, finish_tree, running_sums
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class NestedParts:
 
     @classmethod
     def of(cls, tree: RegionTree, finer: RegionTree, held: FloatArray) -> NestedParts:
-        """Lay out the regions that `finer` has beyond those of `tree`. `held` is the records in each."""
+        """Lay out the regions that `finer` has beyond those of `tree`. `held` is what each holds, in shares."""
         above, level = np.full(len(finer), NO_REGION), np.zeros(len(finer), dtype=np.int64)
         for layer in finer.layers(len(tree)):
             parent = finer.parent[layer]
@@ -99,7 +99,8 @@ class TreeIndex:
     """Counts shapes over the leaves of a tree of counts, and also by plain least squares.
 
     `estimates` are the published counts of the leaves, by default those of least squares. `parts`
-    say where in the leaves the records are thought to be.
+    say where in the leaves the records are thought to be. `counts` are of shares, `shares` of which make one
+    record or person; all else is in whole ones.
     """
 
     __slots__ = (
@@ -109,6 +110,7 @@ class TreeIndex:
         "_regions",
         "_root_variance",
         "_running",
+        "_shares",
         "dimensions",
         "unevenness",
     )
@@ -120,6 +122,7 @@ class TreeIndex:
         leaves: IntArray,
         estimates: FloatArray | None = None,
         parts: NestedParts | None = None,
+        shares: int = 1,
     ) -> None:
         squares, variances, below = least_squares_and_below(tree, counts)
         unknown = int(np.sum(variances[leaves] == UNKNOWN))
@@ -129,7 +132,8 @@ class TreeIndex:
         self.dimensions = tree.dimensions
         self.unevenness = learn_unevenness(tree, groups, squares, variances)
         self._root_variance = float(variances[0])
-        answered = squares[leaves] if estimates is None else estimates
+        self._shares = shares
+        answered = squares[leaves] if estimates is None else estimates * shares
         # Where subtrees lie together, a walk through one stays within fast memory.
         order = np.argsort(np.append(-1, tree.preorder()[tree.parent[1:]]), kind="stable")
         counted = np.concatenate(counts.regions)
@@ -148,7 +152,8 @@ class TreeIndex:
         in map coordinates, and `axes` is `boxes.axis_table`."""
         tables = self._regions, self._running, self._parts, self._alone
         numbers = self.unevenness, self._root_variance
-        return in_chunks(answer_tree, rows, len(COLUMNS), CHUNK, axes, *tables, *numbers)
+        answers = in_chunks(answer_tree, rows, len(COLUMNS), CHUNK, axes, *tables, *numbers)
+        return of_whole_ones(answers, self._shares)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, with the share of each leaf that they cover. The caller fills in how
@@ -162,7 +167,7 @@ class TreeIndex:
         )
         answers = np.empty((len(outlines), len(COLUMNS)))
         finish_tree(measures, self._alone, answers)
-        return answers
+        return of_whole_ones(answers, self._shares)
 
 
 class _Groups:

@@ -17,9 +17,17 @@ from typing import Any, NoReturn
 from htf.errors import ReleaseFileError
 from htf.estimation.prior import MOST_PRIOR_CELLS
 from htf.frame.domain import LONGEST_CRS, LONGEST_NAME, MOST_AXES, MOST_CELLS_PER_AXIS
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, ONCE_PER, PERSON, RECORD
+from htf.privacy.protection import (
+    COUNTED,
+    MOST_RECORDS_OF_A_PERSON,
+    MOST_SHARES,
+    ONCE_PER,
+    PERIODS,
+    PERSON,
+    RECORD,
+)
 
-FORMAT = 4  # the newest that is read, and the one that is written
+FORMAT = 5  # the newest that is read, and the one that is written
 WITH_COLUMNS = 4  # from this one on a digest covers every column
 LONGEST_HEADER = 2**20  # bytes; HDMM's strategies of 1024 x 1024 cells take 20 kB
 DEEPEST = 16  # lists in lists, or objects in objects
@@ -212,7 +220,12 @@ _protection = _fields(
         "max_records": _whole(1, MOST_RECORDS_OF_A_PERSON),
         "once_per": _one_of(None, *ONCE_PER),
         "of_query": _flag,
-    }
+    },
+    {
+        "count": _one_of(*COUNTED),
+        "per": _one_of(None, *PERIODS),
+        "shares": _whole(1, MOST_SHARES),
+    },
 )
 _suggestion = _fields(
     {

@@ -20,12 +20,13 @@ from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.homogeneous import HOMOGENEOUS
 from htf.estimation.least_squares import TreeCounts
+from htf.estimation.noise_law import noise_variances, scales_of_variances
 from htf.estimation.prior import Prior
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import LedgerLine
-from htf.privacy.protection import OF_RECORDS, RECORD, Protection, Suggestion, epsilon_per_record
+from htf.privacy.protection import OF_RECORDS, RECORD, Protection, Suggestion, epsilon_per_share
 from htf.privacy.statement import privacy_statement
 from htf.release.kinds import KINDS
 
@@ -188,11 +189,11 @@ class Release(ReadOnlyArrays):
     leaves : ndarray of int
         The regions that tile the map.
     estimates : ndarray of float
-        The count of each leaf.
+        The count of each leaf: records, or people.
     scales : ndarray of float
-        The scale of the Laplace noise in each estimate.
+        The scale of the Laplace noise in each estimate, on whole numbers: of the same variance as its noise.
     measurements : MeasurementTable
-        The raw noisy measurements.
+        The raw noisy measurements. Where people are counted, their values are in shares of a person.
     ledger : tuple of LedgerLine
         What each measurement has cost.
     prior : Prior, optional
@@ -289,7 +290,7 @@ class Release(ReadOnlyArrays):
             self.prior.check_map(self.domain)
             if self.estimator != HOMOGENEOUS:
                 raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
-        epsilon_per_record(self.epsilon, self.protection, self.suggestion)  # refuses what cannot be
+        epsilon_per_share(self.epsilon, self.protection, self.suggestion)  # refuses what cannot be
 
     @classmethod
     def from_histogram(cls, histogram: Histogram, *, tree: RegionTree, **rest: Any) -> Release:
@@ -328,11 +329,13 @@ class Release(ReadOnlyArrays):
         True
         """
         order = np.argsort(tree.preorder()[histogram.leaves])
+        shares = rest["protection"].shares if "protection" in rest else 1
+        estimates, scales = of_whole_ones(histogram.estimates, histogram.scales, shares)
         return cls(
             tree=tree,
             leaves=np.asarray(histogram.leaves, dtype=np.int64)[order],
-            estimates=np.asarray(histogram.estimates, dtype=np.float64)[order],
-            scales=np.asarray(histogram.scales, dtype=np.float64)[order],
+            estimates=estimates[order],
+            scales=scales[order],
             estimator=histogram.estimator,
             facts=histogram.facts,
             **rest,
@@ -371,8 +374,18 @@ class Release(ReadOnlyArrays):
 
     @property
     def record_epsilon(self) -> Epsilon:
-        """What measurements may cost each record. Of one person K were kept, each of which has a share."""
-        return epsilon_per_record(self.epsilon, self.protection, self.suggestion)
+        """What measurements may cost each record of which K were kept per person, or each share of a person."""
+        return epsilon_per_share(self.epsilon, self.protection, self.suggestion)
+
+    @property
+    def quantity(self) -> str:
+        """What counts are numbers of, in one or two words: `records`, `people` or, for example, `person-days`."""
+        return self.protection.quantity
+
+    @property
+    def counted(self) -> str:
+        """The quantity with its bound, to stand beside numbers, such as `records, at most 20 per person`."""
+        return self.protection.told
 
     @property
     def spent(self) -> Epsilon:
@@ -395,7 +408,7 @@ class Release(ReadOnlyArrays):
         return Derived.of(self)
 
     def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
-        """Count the records in boxes, with errors.
+        """Count the records or people in boxes, with errors.
 
         Warns about boxes that lie outside of the map: they count 0, whatever is there.
 
@@ -437,7 +450,7 @@ class Release(ReadOnlyArrays):
         crs: Any = None,
         where: Where | None = None,
     ) -> Answers:
-        """Count the records in polygons, with errors. Needs shapely.
+        """Count the records or people in polygons, with errors. Needs shapely.
 
         Warns if none of the polygons lies on the map.
 
@@ -641,6 +654,8 @@ class Release(ReadOnlyArrays):
             "statement": self.statement,
             "epsilon": str(self.epsilon),
             "protection": self.protection.to_dict(),
+            "quantity": self.quantity,
+            "counted": self.counted,
             "record_epsilon": str(self.record_epsilon),
             "suggestion": None if self.suggestion is None else self.suggestion.to_dict(),
             "spent": str(self.spent),
@@ -655,6 +670,19 @@ class Release(ReadOnlyArrays):
             "prior": None if self.prior is None else self.prior.to_dict(),
             "ledger": [line.to_dict() for line in self.ledger],
         }
+
+
+def of_whole_ones(
+    estimates: FloatArray | IntArray, scales: FloatArray, shares: int
+) -> tuple[FloatArray, FloatArray]:
+    """Estimates and scales of whole records or people, from those of shares as mechanisms count them.
+
+    The noise of a part of a person is no whole number, so only its variance is kept.
+    """
+    found, noise = np.asarray(estimates, dtype=np.float64), np.asarray(scales, dtype=np.float64)
+    if shares == 1:
+        return found, noise
+    return found / shares, scales_of_variances(noise_variances(noise) / shares**2)
 
 
 def check_release(given: object, name: str = "release") -> Release:
