@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         OutputError,
         ReleaseFileError,
     )
+    from htf.estimation.activity import best_max_records
     from htf.estimation.prior import Prior
     from htf.evaluation.synthetic import CityPoints, synthetic_city
     from htf.evaluation.trips import Trips, synthetic_trips
@@ -99,6 +100,7 @@ _HOME = {
     "Visits": "htf.evaluation.visits",
     "Window": "htf.curator.window",
     "Zones": "htf.query.zones",
+    "best_max_records": "htf.estimation.activity",
     "difference": "htf.maps.comparison",
     "grid_zones": "htf.query.zones",
     "h3_zones": "htf.query.zones",
@@ -158,6 +160,7 @@ __all__ = [
     "Visits",
     "Window",
     "Zones",
+    "best_max_records",
     "difference",
     "grid_zones",
     "h3_zones",

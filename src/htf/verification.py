@@ -18,9 +18,9 @@ from htf.base import arguments
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.errors import HtfError, InputError, MissingExtraError
-from htf.estimation.activity import scale_to_all
 from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.estimation.noise_law import count_scales
+from htf.estimation.worth import scale_to_all
 from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.mechanisms import find_mechanism

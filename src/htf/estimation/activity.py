@@ -1,67 +1,192 @@
-"""What published counts are worth of what was counted: shares of people, or kept records out of all. Public.
+"""What the noisy activity of people says: which K to keep, how many records there are, how far they are misplaced. Public.
 
-A matrix of people holds shares, and a release holds people. A matrix of records of people holds at most K of each
-person; with the noisy activity of people (htf.privacy.activity) a release holds all records. Counts are multiplied,
-and intervals are widened by what that adds to their error.
+Classes of people with few records are taken as measured. In the *tail*, the quarter of people with most records,
+noise is large beside the few people of a class, and these hold most of the records. So the tail follows a curve: the
+log density of people over the log number of records is a parabola that bends down. All parabolas of a grid are
+weighed by the likelihood of the noisy tail, with room for a misfit, and by a prior for the bend. What follows is
+computed for each of them, so its uncertainty is known too. docs/people.md has what was measured.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from htf.estimation.noise_law import noise_variances, scales_of_variances
+from htf.base import arguments
 from htf.frame.domain import FloatArray, IntArray
-from htf.privacy.activity import Activity
-from htf.privacy.protection import Protection
+from htf.privacy.activity import CLASS_ENDS, Activity
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
+
+ENDS = np.array(CLASS_ENDS)
+LAST_SINGLE = 16  # numbers of records up to here are points of their own
+POINTS_PER_DOUBLING = 8  # above
+TAIL = 0.25  # the share of people, those with most records, whose numbers are smoothed
+SEEN = 6.0  # scales of noise: a class with more people is not empty
+PLAIN = 12.0  # scales: a class with more people is taken as measured, whatever the curve says
+MISFIT = 0.2  # how far, relatively, true classes are from the curve
+BEND, BEND_SPREAD = (
+    0.3,
+    0.5,
+)  # of log density, per doubling squared: median, and deviation of its log
+SLOPES = np.linspace(-3.0, 0.5, 29)
+BENDS = -BEND * np.exp(BEND_SPREAD * np.linspace(-2.5, 2.5, 19))
+HEIGHTS = np.linspace(-3.0, 3.0, 9)  # standard errors from the best height
+LEAST_WEIGHT = 1e-4  # of a parabola, beside the best
+ISLAND = 4.0  # times what the curve expects: a class that is off it
+
+# Of noise beside displaced records, in a square with 1 % of the records. Found on three data sets.
+NOISE_WEIGHT, NOISE_POWER = 6.0, 0.8
+KEPT = np.unique(np.rint(2 ** np.arange(0, 20.01, 0.125)).astype(np.int64))  # the K to choose from
 
 
-@dataclass(frozen=True, slots=True)
-class Worth:
-    """How published counts follow from what was counted."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Profiles:
+    """Possible numbers of people with each number of records, and the probability of each possibility."""
 
-    each: float = 1.0  # published, for one that was counted
-    relative_error: float = 0.0  # of the total that counts were scaled to
-    clump: float = (
-        0.0  # records by which one record of the dropped ones comes with others of the same person
-    )
+    people: FloatArray  # (profiles, points)
+    weights: FloatArray  # of profiles; they sum to 1
 
-    @classmethod
-    def of(cls, protection: Protection, activity: Activity | None, factor: float) -> Worth:
-        if activity is None:
-            return cls(1 / protection.shares)
-        return cls(factor / protection.shares)
+    @property
+    def mean(self) -> FloatArray:
+        """The expected number of people at each point."""
+        return np.asarray(self.weights @ self.people)
 
-    def of_estimates(
-        self, estimates: FloatArray | IntArray, scales: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Published estimates and scales. The noise of a part of a person is no whole number, so only its
-        variance is kept."""
-        found, noise = np.asarray(estimates, np.float64), np.asarray(scales, np.float64)
-        if self.each == 1:
-            return found, noise
-        return found * self.each, scales_of_variances(noise_variances(noise) * self.each**2)
+    def records_beyond(self, most: int) -> tuple[float, float]:
+        """The records beyond `most` of each person, in all: the median, and half of the middle 68 %."""
+        beyond = self.people @ np.maximum(NUMBERS - most, 0)
+        order = np.argsort(beyond)
+        below = np.cumsum(self.weights[order]) - self.weights[order] / 2
+        low, middle, high = np.interp((0.16, 0.5, 0.84), below, beyond[order])
+        return float(middle), float(high - low) / 2
 
-    def as_counted(
-        self, estimates: FloatArray, scales: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The way back."""
-        return Worth(1 / self.each).of_estimates(estimates, scales)
+    def displaced(self, most: ArrayLike) -> FloatArray:
+        """The records that scaling puts on the wrong people, gained and lost, as a share of all; for each K.
 
-    def of_answers(
-        self, count: FloatArray, std_error: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Published counts with their errors and intervals."""
-        each = self.each
-        return count * each, std_error * each, low * each, high * each
+        The sum of |F min(n, K) - n| over people with n records, divided by all records, with F the factor that
+        brings those kept to all. It lies between 0 and 2.
+        """
+        people, total = self.mean, max(float(NUMBERS @ self.mean), 1e-9)
+        kept = np.minimum(NUMBERS, np.atleast_1d(np.asarray(most, dtype=np.float64))[:, None])
+        factor = total / np.maximum(kept @ people, 1e-9)
+        return np.asarray(np.abs(factor[:, None] * kept - NUMBERS) @ people / total)
 
 
-AS_COUNTED = Worth()
+def best_max_records(
+    activity: Activity, epsilon: Epsilon, most: int = MOST_RECORDS_OF_A_PERSON
+) -> int:
+    """Find the number of records to keep per person that has the least expected error.
+
+    The error is that of squares with about 1 % of the records. If few are kept, scaling puts more records on the
+    wrong people; if many are kept, there is more noise. This uses only noisy numbers, so it costs nothing.
+
+    Parameters
+    ----------
+    activity : Activity
+        What `measure_activity` found.
+    epsilon : Epsilon
+        What is left for the map.
+    most : int
+        The largest number to consider.
+
+    Returns
+    -------
+    int
+        The number, for `read_points(max_records=…)`.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> import htf
+    >>> people = htf.RecordsPerPerson([5000, 3000, 1500, 400, 100])
+    >>> activity = htf.measure_activity(people, 0.1, noise="seeded:1")
+    >>> htf.best_max_records(activity, htf.Epsilon.of("0.9"))
+    3
+    """
+    arguments.instance(activity, Activity, "activity", "make one with htf.measure_activity")
+    left = float(Epsilon.of(epsilon))
+    choices = KEPT[arguments.whole(most, "most") >= KEPT]
+    profiles = read_profiles(activity)
+    kept = np.maximum(np.minimum(NUMBERS, choices[:, None]) @ profiles.mean, 1.0)
+    noise = 100 * choices / (left * kept)  # relative, in a square with 1 % of the records
+    error = (NOISE_WEIGHT * noise**NOISE_POWER) ** 2 + profiles.displaced(choices) ** 2
+    return int(choices[np.argmin(error)])
 
 
-def scale_to_all(
-    estimates: FloatArray | IntArray, protection: Protection, activity: Activity | None
-) -> float:
-    """The factor from kept records to all records."""
-    return 1.0
+def read_profiles(activity: Activity) -> Profiles:
+    """The possible profiles that a noisy activity leaves."""
+    return _read(activity.people, activity.epsilon.units)
+
+
+def _points() -> tuple[FloatArray, FloatArray, IntArray]:
+    """Numbers of records, the width of each in doublings, and its class."""
+    single = np.arange(1, LAST_SINGLE + 1, dtype=np.float64)
+    steps = np.arange(np.log2(LAST_SINGLE), np.log2(ENDS[-1]) + 1e-9, 1 / POINTS_PER_DOUBLING)
+    low, high = 2 ** steps[:-1], 2 ** steps[1:]
+    middle = (high - low) / np.log(
+        high / low
+    ) + 0.5  # the mean of whole numbers above low, up to high
+    widths = np.concatenate([np.log2((single + 0.5) / (single - 0.5)), np.log2(high / low)])
+    classes = np.searchsorted(ENDS, np.concatenate([single, np.floor(high)]))
+    return np.concatenate([single, middle]), widths, classes
+
+
+NUMBERS, WIDTHS, CLASSES = _points()
+IN_CLASS = (CLASSES[:, None] == np.arange(len(ENDS))).astype(np.float64)
+EVEN = WIDTHS / (WIDTHS @ IN_CLASS)[CLASSES]  # a class spread evenly over doublings
+
+
+@lru_cache(maxsize=64)
+def _read(noisy: tuple[int, ...], units: int) -> Profiles:
+    seen, scale = np.array(noisy, dtype=np.float64), 1 / float(Epsilon(units))
+    first = _tail_start(seen, scale)
+    inside, tail = first <= CLASSES, seen[first:]
+    slope, bend = (grid.ravel() for grid in np.meshgrid(SLOPES, BENDS, indexing="ij"))
+    doublings = np.log2(NUMBERS[inside] / NUMBERS[inside][0])
+    curve = WIDTHS[inside] * np.exp(slope[:, None] * doublings + bend[:, None] * doublings**2 / 2)
+    by_class = curve @ IN_CLASS[inside, first:]
+    parabola, weights, expected = _weigh(by_class, bend, tail, scale)
+    trust = (MISFIT * expected) ** 2 / (scale**2 + (MISFIT * expected) ** 2)
+    classes = np.maximum(expected + trust * (tail - expected), 0.0)
+    plain = tail > PLAIN * scale
+    classes[:, plain] = tail[plain]
+    place = CLASSES[inside] - first
+    shape = curve[parabola] / np.maximum(by_class[parabola], 1e-300)[:, place]
+    shape = np.where((plain & (expected * ISLAND < tail))[:, place], EVEN[inside], shape)
+    people = np.empty((len(weights), len(NUMBERS)))
+    people[:, inside] = shape * classes[:, place]
+    people[:, ~inside] = (EVEN * np.maximum(seen, 0.0)[CLASSES])[~inside]
+    return Profiles(people, weights)
+
+
+def _weigh(
+    by_class: FloatArray, bend: FloatArray, tail: FloatArray, scale: float
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Parabolas at heights around that of least squares: which, how likely, and the people they expect."""
+    variance = 2 * scale**2 + (MISFIT * np.maximum(tail, 0.0)) ** 2
+    information = (by_class**2 / variance).sum(axis=1)
+    best, spread = (by_class * tail / variance).sum(axis=1) / information, information**-0.5
+    height = np.maximum(best + HEIGHTS[:, None] * spread, 1e-9)
+    expected = height[:, :, None] * by_class
+    reach = scale + MISFIT * expected
+    log_weight = np.log(spread) - (np.abs(tail - expected) / reach + np.log(reach)).sum(axis=2)
+    log_weight -= (np.log(-bend / BEND) / BEND_SPREAD) ** 2 / 2
+    weight = np.exp(log_weight - log_weight.max())
+    kept = weight > LEAST_WEIGHT
+    return np.nonzero(kept)[1], weight[kept] / weight[kept].sum(), expected[kept]
+
+
+def _tail_start(seen: FloatArray, scale: float) -> int:
+    """The first class above which a share of at most TAIL of the people remain."""
+    full = np.flatnonzero(seen > SEEN * scale)
+    last = int(full[-1]) if len(full) else int(np.argmax(seen))
+    above = seen[: last + 1].sum() - np.cumsum(seen[: last + 1])
+    few = int(np.argmax(above <= TAIL * max(seen[: last + 1].sum(), 1.0)))
+    return min(few, max(last - 1, 0))

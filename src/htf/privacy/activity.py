@@ -14,16 +14,19 @@ from typing import Any, ClassVar
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, Protection, check_counts_records
+from htf.privacy.protection import Protection, check_counts_records
 
-# A person with n records is in the first class whose end is at least n; with more than all, in the last.
-CLASS_ENDS = tuple(2**power for power in range(MOST_RECORDS_OF_A_PERSON.bit_length()))
+# A person with n records is in the first class whose end is at least n; with more than all, in the last. Classes
+# are wider where few people are, since each has the same noise.
+CLASS_ENDS = (*(2**power for power in range(7)), *(4**power for power in range(4, 11)))
 MOST_PEOPLE = 2**62  # and noise: sums of squares are still finite
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
     """How many people have 1, 2, 3 to 4, 5 to 8, … records, found with noise. `measure_activity` makes one.
+
+    The classes end at 1, 2, 4, 8, 16, 32, 64, 256, 1024 and so on, up to 2**20.
 
     Attributes
     ----------
@@ -46,7 +49,7 @@ class Activity:
     >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
     >>> activity = htf.measure_activity(people, 0.5, noise="seeded:1")
     >>> len(activity.people), str(activity.epsilon)
-    (21, '0.5')
+    (14, '0.5')
     """
 
     charged_as: ClassVar[str] = "activity"

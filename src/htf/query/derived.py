@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.base.read_only import ReadOnlyArrays
-from htf.estimation.activity import AS_COUNTED, Worth
 from htf.estimation.homogeneous import HOMOGENEOUS, interpolate, measures
 from htf.estimation.least_squares import TreeCounts, sum_leaves
 from htf.estimation.noise_law import (
@@ -23,6 +22,7 @@ from htf.estimation.noise_law import (
 )
 from htf.estimation.parts import Parts
 from htf.estimation.prior import Prior
+from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.query.index import BoxIndex

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.errors import InputError
-from htf.estimation.activity import AS_COUNTED, Worth
 from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
+from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.curve import places_on_curve
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.columns import COLUMNS, place

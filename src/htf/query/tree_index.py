@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import InputError
-from htf.estimation.activity import AS_COUNTED, Worth
 from htf.estimation.homogeneous import HOMOGENEOUS
 from htf.estimation.least_squares import (
     LEAST_SQUARES,
@@ -43,6 +42,7 @@ from htf.estimation.least_squares import (
     sum_leaves,
 )
 from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
+from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import NO_REGION, RegionTree
 from htf.query.columns import COLUMNS

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
-from htf.estimation.activity import Worth, scale_to_all
 from htf.estimation.homogeneous import HOMOGENEOUS
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import Prior
+from htf.estimation.worth import Worth, scale_to_all
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.activity import Activity
@@ -407,7 +407,7 @@ class Release(ReadOnlyArrays):
     @property
     def worth(self) -> Worth:
         """How published counts follow from what was counted. Not part of what is promised."""
-        return Worth.of(self.protection, self.activity, self.factor)
+        return Worth.of(self.protection, self.activity, self.factor, float(self.estimates.sum()))
 
     @property
     def quantity(self) -> str:
