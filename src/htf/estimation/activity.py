@@ -39,7 +39,7 @@ LEAST_WEIGHT = 1e-4  # of a parabola, beside the best
 ISLAND = 4.0  # times what the curve expects: a class that is off it
 
 # Of noise beside displaced records, in a square with 1 % of the records. Found on three data sets.
-NOISE_WEIGHT, NOISE_POWER = 6.0, 0.8
+NOISE_WEIGHT, NOISE_POWER = 7.0, 0.8
 KEPT = np.unique(np.rint(2 ** np.arange(0, 20.01, 0.125)).astype(np.int64))  # the K to choose from
 
 
