@@ -27,14 +27,13 @@ POINTS_PER_DOUBLING = 8  # above
 TAIL = 0.25  # the share of people, those with most records, whose numbers are smoothed
 SEEN = 6.0  # scales of noise: a class with more people is not empty
 PLAIN = 12.0  # scales: a class with more people is taken as measured, whatever the curve says
-MISFIT = 0.2  # how far, relatively, true classes are from the curve
-BEND, BEND_SPREAD = (
-    0.3,
-    0.5,
-)  # of log density, per doubling squared: median, and deviation of its log
+MISFIT = 0.15  # how far, relatively, true classes are from the curve
+BEND = 0.3  # of log density, per doubling squared: the median
+BEND_SPREAD = 0.65  # the deviation of its log
 SLOPES = np.linspace(-3.0, 0.5, 29)
 BENDS = -BEND * np.exp(BEND_SPREAD * np.linspace(-2.5, 2.5, 19))
 HEIGHTS = np.linspace(-3.0, 3.0, 9)  # standard errors from the best height
+WITHIN = 0.1  # relative error of records beyond K that no noise explains: tails of another form
 LEAST_WEIGHT = 1e-4  # of a parabola, beside the best
 ISLAND = 4.0  # times what the curve expects: a class that is off it
 
@@ -56,12 +55,12 @@ class Profiles:
         return np.asarray(self.weights @ self.people)
 
     def records_beyond(self, most: int) -> tuple[float, float]:
-        """The records beyond `most` of each person, in all: the median, and half of the middle 68 %."""
+        """The records beyond `most` of each person, in all: the median, and its standard error."""
         beyond = self.people @ np.maximum(NUMBERS - most, 0)
         order = np.argsort(beyond)
         below = np.cumsum(self.weights[order]) - self.weights[order] / 2
         low, middle, high = np.interp((0.16, 0.5, 0.84), below, beyond[order])
-        return float(middle), float(high - low) / 2
+        return float(middle), float(np.hypot((high - low) / 2, WITHIN * middle))
 
     def displaced(self, most: ArrayLike) -> FloatArray:
         """The records that scaling puts on the wrong people, gained and lost, as a share of all; for each K.
@@ -130,9 +129,8 @@ def _points() -> tuple[FloatArray, FloatArray, IntArray]:
     single = np.arange(1, LAST_SINGLE + 1, dtype=np.float64)
     steps = np.arange(np.log2(LAST_SINGLE), np.log2(ENDS[-1]) + 1e-9, 1 / POINTS_PER_DOUBLING)
     low, high = 2 ** steps[:-1], 2 ** steps[1:]
-    middle = (high - low) / np.log(
-        high / low
-    ) + 0.5  # the mean of whole numbers above low, up to high
+    # The mean of whole numbers above low, up to high.
+    middle = (high - low) / np.log(high / low) + 0.5
     widths = np.concatenate([np.log2((single + 0.5) / (single - 0.5)), np.log2(high / low)])
     classes = np.searchsorted(ENDS, np.concatenate([single, np.floor(high)]))
     return np.concatenate([single, middle]), widths, classes
