@@ -560,9 +560,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "BudgetFile.withdraw": lambda w: Call(
         w.budget.withdraw, {"id_": w.charge().make().budget_entry}, {}, {"id_": "entry"}, runs=False
     ),
-    "BudgetFile.check_bought": lambda w: Call(
-        w.riders.check_bought, {"suggestion": w.suggestion}
-    ),
+    "BudgetFile.check_bought": lambda w: Call(w.riders.check_bought, {"suggestion": w.suggestion}),
     "BudgetFile.check_output": lambda w: Call(
         w.budget.check_output, {"path": w.output(".parquet")}, {"path": PATHS}, {"path": "output"}
     ),
