@@ -19,7 +19,7 @@ from htf.base import arguments
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import CLASS_ENDS, Activity
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 
 ENDS = np.array(CLASS_ENDS)
 LAST_SINGLE = 16  # numbers of records up to here are points of their own
@@ -61,6 +61,10 @@ class Profiles:
         below = np.cumsum(self.weights[order]) - self.weights[order] / 2
         low, middle, high = np.interp((0.16, 0.5, 0.84), below, beyond[order])
         return float(middle), float(np.hypot((high - low) / 2, WITHIN * middle))
+
+    def records_up_to(self, most: int) -> float:
+        """The records up to `most` of each person, in all: what keeping that many should leave."""
+        return float(np.minimum(NUMBERS, most) @ self.mean)
 
     def displaced(self, most: ArrayLike) -> FloatArray:
         """The records that scaling puts on the wrong people, gained and lost, as a share of all; for each K.
@@ -111,7 +115,7 @@ def best_max_records(
     """
     arguments.instance(activity, Activity, "activity", "make one with htf.measure_activity")
     left = float(Epsilon.of(epsilon))
-    choices = KEPT[arguments.whole(most, "most") >= KEPT]
+    choices = KEPT[Protection(PERSON, most).max_records >= KEPT]
     profiles = read_profiles(activity)
     kept = np.maximum(np.minimum(NUMBERS, choices[:, None]) @ profiles.mean, 1.0)
     noise = 100 * choices / (left * kept)  # relative, in a square with 1 % of the records
@@ -141,7 +145,7 @@ IN_CLASS = (CLASSES[:, None] == np.arange(len(ENDS))).astype(np.float64)
 EVEN = WIDTHS / (WIDTHS @ IN_CLASS)[CLASSES]  # a class spread evenly over doublings
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # of up to 6 MB
 def _read(noisy: tuple[int, ...], units: int) -> Profiles:
     seen, scale = np.array(noisy, dtype=np.float64), 1 / float(Epsilon(units))
     first = _tail_start(seen, scale)

@@ -19,6 +19,7 @@ from htf.privacy.protection import Protection
 
 # How much a place differs from the whole map, relatively, for each displaced record: measured (docs/people.md).
 LOCAL = 0.2
+LARGEST = 2.0**61  # published count or noise; a release allows twice that
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Worth:
             return cls(1 / protection.shares)
         profiles, most = read_profiles(activity), protection.max_records
         beyond, spread = profiles.records_beyond(most)
-        of_total = spread * (1 - 1 / factor) / beyond if beyond > 0 else 0.0
+        of_total = spread * (1 - 1 / factor) / beyond if beyond > 0 else spread / max(total, 1.0)
         return cls(factor, of_total, LOCAL * float(profiles.displaced(most)[0]), total)
 
     def of_estimates(
@@ -94,11 +95,20 @@ AS_COUNTED = Worth()
 
 
 def scale_to_all(
-    estimates: FloatArray | IntArray, protection: Protection, activity: Activity | None
+    estimates: FloatArray | IntArray,
+    scales: FloatArray,
+    protection: Protection,
+    activity: Activity | None,
 ) -> float:
-    """The factor from the kept records, whose estimates these are, to all records."""
+    """The factor from the kept records, whose estimates these are, to all records.
+
+    Where noise hides how many were kept, their sum may be near 0, or below. So at least half of what the activity
+    says was kept counts. Nothing overflows: a release that was paid for must not fail for its numbers.
+    """
     if activity is None:
         return 1.0
-    kept = max(float(np.sum(estimates)), 1.0)
-    beyond, _ = read_profiles(activity).records_beyond(protection.max_records)
-    return 1.0 + beyond / kept
+    profiles, most = read_profiles(activity), protection.max_records
+    kept = max(float(np.sum(estimates)), profiles.records_up_to(most) / 2, 1.0)
+    beyond, _ = profiles.records_beyond(most)
+    largest = max(np.max(np.abs(estimates), initial=1.0), np.max(scales, initial=1.0))
+    return min(1.0 + beyond / kept, max(LARGEST / float(largest), 1.0))
