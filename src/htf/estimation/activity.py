@@ -55,12 +55,32 @@ class Profiles:
         return np.asarray(self.weights @ self.people)
 
     def records_beyond(self, most: int) -> tuple[float, float]:
-        """The records beyond `most` of each person, in all: the median, and its standard error."""
-        beyond = self.people @ np.maximum(NUMBERS - most, 0)
+        """The records beyond `most` of each person, in all: the median, and its standard error.
+
+        That is half of the middle 68 % of the profiles, with what is unknown within classes and of other tails.
+        """
+        each = np.maximum(NUMBERS - most, 0)
+        beyond = self.people @ each
         order = np.argsort(beyond)
         below = np.cumsum(self.weights[order]) - self.weights[order] / 2
         low, middle, high = np.interp((0.16, 0.5, 0.84), below, beyond[order])
-        return float(middle), float(np.hypot((high - low) / 2, WITHIN * middle))
+        errors = (high - low) / 2, WITHIN * middle, self._unknown_within_classes(each)
+        return float(middle), float(np.linalg.norm(errors))
+
+    def _unknown_within_classes(self, each: FloatArray) -> float:
+        """The standard error of a sum of `each` over people, if those of a lone class are all alike.
+
+        A class with less on both sides may be people who all have the same number, such as one record a minute,
+        anywhere in it. Where its neighbours hold as much, the curve through them tells where its people are.
+        """
+        people = self.mean @ IN_CLASS
+        density = np.pad(people / (WIDTHS @ IN_CLASS), 1)
+        alone = people * np.maximum(
+            1 - (density[:-2] + density[2:]) / np.maximum(density[1:-1], 1e-300), 0.0
+        )
+        mean = (EVEN * each) @ IN_CLASS
+        variance = np.maximum((EVEN * each**2) @ IN_CLASS - mean**2, 0.0)
+        return float(np.sqrt(np.sum(alone**2 * variance)))
 
     def records_up_to(self, most: int) -> float:
         """The records up to `most` of each person, in all: what keeping that many should leave."""
@@ -186,9 +206,13 @@ def _weigh(
 
 
 def _tail_start(seen: FloatArray, scale: float) -> int:
-    """The first class above which a share of at most TAIL of the people remain."""
+    """The first class above which a share of at most TAIL of the people remain.
+
+    If no class stands out, all of them are smoothed: noise in a class of people with many records would otherwise
+    be taken for more records than there are.
+    """
     full = np.flatnonzero(seen > SEEN * scale)
-    last = int(full[-1]) if len(full) else int(np.argmax(seen))
+    last = int(full[-1]) if len(full) else 0
     above = seen[: last + 1].sum() - np.cumsum(seen[: last + 1])
     few = int(np.argmax(above <= TAIL * max(seen[: last + 1].sum(), 1.0)))
     return min(few, max(last - 1, 0))
