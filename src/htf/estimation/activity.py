@@ -74,10 +74,9 @@ class Profiles:
         anywhere in it. Where its neighbours hold as much, the curve through them tells where its people are.
         """
         people = self.mean @ IN_CLASS
-        density = np.pad(people / (WIDTHS @ IN_CLASS), 1)
-        alone = people * np.maximum(
-            1 - (density[:-2] + density[2:]) / np.maximum(density[1:-1], 1e-300), 0.0
-        )
+        widths = WIDTHS @ IN_CLASS
+        density = np.pad(people / widths, 1)
+        alone = np.maximum(people - (density[:-2] + density[2:]) * widths, 0.0)
         mean = (EVEN * each) @ IN_CLASS
         variance = np.maximum((EVEN * each**2) @ IN_CLASS - mean**2, 0.0)
         return float(np.sqrt(np.sum(alone**2 * variance)))
