@@ -266,7 +266,7 @@ def _check_sums(release: Release) -> Check:
     try:
         with np.errstate(all="ignore"):
             estimates, scales = estimator(release)
-            factor = scale_to_all(estimates, release.protection, release.activity)
+            factor = scale_to_all(estimates, scales, release.protection, release.activity)
             estimates, scales = release.worth.of_estimates(estimates, scales)
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")

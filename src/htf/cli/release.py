@@ -29,12 +29,13 @@ from htf.cli.options import read_settings
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
-from htf.errors import InputError, OutputError
+from htf.errors import BudgetError, InputError, OutputError
 from htf.files import check_output
 from htf.ingest.reading import AUTO
 
 if TYPE_CHECKING:
     from htf.curator.contributions import RecordsPerPerson
+    from htf.curator.frequency import FrequencyMatrix
     from htf.curator.noise import NoiseSource
     from htf.estimation.prior import Prior
     from htf.ingest.reading import Reading
@@ -140,13 +141,18 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     suggestion = None if options.suggest_max_records is None else _suggest(plan, options)
     if suggestion is not None:
         plan = plan.keeping(_settle(suggestion))
+        _rehearse(plan, plan.points.reading.protection, prior, options)
+    # If the number of records to keep is known, reading may fail before the activity is charged.
+    known = plan.points.reading.max_records != AUTO
+    matrix = _read_matrix(plan) if known else None
     activity = None
     if (share := _share_for_activity(plan.points.reading, options)) > 0:
         activity = _measure_activity(plan, share)
-        if plan.points.reading.max_records == AUTO:
-            most = _best(plan, activity, suggestion, options)
-            activity, plan = replace(activity, decides=True), plan.keeping(most)
-    _report(plan, _make_release(plan, prior, suggestion, activity))
+    if activity is not None and not known:
+        plan = plan.keeping(_best(plan, activity, prior, options))
+        activity = replace(activity, decides=True)
+    matrix = _read_matrix(plan) if matrix is None else matrix
+    _report(plan, _make_release(plan, matrix, prior, suggestion, activity))
 
 
 def _screen() -> Callable[[str], None]:
@@ -231,8 +237,9 @@ def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> 
         epsilon_per_share(left, unit)
         return unit
     if reading.user is None:
+        limit = "--suggest-max-records" if suggest is not None else f"--max-records {AUTO}"
         raise InputError(
-            "--suggest-max-records limits the records per person: name the column of people with --user"
+            f"{limit} limits the records per person: name the column of people with --user"
         )
     if suggest is not None and reading.max_records is not None:
         raise InputError(
@@ -281,7 +288,10 @@ def _part(epsilon: Epsilon, share: Fraction) -> Epsilon:
 
     part = Epsilon(int(epsilon.units * share))
     if share > 0 and part.units == 0:
-        raise InputError(f"--activity {share} of --epsilon {epsilon} is less than 1e-15")
+        raise InputError(
+            f"--activity {share} of --epsilon {epsilon} is less than 1e-15, the smallest epsilon: spend more, or count "
+            "kept records (--activity 0)"
+        )
     return part
 
 
@@ -314,22 +324,26 @@ def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: Releas
     """Find out before the data are read what the mechanism, the noise or the installation would refuse
     whatever the data hold.
 
-    Before a suggestion the limit per person is unknown. It may be 1.
+    Before it is found with noise, the limit per person is unknown. It may be 1.
     """
     from htf.curator.curator import rehearse
     from htf.curator.noise_check import check_noise
     from htf.curator.rehearsal import load_loops
-    from htf.privacy.epsilon import Epsilon
 
     check_noise(plan.noise)
     load_loops()
-    reading = plan.points.reading
-    epsilon = plan.epsilon - _part(plan.epsilon, _share_for_activity(reading, options))
-    if options.suggest_max_records is not None:
-        epsilon -= Epsilon.of(options.suggest_max_records)
-    if options.suggest_max_records is not None or reading.max_records == AUTO:
+    if plan.points.reading.max_records in (None, AUTO):
         unit = replace(unit, max_records=1)
-    rehearse(plan.mechanism, plan.points.domain, epsilon, unit, prior)
+    rehearse(plan.mechanism, plan.points.domain, _left_for_map(plan, options), unit, prior)
+
+
+def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
+    """What remains once everything that is measured before the map is paid for."""
+    from htf.privacy.epsilon import Epsilon
+
+    left = plan.epsilon - _part(plan.epsilon, _share_for_activity(plan.points.reading, options))
+    suggest = options.suggest_max_records
+    return left if suggest is None else left - Epsilon.of(suggest)
 
 
 def _read_people(plan: Plan, most: int) -> RecordsPerPerson:
@@ -372,15 +386,16 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     )
 
 
-def _best(
-    plan: Plan, activity: Activity, suggestion: Suggestion | None, options: ReleaseOptions
-) -> int:
-    """The number of records to keep per person: it follows from the noisy activity, so it costs nothing more."""
-    from htf.estimation.activity import best_max_records
-    from htf.privacy.protection import price_of_map
+def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseOptions) -> int:
+    """The number of records to keep per person: it follows from the noisy activity, so it costs nothing more.
 
-    left = price_of_map(plan.epsilon, suggestion, activity)
-    most = best_max_records(activity, left, options.records_range)
+    The mechanism may refuse what that leaves for each record. It takes what fewer leave: one was rehearsed.
+    """
+    from htf.estimation.activity import best_max_records
+
+    most = best_max_records(activity, _left_for_map(plan, options), options.records_range)
+    while most > 1 and not _is_accepted(plan.keeping(most), prior, options):
+        most //= 2
     with _even_if_unseen():
         records = "record" if most == 1 else "records"
         say(
@@ -388,6 +403,14 @@ def _best(
             f"{activity.epsilon}), this number has the least expected error."
         )
     return most
+
+
+def _is_accepted(plan: Plan, prior: Prior | None, options: ReleaseOptions) -> bool:
+    try:
+        _rehearse(plan, plan.points.reading.protection, prior, options)
+    except (BudgetError, InputError):
+        return False
+    return True
 
 
 def _report(plan: Plan, made: Release) -> None:
@@ -445,18 +468,26 @@ def _read_prior(source: str, points: Points) -> Prior:
     return prior
 
 
-def _make_release(
-    plan: Plan, prior: Prior | None, suggestion: Suggestion | None, activity: Activity | None
-) -> Release:
-    """Read, publish and write. The progress bar shows labels, and no numbers from the data."""
+def _read_matrix(plan: Plan) -> FrequencyMatrix:
     from htf.ingest.points import read_matrix
-    from htf.publication import publish
 
     points = plan.points
     with reading_bar(points.name) as progress:
-        matrix = read_matrix(
+        return read_matrix(
             points.source, points.domain, points.reading, progress=progress, tell=plan.tell
         )
+
+
+def _make_release(
+    plan: Plan,
+    matrix: FrequencyMatrix,
+    prior: Prior | None,
+    suggestion: Suggestion | None,
+    activity: Activity | None,
+) -> Release:
+    """Publish and write. The progress bar shows labels, and no numbers from the data."""
+    from htf.publication import publish
+
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
         made = publish(

@@ -3,10 +3,10 @@
 The activity of people is a histogram: every person is in one class, so one person moves one number by one. It tells
 how many records are missed, and which number to keep gives the least error.
 
-The older way to choose that number is a quantile. Keeping few records loses counts, keeping many costs noise, and the numbers of records per person are secret. So
-the limit is a noisy quantile of records per person, by the exponential mechanism over the public range 1 to
-`most`, sampled exactly. One person moves the ranks by one, however many records they have, so the price is not
-multiplied by anything. Proof: docs/proofs/people.md.
+The older way to choose that number is a quantile. Keeping few records loses counts, keeping many costs noise, and
+the numbers of records per person are secret. So the limit is a noisy quantile of records per person, by the
+exponential mechanism over the public range 1 to `most`, sampled exactly. One person moves the ranks by one, however
+many records they have, so the price is not multiplied by anything. Proof: docs/proofs/people.md.
 """
 
 from __future__ import annotations
@@ -178,8 +178,10 @@ def suggest_max_records(
     purchase = _Purchase.of(people, epsilon, noise, budget, label, per)
     with purchase.charged(Suggestion.charged_as) as entry:
         chosen = _choose(people, purchase.price, share, purchase.noise)
-    drawn = purchase.noise.description, purchase.noise.private
-    return Suggestion(chosen, share, people.most, purchase.price, *drawn, budget_entry=entry)
+        drawn = purchase.noise.description, purchase.noise.private
+        return Suggestion(
+            chosen, share, people.most, purchase.price, *drawn, per=per, budget_entry=entry
+        )
 
 
 def measure_activity(
@@ -200,7 +202,8 @@ def measure_activity(
     Parameters
     ----------
     people : RecordsPerPerson
-        How many people have how many records.
+        How many people have how many records. Those with more than its `most` are counted as having that many, so
+        choose a large one: classes go up to 2**20.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
         The privacy budget of this measurement.
     noise : NoiseSource or str
@@ -235,8 +238,8 @@ def measure_activity(
     units = np.full(len(CLASS_ENDS), purchase.price.units, dtype=np.int64)
     with purchase.charged(Activity.charged_as) as entry:
         noisy = people_by_class(people) + purchase.noise.draw(units, CLASSES_OF_A_PERSON)
-    drawn = purchase.noise.description, purchase.noise.private
-    return Activity(tuple(noisy.tolist()), purchase.price, *drawn, budget_entry=entry)
+        drawn = purchase.noise.description, purchase.noise.private
+        return Activity(tuple(noisy.tolist()), purchase.price, *drawn, per=per, budget_entry=entry)
 
 
 def people_by_class(people: RecordsPerPerson) -> IntArray:

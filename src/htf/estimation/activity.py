@@ -19,7 +19,7 @@ from htf.base import arguments
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import CLASS_ENDS, Activity
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 
 ENDS = np.array(CLASS_ENDS)
 LAST_SINGLE = 16  # numbers of records up to here are points of their own
@@ -59,12 +59,33 @@ class Profiles:
         """The records beyond `most` of each person, in all, where `kept` are within; and the standard error.
 
         The estimate is the one that makes the expected relative error of the total least: the median, with
-        profiles weighed by one over their total.
+        profiles weighed by one over their total. The error is half of the middle 68 % of the profiles, with what is
+        unknown within classes and of other tails.
         """
-        beyond = self.people @ np.maximum(NUMBERS - most, 0)
+        each = np.maximum(NUMBERS - most, 0)
+        beyond = self.people @ each
         low, high = weighted_quantiles(beyond, self.weights, (0.16, 0.84))
         (middle,) = weighted_quantiles(beyond, self.weights / (max(kept, 1.0) + beyond), (0.5,))
-        return middle, float(np.hypot((high - low) / 2, WITHIN * middle))
+        errors = (high - low) / 2, WITHIN * middle, self._unknown_within_classes(each)
+        return middle, float(np.linalg.norm(errors))
+
+    def _unknown_within_classes(self, each: FloatArray) -> float:
+        """The standard error of a sum of `each` over people, if those of a lone class are all alike.
+
+        A class with less on both sides may be people who all have the same number, such as one record a minute,
+        anywhere in it. Where its neighbours hold as much, the curve through them tells where its people are.
+        """
+        people = self.mean @ IN_CLASS
+        widths = WIDTHS @ IN_CLASS
+        density = np.pad(people / widths, 1)
+        alone = np.maximum(people - (density[:-2] + density[2:]) * widths, 0.0)
+        mean = (EVEN * each) @ IN_CLASS
+        variance = np.maximum((EVEN * each**2) @ IN_CLASS - mean**2, 0.0)
+        return float(np.sqrt(np.sum(alone**2 * variance)))
+
+    def records_up_to(self, most: int) -> float:
+        """The records up to `most` of each person, in all: what keeping that many should leave."""
+        return float(np.minimum(NUMBERS, most) @ self.mean)
 
     def clump(self, most: int) -> float:
         """The variance that records on the wrong people add to a count, per record: they come in clumps, the
@@ -125,7 +146,7 @@ def best_max_records(
     """
     arguments.instance(activity, Activity, "activity", "make one with htf.measure_activity")
     left = float(Epsilon.of(epsilon))
-    choices = KEPT[arguments.whole(most, "most") >= KEPT]
+    choices = KEPT[Protection(PERSON, most).max_records >= KEPT]
     profiles = read_profiles(activity)
     people = profiles.mean
     kept = np.maximum(np.minimum(NUMBERS, choices[:, None]) @ people, 1.0)
@@ -165,7 +186,7 @@ def weighted_quantiles(
     return [float(value) for value in np.interp(shares, below, values[order])]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # of up to 6 MB
 def _read(noisy: tuple[int, ...], units: int) -> Profiles:
     seen, scale = np.array(noisy, dtype=np.float64), 1 / float(Epsilon(units))
     first = _tail_start(seen, scale)
@@ -206,9 +227,13 @@ def _weigh(
 
 
 def _tail_start(seen: FloatArray, scale: float) -> int:
-    """The first class above which a share of at most TAIL of the people remain."""
+    """The first class above which a share of at most TAIL of the people remain.
+
+    If no class stands out, all of them are smoothed: noise in a class of people with many records would otherwise
+    be taken for more records than there are.
+    """
     full = np.flatnonzero(seen > SEEN * scale)
-    last = int(full[-1]) if len(full) else int(np.argmax(seen))
+    last = int(full[-1]) if len(full) else 0
     above = seen[: last + 1].sum() - np.cumsum(seen[: last + 1])
     few = int(np.argmax(above <= TAIL * max(seen[: last + 1].sum(), 1.0)))
     return min(few, max(last - 1, 0))

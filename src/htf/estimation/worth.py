@@ -19,6 +19,7 @@ from htf.privacy.protection import Protection
 
 # How much a place differs from the whole map, relatively, for each displaced record: measured (docs/people.md).
 LOCAL = 0.2
+LARGEST = 2.0**61  # published count or noise; a release allows twice that
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class Worth:
     each: float = 1.0  # published, for one that was counted
     of_total: float = 0.0  # relative error of the total that counts were scaled to
     of_place: float = 0.0  # relative error of a small place, compared with the whole map
-    clump: float = 0.0  # variance per record, because records of one person come together
     total: float = np.inf  # published, of the whole map
+    clump: float = 0.0  # variance per record, because records of one person come together
 
     @classmethod
     def of(
@@ -45,7 +46,7 @@ class Worth:
         beyond, spread = profiles.records_beyond(most, kept)
         of_total = spread / max(kept + beyond, 1.0)
         of_place = LOCAL * float(profiles.displaced(most)[0])
-        return cls(factor, of_total, of_place, profiles.clump(most), total)
+        return cls(factor, of_total, of_place, total, profiles.clump(most))
 
     def of_estimates(
         self, estimates: FloatArray | IntArray, scales: FloatArray
@@ -100,11 +101,20 @@ AS_COUNTED = Worth()
 
 
 def scale_to_all(
-    estimates: FloatArray | IntArray, protection: Protection, activity: Activity | None
+    estimates: FloatArray | IntArray,
+    scales: FloatArray,
+    protection: Protection,
+    activity: Activity | None,
 ) -> float:
-    """The factor from the kept records, whose estimates these are, to all records."""
+    """The factor from the kept records, whose estimates these are, to all records.
+
+    Where noise hides how many were kept, their sum may be near 0, or below. So at least half of what the activity
+    says was kept counts. Nothing overflows: a release that was paid for must not fail for its numbers.
+    """
     if activity is None:
         return 1.0
-    kept = max(float(np.sum(estimates)), 1.0)
-    beyond, _ = read_profiles(activity).records_beyond(protection.max_records, kept)
-    return 1.0 + beyond / kept
+    profiles, most = read_profiles(activity), protection.max_records
+    kept = max(float(np.sum(estimates)), profiles.records_up_to(most) / 2, 1.0)
+    beyond, _ = profiles.records_beyond(most, kept)
+    largest = max(np.max(np.abs(estimates), initial=1.0), np.max(scales, initial=1.0))
+    return min(1.0 + beyond / kept, max(LARGEST / float(largest), 1.0))

@@ -8,13 +8,13 @@ costs little. Proof: docs/proofs/people.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import Protection, check_counts_records
+from htf.privacy.protection import PERSON, Protection, check_counts_records
 
 # A person with n records is in the first class whose end is at least n; with more than all, in the last. Classes
 # are wider where few people are, since each has the same noise.
@@ -40,6 +40,8 @@ class Activity:
         Whether that noise was secret.
     decides : bool
         Whether the number of records kept per person follows from it. If not, the curator chose that number.
+    per : {"day", "week", "month"}, optional
+        The period, if it counts each person in each such period.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
 
@@ -60,6 +62,7 @@ class Activity:
     noise: str
     private: bool
     decides: bool = False
+    per: str | None = None  # each person was counted in each such period
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
 
     def __post_init__(self) -> None:
@@ -77,11 +80,12 @@ class Activity:
         arguments.text(self.noise, "the noise of an activity")
         for name in ("private", "decides"):
             arguments.flag(getattr(self, name), name)
+        Protection(PERSON, per=self.per)
         if self.budget_entry is not None:
             arguments.text(self.budget_entry, "the budget entry of an activity")
 
     def check_fits(self, protection: Protection) -> None:
-        """Refuse a release that does not count records of people.
+        """Refuse a release that does not count records of the same unit.
 
         Parameters
         ----------
@@ -91,13 +95,13 @@ class Activity:
         Raises
         ------
         InputError
-            If it counts something else.
+            If it counts something else, or protects people in other periods.
 
         Examples
         --------
         >>> activity.check_fits(htf.Protection("person", max_records=3))
         """
-        check_counts_records("the activity of people", protection)
+        check_counts_records("the activity of people", protection, self.per)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the activity with plain values, for JSON.
@@ -118,6 +122,7 @@ class Activity:
             "noise": self.noise,
             "private": self.private,
             "decides": self.decides,
+            "per": self.per,
         }
 
     @classmethod
@@ -144,6 +149,6 @@ class Activity:
         >>> htf.Activity.from_dict(activity.to_dict()) == activity
         True
         """
-        names = ["people", "epsilon", "noise", "private", "decides"]
+        names = [field.name for field in fields(cls) if field.name != "budget_entry"]
         known = arguments.fields(data, "an activity", names)
         return cls(**{**known, "epsilon": Epsilon.of(known["epsilon"])})

@@ -236,6 +236,8 @@ class Suggestion:
         Where the noise came from.
     private : bool
         Whether that noise was secret.
+    per : {"day", "week", "month"}, optional
+        The period, if it is about each person in each such period.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
 
@@ -257,10 +259,11 @@ class Suggestion:
     epsilon: Epsilon  # for one person
     noise: str
     private: bool
+    per: str | None = None  # it is about each person in each such period
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
 
     def __post_init__(self) -> None:
-        Protection(PERSON, self.most)
+        Protection(PERSON, self.most, per=self.per)
         most = arguments.whole(self.max_records, "the suggested number of records")
         share = arguments.instance(self.quantile, Fraction, "the quantile of a suggestion")
         arguments.instance(self.epsilon, Epsilon, "the epsilon of a suggestion", "see Epsilon.of")
@@ -272,7 +275,7 @@ class Suggestion:
             raise InputError(f"a suggestion lies between 1 and {self.most}, at a share below 1")
 
     def check_fits(self, protection: Protection) -> None:
-        """Refuse a release that does not count records of people.
+        """Refuse a release that does not count records of the same unit.
 
         Parameters
         ----------
@@ -282,13 +285,13 @@ class Suggestion:
         Raises
         ------
         InputError
-            If it counts something else.
+            If it counts something else, or protects people in other periods.
 
         Examples
         --------
         >>> suggestion.check_fits(htf.Protection("person", max_records=3))
         """
-        check_counts_records("a suggested number of records per person", protection)
+        check_counts_records("a suggested number of records per person", protection, self.per)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the suggestion with plain values, for JSON.
@@ -310,6 +313,7 @@ class Suggestion:
             "epsilon": str(self.epsilon),
             "noise": self.noise,
             "private": self.private,
+            **({} if self.per is None else {"per": self.per}),  # older files keep their digest
         }
 
     @classmethod
@@ -337,7 +341,8 @@ class Suggestion:
         True
         """
         names = [field.name for field in fields(cls) if field.name != "budget_entry"]
-        known = arguments.fields(data, "a suggestion", names)
+        given = {"per": None, **arguments.mapping(data, "a suggestion", "a dictionary")}
+        known = arguments.fields(given, "a suggestion", names)
         try:
             share = numerals.fraction(arguments.text(known["quantile"], "the quantile"))
         except ValueError:
@@ -345,12 +350,21 @@ class Suggestion:
         return cls(**{**known, "quantile": share, "epsilon": Epsilon.of(known["epsilon"])})
 
 
-def check_counts_records(what: str, protection: Protection) -> None:
-    """Refuse what is about records of people, where something else is counted."""
+def check_counts_records(what: str, protection: Protection, per: str | None) -> None:
+    """Refuse what is about records of people, where something else is counted, or another unit is protected.
+
+    What was measured for a person in one day has cost someone with records in k days k times its epsilon.
+    """
     if protection.unit != PERSON or protection.count != RECORDS:
         raise InputError(
             f"{what} needs records of people, but here the unit is {protection.name}, and {protection.quantity} are "
             "counted: leave it out"
+        )
+    measured = Protection(PERSON, per=per).name
+    if measured != protection.name:
+        raise InputError(
+            f"{what} was measured for {measured}, but the unit of the release is {protection.name}, and their epsilons "
+            "cannot be added: measure it for the same unit (per)"
         )
 
 

@@ -236,7 +236,8 @@ _suggestion = _fields(
         "epsilon": _epsilon,
         "noise": _text(),
         "private": _flag,
-    }
+    },
+    {"per": _one_of(None, *PERIODS)},
 )
 _activity = _fields(
     {
@@ -245,6 +246,7 @@ _activity = _fields(
         "noise": _text(),
         "private": _flag,
         "decides": _flag,
+        "per": _one_of(None, *PERIODS),
     }
 )
 HEADER = _fields(

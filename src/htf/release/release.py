@@ -350,7 +350,7 @@ class Release(ReadOnlyArrays):
         """
         order = np.argsort(tree.preorder()[histogram.leaves])
         protection, activity = rest.get("protection", OF_RECORDS), rest.get("activity")
-        factor = scale_to_all(histogram.estimates, protection, activity)
+        factor = scale_to_all(histogram.estimates, histogram.scales, protection, activity)
         total = factor * float(np.sum(histogram.estimates)) / protection.shares
         worth = Worth.of(protection, activity, factor, total)
         estimates, scales = worth.of_estimates(histogram.estimates, histogram.scales)
