@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 
+FEWEST_PEOPLE = 2000  # for counts of records; docs/people.md has what was measured
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
     """The options of `htf release` that do not describe the points."""
@@ -376,7 +379,7 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     from htf.curator.contributions import measure_activity
     from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
 
-    return measure_activity(
+    activity = measure_activity(
         _read_people(plan, MOST_RECORDS_OF_A_PERSON),
         _part(plan.epsilon, share),
         noise=plan.noise,
@@ -384,6 +387,12 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
         label=plan.output.name,
         per=plan.points.reading.per,
     )
+    if sum(activity.people) < FEWEST_PEOPLE:
+        plan.tell(
+            f"By the noisy activity there are fewer than about {FEWEST_PEOPLE:,} people. The total of their records is "
+            "then very uncertain, and intervals may be too narrow: prefer counting people (--count people)."
+        )
+    return activity
 
 
 def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseOptions) -> int:

@@ -68,9 +68,7 @@ class Worth:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Published counts with their standard errors and intervals.
 
-        Scaling adds a relative error. On the upper side it is one of the upper end. People ask for places where
-        records are, and so meet a place in proportion to its records: that moves the upper end by its variance
-        over the count.
+        Scaling adds an error that grows with the count. On the upper side it is one of the upper end.
         """
         count, std_error, low, high = (self.each * one for one in (count, std_error, low, high))
         if self.of_total == self.of_place == self.clump == 0:
@@ -81,9 +79,8 @@ class Worth:
         own_up, own_down = np.maximum(high - middle, 0.0), np.maximum(middle - low, 0.0)
         up = np.hypot(own_up / NORMAL_DEVIATIONS, off_top)
         down = np.hypot(own_down / NORMAL_DEVIATIONS, off)
-        met_more = up**2 / np.maximum(np.maximum(middle, up), 1e-9)
         error = np.hypot(std_error, off)
-        high = middle + NORMAL_DEVIATIONS * up + met_more
+        high = middle + NORMAL_DEVIATIONS * up
         return count, error, middle - NORMAL_DEVIATIONS * down, high
 
     def _off(self, count: FloatArray, records: FloatArray) -> FloatArray:
