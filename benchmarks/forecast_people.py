@@ -30,7 +30,13 @@ from htf.estimation.activity import best_max_records
 from htf.evaluation.counting import ExactCounter, answer_boxes
 from htf.evaluation.datasets import DataSet
 from htf.evaluation.forecast import Simulation, look
-from htf.evaluation.population import ASSUMED, Population, RecordsByActivity, RecordsEach, places_wanted
+from htf.evaluation.population import (
+    ASSUMED,
+    Population,
+    RecordsByActivity,
+    RecordsEach,
+    places_wanted,
+)
 from htf.evaluation.protecting import Counted, Known
 from htf.evaluation.specs import Spec
 from htf.evaluation.standins import PastRelease, PublicPoints
@@ -45,7 +51,6 @@ QUANTILES = (0.5, 0.9, 0.99, 1.0)
 SHARE = Fraction(1, 10)
 RANGE = 1000
 QUERIES = 1000
-OF_LEAVES = True
 WAYS = ("release", "plain", "points")
 
 
@@ -87,8 +92,8 @@ def split(points: Path, edges: str, user: str, number: int, folder: Path) -> lis
     names, person = np.unique(table[user].to_numpy()[inside], return_inverse=True)
     side = np.random.default_rng(number).random(len(names)) < 0.5
     halves = []
-    for number, mask in enumerate((side[person], ~side[person])):
-        path = folder / f"half{number}.parquet"
+    for place, mask in enumerate((side[person], ~side[person])):
+        path = folder / f"half{place}.parquet"
         columns = {"lon": lon[mask], "lat": lat[mask], "person": person[mask]}
         pq.write_table(pa.table(columns), path)
         each = np.bincount(person[mask])
@@ -113,9 +118,7 @@ def real_errors(half: Half, count: str, epsilon: str, runs: int) -> FloatArray:
     return np.array(rows)
 
 
-def forecast(
-    half: Half, way: str, count: str, epsilon: str, runs: int
-) -> FloatArray:
+def forecast(half: Half, way: str, count: str, epsilon: str, runs: int) -> FloatArray:
     """The forecast medians, from what is known of the other half."""
     people, each = len(half.each), _quantiles(half)
     counted = Counted(PEOPLE) if count == PEOPLE else Counted(RECORDS, None, SHARE, RANGE)
@@ -130,10 +133,11 @@ def forecast(
         else:
             release = half.release(count, epsilon, 99)
             known = Known.of(release, RANGE)
-            assert known is not None and known.people is not None
+            assert known is not None
+            assert known.people is not None
             people, counted = known.people, known.counted
             records = known.records or ASSUMED
-        places = PastRelease("half", release, places_wanted(len(half.each)), of_leaves=OF_LEAVES)
+        places = PastRelease("half", release, places_wanted(len(half.each)), of_leaves=True)
         population = Population("half", places, people, records)
     bench = Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, 1)
     plan = Simulation(population, Spec.of("htf"), Epsilon.of(epsilon), runs, bench, counted)
@@ -146,7 +150,9 @@ def _quantiles(half: Half) -> RecordsEach:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("points", type=Path)
     parser.add_argument("--bounds", required=True, metavar="W,S,E,N")
     parser.add_argument("--user", required=True, metavar="COLUMN")
@@ -164,7 +170,11 @@ def main() -> None:
                 real = real_errors(held, count, epsilon, args.runs).mean(axis=0)
                 for way in args.ways.split(","):
                     told = forecast(other, way, count, epsilon, args.runs).mean(axis=0)
-                    print(f"split {number} {count:7} {epsilon:3} {way:8}", *_pairs(told, real), flush=True)
+                    print(
+                        f"split {number} {count:7} {epsilon:3} {way:8}",
+                        *_pairs(told, real),
+                        flush=True,
+                    )
                     for workload, *pair in zip(WORKLOADS, told, real, strict=True):
                         cells.setdefault((count, epsilon, way, workload), []).append((*pair,))
     print("\nforecast / real, the geometric mean over held-back halves, and the halves")
@@ -176,7 +186,9 @@ def main() -> None:
         logs = [np.log(mean) for cell, mean in means.items() if cell[0] == count and cell[2] == way]
         worst = np.exp(max(logs, key=abs))
         inside = np.mean(np.abs(np.exp(logs) - 1) <= 0.25)
-        print(f"{count:7} {way:8} mean ratio {np.exp(np.mean(logs)):.2f}, worst {worst:.2f}, within 25 %: {inside:.0%}")
+        print(
+            f"{count:7} {way:8} mean ratio {np.exp(np.mean(logs)):.2f}, worst {worst:.2f}, within 25 %: {inside:.0%}"
+        )
 
 
 def _logs(pairs: list[tuple[float, float]]) -> FloatArray:

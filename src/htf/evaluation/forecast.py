@@ -30,6 +30,7 @@ from htf.evaluation.workloads import Boxes, Workload, read_workload
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
+from htf.privacy.protection import RECORDS
 
 WORKLOADS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%", "2%", "6%", "10%", "random")
 QUERIES = 1000
@@ -50,7 +51,9 @@ class Area:
     errors: FloatArray  # median of |answer - truth|, in records
     large_errors: FloatArray  # which one box in twenty exceeds
     relative_errors: FloatArray  # mean of |answer - truth| / max(truth, 20), in per cent
-    biases: FloatArray | None = None  # median of |exact counts of what was measured, scaled - truth|
+    biases: FloatArray | None = (
+        None  # median of |exact counts of what was measured, scaled - truth|
+    )
     noises: FloatArray | None = None  # median of |answer - those counts|
 
     @property
@@ -69,10 +72,14 @@ class Area:
         return float(self.large_errors.mean())
 
     def to_dict(self) -> dict[str, Any]:
-        parts = {} if self.biases is None or self.noises is None else {
-            "median_bias": _with_spread(self.biases),
-            "median_noise": _with_spread(self.noises),
-        }
+        parts = (
+            {}
+            if self.biases is None or self.noises is None
+            else {
+                "median_bias": _with_spread(self.biases),
+                "median_noise": _with_spread(self.noises),
+            }
+        )
         return {
             "area": self.name,
             "workload": self.workload.text,
@@ -113,6 +120,9 @@ class Forecast:
     records: int  # of the stand-in
     main: Outlook
     beside: tuple[Outlook, ...]
+    people: int | None = None  # of the stand-in, where people are protected
+    quantity: str = RECORDS  # what is counted
+    counted: str = RECORDS  # the same with its bound
 
     @property
     def outlooks(self) -> list[Outlook]:
@@ -141,7 +151,9 @@ class Simulation:
     bench: Bench = field(
         default_factory=lambda: Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, SEED)
     )
-    counted: Counted | None = None  # of the people of a Population; None: records are counted and protected
+    counted: Counted | None = (
+        None  # of the people of a Population; None: records are counted and protected
+    )
 
     def __post_init__(self) -> None:
         arguments.instance(self.stand_in, DataSet, "stand_in")  # type: ignore[type-abstract]
@@ -177,7 +189,12 @@ def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
         label = f"releasing at epsilon {epsilon}"
         outlooks.append(look(plan, epsilon, runs, lambda run: tell(done + run, total, label)))  # noqa: B023
         done += runs
-    return Forecast(records, outlooks[0], tuple(outlooks[1:]))
+    found = Forecast(records, outlooks[0], tuple(outlooks[1:]))
+    if plan.counted is None:
+        return found
+    people = arguments.instance(plan.stand_in, Population, "stand_in").people
+    told = plan.counted.told(found.main.kept)
+    return replace(found, people=people, quantity=plan.counted.quantity, counted=told)
 
 
 def look(
@@ -224,14 +241,20 @@ def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> _Run:
     boxes = [drawn for drawn, _ in asked]
     if plan.counted is None:
         answers = answer_all(make_release(plan.bench, trial), boxes)
-        return _Run([_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)])
+        return _Run(
+            [_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)]
+        )
     made = release_people(plan.bench, trial, plan.counted)
     counter, shares = ExactCounter(made.measured), made.measured.protection.shares
     found = []
     for (drawn, records), answer in zip(asked, answer_all(made.release, boxes), strict=True):
         exact = counter.count(drawn)
         truth = records if shares == 1 else exact / shares
-        found.append(_Asked(drawn, truth, answer, exact * made.release.worth.each))
+        found.append(
+            _Asked(
+                drawn, truth, answer, np.asarray(exact * made.release.worth.each, dtype=np.float64)
+            )
+        )
     return _Run(found, made.measured.protection.max_records)
 
 
@@ -254,7 +277,10 @@ def _area(workload: Workload, domain: Domain, runs: Sequence[_Asked]) -> Area:
     areas = np.concatenate([_shares(run.boxes, domain) for run in runs])
     errors = [np.abs(run.answers - run.exact_counts) for run in runs]
     parts = [
-        [np.median(np.abs(one - other)) for one, other in ((run.measured, run.exact_counts), (run.answers, run.measured))]
+        [
+            np.median(np.abs(one - other))
+            for one, other in ((run.measured, run.exact_counts), (run.answers, run.measured))
+        ]
         for run in runs
         if run.measured is not None
     ]

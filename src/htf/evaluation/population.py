@@ -39,7 +39,9 @@ from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, Protection
 SEED = 2021
 NEW_PLACES = 0.9  # the power of the number of records that tells the number of new places
 LEVELS = 9  # squares around a home: the map, and 8 halvings of its sides
-WHOLE_MAP = 0.25  # of new places are drawn from the whole map; the rest from all other squares alike
+WHOLE_MAP = (
+    0.25  # of new places are drawn from the whole map; the rest from all other squares alike
+)
 LIKE_NEIGHBOURS = 0.015  # of the variance of ranks by number of records, for each level of squares
 DEPTH = 15  # halvings of each side that the order of places knows
 LEAST_PLACES, MOST_PLACES = 1_000_000, 10_000_000
@@ -92,7 +94,9 @@ class RecordsEach:
                 f"records per person are between 1 and {MOST_RECORDS_OF_A_PERSON:,}, got {told}"
             )
         if any(low >= high for low, high in pairwise(self.shares)):
-            raise InputError(f"shares of people must rise from one quantile to the next, got {told}")
+            raise InputError(
+                f"shares of people must rise from one quantile to the next, got {told}"
+            )
         if any(low > high for low, high in pairwise(self.numbers)):
             raise InputError(f"records per person must not fall where the share rises, got {told}")
         if len(self.shares) == 1 and self.shares[0] < 1:
@@ -117,7 +121,9 @@ class RecordsEach:
         return np.asarray(np.maximum(whole, 1), dtype=np.int64)
 
 
-ASSUMED = RecordsEach((0.5, 0.9), (5, 40))  # where people are counted, and nothing is known of their records
+ASSUMED = RecordsEach(
+    (0.5, 0.9), (5, 40)
+)  # where people are counted, and nothing is known of their records
 
 
 @dataclass(frozen=True)
@@ -242,7 +248,9 @@ class Places:
         """Cells of records, drawn from all."""
         return self._at(generator.integers(0, self.ends[-1], number))
 
-    def draw_near(self, homes: IntArray, levels: IntArray, generator: np.random.Generator) -> IntArray:
+    def draw_near(
+        self, homes: IntArray, levels: IntArray, generator: np.random.Generator
+    ) -> IntArray:
         """Cells of records, each drawn from the square of that level that holds the home."""
         bits = 2 * (DEPTH - levels)
         low = self.keys[homes] >> bits << bits
@@ -326,4 +334,4 @@ def _deviations(shares: Sequence[float] | FloatArray) -> FloatArray:
     """How many standard deviations from the mean a normal distribution reaches these shares."""
     law, known = NormalDist(), np.asarray(shares)
     steps = np.linspace(-7, 7, 2801)
-    return np.interp(known, [law.cdf(step) for step in steps], steps)
+    return np.asarray(np.interp(known, [law.cdf(step) for step in steps], steps))
