@@ -47,6 +47,24 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 
+AUTO = "auto"
+
+
+def read_grid(text: str) -> tuple[int, int]:
+    """`16` or `16,8` boxes."""
+    from htf.privacy.distinct import check_grid
+
+    try:
+        numbers = tuple(int(whole) for whole in map(numerals.whole, text.split(",")))
+    except ValueError:
+        numbers = ()
+    if len(numbers) not in (1, 2):
+        raise InputError(
+            f"--distinct takes a number of boxes for both axes, or two, as in 16 or 32,16, got {text!r:.100}"
+        )
+    return check_grid(numbers if len(numbers) == 2 else numbers[0])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
     """The options of `htf release` that do not describe the points."""
@@ -74,6 +92,21 @@ class ReleaseOptions:
     quantile: str = field(
         default="0.9",
         metadata=option("Find the K at which this share of people lose no record.", "Q"),
+    )
+    distinct: tuple[int, int] | None = field(
+        default=None,
+        metadata=option(
+            "With --user: add a table of different people in each box of a grid of N x N boxes, or NX,NY.",
+            "N|NX,NY",
+            read=read_grid,
+        ),
+    )
+    distinct_boxes: str = field(
+        default=AUTO,
+        metadata=option("Count each person in at most M of these boxes; auto finds M with noise.", "M|auto"),
+    )
+    distinct_share: str = field(
+        default="0.2", metadata=option("Part of epsilon that is spent on that table.", "SHARE")
     )
     mechanism: str | None = field(
         default=None, metadata=option("See `htf mechanisms`.  [default: htf]")

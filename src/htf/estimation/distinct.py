@@ -33,7 +33,6 @@ OF_LARGEST_LOSS = 0.3  # what a box misses, root mean square over boxes, of the 
 UNEVEN_LOSS = 2.5  # by how much the share that one box misses may exceed that of all
 DEVIATIONS_OF_LOSS = 1.64  # of the noise in both bounds: one in twenty is exceeded
 DEVIATIONS_OF_PEOPLE = 3.0  # of the noise in the number of all people, which no box exceeds
-LARGEST_SHARE = 0.9  # that a box is thought to miss
 LAST_CLASS = 96  # people in more than 48 boxes of many are thought to be in up to so many
 
 
@@ -219,10 +218,12 @@ class Loss:
         people, pairs = max(float(absent @ sizes), 0.0), max(float(missing @ sizes), 0.0)
         kept = max(float(counted @ np.maximum(sizes, 0.0)), 1.0)
         most = pairs + margin * float(np.linalg.norm(missing))
+        # Nobody is thought to be in more boxes than LAST_CLASS, nor is anybody in more than there are.
+        largest = 1 - distinct.max_boxes / max(min(distinct.boxes, LAST_CLASS), distinct.max_boxes)
         everybody = float(sizes.sum()) + DEVIATIONS_OF_PEOPLE * deviation * len(sizes) ** 0.5
         return cls(
-            min(pairs / (kept + pairs), LARGEST_SHARE),
-            min(UNEVEN_LOSS * most / (kept + most), LARGEST_SHARE),
+            min(pairs / (kept + pairs), largest),
+            min(UNEVEN_LOSS * most / (kept + most), largest),
             people,
             people + margin * float(np.linalg.norm(absent)),
             max(everybody, 1.0),
