@@ -65,7 +65,9 @@ def _show_guarantee(release: Release) -> None:
     if (distinct := release.distinct) is not None:
         told = {**distinct.to_dict(), "grid": "{} x {}".format(*distinct.grid)}
         rows = [(name, value) for name, value in told.items() if name not in ("counts", "people")]
-        show_table(("name", ">value"), rows, f"Table of {distinct.quantity}: `htf query --distinct`")
+        show_table(
+            ("name", ">value"), rows, f"Table of {distinct.quantity}: `htf query --distinct`"
+        )
 
 
 def _show_map(release: Release) -> None:

@@ -25,6 +25,7 @@ from htf.cli.charging import (
     report_charge,
 )
 from htf.cli.declared import options_of, take
+from htf.cli.distinct import DistinctOptions, DistinctPlan, plan_distinct
 from htf.cli.options import read_settings
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import progress_bar, say, warn_if_not_private
@@ -42,27 +43,10 @@ if TYPE_CHECKING:
     from htf.mechanisms.base import Mechanism
     from htf.privacy.activity import Activity
     from htf.privacy.budget import BudgetFile
+    from htf.privacy.distinct import DistinctCounts
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import Protection, Suggestion
     from htf.release.release import Release
-
-
-AUTO = "auto"
-
-
-def read_grid(text: str) -> tuple[int, int]:
-    """`16` or `16,8` boxes."""
-    from htf.privacy.distinct import check_grid
-
-    try:
-        numbers = tuple(int(whole) for whole in map(numerals.whole, text.split(",")))
-    except ValueError:
-        numbers = ()
-    if len(numbers) not in (1, 2):
-        raise InputError(
-            f"--distinct takes a number of boxes for both axes, or two, as in 16 or 32,16, got {text!r:.100}"
-        )
-    return check_grid(numbers if len(numbers) == 2 else numbers[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,21 +76,6 @@ class ReleaseOptions:
     quantile: str = field(
         default="0.9",
         metadata=option("Find the K at which this share of people lose no record.", "Q"),
-    )
-    distinct: tuple[int, int] | None = field(
-        default=None,
-        metadata=option(
-            "With --user: add a table of different people in each box of a grid of N x N boxes, or NX,NY.",
-            "N|NX,NY",
-            read=read_grid,
-        ),
-    )
-    distinct_boxes: str = field(
-        default=AUTO,
-        metadata=option("Count each person in at most M of these boxes; auto finds M with noise.", "M|auto"),
-    )
-    distinct_share: str = field(
-        default="0.2", metadata=option("Part of epsilon that is spent on that table.", "SHARE")
     )
     mechanism: str | None = field(
         default=None, metadata=option("See `htf mechanisms`.  [default: htf]")
@@ -146,6 +115,7 @@ class ReleaseOptions:
 @click.command()
 @points_options
 @options_of(ReleaseOptions)
+@options_of(DistinctOptions)
 @old_budget_option
 @notes_charges
 def release(points: str, ledger: Path | None, **given: Any) -> None:
@@ -165,12 +135,15 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     plan = _make_plan(read, options)
     _check_output(plan, options)
     plan.mechanism.check_prior(options.prior)
-    unit = _check_people(read, plan.epsilon, options)
+    wanted = DistinctOptions(**take(DistinctOptions, given))
+    plan = replace(plan, distinct=plan_distinct(read, plan.epsilon, wanted))
+    unit = _check_people(plan, options)
     _tell_what_counts(plan, unit)
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     prior = None if options.prior is None else _read_prior(options.prior, read)
     _rehearse(plan, unit, prior, options)
+    distinct = None if plan.distinct is None else _measure_distinct(plan, plan.distinct)
     suggestion = None if options.suggest_max_records is None else _suggest(plan, options)
     if suggestion is not None:
         plan = plan.keeping(_settle(suggestion))
@@ -186,6 +159,10 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         activity = replace(activity, decides=True)
     matrix = _read_matrix(plan) if matrix is None else matrix
     _report(plan, _make_release(plan, matrix, prior, suggestion, activity))
+        if plan.points.reading.max_records == AUTO:
+            most = _best(plan, activity, suggestion, distinct, options)
+            activity, plan = replace(activity, decides=True), plan.keeping(most)
+    _report(plan, _make_release(plan, prior, suggestion, activity, distinct))
 
 
 def _screen() -> Callable[[str], None]:
@@ -212,6 +189,7 @@ class Plan:
     output: Path
     overwrite: bool
     budget: BudgetFile | None
+    distinct: DistinctPlan | None = None
     tell: Callable[[str], None] = field(default_factory=_screen)
 
     def keeping(self, most: int) -> Plan:
@@ -256,15 +234,16 @@ def _check_output(plan: Plan, options: ReleaseOptions) -> None:
     )
 
 
-def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> Protection:
+def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     """Returns what epsilon will protect. Refuses what cannot become a release."""
     from htf.curator.contributions import read_quantile
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import PERSON, Protection, epsilon_per_share
 
-    reading, suggest = points.reading, options.suggest_max_records
+    reading, suggest = plan.points.reading, options.suggest_max_records
     share = _share_for_activity(reading, options)
-    left = epsilon - _part(epsilon, share)
+    epsilon = plan.epsilon
+    left = _less(_without_distinct(plan), _part(epsilon, share))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
         epsilon_per_share(left, unit)
@@ -282,7 +261,7 @@ def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> 
     if suggest is not None and Epsilon.of(suggest) >= left:
         raise InputError(
             f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}"
-            + (f", of which --activity takes {epsilon - left}" if share else "")
+            + (f", of which --activity takes {_part(epsilon, share)}" if share else "")
             + ": it must be less"
         )
     if suggest is not None:
@@ -366,6 +345,11 @@ def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: Releas
     check_noise(plan.noise)
     load_loops()
     if plan.points.reading.max_records in (None, AUTO):
+    reading = plan.points.reading
+    epsilon = _without_distinct(plan) - _part(plan.epsilon, _share_for_activity(reading, options))
+    if options.suggest_max_records is not None:
+        epsilon -= Epsilon.of(options.suggest_max_records)
+    if options.suggest_max_records is not None or reading.max_records == AUTO:
         unit = replace(unit, max_records=1)
     rehearse(plan.mechanism, plan.points.domain, _left_for_map(plan, options), unit, prior)
 
@@ -429,6 +413,47 @@ def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseO
     most = best_max_records(activity, _left_for_map(plan, options), options.records_range)
     while most > 1 and not _is_accepted(plan.keeping(most), prior, options):
         most //= 2
+def _without_distinct(plan: Plan) -> Epsilon:
+    """Epsilon without the price of a table of distinct people."""
+    return plan.epsilon if plan.distinct is None else plan.epsilon - plan.distinct.price
+
+
+def _less(epsilon: Epsilon, part: Epsilon) -> Epsilon:
+    if part >= epsilon:
+        raise InputError(
+            "--activity and --distinct-share are shares of epsilon: together they leave nothing for the map"
+        )
+    return epsilon - part
+
+
+def _measure_distinct(plan: Plan, wanted: DistinctPlan) -> DistinctCounts:
+    points = plan.points
+    with reading_bar(points.name) as progress:
+        found = wanted.measure(
+            points, plan.noise, plan.budget, plan.output.name, progress, plan.tell
+        )
+    with _even_if_unseen():
+        how = "found with noise" if found.decides else "as given"
+        say(
+            f"Counting {found.quantity} in {found.grid[0]} x {found.grid[1]} boxes, each person in at most "
+            f"{found.max_boxes} ({how}), for epsilon {found.epsilon}."
+        )
+    return found
+
+
+def _best(
+    plan: Plan,
+    activity: Activity,
+    suggestion: Suggestion | None,
+    distinct: DistinctCounts | None,
+    options: ReleaseOptions,
+) -> int:
+    """The number of records to keep per person: it follows from the noisy activity, so it costs nothing more."""
+    from htf.estimation.activity import best_max_records
+    from htf.privacy.protection import price_of_map
+
+    left = price_of_map(plan.epsilon, suggestion, activity, distinct)
+    most = best_max_records(activity, left, options.records_range)
     with _even_if_unseen():
         records = "record" if most == 1 else "records"
         say(
@@ -502,6 +527,14 @@ def _read_prior(source: str, points: Points) -> Prior:
 
 
 def _read_matrix(plan: Plan) -> FrequencyMatrix:
+def _make_release(
+    plan: Plan,
+    prior: Prior | None,
+    suggestion: Suggestion | None,
+    activity: Activity | None,
+    distinct: DistinctCounts | None,
+) -> Release:
+    """Read, publish and write. The progress bar shows labels, and no numbers from the data."""
     from htf.ingest.points import read_matrix
 
     points = plan.points
@@ -533,6 +566,7 @@ def _make_release(
             label=plan.output.name,
             suggestion=suggestion,
             activity=activity,
+            distinct=distinct,
             progress=lambda label: bar.update(task, description=label),
         )
         bar.update(task, description=f"writing {plan.output.name}")

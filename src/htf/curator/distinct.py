@@ -33,7 +33,9 @@ from htf.privacy.distinct import (
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERIODS
 
-PART_FOR_PEOPLE = 5  # a fifth of epsilon tells how many people were in how many boxes: docs/distinct.md
+PART_FOR_PEOPLE = (
+    5  # a fifth of epsilon tells how many people were in how many boxes: docs/distinct.md
+)
 
 
 class PeopleByBox(ReadOnlyArrays):
@@ -65,7 +67,9 @@ class PeopleByBox(ReadOnlyArrays):
 
     __slots__ = ("_people", "grid", "per")
 
-    def __init__(self, grid: int | tuple[int, int], people: ArrayLike, per: str | None = None) -> None:
+    def __init__(
+        self, grid: int | tuple[int, int], people: ArrayLike, per: str | None = None
+    ) -> None:
         """Take the number of people in each box, for first boxes, second boxes and so on."""
         self.grid = check_grid(grid)
         self.per = None if per is None else arguments.choice(per, PERIODS, "the period (per)")

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Chosen by measurement: docs/distinct.md.
-OF_LARGEST_LOSS = 0.3  # what a box misses, root mean square over boxes, of the most that one can miss
+OF_LARGEST_LOSS = (
+    0.3  # what a box misses, root mean square over boxes, of the most that one can miss
+)
 UNEVEN_LOSS = 2.5  # by how much the share that one box misses may exceed that of all
 DEVIATIONS_OF_LOSS = 1.64  # of the noise in both bounds: one in twenty is exceeded
 DEVIATIONS_OF_PEOPLE = 3.0  # of the noise in the number of all people, which no box exceeds
@@ -178,7 +180,7 @@ def estimate_distinct(distinct: DistinctCounts, domain: Domain) -> DistinctPeopl
     people = np.minimum(found + missed, loss.everybody)
     high = np.minimum(np.maximum(noisy + missed + np.hypot(half, beyond), 0.0), loss.everybody)
     low = np.minimum(np.maximum(noisy - half, 0.0), high)
-    error = np.sqrt(variance + (beyond / NORMAL_DEVIATIONS) ** 2)
+    error = np.sqrt(variance + (np.maximum(beyond, missed) / NORMAL_DEVIATIONS) ** 2)
     edges = even_edges(domain.shape[:2], distinct.grid)
     lines = [axis.from_cells(edge) for axis, edge in zip(domain.axes[:2], edges, strict=True)]
     columns, rows = distinct.grid

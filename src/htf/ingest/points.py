@@ -60,9 +60,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 WEIGHT = "weight"  # the column of public points that says how much each counts
-OUTSIDE_OF_BOUNDS = (
-    "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not fit its rows?"
-)
+OUTSIDE_OF_BOUNDS = "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not fit its rows?"
 Tell = Callable[[str], None]
 
 
@@ -353,7 +351,10 @@ def read_people(
         opened.check_unchanged()
     people = np.zeros((most, boxes[0] * boxes[1]), dtype=np.int64)
     places = np.asarray(found[RANK], dtype=np.int64), np.asarray(found[BOX], dtype=np.int64)
-    if any(len(p) and (p.min() < 0 or p.max() >= size) for p, size in zip(places, people.shape, strict=True)):
+    if any(
+        len(p) and (p.min() < 0 or p.max() >= size)
+        for p, size in zip(places, people.shape, strict=True)
+    ):
         raise InputError(OUTSIDE_OF_BOUNDS)
     people[places] = found["people"]
     return PeopleByBox(boxes, people, reading.per)

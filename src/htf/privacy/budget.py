@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 LONGEST_NAME = 200
 ADD_OR_REMOVE = "added or removed"  # the neighbouring relation of every unit
 BY_HAND = "measurements"  # what is charged and is no mechanism
-BOUGHT: dict[str, type[Bought]] = {kind.charged_as: kind for kind in (Suggestion, Activity, DistinctCounts)}
+BOUGHT: dict[str, type[Bought]] = {
+    kind.charged_as: kind for kind in (Suggestion, Activity, DistinctCounts)
+}
 JOURNALS = ("-journal", "-wal", "-shm")
 FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a published file
 

@@ -91,8 +91,12 @@ class DistinctCounts:
         classes = number_of_classes(self.boxes) if self._needs_people() else 0
         object.__setattr__(self, "people", _noisy(self.people, "people", classes))
         for name in ("epsilon", "people_epsilon"):
-            arguments.instance(getattr(self, name), Epsilon, f"{name} of distinct people", "see Epsilon.of")
-        if not self.people_epsilon < self.epsilon or bool(self.people_epsilon.units) != bool(classes):
+            arguments.instance(
+                getattr(self, name), Epsilon, f"{name} of distinct people", "see Epsilon.of"
+            )
+        if not self.people_epsilon < self.epsilon or bool(self.people_epsilon.units) != bool(
+            classes
+        ):
             raise InputError(
                 f"of the epsilon of distinct people, {self.epsilon}, a part is for the numbers of people by boxes, if "
                 f"there are any, got {self.people_epsilon}"
@@ -106,7 +110,9 @@ class DistinctCounts:
 
     def _needs_people(self) -> bool:
         """Where nobody can be in more boxes than are counted, no people were measured unless they decide."""
-        given = arguments.items(self.people, "the people of distinct people", "a list of whole numbers")
+        given = arguments.items(
+            self.people, "the people of distinct people", "a list of whole numbers"
+        )
         decides = arguments.flag(self.decides, "decides")
         return self.max_boxes < self.boxes or decides or len(given) > 0
 
@@ -249,7 +255,9 @@ def check_grid(given: object) -> tuple[int, int]:
 def check_grid_fits(grid: tuple[int, int], domain: Domain) -> None:
     """Refuse a grid with more boxes along an axis than the map has cells."""
     if domain.dimensions < 2:
-        raise InputError("distinct people are counted on the first two axes of a map, but this one has one")
+        raise InputError(
+            "distinct people are counted on the first two axes of a map, but this one has one"
+        )
     for boxes, axis in zip(grid, domain.axes[:2], strict=True):
         if boxes > axis.cells:
             raise InputError(
@@ -281,7 +289,10 @@ def number_of_classes(boxes: int) -> int:
 
 def _noisy(given: object, name: str, number: int) -> tuple[int, ...]:
     what = f"the {name} of distinct people"
-    found = tuple(arguments.whole(one, what) for one in arguments.items(given, what, "a list of whole numbers"))
+    found = tuple(
+        arguments.whole(one, what)
+        for one in arguments.items(given, what, "a list of whole numbers")
+    )
     if len(found) != number or any(abs(one) > LARGEST_COUNT for one in found):
         raise InputError(f"{what} are {number} numbers, none beyond 2**62, got {len(found)}")
     return found

@@ -99,9 +99,7 @@ DISTINCT_TABLE = (
     "up: somebody who was in two boxes counts in both."
 )
 
-DISTINCT_CHOSEN = (
-    ", of which {part} went into how many people were in how many boxes; the limit of {most} was chosen from that"
-)
+DISTINCT_CHOSEN = ", of which {part} went into how many people were in how many boxes; the limit of {most} was chosen from that"
 
 DISTINCT_GIVEN = ", of which {part} went into how many people were in how many boxes"
 
@@ -161,7 +159,9 @@ def privacy_statement(release: Release) -> str:
         parts.append(PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
     if (total := release.parameters.get("public_total")) is not None:
         parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
-    parts.append(NOT_PROTECTED.format(bound=_known(release) + _known_grid(release), one=protection.name))
+    parts.append(
+        NOT_PROTECTED.format(bound=_known(release) + _known_grid(release), one=protection.name)
+    )
     parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
 
