@@ -211,7 +211,9 @@ def naive_people(
         if cell is None or not person or (per is not None and second is None):
             continue
         along = np.unravel_index(cell, domain.shape)[:2]
-        first, last = (bisect.bisect_right(e, int(c)) - 1 for e, c in zip(edges, along, strict=True))
+        first, last = (
+            bisect.bisect_right(e, int(c)) - 1 for e, c in zip(edges, along, strict=True)
+        )
         period = None if per is None else naive_period(second or 0, per)
         boxes[person, period].add(first * grid[1] + last)
     counted = np.zeros((min(most, grid[0] * grid[1]), grid[0] * grid[1]), dtype=np.int64)

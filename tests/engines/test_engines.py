@@ -269,9 +269,7 @@ def check_distinct(name: str, case: str, source: Any, options: dict[str, Any]) -
         second = None if row.second is None else row.second + asked.get("utc_offset", 0)
         records.append(((row.x, row.y), person, second))
     wanted = naive_people(records, DOMAIN, GRID, asked.get("per"))
-    people = read_people_by_box(
-        source, DOMAIN, GRID, ["x", "y"], user="person", **asked, **options
-    )
+    people = read_people_by_box(source, DOMAIN, GRID, ["x", "y"], user="person", **asked, **options)
     assert np.array_equal(people.exact_people, wanted)
     assert (people.grid, people.per) == (GRID, asked.get("per"))
     assert wanted.sum(axis=1)[0] > wanted.sum(axis=1)[5] > 0
@@ -291,7 +289,11 @@ def test_distinct_people_in_postgresql(name: str, case: str, server: str) -> Non
 
 @pytest.mark.parametrize(
     ("name", "case"),
-    [*(("spark parquet", case) for case in DISTINCT), ("spark csv", "per day"), ("spark frame", "ever")],
+    [
+        *(("spark parquet", case) for case in DISTINCT),
+        ("spark csv", "per day"),
+        ("spark frame", "ever"),
+    ],
 )
 def test_distinct_people_in_spark(name: str, case: str, folder: Path, spark: Any) -> None:
     check_distinct(name, case, *IN_SPARK[name](folder, spark))
