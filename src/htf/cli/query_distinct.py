@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
 from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
@@ -60,7 +59,7 @@ def query_distinct(release_file: Path, as_json: bool, output: Path | None, overw
 
 def _show(found: DistinctPeople) -> None:
     """The boxes with the most people first: of a coarse grid, most are often empty."""
-    order = np.argsort(-found.people, kind="stable")[:MOST_ROWS_ON_SCREEN]
+    order = (-found.people).argsort(kind="stable")[:MOST_ROWS_ON_SCREEN]
     rows = [
         (
             ", ".join(

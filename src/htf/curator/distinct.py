@@ -84,7 +84,7 @@ class PeopleByBox(ReadOnlyArrays):
         if given.min() < 0 or float(given.sum(dtype=np.float64)) > MOST_RECORDS:
             raise InputError("numbers of people must not be negative, nor pass 2**40 together")
         if np.any(np.diff(given.sum(axis=1, dtype=np.int64)) > 0):
-            raise InputError("nobody has a second box without a first: rows must not become larger")
+            raise InputError("nobody has a second box without a first: rows of people must not become larger")
         self._people: IntArray = np.zeros((most, boxes), dtype=np.int64)
         self._people[: len(given)] = given
         self._people.flags.writeable = False
@@ -144,7 +144,7 @@ def measure_distinct(
     >>> import htf
     >>> people = htf.PeopleByBox((2, 1), [[500, 20], [0, 300]])
     >>> htf.measure_distinct(people, 1, max_boxes=2, noise="seeded:1").counts
-    (500, 319)
+    (502, 322)
     """
     remedy = "make one with htf.read_people_by_box(source, domain, grid, user=column)"
     arguments.instance(people, PeopleByBox, "people", remedy)

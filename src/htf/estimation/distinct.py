@@ -124,6 +124,7 @@ class DistinctPeople(ReadOnlyArrays):
         arguments.text(self.quantity, "the quantity of distinct people")
         for name, column in self.to_columns().items():
             arguments.row(column, "f", f"{name} of distinct people")
+        for name, column in self.to_columns().items():
             if len(column) != len(self.people):
                 raise InputError(f"{name} of distinct people must be as long as people")
             column.flags.writeable = False
