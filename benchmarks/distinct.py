@@ -35,7 +35,8 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=100)
     asked = parser.parse_args()
-    domain = Domain.from_bounds(*map(float, asked.bounds.split(",")), cells=1024)
+    west, south, east, north = map(float, asked.bounds.split(","))
+    domain = Domain.from_bounds(west, south, east, north, cells=1024)
     if asked.points is None:
         made = synthetic_visits()
         source = pa.table({"lon": made.x, "lat": made.y, asked.user: made.person})

@@ -377,7 +377,12 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "per": NONE,
             "budget_entry": {*NONE, *TEXT},
         },
-        {"grid": "grid|counts", "max_boxes": "boxes", "budget_entry": "budget entry", "people_epsilon": "epsilon"},
+        {
+            "grid": "grid|counts",
+            "max_boxes": "boxes",
+            "budget_entry": "budget entry",
+            "people_epsilon": "epsilon",
+        },
     ),
     "DistinctCounts.from_dict": lambda w: Call(
         htf.DistinctCounts.from_dict,

@@ -47,8 +47,8 @@ def test_no_table_loses_more_than_it_claims(source: str, most: int) -> None:
     runs = RUNS * most // 16 * (SIDE * SIDE // most)
     likely, rare = (frequency(SOURCES[source], most, side, 1.25) for side in (True, False))
     assert 0.6 < proved_epsilon(likely, rare, runs) <= 1
-    louder = [frequency(SOURCES[source], most, side, 1.25 * 1.5) for side in (True, False)]
-    assert proved_epsilon(*louder, runs) > 1, "noise of too small a scale is caught"
+    likely, rare = (frequency(SOURCES[source], most, side, 1.25 * 1.5) for side in (True, False))
+    assert proved_epsilon(likely, rare, runs) > 1, "noise of too small a scale is caught"
 
 
 @pytest.mark.parametrize("grid", [8, 16])

@@ -84,7 +84,9 @@ class PeopleByBox(ReadOnlyArrays):
         if given.min() < 0 or float(given.sum(dtype=np.float64)) > MOST_RECORDS:
             raise InputError("numbers of people must not be negative, nor pass 2**40 together")
         if np.any(np.diff(given.sum(axis=1, dtype=np.int64)) > 0):
-            raise InputError("nobody has a second box without a first: rows of people must not become larger")
+            raise InputError(
+                "nobody has a second box without a first: rows of people must not become larger"
+            )
         self._people: IntArray = np.zeros((most, boxes), dtype=np.int64)
         self._people[: len(given)] = given
         self._people.flags.writeable = False
