@@ -143,7 +143,6 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     prior = None if options.prior is None else _read_prior(options.prior, read)
     _rehearse(plan, unit, prior, options)
-    distinct = None if plan.distinct is None else _measure_distinct(plan, plan.distinct)
     suggestion = None if options.suggest_max_records is None else _suggest(plan, options)
     if suggestion is not None:
         plan = plan.keeping(_settle(suggestion))
@@ -158,11 +157,8 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         plan = plan.keeping(_best(plan, activity, prior, options))
         activity = replace(activity, decides=True)
     matrix = _read_matrix(plan) if matrix is None else matrix
-    _report(plan, _make_release(plan, matrix, prior, suggestion, activity))
-        if plan.points.reading.max_records == AUTO:
-            most = _best(plan, activity, suggestion, distinct, options)
-            activity, plan = replace(activity, decides=True), plan.keeping(most)
-    _report(plan, _make_release(plan, prior, suggestion, activity, distinct))
+    distinct = None if plan.distinct is None else _measure_distinct(plan, plan.distinct)
+    _report(plan, _make_release(plan, matrix, prior, suggestion, activity, distinct))
 
 
 def _screen() -> Callable[[str], None]:
@@ -241,9 +237,8 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     from htf.privacy.protection import PERSON, Protection, epsilon_per_share
 
     reading, suggest = plan.points.reading, options.suggest_max_records
-    share = _share_for_activity(reading, options)
-    epsilon = plan.epsilon
-    left = _less(_without_distinct(plan), _part(epsilon, share))
+    epsilon, share = plan.epsilon, _share_for_activity(reading, options)
+    left = _without_distinct(plan, epsilon - _part(epsilon, share))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
         epsilon_per_share(left, unit)
@@ -261,7 +256,7 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     if suggest is not None and Epsilon.of(suggest) >= left:
         raise InputError(
             f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}"
-            + (f", of which --activity takes {_part(epsilon, share)}" if share else "")
+            + (f", of which {epsilon - left} is spent on other things" if left < epsilon else "")
             + ": it must be less"
         )
     if suggest is not None:
@@ -345,11 +340,6 @@ def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: Releas
     check_noise(plan.noise)
     load_loops()
     if plan.points.reading.max_records in (None, AUTO):
-    reading = plan.points.reading
-    epsilon = _without_distinct(plan) - _part(plan.epsilon, _share_for_activity(reading, options))
-    if options.suggest_max_records is not None:
-        epsilon -= Epsilon.of(options.suggest_max_records)
-    if options.suggest_max_records is not None or reading.max_records == AUTO:
         unit = replace(unit, max_records=1)
     rehearse(plan.mechanism, plan.points.domain, _left_for_map(plan, options), unit, prior)
 
@@ -358,9 +348,36 @@ def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
     """What remains once everything that is measured before the map is paid for."""
     from htf.privacy.epsilon import Epsilon
 
-    left = plan.epsilon - _part(plan.epsilon, _share_for_activity(plan.points.reading, options))
+    share = _share_for_activity(plan.points.reading, options)
+    left = _without_distinct(plan, plan.epsilon - _part(plan.epsilon, share))
     suggest = options.suggest_max_records
     return left if suggest is None else left - Epsilon.of(suggest)
+
+
+def _without_distinct(plan: Plan, epsilon: Epsilon) -> Epsilon:
+    """Epsilon without the price of a table of distinct people."""
+    if plan.distinct is None:
+        return epsilon
+    if plan.distinct.price >= epsilon:
+        raise InputError(
+            "--activity and --distinct-share are shares of epsilon: together they leave nothing for the map"
+        )
+    return epsilon - plan.distinct.price
+
+
+def _measure_distinct(plan: Plan, wanted: DistinctPlan) -> DistinctCounts:
+    points = plan.points
+    with reading_bar(points.name) as progress:
+        found = wanted.measure(
+            points, plan.noise, plan.budget, plan.output.name, progress, plan.tell
+        )
+    with _even_if_unseen():
+        how = "found with noise" if found.decides else "as given"
+        say(
+            f"Counting {found.quantity} in {found.grid[0]} x {found.grid[1]} boxes, each person in at most "
+            f"{found.max_boxes} ({how}), for epsilon {found.epsilon}."
+        )
+    return found
 
 
 def _read_people(plan: Plan, most: int) -> RecordsPerPerson:
@@ -413,47 +430,6 @@ def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseO
     most = best_max_records(activity, _left_for_map(plan, options), options.records_range)
     while most > 1 and not _is_accepted(plan.keeping(most), prior, options):
         most //= 2
-def _without_distinct(plan: Plan) -> Epsilon:
-    """Epsilon without the price of a table of distinct people."""
-    return plan.epsilon if plan.distinct is None else plan.epsilon - plan.distinct.price
-
-
-def _less(epsilon: Epsilon, part: Epsilon) -> Epsilon:
-    if part >= epsilon:
-        raise InputError(
-            "--activity and --distinct-share are shares of epsilon: together they leave nothing for the map"
-        )
-    return epsilon - part
-
-
-def _measure_distinct(plan: Plan, wanted: DistinctPlan) -> DistinctCounts:
-    points = plan.points
-    with reading_bar(points.name) as progress:
-        found = wanted.measure(
-            points, plan.noise, plan.budget, plan.output.name, progress, plan.tell
-        )
-    with _even_if_unseen():
-        how = "found with noise" if found.decides else "as given"
-        say(
-            f"Counting {found.quantity} in {found.grid[0]} x {found.grid[1]} boxes, each person in at most "
-            f"{found.max_boxes} ({how}), for epsilon {found.epsilon}."
-        )
-    return found
-
-
-def _best(
-    plan: Plan,
-    activity: Activity,
-    suggestion: Suggestion | None,
-    distinct: DistinctCounts | None,
-    options: ReleaseOptions,
-) -> int:
-    """The number of records to keep per person: it follows from the noisy activity, so it costs nothing more."""
-    from htf.estimation.activity import best_max_records
-    from htf.privacy.protection import price_of_map
-
-    left = price_of_map(plan.epsilon, suggestion, activity, distinct)
-    most = best_max_records(activity, left, options.records_range)
     with _even_if_unseen():
         records = "record" if most == 1 else "records"
         say(
@@ -527,14 +503,6 @@ def _read_prior(source: str, points: Points) -> Prior:
 
 
 def _read_matrix(plan: Plan) -> FrequencyMatrix:
-def _make_release(
-    plan: Plan,
-    prior: Prior | None,
-    suggestion: Suggestion | None,
-    activity: Activity | None,
-    distinct: DistinctCounts | None,
-) -> Release:
-    """Read, publish and write. The progress bar shows labels, and no numbers from the data."""
     from htf.ingest.points import read_matrix
 
     points = plan.points
@@ -550,6 +518,7 @@ def _make_release(
     prior: Prior | None,
     suggestion: Suggestion | None,
     activity: Activity | None,
+    distinct: DistinctCounts | None,
 ) -> Release:
     """Publish and write. The progress bar shows labels, and no numbers from the data."""
     from htf.publication import publish
