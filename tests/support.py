@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import importlib
 import math
@@ -190,6 +191,47 @@ def naive_counts(
         )
     shape = domain.shape
     return {tuple(map(int, np.unravel_index(cell, shape))): n for cell, n in kept.items()}
+
+
+def naive_people(
+    records: Iterable[NaiveRecord],
+    domain: Domain,
+    grid: tuple[int, int],
+    per: str | None = None,
+    most: int = 64,
+) -> IntArray:
+    """What read_people_by_box is to give, record by record: boxes of each person, ranked by digests."""
+    boxes: dict[tuple[str, int | None], set[int]] = defaultdict(set)
+    edges = [
+        [part * axis.cells // parts for part in range(parts + 1)]
+        for axis, parts in zip(domain.axes[:2], grid, strict=True)
+    ]
+    for places, person, second in records:
+        cell = naive_cell(places, domain)
+        if cell is None or not person or (per is not None and second is None):
+            continue
+        along = np.unravel_index(cell, domain.shape)[:2]
+        first, last = (
+            bisect.bisect_right(e, int(c)) - 1 for e, c in zip(edges, along, strict=True)
+        )
+        period = None if per is None else naive_period(second or 0, per)
+        boxes[person, period].add(first * grid[1] + last)
+    counted = np.zeros((min(most, grid[0] * grid[1]), grid[0] * grid[1]), dtype=np.int64)
+    for (person, period), found in boxes.items():
+        parts = [person] if period is None else [person, period]
+        keys = {
+            box: hashlib.md5(",".join(map(str, [*parts, box])).encode()).hexdigest()[:12]
+            for box in found
+        }
+        for rank, box in enumerate(sorted(found, key=lambda box: (keys[box], box))[:most]):
+            counted[rank, box] += 1
+    return counted
+
+
+def naive_period(second: int, per: str) -> int:
+    """Days since 1970, or weeks from Monday on."""
+    days = second // 86_400
+    return days if per == "day" else (days + 3) // 7
 
 
 def naive_choice(person: str, records: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:

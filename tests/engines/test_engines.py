@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import Axis, Domain, read_points
-from support import NaiveRecord, counted, naive_counts
+from htf import Axis, Domain, read_people_by_box, read_points
+from support import NaiveRecord, counted, naive_counts, naive_people
 
 DOMAIN = Domain((Axis("x", -1.0, 1.7, 7), Axis("y", 0.1, 0.9, 5)))
 EPOCH = dt.datetime(1970, 1, 1)
@@ -248,6 +248,55 @@ def test_in_postgresql(name: str, case: str, server: str) -> None:
 )
 def test_in_spark(name: str, case: str, folder: Path, spark: Any) -> None:
     check(name, case, *IN_SPARK[name](folder, spark))
+
+
+# --- distinct people --------------------------------------------------------------------------------
+
+GRID = 3, 2  # of 7 x 5 cells: boxes are not alike
+DISTINCT: dict[str, dict[str, Any]] = {
+    "ever": {},
+    "per day": {"per": "day", "time": "moment", "utc_offset": -5400},
+    "per week": {"per": "week", "time": "moment"},
+}
+
+
+def check_distinct(name: str, case: str, source: Any, options: dict[str, Any]) -> None:
+    asked = DISTINCT[case]
+    records: list[NaiveRecord] = []
+    for row in ROWS:
+        text = name in ARE_TEXT
+        person = row.person and (row.person.strip(" \t\n\r\v\f") if text else row.person)
+        second = None if row.second is None else row.second + asked.get("utc_offset", 0)
+        records.append(((row.x, row.y), person, second))
+    wanted = naive_people(records, DOMAIN, GRID, asked.get("per"))
+    people = read_people_by_box(source, DOMAIN, GRID, ["x", "y"], user="person", **asked, **options)
+    assert np.array_equal(people.exact_people, wanted)
+    assert (people.grid, people.per) == (GRID, asked.get("per"))
+    assert wanted.sum(axis=1)[0] > wanted.sum(axis=1)[5] > 0
+
+
+@pytest.mark.parametrize("case", DISTINCT)
+@pytest.mark.parametrize("name", LOCAL)
+def test_distinct_people_here(name: str, case: str, folder: Path) -> None:
+    check_distinct(name, case, *LOCAL[name](folder, None))
+
+
+@pytest.mark.parametrize("case", DISTINCT)
+@pytest.mark.parametrize("name", ON_SERVER)
+def test_distinct_people_in_postgresql(name: str, case: str, server: str) -> None:
+    check_distinct(name, case, server, ON_SERVER[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        *(("spark parquet", case) for case in DISTINCT),
+        ("spark csv", "per day"),
+        ("spark frame", "ever"),
+    ],
+)
+def test_distinct_people_in_spark(name: str, case: str, folder: Path, spark: Any) -> None:
+    check_distinct(name, case, *IN_SPARK[name](folder, spark))
 
 
 # --- axes from times --------------------------------------------------------------------------------

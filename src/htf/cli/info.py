@@ -62,6 +62,12 @@ def _show_guarantee(release: Release) -> None:
         rows = [(f"up to {end:,}", n) for end, n in zip(CLASS_ENDS, activity.people, strict=True)]
         title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {release.factor:.4g}"
         show_table(("records of a person", ">people, with noise"), rows, title)
+    if (distinct := release.distinct) is not None:
+        told = {**distinct.to_dict(), "grid": "{} x {}".format(*distinct.grid)}
+        rows = [(name, value) for name, value in told.items() if name not in ("counts", "people")]
+        show_table(
+            ("name", ">value"), rows, f"Table of {distinct.quantity}: `htf query --distinct`"
+        )
 
 
 def _show_map(release: Release) -> None:

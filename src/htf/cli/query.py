@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.options import json_option, overwrite_option, release_argument, where_option
+from htf.cli.query_distinct import distinct_option, query_distinct
 from htf.cli.query_polygons import by_option, polygons_option, query_polygons
 from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
@@ -53,6 +54,7 @@ class AnswersCommand(click.Command):
 )
 @polygons_option
 @by_option
+@distinct_option
 @where_option
 @json_option
 @click.option(
@@ -68,6 +70,7 @@ def query(
     boxes_file: Path | None,
     polygons_file: Path | None,
     by: str | None,
+    distinct: bool,
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
@@ -85,6 +88,14 @@ def query(
     from htf.query.boxes import count_boxes
     from htf.release.release import Release
 
+    if distinct:
+        if boxes or boxes_file or polygons_file or by or where:
+            raise InputError(
+                "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
+                "without boxes, polygons and --where"
+            )
+        query_distinct(release_file, as_json, output, overwrite)
+        return
     if polygons_file is not None and not (boxes or boxes_file):
         query_polygons(release_file, polygons_file, by, where, as_json, output, overwrite)
         return

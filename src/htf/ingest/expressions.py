@@ -231,6 +231,12 @@ def _month_number(days: IntegerValue) -> IntegerValue:
     return (era * YEARS_OF_ERA + year) * 12 + _floor_divide(of_year * 5 + 2, 153)
 
 
+def part_of(cell: IntegerValue, cells: int, parts: int) -> IntegerValue:
+    """Which of `parts` parts of an axis a cell lies in. Part j begins at cell floor(j * cells / parts), as in
+    `htf.frame.grids.even_edges`. Whole numbers stay below 2**43."""
+    return _floor_divide((cell + 1) * parts - 1, cells)
+
+
 def ratio(part: IntegerValue, times: int, whole: IntegerValue) -> IntegerValue:
     """round(times * part / whole) for whole numbers with 0 <= part <= whole, half-way values up.
 

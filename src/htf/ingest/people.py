@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
+BOX, RANK = "box", "rank"
 WHO = (PERSON, SPELLING, PERIOD)
 
 
@@ -107,6 +108,24 @@ def records_of_each(located: Table, most: int) -> Table:
     per_person = per_person.filter(per_person.records > 0)
     capped = per_person.select(records=ibis.least(per_person.records, ibis.literal(most, "int64")))
     return capped.group_by("records").agg(people=capped.count())
+
+
+def count_distinct(located: Table, most: int) -> Table:
+    """The number of people in each box of a coarse grid, each person once in a box, by the rank of the box among the
+    boxes of that person, from 0 to `most`. In one scan.
+
+    Boxes are ranked by a digest of the person and the box, and of the period if there is one.
+    """
+    import ibis
+
+    who = _who(located)
+    located = located.filter(located[CELL].notnull() & located[BOX].notnull())
+    pairs = located.select(*who, BOX).distinct()
+    parts = [pairs[name] for name in (PERSON, PERIOD, BOX) if name in pairs.columns]
+    keyed = pairs.mutate(key=key(parts))
+    ranked = keyed.mutate(rank=ibis.row_number().over(group_by=who, order_by=["key", BOX]))
+    counted = ranked.filter(ranked[RANK] < most)
+    return counted.group_by([BOX, RANK]).agg(people=counted.count())
 
 
 def _who(located: Table) -> list[str]:

@@ -144,6 +144,7 @@ class Service:
             (f"{one}/leaves", "GET", self.leaves),
             (f"{one}/counts", "POST", self.counts),
             (f"{one}/polygons", "POST", self.polygons),
+            (f"{one}/distinct", "GET", self.distinct),
             (f"{one}/download", "GET", self.download),
             (one, "GET", self.about),
             ("/api/releases", "GET", self.list_releases),
@@ -314,6 +315,18 @@ class Service:
             found = await self.workers.run(lambda _: make(where))
             self.tiles.put(etag, found)
         return packed_reply(scope, etag, found, media, self.cache, API_HEADERS)
+
+    async def distinct(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        questions.read_parameters(request.scope["query_string"], ())
+        if holding.release.distinct is None:
+            raise Refusal(404, "this release has no table of distinct people")
+        etag = holding.etag(b"distinct")
+        found = self.tiles.get(etag)
+        if found is None:
+            found = await self.workers.run(lambda _: Packed.of(_distinct(holding)))
+            self.tiles.put(etag, found)
+        return packed_reply(request.scope, etag, found, JSON, self.cache, API_HEADERS)
 
     async def download(self, request: Request) -> FileResponse | Reply:
         holding = self._holding(request)
@@ -500,6 +513,12 @@ def to_arrow(columns: FloatArray, notes: dict[str, str]) -> bytes:
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
+
+
+def _distinct(holding: Holding) -> bytes:
+    found = holding.release.count_distinct()
+    told = {**found.to_columns(), "quantity": found.quantity, **holding.mark}
+    return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _told(holding: Holding) -> bytes:

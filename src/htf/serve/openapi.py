@@ -20,6 +20,7 @@ TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer", "minimum": 0}
 BOX: Schema = {"type": "array", "items": NUMBER, "minItems": 2}
 BOUNDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 4, "maxItems": 4}
+DISTINCT = ("west", "south", "east", "north", "people", "std_error", "low", "high")
 MARK: dict[str, Schema] = {
     "not_private": {
         **TEXT,
@@ -103,6 +104,15 @@ def _count_paths(limits: Limits) -> dict[str, Any]:
                 [ID, {**WHERE, "description": "Of an Arrow stream; JSON has its own."}],
                 {**_json("Boxes"), **_media("application/vnd.apache.arrow.stream")},
                 errors=(400, 404, 408, 413, 415, 422, 503),
+            )
+        },
+        "/api/releases/{id}/distinct": {
+            "get": _operation(
+                "distinctPeople",
+                "The table of different people in the boxes of a fixed grid, if the release has one. Boxes do not add up.",
+                _json("DistinctPeople"),
+                [ID],
+                errors=(400, 404, 503),
             )
         },
         "/api/releases/{id}/polygons": {
@@ -304,6 +314,7 @@ def _answer_schemas() -> dict[str, Schema]:
         "Answer": _object(bars, {**WARNING, **MARK}),
         "Answers": _object(dict.fromkeys(bars, NUMBERS), {**WARNING, **MARK}),
         "PolygonAnswers": _object({"answers": answers}, {**WARNING, **MARK}),
+        "DistinctPeople": _object({**dict.fromkeys(DISTINCT, NUMBERS), "quantity": TEXT}, MARK),
         "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
         "Tile": _object(
             {"type": {"const": "FeatureCollection"}, "features": features},
