@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import datetime as dt
 import hashlib
 import importlib
 import math
@@ -173,18 +174,20 @@ def naive_counts(
     domain: Domain,
     most: int | None = None,
     once_per: str | None = None,
+    per: str | None = None,
 ) -> dict[tuple[int, ...], int]:
     """What read_points is to give, record by record: cells, and of each person the first few."""
-    of_people: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    of_people: dict[tuple[str, Any], list[tuple[int, int]]] = defaultdict(list)
     for places, person, second in records:
         cell = naive_cell(places, domain)
-        if cell is None or (most is not None and not person):
+        if cell is None or (most is not None and not person) or (per and second is None):
             continue
         slot = {"hour": 3600, "day": 86_400}.get(once_per or "", 1)
         time = 0 if second is None or once_per == "all" else math.floor(Fraction(second, slot))
-        of_people[str(person)].append((cell, time))
+        period = None if per is None or second is None else naive_period(second, per)
+        of_people[str(person), period].append((cell, time))
     kept: Counter[int] = Counter()
-    for person, found in of_people.items():
+    for (person, _), found in of_people.items():
         mine = sorted(set(found)) if once_per else found
         kept.update(
             cell for cell, _ in (mine if most is None else naive_choice(person, mine, most))
@@ -244,6 +247,45 @@ def naive_choice(person: str, records: list[tuple[int, int]], most: int) -> list
         digest = hashlib.md5(f"{person},{cell},{time},{copy}".encode()).hexdigest()
         ranked.append((digest[:12], cell, time, copy))
     return [(cell, time) for _, cell, time, _ in sorted(ranked)[:most]]
+
+
+def naive_shares(
+    records: Iterable[NaiveRecord],
+    domain: Domain,
+    shares: int = 256,
+    once_per: str | None = None,
+    per: str | None = None,
+) -> dict[tuple[int, ...], int]:
+    """What read_points is to give where people are counted: each person, or each in each period, has all of
+    the shares. In the order of cells, the first i of n records together have i / n of them, rounded."""
+    of_people: dict[tuple[str, Any], list[tuple[int, int]]] = defaultdict(list)
+    for places, person, second in records:
+        cell = naive_cell(places, domain)
+        if cell is None or not person or (per is not None and second is None):
+            continue
+        slot = {"hour": 3600, "day": 86_400}.get(once_per or "", 1)
+        time = 0 if second is None or once_per == "all" else math.floor(Fraction(second, slot))
+        who = person, None if per is None or second is None else naive_period(second, per)
+        of_people[who].append((cell, time))
+    counts: Counter[int] = Counter()
+    for found in of_people.values():
+        mine = sorted(cell for cell, _ in (set(found) if once_per else found))
+        given = 0
+        for number, cell in enumerate(mine, 1):
+            so_far = math.floor(Fraction(shares * number, len(mine)) + Fraction(1, 2))
+            counts[cell] += so_far - given
+            given = so_far
+        assert given == shares
+    cells = {cell: n for cell, n in counts.items() if n}
+    return {tuple(map(int, np.unravel_index(cell, domain.shape))): n for cell, n in cells.items()}
+
+
+def naive_period(second: int, per: str) -> tuple[int, ...]:
+    """The day, week from Monday on, or month of a second since 1970, by Python's own calendar."""
+    day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=second)).date()
+    if per == "month":
+        return day.year, day.month
+    return (day.toordinal(),) if per == "day" else (day.toordinal() - day.weekday(),)
 
 
 def naive_cell(places: Sequence[float | None], domain: Domain) -> int | None:

@@ -242,10 +242,12 @@ def ratio(part: IntegerValue, times: int, whole: IntegerValue) -> IntegerValue:
 
     Engines divide whole numbers in different ways, but all divide doubles alike. With `times` up to 2**10 and `whole`
     up to 2**40, numerators are exact. A quotient that is no whole number is at least 1 / (2 whole) away from one,
-    which is more than the rounding of a double of at most 2**10, so its floor is exact too.
+    which is more than the rounding of a double of at most 2**11, so its floor is exact too. Doubles come first,
+    because a product of whole numbers may be one of 32 bits and too large for it.
     """
-    doubled = (part * (2 * times) + whole).cast("float64") / (whole * 2).cast("float64")
-    return doubled.floor().cast("int64")
+    exact = whole.cast("float64")
+    rounded: Any = (part.cast("float64") * (2 * times) + exact) / (exact * 2)
+    return rounded.floor().cast("int64")
 
 
 def key(parts: Sequence[Value]) -> StringValue:

@@ -47,18 +47,19 @@ def count_records(located: Table) -> Table:
 
 
 def count_shared(located: Table, shares: int) -> Table:
-    """The number of shares of people in each cell. Every person has `shares` of them, in one scan."""
-    import ibis
+    """The number of shares of people in each cell. Every person has `shares` of them. It takes one scan, so that
+    rows of a query need no care of their own."""
 
     who = _who(located)
     located = located.filter(located[CELL].notnull())
+    # Not row_number, which is an integer of 32 bits on Spark.
+    number = located[CELL].count()
     ranked = located.mutate(
-        place=ibis.row_number().over(group_by=who, order_by=CELL),
-        records=located[CELL].count().over(group_by=who),
+        place=number.over(rows=(None, 0), group_by=who, order_by=CELL),
+        records=number.over(group_by=who),
     )
-    end = ratio(ranked.place + 1, shares, ranked.records)
-    share = end - ratio(ranked.place, shares, ranked.records)
-    shared = ranked.select(CELL, share=share)
+    before = ratio(ranked.place - 1, shares, ranked.records)
+    shared = ranked.select(CELL, share=ratio(ranked.place, shares, ranked.records) - before)
     counted = shared.group_by(CELL).agg(records=shared.share.sum().cast("int64"))
     return counted.filter(counted.records > 0)
 
