@@ -270,7 +270,7 @@ def _check_sums(release: Release) -> Check:
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
-    total = f"{release.estimates.sum():,.0f}"
+    total = f"{release.estimates.sum():,.0f} {release.counted}"
     return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")
 
 

@@ -24,7 +24,7 @@ from htf.estimation.noise_law import (
 )
 from htf.frame.curve import places_on_curve
 from htf.frame.domain import FloatArray, IntArray
-from htf.query.columns import COLUMNS, RECORDS
+from htf.query.columns import COLUMNS, QUANTITY
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FAN_OUT = 8  # anything from 2 to 16 is about as fast
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # per thread
-IN_SHARES = [place for place, column in enumerate(COLUMNS.values()) if column.unit == RECORDS]
+IN_SHARES = [place for place, column in enumerate(COLUMNS.values()) if column.unit == QUANTITY]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
