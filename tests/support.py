@@ -27,6 +27,7 @@ from htf.estimation.noise_law import count_variances
 from htf.frame.domain import Axis, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
+from htf.privacy.protection import Protection
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
@@ -141,6 +142,16 @@ def city_matrix(cells: int = 64, points: int = 20_000, seed: int = 5) -> Frequen
     cell = np.floor(drawn).astype(np.int64)
     inside = np.all((cell >= 0) & (cell < cells), axis=1)
     return FrequencyMatrix.from_cells(grid(cells, cells), cell[inside].T)
+
+
+def people_matrix(domain: Domain | None = None, per: str | None = None) -> FrequencyMatrix:
+    """A made-up city of about 500 people, who count by shares."""
+    protection = Protection("person", count="people", shares=256, per=per)
+    records = city_matrix()
+    shares = records.exact_counts * 256 // 40
+    kept = shares > 0
+    place = domain or records.domain
+    return FrequencyMatrix(place, records.exact_coordinates[:, kept], shares[kept], protection)
 
 
 @st.composite
