@@ -204,7 +204,15 @@ def test_further_axes_are_columns(tmp_path: Path) -> None:
 def test_a_line_is_no_map() -> None:
     matrix = FrequencyMatrix.from_dense(grid(8), np.arange(8) * 100)
     release = publish(matrix, 1, noise=SeededNoise(1))
-    assert list(leaf_columns(release)) == ["count", "std_error", "low", "high", "x_low", "x_high", "counted"]
+    assert list(leaf_columns(release)) == [
+        "count",
+        "std_error",
+        "low",
+        "high",
+        "x_low",
+        "x_high",
+        "counted",
+    ]
     with pytest.raises(InputError, match=r"has only 'x': export it as \.csv"):
         leaf_layer(release)
 

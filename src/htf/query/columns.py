@@ -149,7 +149,7 @@ class Answers(ReadOnlyArrays):
 
     def __post_init__(self) -> None:
         arguments.text(self.quantity, "the quantity of answers")
-        arguments.text(self.counted, "what answers count")
+        arguments.text(self.counted, "what is counted (counted) of answers")
         for name, column in self.to_columns().items():
             arguments.row(column, "f", f"{name} of answers")
             if len(column) != len(self.count):
