@@ -1,12 +1,16 @@
-"""What it costs to protect people instead of records, and how many records of each to keep.
+"""What it costs to protect people: counts of people, and counts of records with a limit per person.
 
     python benchmarks/people.py                       # invented visits
-    python benchmarks/people.py checkins.parquet --bounds W,S,E,N --user user_id --time ts --picture people.png
+    python benchmarks/people.py checkins.parquet --bounds W,S,E,N --user user_id --picture people.png
 
-A file has columns lon and lat. Errors are mean relative errors in per cent (of counts below 20, relative to 20), against the true
-counts of all records, kept or not. Their parts: `bias` is the error of the exact counts of the kept records, `noise` how
-far the release is from those; the whole is at most their sum. `scaled` is the whole for someone who knows the true total, and
-multiplies all counts to reach it. Epsilons are for a person. All that is printed is computed from the exact data.
+A file has columns lon and lat. Errors are mean relative errors in per cent, of records relative to at least 20, of
+people relative to at least 20 records' worth of them. Coverage is the share of 95 % intervals that hold the truth.
+Squares are drawn around records. Epsilons are for a person and include all that a release spends.
+
+Records are judged against *all* records, kept or not. `bias` is the error of the exact counts of K records of each
+person, scaled to the true total. `hindsight` is the error of a release of K records of each person that spends all of
+epsilon on the map and is then scaled to the true total, which nobody knows; the best K is the best of those tried, in
+the same runs. `auto` is what `htf release --max-records auto` does. All that is printed is computed from exact data.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -23,133 +28,175 @@ import numpy as np
 
 from htf import (
     Domain,
+    Epsilon,
     FrequencyMatrix,
     RecordsPerPerson,
     Release,
+    best_max_records,
+    measure_activity,
     publish,
     read_points,
-    suggest_max_records,
 )
-from htf.evaluation.counting import ExactCounter, answer_boxes
-from htf.evaluation.metrics import MRE, measure_errors
+from htf.evaluation.counting import ExactCounter
 from htf.evaluation.visits import synthetic_visits
 from htf.evaluation.workloads import Boxes, read_workload
 from htf.frame.domain import FloatArray, IntArray
+from htf.ingest import reading
 from htf.ingest.points import read_records_per_person
 from htf.ingest.reading import Reading
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, ONCE_PER, Suggestion
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, SHARES_OF_A_PERSON
 
 EPSILONS = ("0.5", "1", "2")
-WORKLOADS = {
-    "data-1%": "squares of 1 % of the map, at records",
-    "random": "boxes of any size, anywhere",
-}
-QUERIES = 2000
-KEPT = [digit * 10**power for power in range(6) for digit in (1, 2, 3, 5, 7)]
-PRICES = ("0.05", "0.1", "0.2")
-QUANTILES = ("0.9", "0.95", "0.98")
-USED = 3  # suggestions for each run that a release is made with
-RANGE = 1000  # where the suggestion is looked for; the default of `htf release`
-LEVEL_SHARE = Fraction(1, 10)  # of epsilon, for the total that counts are scaled to
-LEVEL_FACTOR = 10  # times K: the records of each in that total
+SIZES = ("0.01%", "0.1%", "1%", "5%")
+QUERIES = 1000
+KEPT = [digit * 10**power for power in range(4) for digit in (1, 2, 3, 5, 7)]
+SHARES = (1, 4, 16, 64, 256, 1024, 4096)
+ACTIVITY = Fraction(1, 10)  # of epsilon, as in `htf release`
+MOST = 1000  # the default of --records-range
+SMOOTHING = 20  # records
+NAME = "SHARES_OF_A_PERSON"  # in htf.ingest.reading, which has no option for it
+MANY_SHARES = 2**20  # of a person, where the truth is computed
 
 
 class Data:
     """Points of people on a map."""
 
-    def __init__(self, source: Any, domain: Domain, user: str, time: str | None) -> None:
-        self.source, self.domain, self.user, self.time = source, domain, user, time
-        self.read, self.read_level = cache(self._read), cache(self._read_level)
+    def __init__(self, source: Any, domain: Domain, user: str) -> None:
+        self.source, self.domain, self.user = source, domain, user
+        self.read_kept, self.read_people = cache(self._read_kept), cache(self._read_people)
+        self.records = read_points(source, domain, ["lon", "lat"])
+        self.total = int(self.records.exact_counts.sum())
+        options = Reading(["lon", "lat"], user=user)
+        self.people = read_records_per_person(source, domain, options, MOST_RECORDS_OF_A_PERSON)
 
-    def _read(self, most: int, once_per: str | None = None) -> FrequencyMatrix:
+    def _read_kept(self, most: int) -> FrequencyMatrix:
         return read_points(
-            self.source, self.domain, ["lon", "lat"],
-            user=self.user, max_records=most, once_per=once_per, time=self.time,
-        )  # fmt: skip
+            self.source, self.domain, ["lon", "lat"], user=self.user, max_records=most
+        )
 
-    def read_all(self, once_per: str | None) -> FrequencyMatrix:
-        """What is to be estimated: all records, or all that are left where one of several counts."""
-        if once_per is not None:
-            return self.read(MOST_RECORDS_OF_A_PERSON, once_per)
-        return read_points(self.source, self.domain, ["lon", "lat"])
-
-    def _read_level(self, most: int) -> FrequencyMatrix:
-        """A map of one cell: the total alone."""
-        x, y = self.domain.axes
-        whole = Domain.from_bounds(x.low, y.low, x.high, y.high, cells=1)
-        return read_points(self.source, whole, ["lon", "lat"], user=self.user, max_records=most)
-
-    def people(self, most: int, once_per: str | None = None) -> IntArray:
-        reading = Reading(["lon", "lat"], user=self.user, time=self.time, once_per=once_per)
-        return read_records_per_person(self.source, self.domain, reading, most)
+    def _read_people(self, shares: int = SHARES_OF_A_PERSON) -> FrequencyMatrix:
+        with _shares(shares):
+            return read_points(self.source, self.domain, ["lon", "lat"], user=self.user)
 
 
-class Errors(NamedTuple):
-    """Means over runs, and the spread of the whole."""
-
-    bias: float
-    noise: float
-    whole: float
-    scaled: float
-    least: float
-    most: float
+@contextmanager
+def _shares(number: int) -> Iterator[None]:
+    usual = vars(reading)[NAME]
+    setattr(reading, NAME, number)
+    try:
+        yield
+    finally:
+        setattr(reading, NAME, usual)
 
 
 class Exam:
-    """The boxes of one workload with their true counts, other boxes in each run."""
+    """Squares of all sizes around records with their true counts, other squares in each run."""
 
-    def __init__(self, truth: FrequencyMatrix, workload: str, runs: int) -> None:
-        kind, exact = read_workload(workload), ExactCounter(truth)
-        self.total = int(truth.exact_counts.sum())
-        self.boxes: list[Boxes] = [
-            kind.draw(truth, QUERIES, np.random.SeedSequence([run, 1])) for run in range(runs)
+    def __init__(
+        self, data: Data, truth: FrequencyMatrix, runs: int, one: int, least: float
+    ) -> None:
+        """`one` is what a whole record or person has in the matrix; errors are relative to at least `least`."""
+        self.domain, self.least, exact = data.domain, least, ExactCounter(truth)
+        self.boxes: list[dict[str, Boxes]] = []
+        self.truth: list[dict[str, FloatArray]] = []
+        for run in range(runs):
+            seeds = np.random.SeedSequence([run, 1])
+            drawn = {
+                size: read_workload(f"data-{size}").draw(data.records, QUERIES, seeds)
+                for size in SIZES
+            }
+            self.boxes.append(drawn)
+            self.truth.append({size: exact.count(boxes) / one for size, boxes in drawn.items()})
+
+    def rows(self, run: int, size: str) -> FloatArray:
+        boxes, axes = self.boxes[run][size], self.domain.axes
+        edges = [
+            axis.from_cells(side[:, number])
+            for side in (boxes.low, boxes.high)
+            for number, axis in enumerate(axes)
         ]
-        self.counts = [exact.count(boxes) for boxes in self.boxes]
+        return np.column_stack(edges)
 
-    def error(self, run: int, answers: FloatArray) -> float:
-        return measure_errors(self.counts[run], answers)[MRE]
+    def error(self, run: int, size: str, counts: FloatArray) -> float:
+        truth = self.truth[run][size]
+        return float(100 * np.mean(np.abs(counts - truth) / np.maximum(truth, self.least)))
 
-    def judge(self, kept: FrequencyMatrix, releases: Sequence[Release]) -> Errors:
-        exact, number = ExactCounter(kept), int(kept.exact_counts.sum())
-        rows = []
+    def judge(self, releases: Sequence[Release]) -> Judged:
+        """Errors and coverage of all sizes: means over runs, and the spread of errors."""
+        errors, covered, widths = [], [], []
         for run, release in enumerate(releases):
-            truth, bounded = self.counts[run], exact.count(self.boxes[run])
-            answers = answer_boxes(release, self.boxes[run])
-            parts = bounded, truth + answers - bounded, answers, answers * self.total / number
-            rows.append([self.error(run, np.asarray(part, dtype=float)) for part in parts])
-        bias, noise, whole, scaled = np.mean(rows, axis=0).tolist()
-        runs = [row[2] for row in rows]
-        return Errors(bias, noise, whole, scaled, min(runs), max(runs))
+            answers = {size: release.count(self.rows(run, size)) for size in SIZES}
+            truth = self.truth[run]
+            errors.append([self.error(run, size, answers[size].count) for size in SIZES])
+            covered.append([np.mean((a.low <= truth[s]) & (truth[s] <= a.high)) for s, a in answers.items()])  # fmt: skip
+            widths.append([np.median((a.high - np.maximum(a.low, 0)) / np.maximum(truth[s], self.least)) for s, a in answers.items()])  # fmt: skip
+        return Judged(*(np.array(found) for found in (errors, covered, widths)))
 
 
-def release_all(matrix: FrequencyMatrix, epsilon: str, runs: int) -> list[Release]:
+class Judged(NamedTuple):
+    """Run by run, for each size of squares."""
+
+    errors: FloatArray
+    covered: FloatArray
+    widths: FloatArray  # of intervals, relative: the median
+
+    def cells(self) -> list[str]:
+        return [
+            " / ".join(short(value) for value in self.errors.mean(axis=0)),
+            " / ".join(f"{100 * value:.0f}" for value in self.covered.mean(axis=0)),
+            " / ".join(f"{100 * value:.0f}" for value in self.widths.mean(axis=0)),
+        ]
+
+
+def release_people(data: Data, epsilon: str, runs: int, shares: int) -> list[Release]:
+    matrix = data.read_people(shares)
     return [publish(matrix, epsilon, noise=f"seeded:{run}") for run in range(runs)]
 
 
-def sweep(
-    data: Data, exams: dict[str, Exam], epsilons: Sequence[str], once_per: str | None = None
-) -> Iterator[tuple[int, dict[tuple[str, str], Errors]]]:
-    """K, and (workload, epsilon) -> errors; up to a K that keeps all."""
-    runs = len(next(iter(exams.values())).boxes)
-    everything = data.read(MOST_RECORDS_OF_A_PERSON, once_per).exact_counts.sum()
+def release_auto(data: Data, epsilon: str, runs: int, most: int | None = None) -> list[Release]:
+    """As `htf release --max-records auto`, or with a number."""
+    total, people, made = Epsilon.of(epsilon), RecordsPerPerson(data.people), []
+    price = Epsilon(int(total.units * ACTIVITY))
+    for run in range(runs):
+        activity = measure_activity(people, price, noise=f"seeded:{1000 + run}")
+        kept = most or best_max_records(activity, total - price, MOST)
+        matrix, noise = data.read_kept(kept), f"seeded:{run}"
+        made.append(publish(matrix, total, noise=noise, activity=activity))
+    return made
+
+
+class Hindsight(NamedTuple):
+    """One K: errors of 1 % squares, scaled to the true total."""
+
+    bias: float
+    error: dict[str, float]  # by epsilon
+
+
+def sweep(data: Data, exam: Exam, runs: int) -> dict[int, Hindsight]:
+    """Every K, up to one that keeps all."""
+    found: dict[int, Hindsight] = {}
     for most in KEPT:
-        kept = data.read(most, once_per)
-        found: dict[tuple[str, str], Errors] = {}
-        for epsilon in epsilons:
-            releases = release_all(kept, epsilon, runs)
-            found |= {(name, epsilon): exam.judge(kept, releases) for name, exam in exams.items()}
-        yield most, found
-        if kept.exact_counts.sum() == everything:
-            return
+        kept = data.read_kept(most)
+        number, exact = int(kept.exact_counts.sum()), ExactCounter(kept)
+        factor = np.float64(data.total / number)
+        scaled = [np.asarray(exact.count(exam.boxes[run]["1%"]) * factor) for run in range(runs)]
+        bias = np.mean([exam.error(run, "1%", counts) for run, counts in enumerate(scaled)])
+        errors = {}
+        for epsilon in EPSILONS:
+            each = []
+            for run in range(runs):
+                release = publish(kept, epsilon, noise=f"seeded:{run}")
+                counts = release.count(exam.rows(run, "1%")).count * (data.total / number)
+                each.append(exam.error(run, "1%", counts))
+            errors[epsilon] = float(np.mean(each))
+        found[most] = Hindsight(float(bias), errors)
+        if number == data.total:
+            break
+    return found
 
 
-Sweep = dict[int, dict[tuple[str, str], Errors]]
-
-
-def best(found: Sweep, workload: str, epsilon: str, scaled: bool = False) -> int:
-    """K of the least error, in hindsight."""
-    part = "scaled" if scaled else "whole"
-    return min(found, key=lambda most: float(getattr(found[most][workload, epsilon], part)))
+def best(found: dict[int, Hindsight], epsilon: str) -> int:
+    return min(found, key=lambda most: found[most].error[epsilon])
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -163,142 +210,87 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def show_sweep(data: Data, found: Sweep, exams: dict[str, Exam]) -> None:
-    people = data.people(MOST_RECORDS_OF_A_PERSON)
-    for workload, words in WORKLOADS.items():
-        rows = []
-        for most, errors in found.items():
-            kept = data.read(most).exact_counts.sum() / exams[workload].total
-            cut = people[most:].sum() / people.sum()
-            row = [f"{most:,}", f"{cut:.1%}", f"{kept:.0%}", short(errors[workload, "1"].bias)]
-            for epsilon in EPSILONS:
-                its = errors[workload, epsilon]
-                row += [short(its.noise), f"{short(its.whole)} ({short(its.least)} to {short(its.most)})", short(its.scaled)]  # fmt: skip
-            rows.append(row)
-        headers = ["K", "people cut", "records kept", "bias"]
-        headers += [f"ε {eps}: {part}" for eps in EPSILONS for part in ("noise", "whole", "scaled")]
-        print(f"\n### {words}\n")
-        show_table(headers, rows)
+def show_people(data: Data, exam: Exam, runs: int) -> dict[str, float]:
+    """Also the error of 1 % squares, by epsilon."""
+    judged = {e: exam.judge(release_people(data, e, runs, SHARES_OF_A_PERSON)) for e in EPSILONS}
+    print(f"\n### People: squares of {', '.join(SIZES)} of the map around records\n")
+    headers = ["ε", "error, %", "covered, %", "width of intervals, %"]
+    show_table(headers, [[epsilon, *found.cells()] for epsilon, found in judged.items()])
+    return {epsilon: float(found.errors[:, 2].mean()) for epsilon, found in judged.items()}
 
 
-def show_best(data: Data, found: Sweep, truth: FrequencyMatrix, exams: dict[str, Exam]) -> None:
-    """The best K, beside what protects records only."""
-    people = data.people(MOST_RECORDS_OF_A_PERSON)
-    runs, rows = len(next(iter(exams.values())).boxes), []
+def show_shares(data: Data, exam: Exam, runs: int) -> None:
+    rows = []
+    for shares in SHARES:
+        judged = [exam.judge(release_people(data, epsilon, runs, shares)) for epsilon in EPSILONS]
+        rows.append([shares, *(found.cells()[0] for found in judged)])
+    print("\n### Shares of a person: errors of people\n")
+    show_table(["shares", *(f"ε = {epsilon}" for epsilon in EPSILONS)], rows)
+
+
+def show_sweep(data: Data, found: dict[int, Hindsight]) -> None:
+    rows = []
+    for most, its in found.items():
+        cut = data.people[most:].sum() / data.people.sum()
+        kept = data.read_kept(most).exact_counts.sum() / data.total
+        errors = [short(its.error[epsilon]) for epsilon in EPSILONS]
+        rows.append([f"{most:,}", f"{cut:.1%}", f"{kept:.0%}", short(its.bias), *errors])
+    print("\n### Records, in hindsight: 1 % squares, scaled to the true total\n")
+    headers = ["K", "people cut", "records kept", "bias"]
+    show_table(headers + [f"error, ε = {epsilon}" for epsilon in EPSILONS], rows)
+
+
+def show_auto(
+    data: Data, exam: Exam, found: dict[int, Hindsight], runs: int
+) -> dict[str, tuple[IntArray, float]]:
+    """The numbers kept and the error of 1 % squares, by epsilon."""
+    rows, chosen = [], {}
     for epsilon in EPSILONS:
-        plain = release_all(truth, epsilon, runs)
-        for workload, words in WORKLOADS.items():
-            row: list[object] = [epsilon, words]
-            for scaled in (False, True):
-                most = best(found, workload, epsilon, scaled)
-                its = found[most][workload, epsilon]
-                cut = people[most:].sum()
-                error = short(its.scaled if scaled else its.whole)
-                row += [f"{most:,}", f"{cut:,} ({cut / people.sum():.1%})", error]
-            rows.append([*row, short(exams[workload].judge(truth, plain).whole)])
-    headers = ["ε", "boxes", "best K", "people cut", "error"]
-    headers += ["best K, scaled", "people cut", "error", "ε for a record"]
-    print("\n### The best K in hindsight\n")
-    show_table(headers, rows)
-
-
-def show_once(data: Data, runs: int) -> None:
-    """Another thing is counted, so the truth is another."""
-    rows = []
-    for once_per in ONCE_PER if data.time else ("all",):
-        truth = data.read_all(once_per)
-        exams = {"data-1%": Exam(truth, "data-1%", runs)}
-        found = dict(sweep(data, exams, ("1",), once_per))
-        people = data.people(MOST_RECORDS_OF_A_PERSON, once_per)
-        most = best(found, "data-1%", "1")
-        its, cut = found[most]["data-1%", "1"], people[most:].sum() / people.sum()
-        kept = data.read(most, once_per).exact_counts.sum() / truth.exact_counts.sum()
-        rows.append([once_per, f"{truth.exact_counts.sum():,}", most, f"{cut:.1%}", f"{kept:.0%}", short(its.bias), short(its.noise), short(its.whole)])  # fmt: skip
-    print(f"\n### Once per …, ε 1, {WORKLOADS['data-1%']}\n")
-    headers = ["once per", "records", "best K", "people cut", "kept", "bias", "noise", "error"]
-    show_table(headers, rows)
-
-
-def show_suggestions(data: Data, found: Sweep, exams: dict[str, Exam], draws: int) -> None:
-    """What is drawn, and the error of releases that use it; all prices are part of their epsilon."""
-    people = RecordsPerPerson(data.people(RANGE))
-    rows = []
-    asked = [(price, QUANTILES[0], False) for price in PRICES]
-    asked += [(PRICES[1], quantile, False) for quantile in QUANTILES[1:]]
-    for price, quantile, levelled in [*asked, (PRICES[0], QUANTILES[0], True)]:
-        drawn = draw_suggestions(people, price, quantile, draws)
-        low, middle, high = np.quantile([s.max_records for s in drawn], [0.05, 0.5, 0.95])
-        row: list[object] = [price, quantile, f"{middle:.0f} ({low:.0f} to {high:.0f})"]
-        row.append("yes" if levelled else "")
-        for epsilon in EPSILONS:
-            errors = use_suggestions(data, exams, epsilon, drawn, levelled)
-            for workload, its in errors.items():
-                least = found[best(found, workload, epsilon)][workload, epsilon].whole
-                row.append(f"{short(its)} ({its / least:.2f})")
-        rows.append(row)
-    print(
-        "\n### Suggested K, and the error with it (beside it: times that of the best K)\n\n"
-        f"Scaled: to a total of {LEVEL_FACTOR} K records of each, for {LEVEL_SHARE} of ε.\n"
-    )
-    headers = ["price", "quantile", "K (9 in 10 draws)", "scaled"]
-    show_table(headers + [f"ε {e}, {w}" for e in EPSILONS for w in exams], rows)
-
-
-def draw_suggestions(
-    people: RecordsPerPerson, price: str, quantile: str, draws: int
-) -> list[Suggestion]:
-    return [
-        suggest_max_records(people, price, quantile=quantile, noise=f"seeded:{number}")
-        for number in range(draws)
+        releases = release_auto(data, epsilon, runs)
+        kept = np.array([release.protection.max_records for release in releases])
+        totals = np.array([release.estimates.sum() for release in releases]) / data.total
+        judged, most = exam.judge(releases), best(found, epsilon)
+        error, least = float(judged.errors[:, 2].mean()), found[most].error[epsilon]
+        chosen[epsilon] = kept, error
+        rows.append([
+            epsilon, f"{most} ({short(least)})", f"{kept.min()} to {kept.max()}", f"{short(error)} ({error / least:.2f})",
+            f"{100 * np.mean(np.abs(totals - 1)):.1f}", *judged.cells(),
+        ])  # fmt: skip
+    print(f"\n### Records, auto: squares of {', '.join(SIZES)} of the map around records\n")
+    headers = [
+        "ε",
+        "best K (error), hindsight",
+        "K, auto",
+        "error of 1 % squares (times hindsight)",
     ]
+    headers += ["error of the total, %", "error, %", "covered, %", "width of intervals, %"]
+    show_table(headers, rows)
+    return chosen
 
 
-def use_suggestions(
-    data: Data, exams: dict[str, Exam], epsilon: str, drawn: Sequence[Suggestion], levelled: bool
-) -> dict[str, float]:
-    """Workload -> mean error of releases, each with a suggestion of its own."""
-    runs = len(next(iter(exams.values())).boxes)
-    errors: dict[str, list[float]] = {workload: [] for workload in exams}
-    for number, suggestion in enumerate(drawn[: USED * runs]):
-        price = Fraction(epsilon) * (LEVEL_SHARE if levelled else 0)
-        matrix, noise = data.read(suggestion.max_records), f"seeded:{number}"
-        release = publish(matrix, Fraction(epsilon) - price, noise=noise, suggestion=suggestion)
-        factor = 1.0
-        if levelled:
-            level = data.read_level(LEVEL_FACTOR * suggestion.max_records)
-            total = publish(level, price, "uniform", noise=f"seeded:{number + 1000}")
-            factor = max(total.estimates.sum() / max(release.estimates.sum(), 1), 1)
-        for workload, exam in exams.items():
-            run = number % runs
-            answers = factor * answer_boxes(release, exam.boxes[run])
-            errors[workload].append(exam.error(run, answers))
-    return {workload: float(np.mean(its)) for workload, its in errors.items()}
-
-
-def draw(found: Sweep, suggested: tuple[float, float], path: Path) -> None:
+def draw(
+    found: dict[int, Hindsight],
+    chosen: dict[str, tuple[IntArray, float]],
+    people: dict[str, float],
+    path: Path,
+) -> None:
     import matplotlib as mpl  # noqa: PLC0415
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
-    workload, numbers = "data-1%", list(found)
+    numbers = list(found)
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
-    styles = {
-        "bias": ("bias: records that were dropped", "#3b6fb6", "--"),
-        "noise": ("noise", "#c46a1b", "--"),
-        "whole": ("error", "#222222", "-"),
-        "scaled": ("error, scaled to the true total", "#2e8b57", ":"),
-    }
     for ax, epsilon in zip(axes, EPSILONS, strict=True):
-        ax.axvspan(*suggested, color="#d8dde4", lw=0, label="suggested, in 9 of 10 draws")
-        for part, (label, colour, line) in styles.items():
-            values = [getattr(found[most][workload, epsilon], part) for most in numbers]
-            ax.plot(numbers, values, line, color=colour, label=label)
-        least = best(found, workload, epsilon)
-        ax.plot(least, found[least][workload, epsilon].whole, "o", color="#222222", label="best K")
-        ax.set(
-            xscale="log", ylim=(0, 105), xlabel="K, records kept of each", title=f"ε = {epsilon}"
-        )
+        kept, error = chosen[epsilon]
+        bias = [found[most].bias for most in numbers]
+        hindsight = [found[most].error[epsilon] for most in numbers]
+        ax.axvspan(kept.min(), kept.max(), color="#d8dde4", lw=0, label="K chosen by auto")
+        ax.plot(numbers, bias, "--", color="#3b6fb6", label="records: bias")
+        ax.plot(numbers, hindsight, "-", color="#222222", label="records, scaled in hindsight")
+        ax.axhline(error, color="#c46a1b", label="records, auto")
+        ax.axhline(people[epsilon], color="#2e8b57", ls=":", lw=2, label="people")
+        ax.set(xscale="log", ylim=(0, 60), xlabel="K, records kept of each", title=f"ε = {epsilon}")
         ax.xaxis.set_major_formatter("{x:,.0f}")
     axes[0].set_ylabel("mean relative error, %")
     handles, labels = axes[0].get_legend_handles_labels()
@@ -306,22 +298,14 @@ def draw(found: Sweep, suggested: tuple[float, float], path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-def suggested_range(data: Data, draws: int) -> tuple[float, float]:
-    people = RecordsPerPerson(data.people(RANGE))
-    drawn = draw_suggestions(people, PRICES[1], QUANTILES[0], draws)
-    low, high = np.quantile([s.max_records for s in drawn], [0.05, 0.95])
-    return float(low), float(high)
-
-
 def read_data(given: argparse.Namespace) -> Data:
     if given.points is not None:
         west, south, east, north = map(float, given.bounds.split(","))
         domain = Domain.from_bounds(west, south, east, north, cells=given.cells)
-        return Data(str(given.points), domain, given.user, given.time)
+        return Data(str(given.points), domain, given.user)
     made = synthetic_visits(given.visits)
     domain = Domain.from_bounds(*made.domain_bounds, cells=given.cells)
-    source = {"lon": made.x, "lat": made.y, "person": made.person, "time": made.time}
-    return Data(source, domain, "person", "time")
+    return Data({"lon": made.x, "lat": made.y, "person": made.person}, domain, "person")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -329,28 +313,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("points", nargs="?", type=Path)
     parser.add_argument("--bounds", default="")
     parser.add_argument("--user", default="user")
-    parser.add_argument("--time")
     parser.add_argument("--cells", type=int, default=1024)
-    parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--draws", type=int, default=200, help="of suggestions")
+    parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--visits", type=int, default=150_000, help="without POINTS: invented ones")
+    parser.add_argument("--shares", action="store_true", help="also try other numbers of shares")
     parser.add_argument("--picture", type=Path)
     given = parser.parse_args(arguments)
     started = time.perf_counter()
     data = read_data(given)
-    truth, people = data.read_all(None), data.people(MOST_RECORDS_OF_A_PERSON)
-    shares = np.cumsum(people) / people.sum()
+    number = int(data.people.sum())
+    shares = np.cumsum(data.people) / number
     spread = {q: int(np.searchsorted(shares, q)) + 1 for q in (0.5, 0.9, 0.95, 0.99, 1 - 1e-12)}
     told = ", ".join(f"{q:.0%} have up to {n:,}" for q, n in spread.items())
-    print(f"{truth.exact_counts.sum():,} records of {people.sum():,} people: {told}")
-    exams = {workload: Exam(truth, workload, given.runs) for workload in WORKLOADS}
-    found = dict(sweep(data, exams, EPSILONS))
-    show_sweep(data, found, exams)
-    show_best(data, found, truth, exams)
-    show_once(data, given.runs)
-    show_suggestions(data, found, exams, given.draws)
+    print(f"{data.total:,} records of {number:,} people: {told}")
+    worth = SMOOTHING * number / data.total
+    of_people = Exam(data, data.read_people(MANY_SHARES), given.runs, MANY_SHARES, worth)
+    of_records = Exam(data, data.records, given.runs, 1, SMOOTHING)
+    people = show_people(data, of_people, given.runs)
+    if given.shares:
+        show_shares(data, of_people, given.runs)
+    found = sweep(data, of_records, given.runs)
+    show_sweep(data, found)
+    chosen = show_auto(data, of_records, found, given.runs)
     if given.picture is not None:
-        draw(found, suggested_range(data, given.draws), given.picture)
+        draw(found, chosen, people, given.picture)
     print(f"\n{time.perf_counter() - started:.0f} s")
 
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from htf.curator.contributions import RecordsPerPerson, suggest_max_records
+    from htf.curator.contributions import RecordsPerPerson, measure_activity, suggest_max_records
     from htf.curator.curator import Curator
     from htf.curator.frequency import FrequencyMatrix
     from htf.curator.measurements import Measurement
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         OutputError,
         ReleaseFileError,
     )
+    from htf.estimation.activity import best_max_records
     from htf.estimation.prior import Prior
     from htf.evaluation.synthetic import CityPoints, synthetic_city
     from htf.evaluation.trips import Trips, synthetic_trips
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from htf.mechanisms import make_mechanism
     from htf.mechanisms.base import Histogram, Mechanism
     from htf.privacy.account import Account, Entry
+    from htf.privacy.activity import Activity
     from htf.privacy.budget import BudgetFile
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.ledger import LedgerLine
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Account": "htf.privacy.account",
+    "Activity": "htf.privacy.activity",
     "Answers": "htf.query.columns",
     "Axis": "htf.frame.domain",
     "BudgetError": "htf.errors",
@@ -97,10 +100,12 @@ _HOME = {
     "Visits": "htf.evaluation.visits",
     "Window": "htf.curator.window",
     "Zones": "htf.query.zones",
+    "best_max_records": "htf.estimation.activity",
     "difference": "htf.maps.comparison",
     "grid_zones": "htf.query.zones",
     "h3_zones": "htf.query.zones",
     "make_mechanism": "htf.mechanisms",
+    "measure_activity": "htf.curator.contributions",
     "plot_comparison": "htf.maps.plot_compare",
     "plot_difference": "htf.maps.plot_compare",
     "publish": "htf.publication",
@@ -116,6 +121,7 @@ _HOME = {
 
 __all__ = [
     "Account",
+    "Activity",
     "Answers",
     "Axis",
     "BudgetError",
@@ -154,10 +160,12 @@ __all__ = [
     "Visits",
     "Window",
     "Zones",
+    "best_max_records",
     "difference",
     "grid_zones",
     "h3_zones",
     "make_mechanism",
+    "measure_activity",
     "plot_comparison",
     "plot_difference",
     "publish",

@@ -15,6 +15,7 @@ from htf.errors import InputError
 from htf.estimation.prior import Prior
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
+from htf.privacy.activity import Activity
 from htf.privacy.budget import BudgetFile
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import Suggestion
@@ -33,6 +34,7 @@ def publish(
     budget: BudgetFile | None = None,
     label: str = "",
     suggestion: Suggestion | None = None,
+    activity: Activity | None = None,
     progress: Callable[[str], None] | None = None,
     ledger: BudgetFile | None = None,
 ) -> Release:
@@ -43,7 +45,7 @@ def publish(
     matrix : FrequencyMatrix
         The exact counts, from `read_points`.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
-        The privacy budget. With a `suggestion` it is the total, and includes what that has cost.
+        The privacy budget. With a `suggestion` or an `activity` it is the total, and includes what they have cost.
     mechanism : Mechanism or str
         The mechanism, or its name. `make_mechanism` sets its parameters.
     prior : Prior, optional
@@ -56,6 +58,9 @@ def publish(
         What to call the charge.
     suggestion : Suggestion, optional
         What `suggest_max_records` found for these data.
+    activity : Activity, optional
+        What `measure_activity` found for these data, where records of people are counted. Counts are then of all
+        records, not only of those that were kept.
     progress : callable, optional
         Called with the label of each measurement.
     ledger : BudgetFile, optional
@@ -93,7 +98,14 @@ def publish(
         noise = noise_from_text(noise)
     total = Epsilon.of(epsilon)
     curator = Curator(
-        matrix, total, noise, prior, budget=budget, label=label, suggestion=suggestion
+        matrix,
+        total,
+        noise,
+        prior,
+        budget=budget,
+        label=label,
+        suggestion=suggestion,
+        activity=activity,
     )
     return curator.run(mechanism, progress)
 

@@ -20,12 +20,13 @@ from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.errors import HtfError, InputError, MissingExtraError
 from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.estimation.noise_law import count_scales
+from htf.estimation.worth import scale_to_all
 from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.mechanisms import find_mechanism
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine, sum_along_paths
-from htf.privacy.protection import RECORD, suggested_at
+from htf.privacy.protection import RECORD, price_of_bought
 from htf.release.file import (
     GEO,
     KEY,
@@ -37,7 +38,7 @@ from htf.release.file import (
 )
 from htf.release.header import read_json
 from htf.release.kinds import KINDS
-from htf.release.release import MeasurementTable, Release, of_whole_ones
+from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +55,7 @@ NOT_GIVEN = (
     np.linalg.LinAlgError,
 )
 MOST_NUMBERS = 2**24  # of the corners of all boxes, that are looked at one by one: 300 MB of memory
+SAME_FACTOR = 1e-9  # the last digits depend on the processor
 MOST_STEPS = 2**31  # regions times lines of the ledger: a minute; releases have some million
 PAID_TOGETHER = ("linear", "buckets", "runs")
 
@@ -187,7 +189,7 @@ def _check_spend(release: Release) -> Check:
     if not np.all(table.epsilon >= 0) or rough > 2 * release.record_epsilon.units + 1:
         return Check("spend", False, f"the measurements spend about {rough / UNITS_PER_EPSILON:g}")
     spent = Epsilon(int(_spent_units(release, np.int64)))
-    lost = spent * release.protection.most_shares + suggested_at(release.suggestion)
+    lost = spent * release.protection.most_shares + price_of_bought(*release.bought)
     passed = lost <= release.epsilon and spent == release.spent
     finding = f"the measurements spend {spent} of {release.record_epsilon}; the ledger says {release.spent}"
     if release.protection.unit != RECORD:
@@ -264,12 +266,12 @@ def _check_sums(release: Release) -> Check:
     try:
         with np.errstate(all="ignore"):
             estimates, scales = estimator(release)
-            shares = release.protection.shares
-            if shares > 1:
-                estimates, scales = of_whole_ones(estimates, scales, shares)
+            factor = scale_to_all(estimates, scales, release.protection, release.activity)
+            estimates, scales = release.worth.of_estimates(estimates, scales)
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
+    passed = passed and abs(release.factor / factor - 1) <= SAME_FACTOR
     total = f"{release.estimates.sum():,.0f} {release.counted}"
     return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")
 
@@ -313,14 +315,13 @@ ESTIMATORS: dict[str, Estimator] = {
 def _check_noise(release: Release) -> Check:
     """Only noise that nobody can know may be called private."""
     drawn = [(release.noise, release.private)]
-    if (suggestion := release.suggestion) is not None:
-        drawn.append((suggestion.noise, suggestion.private))
+    drawn += [(bought.noise, bought.private) for bought in release.bought]
     secret = (OpenDPNoise.description, FastNoise.description)
     passed = all(private == (noise in secret) for noise, private in drawn)
-    if suggestion is not None and release.private:
-        passed = passed and suggestion.private
+    if release.private:
+        passed = passed and all(bought.private for bought in release.bought)
     words = [f"{noise}, marked {'' if private else 'NOT '}private" for noise, private in drawn]
-    return Check("noise", passed, "; the suggestion: ".join(words))
+    return Check("noise", passed, "; before the map: ".join(words))
 
 
 def _check_statement(release: Release, stored: tuple[str, bool] | None) -> Check:

@@ -287,7 +287,7 @@ def test_the_commands(points: Path, tmp_path: Path) -> None:
     file, output = tmp_path / "budget.sqlite", tmp_path / "out.parquet"
     made = htf("budget", "init", file, "--dataset", "pings", "--cap", "2.0")
     assert (made.returncode, made.stderr) == (0, "")
-    assert "epsilon 2 for each record, over all releases" in made.stdout
+    assert "epsilon 2 for one record, over all releases" in made.stdout
     budget = BudgetFile(file, "pings")
     ran = htf(*release_command(points, budget, output))
     assert (ran.returncode, ran.stderr) == (0, "Using the columns 'lon' as x and 'lat' as y.\n")
@@ -311,6 +311,17 @@ def test_the_commands(points: Path, tmp_path: Path) -> None:
     assert "closed since" in htf("budget", "show", file).stdout
 
 
+@pytest.mark.parametrize("per", ["day", "week", "month"])
+def test_a_budget_for_people_in_periods(
+    per: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "budget.sqlite"
+    init = ["budget", "init", str(file), "--dataset", "pings", "--cap", "1"]
+    assert run([*init, "--unit", f"person-{per}"]) == 0
+    assert f"epsilon 1 for one person in one {per}, over all releases" in capfd.readouterr().out
+    assert BudgetFile(file, "pings").account().unit == f"one person in one {per}"
+
+
 def test_a_budget_for_people(
     points: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -318,7 +329,7 @@ def test_a_budget_for_people(
     init = ["budget", "init", str(file), "--dataset", "pings", "--cap", "1"]
     assert run([*init, "--unit", "household"]) == 2
     assert run([*init, "--unit", "person"]) == 0
-    assert "epsilon 1 for each person" in capfd.readouterr().out
+    assert "epsilon 1 for one person, over all releases" in capfd.readouterr().out
     budget = BudgetFile(file, "pings")
     assert run(release_command(points, budget, output)) == 2
     told = " ".join(capfd.readouterr().err.split())

@@ -316,9 +316,22 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "Protection": lambda _: Call(
         htf.Protection,
-        {"unit": "person", "max_records": 5, "once_per": "day", "of_query": False},
-        {"max_records": WHOLE, "once_per": NONE, "of_query": {"true"}},
-        {"max_records": "records"},
+        {
+            "unit": "person",
+            "max_records": 5,
+            "once_per": "day",
+            "of_query": False,
+            "count": "records",
+            "per": "day",
+            "shares": 1,
+        },
+        {
+            "max_records": WHOLE,
+            "once_per": NONE,
+            "of_query": {"true"},
+            "per": NONE,
+        },
+        {"max_records": "records", "count": "counted", "per": "period", "shares": "shares"},
     ),
     "Protection.from_dict": lambda _: Call(
         htf.Protection.from_dict, {"data": htf.Protection().to_dict()}, {}, {"data": "protected"}
@@ -364,6 +377,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "domain": w.domain,
             "columns": ["lon", "lat"],
             "user": "who",
+            "count": "records",
+            "per": "month",
             "max_records": 2,
             "once_per": "day",
             "time": "at",
@@ -381,6 +396,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {
             "allow_empty": {"true"},
             "columns": NONE,
+            "count": NONE,
+            "per": NONE,
             "max_records": WHOLE,
             "once_per": NONE,
             "utc_offset": {"negative", *WHOLE},
@@ -561,9 +578,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "BudgetFile.withdraw": lambda w: Call(
         w.budget.withdraw, {"id_": w.charge().make().budget_entry}, {}, {"id_": "entry"}, runs=False
     ),
-    "BudgetFile.check_suggestion": lambda w: Call(
-        w.riders.check_suggestion, {"suggestion": w.suggestion}
-    ),
+    "BudgetFile.check_bought": lambda w: Call(w.riders.check_bought, {"suggestion": w.suggestion}),
     "BudgetFile.check_output": lambda w: Call(
         w.budget.check_output, {"path": w.output(".parquet")}, {"path": PATHS}, {"path": "output"}
     ),

@@ -200,7 +200,11 @@ def test_people_are_bounded_only_where_they_are_named() -> None:
     table = as_table(some_records(5))
     refused: list[tuple[dict[str, Any], str]] = [
         ({"max_records": 2}, "name the column of people"),
-        ({"user": "who"}, "the number of records to keep per person"),
+        ({"user": "who", "count": "records"}, "the number of records to keep per person"),
+        ({"count": "people"}, "name the column of people"),
+        ({"per": "day", "time": "at"}, "name the column of people"),
+        ({"user": "who", "per": "week"}, "name their column"),
+        ({"user": "who", "count": "people", "max_records": 2}, "leave out --max-records 2"),
         ({"once_per": "day", "max_records": 2}, "name the column of people"),
         ({"user": "who", "once_per": "hour", "max_records": 2}, "name their column"),
     ]

@@ -60,7 +60,9 @@ def test_the_parts_never_exceed_the_claim(units: int, number: int, cost: int) ->
     total = Epsilon(units)
     paid = Suggestion(1, SHARES[0], 2, Epsilon(cost), "", True) if cost else None
     if units - cost < number:
-        with pytest.raises(InputError, match=r"leaves nothing|less than 1e-15 per record"):
+        with pytest.raises(
+            InputError, match=r"leaves nothing|over \d+ records per person is less than 1e-15 each"
+        ):
             epsilon_per_share(total, Protection("person", number), paid)
         return
     each = epsilon_per_share(total, Protection("person", number), paid)

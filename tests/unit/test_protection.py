@@ -72,6 +72,13 @@ def budget(tmp_path: Path) -> BudgetFile:
     ("claim", "says"),
     [
         (("people", 5), "unit must be one of record, person, got 'people'"),
+        (("person", 1, None, False, "visits"), "one of records, people, got 'visits'"),
+        (("person", 1, None, False, "people", "year"), "one of day, week, month, got 'year'"),
+        (("person", 1, None, False, "people", None, 0), "between 1 and 1048576, got 0"),
+        (("person", 2, None, False, "people", None, 256), "leave out the number of records kept"),
+        (("person", 1, None, False, "records", None, 256), "records are counted whole, not in 256"),
+        (("record", 1, None, False, "people", None, 256), "no column names the person"),
+        (("record", 1, None, False, "records", "day"), "no column names the person"),
         (("person", 0), "whole number between 1 and 1048576, got 0"),
         (("person", -1), "between 1 and 1048576, got -1"),
         (("person", 2**20 + 1), "between 1 and 1048576, got 1048577"),
@@ -276,11 +283,65 @@ def test_it_travels_in_the_file(protection: Protection, tmp_path: Path) -> None:
 def test_a_plain_file_says_nothing_of_people(tmp_path: Path) -> None:
     made(OF_RECORDS).save(tmp_path / "r.parquet")
     told = header(tmp_path / "r.parquet")
-    assert told["format"] == 4
+    assert told["format"] == 5
     assert set(told) == {
         "format", "software", "domain", "epsilon", "mechanism", "parameters", "facts", "estimator",
         "noise", "private", "ledger", "statement", "digest", "columns_digest",
     }  # fmt: skip
+
+
+# Of a release that htf-dp 0.1.0 wrote in format 4, before people could be counted.
+DIGESTS_OF_FORMAT_4 = [
+    "801bc5dec30a027bbcb50fa5523620aa665cef70a8eb38b2158021644852e288",
+    "ee6baece013f51219d8093f0c1fba16b2f2343b7f43c7e4a94d95e461bbdab5f",
+]
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_files_from_before_people_were_counted_load_with_their_digest(
+    number: int, tmp_path: Path
+) -> None:
+    release, path = made(noise="seeded:4"), tmp_path / "r.parquet"
+    release.save(path)
+    told = header(path)
+    assert told["digest"] == DIGESTS_OF_FORMAT_4
+    assert told["protection"] == {
+        "unit": "person", "max_records": 5, "once_per": "hour", "of_query": False,
+    }  # fmt: skip
+
+    def as_then(found: dict[str, Any]) -> None:
+        found.update(format=number)
+        if number < 4:
+            found.pop("columns_digest")
+
+    rewrite(path, as_then)
+    again = Release.load(path)
+    assert again == release
+    assert (again.protection, again.quantity) == (PERSON, "records")
+    assert wrong(path) == []
+
+
+@pytest.mark.parametrize("per", [None, "day", "week", "month"])
+def test_what_people_are_counted_by_travels_too(per: str | None, tmp_path: Path) -> None:
+    counted = Protection("person", once_per="day", count="people", per=per, shares=256)
+    release, path = made(counted), tmp_path / "r.parquet"
+    release.save(path)
+    again = Release.load(path)
+    assert again == release
+    assert (again.protection, again.statement) == (counted, release.statement)
+    assert again.record_epsilon == Epsilon(10**15 // 256)
+    assert again.quantity == ("people" if per is None else f"person-{per}s")
+    assert wrong(path) == []
+    for name, value in (
+        ("shares", 255),
+        ("count", "records"),
+        ("per", "day" if per is None else None),
+    ):
+        changed = tmp_path / f"{name}.parquet"
+        release.save(changed)
+        rewrite(changed, lambda told, field={name: value}: told["protection"].update(field))
+        with pytest.raises(ReleaseFileError, match=r"was changed|is damaged"):
+            Release.load(changed)
 
 
 def test_a_suggestion_travels_too(tmp_path: Path) -> None:
@@ -402,7 +463,10 @@ def test_a_suggestion_says_how_it_was_made() -> None:
 
 
 def test_suggestions_that_do_not_belong() -> None:
-    with pytest.raises(InputError, match="the unit here is one record: leave the suggestion out"):
+    with pytest.raises(
+        InputError,
+        match="the unit is one record, and records are counted: leave it out",
+    ):
         made(OF_RECORDS, suggestion=suggested())
     with pytest.raises(InputError, match=r"0\.2 leaves nothing for the records"):
         made(epsilon="0.2", suggestion=suggested())

@@ -139,7 +139,7 @@ def set_column(table: Any, name: str, values: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda h, _: h.update(format=5, software="htf-dp 9"), "newer version .htf-dp 9.*upgrade"),
+        (lambda h, _: h.update(format=6, software="htf-dp 9"), "newer version .htf-dp 9.*upgrade"),
         (lambda h, _: h.update(format="x"), "header cannot be read"),
         (lambda h, _: h.update(epsilon="0.1"), "was changed"),
         (lambda h, _: h.update(private=True), "was changed"),
@@ -278,7 +278,7 @@ def test_a_release_that_the_same_version_worded_otherwise_is_sound(
 
 
 def test_the_mark_of_the_wording_covers_every_sentence() -> None:
-    others = {"TYPE_CHECKING", "PERSON", "RECORD", "SENTENCES", "WORDING"}
+    others = {"TYPE_CHECKING", "PEOPLE", "PERSON", "RECORD", "SENTENCES", "WORDING"}
     texts = [
         vars(statement)[name] for name in vars(statement) if name.isupper() and name not in others
     ]

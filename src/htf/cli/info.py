@@ -10,6 +10,7 @@ import click
 
 from htf.cli.options import json_option, release_argument
 from htf.cli.screen import console, say_json, show_table, warn_if_not_private
+from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
 
 if TYPE_CHECKING:
@@ -47,13 +48,17 @@ def info(release_file: Path, as_json: bool) -> None:
 
 
 def _show_guarantee(release: Release) -> None:
-    """Show what epsilon protects, and how the limit per person was suggested, if it was."""
+    """Show what epsilon protects, and what was measured about people before the map."""
     if release.protection != OF_RECORDS:
         title = f"Epsilon {release.epsilon} for {release.protection.name}"
         show_table(("name", ">value"), _protection_rows(release), title)
     if release.suggestion is not None:
         rows = [*release.suggestion.to_dict().items()]
         show_table(("name", ">value"), rows, "Suggested with noise")
+    if (activity := release.activity) is not None:
+        rows = [(f"up to {end:,}", n) for end, n in zip(CLASS_ENDS, activity.people, strict=True)]
+        title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {release.factor:.4g}"
+        show_table(("records of a person", ">people, with noise"), rows, title)
 
 
 def _protection_rows(release: Release) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
@@ -28,13 +29,18 @@ from htf.cli.options import read_settings
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
-from htf.errors import InputError, OutputError
+from htf.errors import BudgetError, InputError, OutputError
 from htf.files import check_output
+from htf.ingest.reading import AUTO
 
 if TYPE_CHECKING:
+    from htf.curator.contributions import RecordsPerPerson
+    from htf.curator.frequency import FrequencyMatrix
     from htf.curator.noise import NoiseSource
     from htf.estimation.prior import Prior
+    from htf.ingest.reading import Reading
     from htf.mechanisms.base import Mechanism
+    from htf.privacy.activity import Activity
     from htf.privacy.budget import BudgetFile
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import Protection, Suggestion
@@ -51,6 +57,14 @@ class ReleaseOptions:
         metadata=option(
             "Find K with noise, for this part of epsilon. It stays spent even if you stop afterwards.",
             "EPSILON",
+        ),
+    )
+    activity: str = field(
+        default="0.1",
+        metadata=option(
+            "With --max-records: share of epsilon that measures how many records people have, so that counts are of "
+            "all records and not only of those kept. 0: count kept records.",
+            "SHARE",
         ),
     )
     records_range: int = field(
@@ -111,7 +125,6 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     or infinite. How many rows could not be read, and why, appears on your screen only, never in the
     release. It is an error if no point is inside; nothing is charged then.
     """
-    from htf.privacy.epsilon import Epsilon
 
     options = ReleaseOptions(**take(ReleaseOptions, given))
     read = _as_asked(read_points_options(points, given), options)
@@ -125,13 +138,21 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     prior = None if options.prior is None else _read_prior(options.prior, read)
     _rehearse(plan, unit, prior, options)
-    suggestion = None
-    if options.suggest_max_records is not None:
-        price = Epsilon.of(options.suggest_max_records)
-        suggestion = _suggest(plan, price, options)
-        reading = replace(read.reading, max_records=_settle(suggestion))
-        plan = replace(plan, points=replace(read, reading=reading))
-    _report(plan, _make_release(plan, prior, suggestion))
+    suggestion = None if options.suggest_max_records is None else _suggest(plan, options)
+    if suggestion is not None:
+        plan = plan.keeping(_settle(suggestion))
+        _rehearse(plan, plan.points.reading.protection, prior, options)
+    # If the number of records to keep is known, reading may fail before the activity is charged.
+    known = plan.points.reading.max_records != AUTO
+    matrix = _read_matrix(plan) if known else None
+    activity = None
+    if (share := _share_for_activity(plan.points.reading, options)) > 0:
+        activity = _measure_activity(plan, share)
+    if activity is not None and not known:
+        plan = plan.keeping(_best(plan, activity, prior, options))
+        activity = replace(activity, decides=True)
+    matrix = _read_matrix(plan) if matrix is None else matrix
+    _report(plan, _make_release(plan, matrix, prior, suggestion, activity))
 
 
 def _screen() -> Callable[[str], None]:
@@ -159,6 +180,11 @@ class Plan:
     overwrite: bool
     budget: BudgetFile | None
     tell: Callable[[str], None] = field(default_factory=_screen)
+
+    def keeping(self, most: int) -> Plan:
+        """The same, with this many records kept per person."""
+        reading = replace(self.points.reading, max_records=most)
+        return replace(self, points=replace(self.points, reading=reading))
 
 
 def _make_plan(points: Points, options: ReleaseOptions) -> Plan:
@@ -204,27 +230,69 @@ def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> 
     from htf.privacy.protection import PERSON, Protection, epsilon_per_share
 
     reading, suggest = points.reading, options.suggest_max_records
-    if suggest is None:
+    share = _share_for_activity(reading, options)
+    left = epsilon - _part(epsilon, share)
+    if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
-        epsilon_per_share(epsilon, unit)
+        epsilon_per_share(left, unit)
         return unit
     if reading.user is None:
+        limit = "--suggest-max-records" if suggest is not None else f"--max-records {AUTO}"
         raise InputError(
-            "--suggest-max-records limits the records per person: name the column of people with --user"
+            f"{limit} limits the records per person: name the column of people with --user"
         )
-    if reading.max_records is not None:
+    if suggest is not None and reading.max_records is not None:
         raise InputError(
             f"give --max-records {reading.max_records}, or --suggest-max-records {suggest} to find K with noise, "
             "not both"
         )
-    if Epsilon.of(suggest) >= epsilon:
+    if suggest is not None and Epsilon.of(suggest) >= left:
         raise InputError(
-            f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}: it must be less"
+            f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}"
+            + (f", of which --activity takes {epsilon - left}" if share else "")
+            + ": it must be less"
         )
-    read_quantile(options.quantile)
+    if suggest is not None:
+        read_quantile(options.quantile)
+        left -= Epsilon.of(suggest)
     most = Protection(PERSON, options.records_range, reading.once_per, per=reading.per)
-    epsilon_per_share(epsilon - Epsilon.of(suggest), most)  # before anything is spent
+    epsilon_per_share(left, most)  # before anything is spent
     return most
+
+
+def _share_for_activity(reading: Reading, options: ReleaseOptions) -> Fraction:
+    """The share of epsilon that measures the activity of people; 0 where records of people are not counted."""
+    from htf.base import numerals
+    from htf.privacy.protection import RECORDS
+
+    try:
+        share = numerals.fraction(options.activity)
+    except ValueError:
+        share = Fraction(-1)
+    if not 0 <= share < 1:
+        raise InputError(
+            f"--activity is a share of epsilon, from 0 to below 1 such as 0.1, got {options.activity!r}"
+        )
+    if reading.user is None or reading.counted != RECORDS:
+        return Fraction(0)
+    if share == 0 and reading.max_records == AUTO:
+        raise InputError(
+            "--max-records auto follows from the activity of people: give --activity a share above 0"
+        )
+    return share
+
+
+def _part(epsilon: Epsilon, share: Fraction) -> Epsilon:
+    """A share of epsilon, rounded down."""
+    from htf.privacy.epsilon import Epsilon
+
+    part = Epsilon(int(epsilon.units * share))
+    if share > 0 and part.units == 0:
+        raise InputError(
+            f"--activity {share} of --epsilon {epsilon} is less than 1e-15, the smallest epsilon: spend more, or count "
+            "kept records (--activity 0)"
+        )
+    return part
 
 
 def _tell_what_counts(plan: Plan, unit: Protection) -> None:
@@ -256,44 +324,93 @@ def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: Releas
     """Find out before the data are read what the mechanism, the noise or the installation would refuse
     whatever the data hold.
 
-    Before a suggestion the limit per person is unknown. It may be 1.
+    Before it is found with noise, the limit per person is unknown. It may be 1.
     """
     from htf.curator.curator import rehearse
     from htf.curator.noise_check import check_noise
     from htf.curator.rehearsal import load_loops
-    from htf.privacy.epsilon import Epsilon
 
     check_noise(plan.noise)
     load_loops()
-    epsilon = plan.epsilon
-    if options.suggest_max_records is not None:
-        epsilon -= Epsilon.of(options.suggest_max_records)
+    if plan.points.reading.max_records in (None, AUTO):
         unit = replace(unit, max_records=1)
-    rehearse(plan.mechanism, plan.points.domain, epsilon, unit, prior)
+    rehearse(plan.mechanism, plan.points.domain, _left_for_map(plan, options), unit, prior)
 
 
-def _suggest(plan: Plan, price: Epsilon, options: ReleaseOptions) -> Suggestion:
-    from htf.curator.contributions import RecordsPerPerson, suggest_max_records
+def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
+    """What remains once everything that is measured before the map is paid for."""
+    from htf.privacy.epsilon import Epsilon
+
+    left = plan.epsilon - _part(plan.epsilon, _share_for_activity(plan.points.reading, options))
+    suggest = options.suggest_max_records
+    return left if suggest is None else left - Epsilon.of(suggest)
+
+
+def _read_people(plan: Plan, most: int) -> RecordsPerPerson:
+    from htf.curator.contributions import RecordsPerPerson
     from htf.ingest.points import read_records_per_person
 
     points = plan.points
     with reading_bar(points.name) as progress:
         people = read_records_per_person(
-            points.source,
-            points.domain,
-            points.reading,
-            options.records_range,
-            progress=progress,
-            tell=plan.tell,
+            points.source, points.domain, points.reading, most, progress=progress, tell=plan.tell
         )
+    return RecordsPerPerson(people)
+
+
+def _suggest(plan: Plan, options: ReleaseOptions) -> Suggestion:
+    from htf.curator.contributions import suggest_max_records
+
     return suggest_max_records(
-        RecordsPerPerson(people),
-        price,
+        _read_people(plan, options.records_range),
+        str(options.suggest_max_records),
         quantile=options.quantile,
         noise=plan.noise,
         budget=plan.budget,
         label=plan.output.name,
+        per=plan.points.reading.per,
     )
+
+
+def _measure_activity(plan: Plan, share: Fraction) -> Activity:
+    from htf.curator.contributions import measure_activity
+    from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
+
+    return measure_activity(
+        _read_people(plan, MOST_RECORDS_OF_A_PERSON),
+        _part(plan.epsilon, share),
+        noise=plan.noise,
+        budget=plan.budget,
+        label=plan.output.name,
+        per=plan.points.reading.per,
+    )
+
+
+def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseOptions) -> int:
+    """The number of records to keep per person: it follows from the noisy activity, so it costs nothing more.
+
+    The mechanism may refuse what that leaves for each record. It takes what fewer leave: one was rehearsed.
+    """
+    from htf.estimation.activity import best_max_records
+
+    most = best_max_records(activity, _left_for_map(plan, options), options.records_range)
+    while most > 1 and not _is_accepted(plan.keeping(most), prior, options):
+        most //= 2
+    with _even_if_unseen():
+        records = "record" if most == 1 else "records"
+        say(
+            f"Keeping at most {most:,} {records} per person: by the noisy activity of people (epsilon "
+            f"{activity.epsilon}), this number has the least expected error."
+        )
+    return most
+
+
+def _is_accepted(plan: Plan, prior: Prior | None, options: ReleaseOptions) -> bool:
+    try:
+        _rehearse(plan, plan.points.reading.protection, prior, options)
+    except (BudgetError, InputError):
+        return False
+    return True
 
 
 def _report(plan: Plan, made: Release) -> None:
@@ -351,16 +468,26 @@ def _read_prior(source: str, points: Points) -> Prior:
     return prior
 
 
-def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None) -> Release:
-    """Read, publish and write. The progress bar shows labels, and no numbers from the data."""
+def _read_matrix(plan: Plan) -> FrequencyMatrix:
     from htf.ingest.points import read_matrix
-    from htf.publication import publish
 
     points = plan.points
     with reading_bar(points.name) as progress:
-        matrix = read_matrix(
+        return read_matrix(
             points.source, points.domain, points.reading, progress=progress, tell=plan.tell
         )
+
+
+def _make_release(
+    plan: Plan,
+    matrix: FrequencyMatrix,
+    prior: Prior | None,
+    suggestion: Suggestion | None,
+    activity: Activity | None,
+) -> Release:
+    """Publish and write. The progress bar shows labels, and no numbers from the data."""
+    from htf.publication import publish
+
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
         made = publish(
@@ -372,6 +499,7 @@ def _make_release(plan: Plan, prior: Prior | None, suggestion: Suggestion | None
             budget=plan.budget,
             label=plan.output.name,
             suggestion=suggestion,
+            activity=activity,
             progress=lambda label: bar.update(task, description=label),
         )
         bar.update(task, description=f"writing {plan.output.name}")

@@ -1,13 +1,19 @@
-"""Chooses how many records to keep per person, with noise. Sensitive.
+"""Measures how many records people have, with noise, and chooses by it how many to keep. Sensitive.
 
-Keeping few records loses counts, keeping many costs noise, and the numbers of records per person are secret. So
-the limit is a noisy quantile of records per person, by the exponential mechanism over the public range 1 to
-`most`, sampled exactly. One person moves the ranks by one, however many records they have, so the price is not
-multiplied by anything. Proof: docs/proofs/people.md.
+The activity of people is a histogram: every person is in one class, so one person moves one number by one. It tells
+how many records are missed, and which number to keep gives the least error.
+
+The older way to choose that number is a quantile. Keeping few records loses counts, keeping many costs noise, and
+the numbers of records per person are secret. So the limit is a noisy quantile of records per person, by the
+exponential mechanism over the public range 1 to `most`, sampled exactly. One person moves the ranks by one, however
+many records they have, so the price is not multiplied by anything. Proof: docs/proofs/people.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -23,10 +29,12 @@ from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.errors import InputError
 from htf.frame.domain import IntArray
-from htf.privacy.budget import SUGGESTION, BudgetFile, check_adds_up, still_charged
+from htf.privacy.activity import CLASS_ENDS, Activity
+from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
 
+CLASSES_OF_A_PERSON = 1  # each person is counted in one class: what noise must cover
 LARGEST_DENOMINATOR = 10**6  # of a quantile; times the most people, ranks still fit 64 bits
 
 
@@ -124,6 +132,7 @@ def suggest_max_records(
     noise: NoiseSource | str = "opendp",
     budget: BudgetFile | None = None,
     label: str = "",
+    per: str | None = None,
 ) -> Suggestion:
     """Spend `epsilon`, for one person, on the K at which a share of `quantile` of people lose no record.
 
@@ -143,6 +152,8 @@ def suggest_max_records(
         The budget to charge before anything is drawn. The charge stands whatever follows.
     label : str
         What to call the charge.
+    per : {"day", "week", "month"}, optional
+        The period, if the unit is one person in one period. `people` then counts each of them.
 
     Returns
     -------
@@ -163,28 +174,127 @@ def suggest_max_records(
     >>> htf.suggest_max_records(people, 0.5, noise="seeded:1").max_records
     3
     """
-    remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
-    arguments.instance(people, RecordsPerPerson, "people", remedy)
-    if budget is not None:
-        arguments.instance(
-            budget, BudgetFile, "budget", "open it with htf.BudgetFile(path, dataset)"
+    share = read_quantile(quantile)
+    purchase = _Purchase.of(people, epsilon, noise, budget, label, per)
+    with purchase.charged(Suggestion.charged_as) as entry:
+        chosen = _choose(people, purchase.price, share, purchase.noise)
+        drawn = purchase.noise.description, purchase.noise.private
+        return Suggestion(
+            chosen, share, people.most, purchase.price, *drawn, per=per, budget_entry=entry
         )
-    arguments.text(label, "label")
-    price, share = Epsilon.of(epsilon), read_quantile(quantile)
-    source = noise_from_text(noise) if isinstance(noise, str) else noise
-    remedy = "or one of the texts opendp, fast and seeded:NUMBER"
-    arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
-    check_noise(source)
-    load_loops()  # for the release that follows: without it this would be spent in vain
-    entry: str | None = None
-    with still_charged(budget):
+
+
+def measure_activity(
+    people: RecordsPerPerson,
+    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    *,
+    noise: NoiseSource | str = "opendp",
+    budget: BudgetFile | None = None,
+    label: str = "",
+    per: str | None = None,
+) -> Activity:
+    """Spend `epsilon`, for one person, on how many people have how many records.
+
+    Hand the result to `publish`, whose epsilon is then the total of both. Its counts are then of all records,
+    although only K of each person were kept, and its intervals include the error of that. `best_max_records` finds
+    a K from it.
+
+    Parameters
+    ----------
+    people : RecordsPerPerson
+        How many people have how many records. Those with more than its `most` are counted as having that many, so
+        choose a large one: classes go up to 2**20.
+    epsilon : Epsilon, str, int, float, Decimal or Fraction
+        The privacy budget of this measurement.
+    noise : NoiseSource or str
+        As in `publish`.
+    budget : BudgetFile, optional
+        The budget to charge before anything is drawn. The charge stands whatever follows.
+    label : str
+        What to call the charge.
+    per : {"day", "week", "month"}, optional
+        The period, if the unit is one person in one period. `people` then counts each of them.
+
+    Returns
+    -------
+    Activity
+        The noisy numbers of people, and what they have cost.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+    BudgetError
+        If the budget does not suffice.
+
+    Examples
+    --------
+    >>> import htf
+    >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
+    >>> htf.measure_activity(people, 0.5, noise="seeded:1").people[:4]
+    (499, 300, 190, 10)
+    """
+    purchase = _Purchase.of(people, epsilon, noise, budget, label, per)
+    units = np.full(len(CLASS_ENDS), purchase.price.units, dtype=np.int64)
+    with purchase.charged(Activity.charged_as) as entry:
+        noisy = people_by_class(people) + purchase.noise.draw(units, CLASSES_OF_A_PERSON)
+        drawn = purchase.noise.description, purchase.noise.private
+        return Activity(tuple(noisy.tolist()), purchase.price, *drawn, per=per, budget_entry=entry)
+
+
+def people_by_class(people: RecordsPerPerson) -> IntArray:
+    """The exact number of people in each class. Sensitive. One person is in one class, or in none."""
+    records = np.arange(1, people.most + 1)
+    place = np.searchsorted(np.array(CLASS_ENDS), records)
+    counted = np.zeros(len(CLASS_ENDS), dtype=np.int64)
+    np.add.at(counted, place, people.exact_persons)
+    return counted
+
+
+@dataclass(frozen=True)
+class _Purchase:
+    """A measurement about people that is about to be paid for, with checked arguments."""
+
+    price: Epsilon
+    noise: NoiseSource
+    budget: BudgetFile | None
+    label: str
+    unit: str
+
+    @classmethod
+    def of(
+        cls,
+        people: object,
+        epsilon: object,
+        noise: object,
+        budget: object,
+        label: object,
+        per: object,
+    ) -> _Purchase:
+        remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
+        arguments.instance(people, RecordsPerPerson, "people", remedy)
         if budget is not None:
-            check_adds_up(source.private, {})
-            unit = Protection(PERSON).name
-            entry = budget.charge(price, SUGGESTION, label, unit=unit).id
-        chosen = _choose(people, price, share, source)
-    drawn = source.description, source.private
-    return Suggestion(chosen, share, people.most, price, *drawn, budget_entry=entry)
+            remedy = "open it with htf.BudgetFile(path, dataset)"
+            arguments.instance(budget, BudgetFile, "budget", remedy)
+        arguments.text(label, "label")
+        unit = Protection(PERSON, per=per).name  # type: ignore[arg-type]
+        price = Epsilon.of(epsilon)  # type: ignore[arg-type]
+        source = noise_from_text(noise) if isinstance(noise, str) else noise
+        remedy = "or one of the texts opendp, fast and seeded:NUMBER"
+        arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
+        return cls(price, source, budget, label, unit)  # type: ignore[arg-type]
+
+    @contextmanager
+    def charged(self, what: str) -> Iterator[str | None]:
+        """Charge before anything is drawn, and give the entry of the budget file."""
+        check_noise(self.noise)
+        load_loops()  # for the release that follows: without it this would be spent in vain
+        with still_charged(self.budget):
+            entry: str | None = None
+            if self.budget is not None:
+                check_adds_up(self.noise.private, {})
+                entry = self.budget.charge(self.price, what, self.label, unit=self.unit).id
+            yield entry
 
 
 def _choose(people: RecordsPerPerson, epsilon: Epsilon, share: Fraction, noise: NoiseSource) -> int:

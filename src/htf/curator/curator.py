@@ -26,6 +26,7 @@ from htf.frame.bounds import check_bounds
 from htf.frame.crs import check_crs
 from htf.frame.domain import Domain, IntArray
 from htf.frame.tree import RegionTree
+from htf.privacy.activity import Activity
 from htf.privacy.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import Ledger
@@ -34,10 +35,11 @@ from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
     RECORDS,
+    Bought,
     Protection,
     Suggestion,
     epsilon_per_share,
-    price_of_records,
+    price_of_map,
 )
 from htf.release.release import MeasurementTable, Release
 
@@ -61,7 +63,7 @@ class Curator:
     matrix : FrequencyMatrix
         The exact counts.
     epsilon : Epsilon
-        The privacy budget. It includes what a `suggestion` has cost.
+        The privacy budget. It includes what a `suggestion` and an `activity` have cost.
     noise : NoiseSource, optional
         Where noise comes from, by default OpenDP.
     prior : Prior, optional
@@ -72,6 +74,8 @@ class Curator:
         What to call the charge.
     suggestion : Suggestion, optional
         What `suggest_max_records` found. It was charged when it was made.
+    activity : Activity, optional
+        What `measure_activity` found. It was charged when it was made.
 
     Raises
     ------
@@ -89,7 +93,7 @@ class Curator:
     """
 
     __slots__ = (
-        "_budget", "_cells", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
+        "_activity", "_budget", "_cells", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
         "_protection", "_suggestion", "_taken", "_used", "window",
     )  # fmt: skip
 
@@ -103,8 +107,9 @@ class Curator:
         budget: BudgetFile | None = None,
         label: str = "",
         suggestion: Suggestion | None = None,
+        activity: Activity | None = None,
     ) -> None:
-        _check_given(matrix, noise, prior, budget, label, suggestion)
+        _check_given(matrix, noise, prior, budget, label, suggestion, activity)
         check_crs(matrix.domain.crs)
         check_bounds(matrix.domain)
         if prior is not None:
@@ -112,14 +117,16 @@ class Curator:
             check_not_data(prior.file, matrix.files)
             prior = prior.as_published()
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
-        self._suggestion = suggestion
-        each = epsilon_per_share(self._epsilon, self._protection, suggestion)
+        self._suggestion, self._activity = suggestion, activity
+        each = epsilon_per_share(self._epsilon, self._protection, suggestion, activity)
         tree = RegionTree(matrix.domain.shape)
         self.window = Window(matrix.domain, tree, each, prior, self._protection.shares)
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, each)
         self._noise = OpenDPNoise() if noise is None else noise
-        check_suggestion(suggestion, self._noise, budget)
+        for bought in (suggestion, activity):
+            if bought is not None:
+                check_bought(bought, self._noise, budget)
         self._budget, self._label = budget, label
         self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
@@ -257,6 +264,7 @@ class Curator:
             prior=self.window.prior,
             protection=self._protection,
             suggestion=self._suggestion,
+            activity=self._activity,
             budget_entry=self._entry,
         )
 
@@ -285,7 +293,7 @@ class Curator:
 
     @property
     def _price(self) -> Epsilon:
-        return price_of_records(self._epsilon, self._suggestion)
+        return price_of_map(self._epsilon, self._suggestion, self._activity)
 
     def _table(self) -> MeasurementTable:
         return MeasurementTable.from_parts(
@@ -301,7 +309,13 @@ class Curator:
 
 
 def _check_given(
-    matrix: object, noise: object, prior: object, budget: object, label: object, suggestion: object
+    matrix: object,
+    noise: object,
+    prior: object,
+    budget: object,
+    label: object,
+    suggestion: object,
+    activity: object,
 ) -> None:
     """Check the types of all arguments before anything is done with them."""
     first = "count the points first, with htf.read_points(points, domain, [column, column])"
@@ -311,25 +325,22 @@ def _check_given(
         (prior, Prior, "prior", "make one with htf.read_prior(source, domain)"),
         (budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"),
         (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
+        (activity, Activity, "activity", "make one with htf.measure_activity"),
     ):
         if value is not None:
             arguments.instance(value, kind, name, remedy)
     arguments.text(label, "label")
 
 
-def check_suggestion(
-    suggestion: Suggestion | None, noise: NoiseSource, budget: BudgetFile | None
-) -> None:
-    """Refuse one that would make the release claim, or the budget hold, less than was lost."""
-    if suggestion is None:
-        return
-    if noise.private and not suggestion.private:
+def check_bought(bought: Bought, noise: NoiseSource, budget: BudgetFile | None) -> None:
+    """Refuse what would make the release claim, or the budget hold, less than was lost."""
+    if noise.private and not bought.private:
         raise InputError(
-            f"the suggestion was made with noise that is not secret ({suggestion.noise}): a release with secret "
-            "noise needs a suggestion with secret noise"
+            f"what {bought.option} measured has noise that is not secret ({bought.noise}): a release with secret "
+            "noise needs secret noise there too"
         )
     if budget is not None:
-        budget.check_suggestion(suggestion)
+        budget.check_bought(bought)
 
 
 def rehearse(

@@ -84,7 +84,7 @@ def read_points(
     user: str | None = None,
     count: str | None = None,
     per: str | None = None,
-    max_records: int | None = None,
+    max_records: int | str | None = None,
     once_per: str | None = None,
     time: str | None = None,
     time_unit: str = "s",

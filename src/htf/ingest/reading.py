@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from htf.base import arguments
+from htf.base import arguments, numerals
 from htf.base.options import option
 from htf.errors import InputError
 from htf.privacy.protection import (
@@ -31,6 +31,7 @@ DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 LARGEST_OFFSET = 24 * 3600
+AUTO = "auto"  # the number of records to keep per person follows from a noisy measurement
 
 
 def read_offset(text: str) -> int:
@@ -42,6 +43,18 @@ def read_offset(text: str) -> int:
         )
     seconds = int(matched[2]) * 3600 + int(matched[3] or 0) * 60
     return -seconds if matched[1] == "-" else seconds
+
+
+def read_most(text: str) -> int | str:
+    """`20`, or `auto`."""
+    if text == AUTO:
+        return text
+    try:
+        return numerals.whole(text)
+    except ValueError:
+        raise InputError(
+            f"--max-records takes a whole number or {AUTO}, got {numerals.shown(text)}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +115,13 @@ class Reading(Access):
             "|".join(PERIODS),
         ),
     )
-    max_records: int | None = field(
-        default=None, metadata=option("Records kept per person, at most.", "K")
+    max_records: int | str | None = field(
+        default=None,
+        metadata=option(
+            "Count records, and keep at most K per person. auto finds the K of least expected error, with noise.",
+            "K|auto",
+            read=read_most,
+        ),
     )
     once_per: str | None = field(
         default=None,
@@ -207,7 +225,13 @@ class Reading(Access):
                 "to count records and protect people, give the number of records to keep per person: --max-records K "
                 "(in Python: max_records); or count people, who need none (--count people; in Python: count)"
             )
-        return Protection(PERSON, self.max_records, self.once_per, per=self.per)
+        if self.max_records == AUTO:
+            raise InputError(
+                "max_records='auto' is for htf release; in Python, give the number that "
+                "htf.best_max_records(activity, epsilon) finds"
+            )
+        most = arguments.whole(self.max_records, "max_records")
+        return Protection(PERSON, most, self.once_per, per=self.per)
 
     def wanted(self, source: Any, domain: Domain) -> list[str | None]:
         """The names of columns as the caller wrote them, one for each axis."""

@@ -35,16 +35,18 @@ from htf.privacy.account import (
     Account,
     Entry,
 )
+from htf.privacy.activity import Activity
 from htf.privacy.budget_store import READ, WRITE, open_books
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import Suggestion, price_of_records, suggested_at
+from htf.privacy.protection import Bought, Suggestion, price_of_map
 
 if TYPE_CHECKING:
     from htf.release.release import Release
 
 LONGEST_NAME = 200
 ADD_OR_REMOVE = "added or removed"  # the neighbouring relation of every unit
-SUGGESTION, BY_HAND = "max-records", "measurements"  # what is charged and is no mechanism
+BY_HAND = "measurements"  # what is charged and is no mechanism
+BOUGHT: dict[str, type[Bought]] = {kind.charged_as: kind for kind in (Suggestion, Activity)}
 JOURNALS = ("-journal", "-wal", "-shm")
 FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a published file
 
@@ -327,9 +329,7 @@ class BudgetFile:
         _check_charged_for(release, entry, path)
         digest = digest_of(path)
         for other in self.account().entries:
-            if other.sha256 == digest and (other.mechanism == SUGGESTION) == (
-                entry.mechanism == SUGGESTION
-            ):
+            if other.sha256 == digest and _bought_as(other) == _bought_as(entry):
                 raise InputError(
                     f"{path} was entered already, as entry {other.id}. Nothing was entered"
                 )
@@ -377,13 +377,13 @@ class BudgetFile:
             )
         return replace(found, state=WITHDRAWN, withdrawn=now)
 
-    def check_suggestion(self, suggestion: Suggestion) -> None:
-        """Refuse a suggestion that was not charged here: its epsilon would be missing from the sum.
+    def check_bought(self, bought: Bought) -> None:
+        """Refuse what was not charged here, such as a suggestion: its epsilon would be missing from the sum.
 
         Parameters
         ----------
-        suggestion : Suggestion
-            The suggestion.
+        bought : Suggestion or Activity
+            What was measured before the map.
 
         Raises
         ------
@@ -395,15 +395,17 @@ class BudgetFile:
         >>> riders = htf.BudgetFile.create("budget.sqlite", "guests", cap=1, unit="one person")
         >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
         >>> suggestion = htf.suggest_max_records(people, "0.1", budget=riders)
-        >>> riders.check_suggestion(suggestion)
+        >>> riders.check_bought(suggestion)
         """
-        arguments.instance(suggestion, Suggestion, "suggestion", "see htf.suggest_max_records")
-        charged = suggestion.budget_entry, SUGGESTION, suggestion.epsilon
+        if not isinstance(bought, tuple(BOUGHT.values())):
+            kinds = " or ".join(kind.__name__ for kind in BOUGHT.values())
+            raise arguments.unfit("what was bought before the map", kinds, bought)
+        charged = bought.budget_entry, bought.charged_as, bought.epsilon
         if charged in [(e.id, e.mechanism, e.epsilon) for e in self.account().entries]:
             return
         raise InputError(
-            f"the suggestion of {suggestion.max_records} records was not charged to {self.dataset!r} in "
-            f"{self.path}, and the release would be charged without it: make it with this budget"
+            f"what {bought.option} measured was not charged to {self.dataset!r} in {self.path}, and the release would "
+            "be charged without it: measure it with this budget"
         )
 
     def close(self) -> Account:
@@ -517,7 +519,7 @@ class BudgetFile:
     def _enter_written(self, entry: Entry, release: Release, path: Path) -> Entry:
         """Enter a release that is on the disk. Whatever fails here says so."""
         try:
-            together = [entry, *self._waiting_suggestion(release)]
+            together = [entry, *self._waiting_bought(release)]
             return self._publish(together, path, digest_of(path))
         except InputError as error:
             raise InputError(
@@ -542,11 +544,10 @@ class BudgetFile:
                 raise
         return first
 
-    def _waiting_suggestion(self, release: Release) -> list[Entry]:
-        """The charge of what led to the release, unless an earlier release has published it."""
-        if release.suggestion is None:
-            return []
-        return [e for e in self.account().pending if e.id == release.suggestion.budget_entry]
+    def _waiting_bought(self, release: Release) -> list[Entry]:
+        """The charges of what led to the release, unless an earlier release has published them."""
+        ids = {one.budget_entry for one in release.bought}
+        return [e for e in self.account().pending if e.id in ids]
 
     def _waiting(self, id_: str | None) -> Entry:
         if id_ is None:
@@ -593,10 +594,10 @@ class BudgetFile:
     def _next_step(self, entry: Entry) -> str:
         if entry.state != PENDING:
             return f"Its release is complete: {entry.file}."
-        if entry.mechanism == SUGGESTION:
+        if (kind := BOUGHT.get(entry.mechanism)) is not None:
             return (
-                "It paid for the suggestion, which is not refunded: another run with --suggest-max-records is charged "
-                "again, and one with --max-records is not charged for it (docs/budget.md)."
+                f"It paid for what {kind.option} measures before the map, which is not refunded: another run with "
+                f"{kind.option} is charged again (docs/budget.md)."
             )
         return (
             "No release was entered for it, and nothing is refunded: another run is charged again. If its file "
@@ -656,12 +657,20 @@ def _look_for(entry: Entry, folders: list[Path], known: set[str | None]) -> tupl
     return MISSING, None
 
 
+def _bought_as(entry: Entry) -> str | None:
+    """What the entry paid for before a map; None if it paid for the map."""
+    return entry.mechanism if entry.mechanism in BOUGHT else None
+
+
 def _check_charged_for(release: Release, entry: Entry, path: Path) -> None:
     """Refuse a release that is not what this entry can have been charged for."""
-    if entry.mechanism == SUGGESTION:
-        found, mechanism = suggested_at(release.suggestion), SUGGESTION
+    if entry.mechanism in BOUGHT:
+        found = next(
+            (one.epsilon for one in release.bought if one.charged_as == entry.mechanism), Epsilon(0)
+        )
+        mechanism = entry.mechanism
     else:
-        found, mechanism = price_of_records(release.epsilon, release.suggestion), release.mechanism
+        found, mechanism = price_of_map(release.epsilon, *release.bought), release.mechanism
     same = (entry.epsilon, entry.unit) == (found, release.protection.name)
     if not (same and entry.mechanism in (mechanism, BY_HAND)):
         raise InputError(

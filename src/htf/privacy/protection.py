@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from htf.base import arguments, numerals
 from htf.errors import InputError
@@ -192,6 +192,32 @@ class Protection:
         return cls(**arguments.fields(plain, "what is protected", names))
 
 
+class Bought(Protocol):
+    """What was measured about people before the map, for a part of the epsilon of its release."""
+
+    charged_as: ClassVar[str]  # how a budget file calls the charge, in place of a mechanism
+    option: ClassVar[str]  # of the command line that asks for it
+
+    @property
+    def epsilon(self) -> Epsilon:
+        """What it has cost each unit."""
+
+    @property
+    def noise(self) -> str:
+        """Where its noise came from."""
+
+    @property
+    def private(self) -> bool:
+        """Whether that noise was secret."""
+
+    @property
+    def budget_entry(self) -> str | None:
+        """The entry of the budget file that was charged."""
+
+    def check_fits(self, protection: Protection) -> None:
+        """Refuse a release that it cannot belong to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """How many records of each person to keep, found with noise. `suggest_max_records` makes one.
@@ -210,6 +236,8 @@ class Suggestion:
         Where the noise came from.
     private : bool
         Whether that noise was secret.
+    per : {"day", "week", "month"}, optional
+        The period, if it is about each person in each such period.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
 
@@ -222,16 +250,20 @@ class Suggestion:
     3
     """
 
+    charged_as: ClassVar[str] = "max-records"
+    option: ClassVar[str] = "--suggest-max-records"
+
     max_records: int
     quantile: Fraction  # the share of people who are to lose nothing
     most: int  # it was chosen from 1 to this, which is public
     epsilon: Epsilon  # for one person
     noise: str
     private: bool
+    per: str | None = None  # it is about each person in each such period
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
 
     def __post_init__(self) -> None:
-        Protection(PERSON, self.most)
+        Protection(PERSON, self.most, per=self.per)
         most = arguments.whole(self.max_records, "the suggested number of records")
         share = arguments.instance(self.quantile, Fraction, "the quantile of a suggestion")
         arguments.instance(self.epsilon, Epsilon, "the epsilon of a suggestion", "see Epsilon.of")
@@ -241,6 +273,25 @@ class Suggestion:
             arguments.text(self.budget_entry, "the budget entry of a suggestion")
         if not (1 <= most <= self.most and 0 < share < 1):
             raise InputError(f"a suggestion lies between 1 and {self.most}, at a share below 1")
+
+    def check_fits(self, protection: Protection) -> None:
+        """Refuse a release that does not count records of the same unit.
+
+        Parameters
+        ----------
+        protection : Protection
+            What the release protects and counts.
+
+        Raises
+        ------
+        InputError
+            If it counts something else, or protects people in other periods.
+
+        Examples
+        --------
+        >>> suggestion.check_fits(htf.Protection("person", max_records=3))
+        """
+        check_counts_records("a suggested number of records per person", protection, self.per)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the suggestion with plain values, for JSON.
@@ -262,6 +313,7 @@ class Suggestion:
             "epsilon": str(self.epsilon),
             "noise": self.noise,
             "private": self.private,
+            **({} if self.per is None else {"per": self.per}),  # older files keep their digest
         }
 
     @classmethod
@@ -289,7 +341,8 @@ class Suggestion:
         True
         """
         names = [field.name for field in fields(cls) if field.name != "budget_entry"]
-        known = arguments.fields(data, "a suggestion", names)
+        given = {"per": None, **arguments.mapping(data, "a suggestion", "a dictionary")}
+        known = arguments.fields(given, "a suggestion", names)
         try:
             share = numerals.fraction(arguments.text(known["quantile"], "the quantile"))
         except ValueError:
@@ -297,47 +350,59 @@ class Suggestion:
         return cls(**{**known, "quantile": share, "epsilon": Epsilon.of(known["epsilon"])})
 
 
-def suggested_at(suggestion: Suggestion | None) -> Epsilon:
-    """What was spent on a suggestion; nothing, where there is none."""
-    return Epsilon(0) if suggestion is None else suggestion.epsilon
+def check_counts_records(what: str, protection: Protection, per: str | None) -> None:
+    """Refuse what is about records of people, where something else is counted, or another unit is protected.
 
-
-def price_of_records(epsilon: Epsilon, suggestion: Suggestion | None) -> Epsilon:
-    """What a total of `epsilon` leaves for the records after paying for a suggestion."""
-    cost = suggested_at(suggestion)
-    if cost >= epsilon:
+    What was measured for a person in one day has cost someone with records in k days k times its epsilon.
+    """
+    if protection.unit != PERSON or protection.count != RECORDS:
         raise InputError(
-            f"the suggestion cost {cost}, which is part of the epsilon of the release: {epsilon} leaves "
-            "nothing for the records"
+            f"{what} needs records of people, but here the unit is {protection.name}, and {protection.quantity} are "
+            "counted: leave it out"
+        )
+    measured = Protection(PERSON, per=per).name
+    if measured != protection.name:
+        raise InputError(
+            f"{what} was measured for {measured}, but the unit of the release is {protection.name}, and their epsilons "
+            "cannot be added: measure it for the same unit (per)"
+        )
+
+
+def price_of_bought(*bought: Bought | None) -> Epsilon:
+    """What was spent before the map; nothing, where nothing was bought."""
+    return sum((one.epsilon for one in bought if one is not None), Epsilon(0))
+
+
+def price_of_map(epsilon: Epsilon, *bought: Bought | None) -> Epsilon:
+    """What a total of `epsilon` leaves for the map after paying for what was bought before it."""
+    cost = price_of_bought(*bought)
+    if cost >= epsilon:
+        what = " and ".join(one.option for one in bought if one is not None)
+        raise InputError(
+            f"what was measured about people before the map ({what}) cost {cost}, which is part of the epsilon of the "
+            f"release: {epsilon} leaves nothing for the map"
         )
     return epsilon - cost
 
 
-def epsilon_per_share(
-    epsilon: Epsilon, protection: Protection, suggestion: Suggestion | None = None
-) -> Epsilon:
+def epsilon_per_share(epsilon: Epsilon, protection: Protection, *bought: Bought | None) -> Epsilon:
     """What measurements may cost each counted record or share of a person, so that each unit loses at most
     `epsilon` in all.
 
     Proof: docs/proofs/people.md
     """
-    if suggestion is not None and (protection.unit != PERSON or protection.count != RECORDS):
-        raise InputError(
-            f"a suggested number of records per person needs records of people, but here the unit is "
-            f"{protection.name}, and {protection.quantity} are counted: leave the suggestion out"
-        )
-    price = price_of_records(epsilon, suggestion)
+    for one in bought:
+        if one is not None:
+            one.check_fits(protection)
+    price = price_of_map(epsilon, *bought)
     share = price // protection.most_shares
     if share.units == 0:
+        what = RECORDS if protection.count == RECORDS else "shares"
         raise InputError(
-            f"epsilon {price} over {protection.most_shares} {_shares(protection)} per person is less than "
-            "1e-15 each, the smallest epsilon: keep fewer, or spend more"
+            f"epsilon {price} over {protection.most_shares} {what} per person is less than 1e-15 each, the smallest "
+            "epsilon: keep fewer, or spend more"
         )
     return share
-
-
-def _shares(protection: Protection) -> str:
-    return RECORDS if protection.count == RECORDS else "shares"
 
 
 OF_RECORDS = Protection()

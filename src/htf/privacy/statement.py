@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from htf.privacy.protection import PEOPLE, PERSON, RECORD
 
 if TYPE_CHECKING:
+    from htf.privacy.activity import Activity
     from htf.privacy.protection import Protection, Suggestion
     from htf.release.release import Release
 
@@ -57,9 +58,21 @@ SHARED = (
 BOUNDED = (
     "{first}At most {kept} per person{in_each} {were} kept, and the choice depended only on that person's records. The "
     "noise is that of epsilon {each} per record, so that all records of a person{in_each} together lose at most "
-    "epsilon. Records that name no person{or_no_time} were dropped. Counts are of the records that were kept: they may be "
-    "lower than the truth, most of all where people have many records.{distinct}"
+    "epsilon. Records that name no person{or_no_time} were dropped.{of_kept}{distinct}"
 )
+
+OF_KEPT = (
+    " Counts are of the records that were kept: they may be lower than the truth, most of all where people have many "
+    "records."
+)
+
+SCALED = (
+    "How many people have how many records was measured with noise first, for {price} of the epsilon of {epsilon}.{decides} "
+    "By that, counts were multiplied by {factor}, so that they are of all records and not only of those kept. The "
+    "intervals include the error of this: that of the total, and that people with many records may be in other places "
+    "than the rest."
+)
+DECIDES = " The number of records to keep per person follows from it."
 
 FIRST = {
     None: "",
@@ -108,7 +121,7 @@ PRIOR_USED = (
 )
 
 SENTENCES = (
-    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
+    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
     OF_QUERY, NOT_PROTECTED, TOTAL_DISCLOSED, PRIOR_USED,
 )  # fmt: skip
 # Written into releases. One with another mark was worded by other code, whatever its version is called.
@@ -121,6 +134,8 @@ def privacy_statement(release: Release) -> str:
         parts.append(_shared(release) if protection.count == PEOPLE else _bounded(release))
     if release.suggestion is not None:
         parts.append(_suggested(release, release.suggestion))
+    if release.activity is not None:
+        parts.append(_scaled(release, release.activity))
     if protection.of_query:
         parts.append(OF_QUERY.format(one=protection.name))
     if release.prior is not None:
@@ -170,7 +185,8 @@ def _bounded(release: Release) -> str:
         kept="1 record" if number == 1 else f"{number} records",
         were="was" if number == 1 else "were",
         each=release.record_epsilon,
-        distinct=DISTINCT if protection.once_per == "all" else "",
+        of_kept=OF_KEPT if release.activity is None else "",
+        distinct=DISTINCT if protection.once_per == "all" and release.activity is None else "",
         **_in_each(protection),
     )
 
@@ -180,7 +196,17 @@ def _known(release: Release) -> str:
         return ""
     if release.protection.count == PEOPLE:
         return KNOWN_SHARES
-    return KNOWN_BOUND if release.suggestion is None else KNOWN_RANGE
+    chosen = release.activity is not None and release.activity.decides
+    return KNOWN_BOUND if release.suggestion is None and not chosen else KNOWN_RANGE
+
+
+def _scaled(release: Release, activity: Activity) -> str:
+    return SCALED.format(
+        price=activity.epsilon,
+        epsilon=release.epsilon,
+        decides=DECIDES if activity.decides else "",
+        factor=f"{release.factor:.4g}",
+    )
 
 
 def _suggested(release: Release, suggestion: Suggestion) -> str:

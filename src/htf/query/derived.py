@@ -22,6 +22,7 @@ from htf.estimation.noise_law import (
 )
 from htf.estimation.parts import Parts
 from htf.estimation.prior import Prior
+from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.query.index import BoxIndex
@@ -51,8 +52,8 @@ class Derived(ReadOnlyArrays):
     estimates: FloatArray
     scales: FloatArray
     prior: Prior | None
-    tree_counts: TreeCounts  # in shares
-    shares: int = 1  # of one record or person
+    tree_counts: TreeCounts  # of what was counted, such as shares of people
+    worth: Worth = AS_COUNTED
 
     @classmethod
     def of(cls, release: Release) -> Derived:
@@ -64,7 +65,7 @@ class Derived(ReadOnlyArrays):
             release.scales,
             release.prior,
             release.measurements.tree_counts(),
-            release.protection.shares,
+            release.worth,
         )
 
     @cached_property
@@ -96,13 +97,13 @@ class Derived(ReadOnlyArrays):
         divided = self._divided
         if divided is None:
             return None
-        return NestedParts.of(self.tree, divided.tree, divided.estimates * self.shares)
+        return NestedParts.of(self.tree, divided.tree, divided.estimates / self.worth.each)
 
     @cached_property
     def index(self) -> BoxIndex:
         """The parts, each with its own noise, for sums of estimates."""
         parts = self.parts
-        return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales, self.shares)
+        return BoxIndex(parts.low, parts.high, parts.estimates, parts.scales, self.worth)
 
     @cached_property
     def tree_index(self) -> TreeIndex | None:
@@ -113,7 +114,7 @@ class Derived(ReadOnlyArrays):
         if self.estimator not in ESTIMATORS:
             return None
         return TreeIndex(
-            self.tree, self.tree_counts, self.leaves, self.estimates, self.nested, self.shares
+            self.tree, self.tree_counts, self.leaves, self.estimates, self.nested, self.worth
         )
 
     @property

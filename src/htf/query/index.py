@@ -17,14 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.errors import InputError
-from htf.estimation.noise_law import (
-    noise_fourth_cumulants,
-    noise_variances,
-    scales_of_variances,
-)
+from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
+from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.curve import places_on_curve
 from htf.frame.domain import FloatArray, IntArray
-from htf.query.columns import COLUMNS, QUANTITY
+from htf.query.columns import COLUMNS, place
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 FAN_OUT = 8  # anything from 2 to 16 is about as fast
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # per thread
-IN_SHARES = [place for place, column in enumerate(COLUMNS.values()) if column.unit == QUANTITY]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,28 +50,26 @@ class Measures:
     smallest_weight: FloatArray
     largest_weight: FloatArray
 
-    def of_whole_ones(self, shares: int) -> Measures:
-        """The sums of whole records or people, from those of shares."""
-        if shares == 1:
-            return self
+    def times(self, each: float) -> Measures:
+        """The sums, if each of what is counted is worth so much."""
         return replace(
             self,
-            estimate=self.estimate / shares,
-            absolute=self.absolute / shares,
-            partial_absolute=self.partial_absolute / shares,
-            variance=self.variance / shares**2,
-            fourth_cumulant=self.fourth_cumulant / shares**4,
+            estimate=self.estimate * each,
+            absolute=self.absolute * each,
+            partial_absolute=self.partial_absolute * each,
+            variance=self.variance * each**2,
+            fourth_cumulant=self.fourth_cumulant * each**4,
         )
 
 
 class BoxIndex:
     """Sums over leaves `[low, high)`, in cells, that tile a grid and have independent noise.
 
-    Noise is a whole number of shares, `shares` of which make one record or person. So the sums are of shares,
-    and answers of whole ones.
+    Estimates and scales are published ones. The noise is a whole number of what was counted, such as shares of a
+    person, so sums and intervals are made in those, and `worth` turns them into answers.
     """
 
-    __slots__ = ("_nodes", "_shares", "dimensions")
+    __slots__ = ("_nodes", "_worth", "dimensions")
 
     def __init__(
         self,
@@ -83,16 +77,16 @@ class BoxIndex:
         high: IntArray,
         estimates: FloatArray,
         scales: FloatArray,
-        shares: int = 1,
+        worth: Worth = AS_COUNTED,
     ) -> None:
         _check_leaves(low, high, estimates, scales)
-        self._shares = shares
+        self._worth = worth
         order = np.argsort(places_on_curve(low, high), kind="stable")
         self.dimensions = low.shape[1]
         self._nodes = _pack(
             low[order].astype(np.float64),
             high[order].astype(np.float64),
-            _leaf_sums(estimates[order] * shares, in_shares(scales[order], shares)),
+            _leaf_sums(*worth.as_counted(estimates[order], scales[order])),
         )
 
     def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
@@ -101,7 +95,7 @@ class BoxIndex:
         from htf.query.kernels import answer_leaves
 
         answers = in_chunks(answer_leaves, rows, len(COLUMNS), CHUNK, axes, *self._nodes)
-        return of_whole_ones(answers, self._shares)
+        return published(answers, self._worth)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, each leaf weighted by the share of it that they cover. The caller fills
@@ -114,7 +108,7 @@ class BoxIndex:
         )
         answers = np.empty((len(outlines), len(COLUMNS)))
         finish_leaves(measures, answers)
-        return of_whole_ones(answers, self._shares)
+        return published(answers, self._worth)
 
     def measure(self, query_low: FloatArray, query_high: FloatArray) -> Measures:
         """The sums for each box `[query_low, query_high)`, in cell coordinates."""
@@ -122,21 +116,19 @@ class BoxIndex:
 
         queries = join_edges(query_low, query_high)
         found = Measures(*in_chunks(measure_leaves, queries, MEASURES, CHUNK, *self._nodes).T)
-        return found.of_whole_ones(self._shares)
+        return found if self._worth.each == 1 else found.times(self._worth.each)
 
 
-def of_whole_ones(answers: FloatArray, shares: int) -> FloatArray:
-    """The columns of answers in whole records or people, from those in shares. Changes them in place."""
-    if shares != 1:
-        answers[:, IN_SHARES] /= shares
+def published(answers: FloatArray, worth: Worth) -> FloatArray:
+    """The columns of answers as they are published, from those of what was counted. Changes them in place."""
+    if worth == AS_COUNTED:
+        return answers
+    names = ("count", "std_error", "low", "high")
+    places = [place(name) for name in names]
+    found = worth.of_answers(*(answers[:, column] for column in places))
+    for column, values in zip(places, found, strict=True):
+        answers[:, column] = values
     return answers
-
-
-def in_shares(scales: FloatArray, shares: int) -> FloatArray:
-    """Scales of noise on shares, from those of the same variance for whole ones."""
-    if shares == 1:
-        return scales
-    return scales_of_variances(noise_variances(scales) * shares**2)
 
 
 def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:

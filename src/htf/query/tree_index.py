@@ -21,6 +21,14 @@ w n and variance
 kappa is 0 where records are spread independently, and 1 where all lie in one place. It is learned from pairs
 of neighbouring siblings, which have separate noisy counts: there the model describes the two parts of
 their union. Errors of different leaves are assumed to be independent.
+
+Many queries are placed where somebody knows of a record. If a part of a leaf is chosen because a record is
+in it, parts count in proportion to what they hold, and the expected number is not w n but
+
+    w n + (1 - w) ((1 - kappa) + n kappa),
+
+which is the mean plus the variance divided by the mean. The upper end of the interval has room for that;
+the lower end stays where it is for queries placed without the data.
 """
 
 from __future__ import annotations
@@ -42,10 +50,11 @@ from htf.estimation.least_squares import (
     sum_leaves,
 )
 from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
+from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import NO_REGION, RegionTree
 from htf.query.columns import COLUMNS
-from htf.query.index import in_chunks, measure_outlines, of_whole_ones
+from htf.query.index import in_chunks, measure_outlines, published
 from htf.query.tree_kernels import MEASURES, answer_tree, finish_tree, running_sums
 
 if TYPE_CHECKING:
@@ -75,7 +84,8 @@ class NestedParts:
 
     @classmethod
     def of(cls, tree: RegionTree, finer: RegionTree, held: FloatArray) -> NestedParts:
-        """Lay out the regions that `finer` has beyond those of `tree`. `held` is what each holds, in shares."""
+        """Lay out the regions that `finer` has beyond those of `tree`. `held` is what each holds, as it was
+        counted."""
         above, level = np.full(len(finer), NO_REGION), np.zeros(len(finer), dtype=np.int64)
         for layer in finer.layers(len(tree)):
             parent = finer.parent[layer]
@@ -99,8 +109,8 @@ class TreeIndex:
     """Counts shapes over the leaves of a tree of counts, and also by plain least squares.
 
     `estimates` are the published counts of the leaves, by default those of least squares. `parts`
-    say where in the leaves the records are thought to be. `counts` are of shares, `shares` of which make one
-    record or person; all else is in whole ones.
+    say where in the leaves the records are thought to be. Both are as published; `counts` are of what was counted,
+    such as shares of a person, and `worth` turns answers in these into published ones.
     """
 
     __slots__ = (
@@ -110,7 +120,7 @@ class TreeIndex:
         "_regions",
         "_root_variance",
         "_running",
-        "_shares",
+        "_worth",
         "dimensions",
         "unevenness",
     )
@@ -122,7 +132,7 @@ class TreeIndex:
         leaves: IntArray,
         estimates: FloatArray | None = None,
         parts: NestedParts | None = None,
-        shares: int = 1,
+        worth: Worth = AS_COUNTED,
     ) -> None:
         squares, variances, below = least_squares_and_below(tree, counts)
         unknown = int(np.sum(variances[leaves] == UNKNOWN))
@@ -132,8 +142,8 @@ class TreeIndex:
         self.dimensions = tree.dimensions
         self.unevenness = learn_unevenness(tree, groups, squares, variances)
         self._root_variance = float(variances[0])
-        self._shares = shares
-        answered = squares[leaves] if estimates is None else estimates * shares
+        self._worth = worth
+        answered = squares[leaves] if estimates is None else estimates / worth.each
         # Where subtrees lie together, a walk through one stays within fast memory.
         order = np.argsort(np.append(-1, tree.preorder()[tree.parent[1:]]), kind="stable")
         counted = np.concatenate(counts.regions)
@@ -153,7 +163,7 @@ class TreeIndex:
         tables = self._regions, self._running, self._parts, self._alone
         numbers = self.unevenness, self._root_variance
         answers = in_chunks(answer_tree, rows, len(COLUMNS), CHUNK, axes, *tables, *numbers)
-        return of_whole_ones(answers, self._shares)
+        return published(answers, self._worth)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, with the share of each leaf that they cover. The caller fills in how
@@ -167,7 +177,7 @@ class TreeIndex:
         )
         answers = np.empty((len(outlines), len(COLUMNS)))
         finish_tree(measures, self._alone, answers)
-        return of_whole_ones(answers, self._shares)
+        return published(answers, self._worth)
 
 
 class _Groups:

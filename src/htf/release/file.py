@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from htf.files import Budget, is_file, write_whole
 from htf.frame.crs import CRS84, check_crs, to_projjson
 from htf.frame.domain import MOST_CELLS_PER_AXIS, Domain, IntArray
 from htf.frame.tree import RegionTree
+from htf.privacy.activity import Activity
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine
 from htf.privacy.protection import OF_RECORDS, Protection, Suggestion
@@ -456,7 +457,12 @@ def _order(numbers: IntArray) -> IntArray:
 
 def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
     """The protection that `_guarantee` wrote."""
-    readers = {"protection": Protection.from_dict, "suggestion": Suggestion.from_dict}
+    readers: dict[str, Callable[[Any], Any]] = {
+        "protection": Protection.from_dict,
+        "suggestion": Suggestion.from_dict,
+        "activity": Activity.from_dict,
+        "factor": float,
+    }
     return {name: read(header[name]) for name, read in readers.items() if name in header}
 
 
@@ -467,6 +473,8 @@ def _guarantee(release: Release) -> dict[str, Any]:
         found["protection"] = release.protection.to_dict()
     if release.suggestion is not None:
         found["suggestion"] = release.suggestion.to_dict()
+    if release.activity is not None:
+        found["activity"], found["factor"] = release.activity.to_dict(), release.factor
     return found
 
 

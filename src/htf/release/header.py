@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from htf.errors import ReleaseFileError
 from htf.estimation.prior import MOST_PRIOR_CELLS
 from htf.frame.domain import LONGEST_CRS, LONGEST_NAME, MOST_AXES, MOST_CELLS_PER_AXIS
+from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import (
     COUNTED,
     MOST_RECORDS_OF_A_PERSON,
@@ -235,6 +236,17 @@ _suggestion = _fields(
         "epsilon": _epsilon,
         "noise": _text(),
         "private": _flag,
+    },
+    {"per": _one_of(None, *PERIODS)},
+)
+_activity = _fields(
+    {
+        "people": _list(_whole(-(2**62), 2**62), len(CLASS_ENDS), len(CLASS_ENDS)),
+        "epsilon": _epsilon,
+        "noise": _text(),
+        "private": _flag,
+        "decides": _flag,
+        "per": _one_of(None, *PERIODS),
     }
 )
 HEADER = _fields(
@@ -259,6 +271,8 @@ HEADER = _fields(
         "prior": _prior,
         "protection": _protection,
         "suggestion": _suggestion,
+        "activity": _activity,
+        "factor": _number,
         "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
         "columns_digest": _sha256,
     },

@@ -20,13 +20,21 @@ from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.homogeneous import HOMOGENEOUS
 from htf.estimation.least_squares import TreeCounts
-from htf.estimation.noise_law import noise_variances, scales_of_variances
 from htf.estimation.prior import Prior
+from htf.estimation.worth import Worth, scale_to_all
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
+from htf.privacy.activity import Activity
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import LedgerLine
-from htf.privacy.protection import OF_RECORDS, RECORD, Protection, Suggestion, epsilon_per_share
+from htf.privacy.protection import (
+    OF_RECORDS,
+    RECORD,
+    Bought,
+    Protection,
+    Suggestion,
+    epsilon_per_share,
+)
 from htf.privacy.statement import privacy_statement
 from htf.release.kinds import KINDS
 
@@ -202,6 +210,10 @@ class Release(ReadOnlyArrays):
         The unit, and how its records were bounded.
     suggestion : Suggestion, optional
         Where that bound was found with noise. `epsilon` includes its cost.
+    activity : Activity, optional
+        How many people have how many records, found with noise. `epsilon` includes its cost.
+    factor : float
+        What kept records were multiplied by, so that counts are of all records. It follows from the activity.
     budget_entry : str, optional
         The entry of the budget file that was charged. Random, and public.
     low, high : ndarray of int
@@ -235,6 +247,8 @@ class Release(ReadOnlyArrays):
     prior: Prior | None = None  # public, given by the curator; estimates follow from it too
     protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
     suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
+    activity: Activity | None = None  # of people, found with noise; `epsilon` counts it in
+    factor: float = 1.0  # by which counts of kept records are multiplied, for those of all records
     budget_entry: str | None = None  # of the budget file that it was charged to; random, public
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
@@ -264,6 +278,8 @@ class Release(ReadOnlyArrays):
             "prior": Prior | None,
             "protection": Protection,
             "suggestion": Suggestion | None,
+            "activity": Activity | None,
+            "factor": float,
             "budget_entry": str | None,
         }
         for name, kind in kinds.items():
@@ -290,7 +306,11 @@ class Release(ReadOnlyArrays):
             self.prior.check_map(self.domain)
             if self.estimator != HOMOGENEOUS:
                 raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
-        epsilon_per_share(self.epsilon, self.protection, self.suggestion)  # refuses what cannot be
+        epsilon_per_share(self.epsilon, self.protection, *self.bought)  # refuses what cannot be
+        if not 1 <= self.factor <= LARGEST or (self.activity is None and self.factor != 1):
+            raise InputError(
+                f"the factor of a release is at least 1, and 1 without an activity, got {self.factor}"
+            )
 
     @classmethod
     def from_histogram(cls, histogram: Histogram, *, tree: RegionTree, **rest: Any) -> Release:
@@ -329,8 +349,11 @@ class Release(ReadOnlyArrays):
         True
         """
         order = np.argsort(tree.preorder()[histogram.leaves])
-        shares = rest["protection"].shares if "protection" in rest else 1
-        estimates, scales = of_whole_ones(histogram.estimates, histogram.scales, shares)
+        protection, activity = rest.get("protection", OF_RECORDS), rest.get("activity")
+        factor = scale_to_all(histogram.estimates, histogram.scales, protection, activity)
+        total = factor * float(np.sum(histogram.estimates)) / protection.shares
+        worth = Worth.of(protection, activity, factor, total)
+        estimates, scales = worth.of_estimates(histogram.estimates, histogram.scales)
         return cls(
             tree=tree,
             leaves=np.asarray(histogram.leaves, dtype=np.int64)[order],
@@ -338,7 +361,7 @@ class Release(ReadOnlyArrays):
             scales=scales[order],
             estimator=histogram.estimator,
             facts=histogram.facts,
-            **rest,
+            **{**rest, "factor": factor},
         )
 
     def __len__(self) -> int:
@@ -369,13 +392,23 @@ class Release(ReadOnlyArrays):
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
-        claim = (self.protection, self.suggestion)
+        claim = (self.protection, self.suggestion, self.activity, self.factor)
         return (*plain, *rest, *claim, *(array.tobytes() for array in arrays))
 
     @property
     def record_epsilon(self) -> Epsilon:
         """What measurements may cost each record of which K were kept per person, or each share of a person."""
-        return epsilon_per_share(self.epsilon, self.protection, self.suggestion)
+        return epsilon_per_share(self.epsilon, self.protection, *self.bought)
+
+    @property
+    def bought(self) -> tuple[Bought, ...]:
+        """What was measured about people before the map. `epsilon` includes its cost."""
+        return tuple(one for one in (self.suggestion, self.activity) if one is not None)
+
+    @property
+    def worth(self) -> Worth:
+        """How published counts follow from what was counted. Not part of what is promised."""
+        return Worth.of(self.protection, self.activity, self.factor, float(self.estimates.sum()))
 
     @property
     def quantity(self) -> str:
@@ -385,7 +418,7 @@ class Release(ReadOnlyArrays):
     @property
     def counted(self) -> str:
         """The quantity with its bound, to stand beside numbers, such as `records, at most 20 per person`."""
-        return self.protection.told
+        return self.protection.told + (", scaled" if self.activity is not None else "")
 
     @property
     def spent(self) -> Epsilon:
@@ -660,6 +693,8 @@ class Release(ReadOnlyArrays):
             "counted": self.counted,
             "record_epsilon": str(self.record_epsilon),
             "suggestion": None if self.suggestion is None else self.suggestion.to_dict(),
+            "activity": None if self.activity is None else self.activity.to_dict(),
+            "factor": self.factor,
             "spent": str(self.spent),
             "noise": self.noise,
             "mechanism": self.mechanism,
@@ -672,19 +707,6 @@ class Release(ReadOnlyArrays):
             "prior": None if self.prior is None else self.prior.to_dict(),
             "ledger": [line.to_dict() for line in self.ledger],
         }
-
-
-def of_whole_ones(
-    estimates: FloatArray | IntArray, scales: FloatArray, shares: int
-) -> tuple[FloatArray, FloatArray]:
-    """Estimates and scales of whole records or people, from those of shares as mechanisms count them.
-
-    The noise of a part of a person is no whole number, so only its variance is kept.
-    """
-    found, noise = np.asarray(estimates, dtype=np.float64), np.asarray(scales, dtype=np.float64)
-    if shares == 1:
-        return found, noise
-    return found / shares, scales_of_variances(noise_variances(noise) / shares**2)
 
 
 def check_release(given: object, name: str = "release") -> Release:

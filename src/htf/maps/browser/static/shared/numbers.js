@@ -2,6 +2,7 @@
    query/answer_texts.py. */
 
 const DEVIATIONS = 1.96; // half of a 95 % interval, in standard errors
+const LAPLACE_DEVIATIONS = 2.118303; // the same if all noise is that of one count
 const PREFIXES = [{ size: 1e9, name: "G" }, { size: 1e6, name: "M" }, { size: 1e3, name: "k" }];
 const RECORDS = "records";
 const WITH_DECIMALS = 99.95; // counts of people below this have one decimal
@@ -46,10 +47,15 @@ export function isOutsideInterval(answer, quantity) {
   return count < low || count > high;
 }
 
-/* The noise of two releases is independent, so variances add up. The middles of intervals are
-   compared because they have no bias, unlike counts. */
+/* The raw answer that an interval was made around: as htf.maps.comparison has it. */
+function centreOf({ low, high, std_error: error }) {
+  return low + Math.min((high - low) / 2, LAPLACE_DEVIATIONS * error + 0.5);
+}
+
+/* The noise of two releases is independent, so variances add up. The centres of intervals are
+   compared because they have next to no bias, unlike counts. */
 export function differenceOf(first, second) {
-  const count = (first.low + first.high - second.low - second.high) / 2;
+  const count = centreOf(first) - centreOf(second);
   const half = DEVIATIONS * Math.hypot(first.std_error, second.std_error);
   return { count, low: count - half, high: count + half, isBeyond: Math.abs(count) > half };
 }

@@ -1,0 +1,652 @@
+"""How many people have how many records, found with noise: its classes, its price and its charge, the release that
+carries it, and what is made of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from htf import (
+    Activity,
+    BudgetFile,
+    Domain,
+    Epsilon,
+    FrequencyMatrix,
+    HtfError,
+    InputError,
+    Protection,
+    RecordsPerPerson,
+    Release,
+    ReleaseFileError,
+    best_max_records,
+    measure_activity,
+    publish,
+    suggest_max_records,
+    verify,
+)
+from htf.curator.contributions import people_by_class
+from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
+from htf.curator.noise_check import check_noise
+from htf.estimation.activity import NUMBERS, read_profiles
+from htf.estimation.worth import LARGEST, Worth, scale_to_all
+from htf.frame.domain import IntArray
+from htf.privacy.activity import CLASS_ENDS
+from htf.privacy.protection import OF_RECORDS
+
+DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
+PERSON = Protection("person", 5)
+ONE_PERSON = "one person"
+MOST = 2**20
+DRAWS = np.random.default_rng(5)
+GROUPS: dict[str, IntArray] = {
+    "lognormal": np.maximum(1, np.rint(DRAWS.lognormal(2, 1.2, 20_000))).astype(np.int64),
+    "Pareto": np.clip(np.ceil(DRAWS.pareto(1.5, 20_000)), 1, MOST).astype(np.int64),
+    "geometric": DRAWS.geometric(0.1, 20_000),
+    "alike": np.full(5000, 300),
+    "single": np.ones(5000, dtype=np.int64),
+    "one heavy": np.r_[DRAWS.geometric(0.4, 5000), 100_000],
+}
+SMOOTH = ("lognormal", "Pareto", "geometric")
+
+
+def matrix(protection: Protection = PERSON, count: int = 170) -> FrequencyMatrix:
+    cells = np.indices((4, 4), dtype=np.int32).reshape(2, -1)
+    return FrequencyMatrix(DOMAIN, cells, np.full(16, count), protection)
+
+
+def made(protection: Protection = PERSON, **options: Any) -> Release:
+    return publish(matrix(protection), **{"epsilon": 1, "mechanism": "ug", **options})
+
+
+def of_group(name: str) -> RecordsPerPerson:
+    return RecordsPerPerson.from_records(GROUPS[name], MOST)
+
+
+def measured(name: str = "lognormal", **options: Any) -> Activity:
+    return measure_activity(of_group(name), **{"epsilon": "0.1", "noise": "fast", **options})
+
+
+def wrong(release: Release | Path) -> list[str]:
+    return [check.name for check in verify(release) if not check.passed]
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> BudgetFile:
+    return BudgetFile.create(tmp_path / "budget.sqlite", "pings", 2, unit=ONE_PERSON)
+
+
+# --- the measurement ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", sorted({*CLASS_ENDS, *(end + 1 for end in CLASS_ENDS[:-1])}))
+def test_a_person_is_in_the_first_class_that_reaches_their_number(number: int) -> None:
+    counted = people_by_class(RecordsPerPerson.from_records([number], MOST))
+    assert counted.sum() == 1
+    assert CLASS_ENDS[int(np.argmax(counted))] == min(e for e in CLASS_ENDS if e >= number)
+
+
+def test_classes_of_a_short_range() -> None:
+    counted = people_by_class(RecordsPerPerson([5, 4, 3, 2, 1]))
+    assert counted.tolist() == [5, 4, 5, 1, *[0] * (len(CLASS_ENDS) - 4)]
+
+
+def test_the_noise_is_added_to_each_class() -> None:
+    people = RecordsPerPerson([5, 4, 3, 2, 1])
+    script = list(range(-6, 8))
+    found = measure_activity(people, 1, noise=ScriptedNoise(script))
+    assert found.people == tuple((people_by_class(people) + script).tolist())
+    assert (found.epsilon, found.noise, found.private) == (Epsilon.of(1), "scripted", False)
+    assert (found.decides, found.per, found.budget_entry) == (False, None, None)
+    assert measured(noise=SeededNoise(3)) == measured(noise="seeded:3")
+    assert measured().private
+    assert measured(per="day").per == "day"
+
+
+def test_it_pays_the_whole_price_for_each_class() -> None:
+    """Each person is in one of them, so the noise of every class is that of all of epsilon."""
+    rates: list[tuple[Any, int]] = []
+
+    class Watching(ScriptedNoise):
+        def draw_at(self, rate: Any, size: int) -> IntArray:
+            rates.append((rate, size))
+            return super().draw_at(rate, size)
+
+    measured(epsilon="0.3", noise=Watching())
+    assert rates == [(Epsilon.of("0.3").fraction, len(CLASS_ENDS))]
+
+
+def test_it_is_charged_before_it_is_drawn(budget: BudgetFile) -> None:
+    class Watching(FastNoise):
+        broken, tested = False, False
+
+        def draw_at(self, rate: Any, size: int) -> IntArray:
+            assert not self.tested or len(budget.account().pending) == 1 + self.broken
+            if self.broken:
+                raise KeyboardInterrupt
+            return super().draw_at(rate, size)
+
+    noise = Watching()
+    check_noise(noise)  # which draws, and hides nothing with it
+    noise.tested = True
+    found = measured(noise=noise, budget=budget, label="how active")
+    (entry,) = budget.account().entries
+    told = entry.id, entry.mechanism, entry.label, entry.epsilon, entry.unit
+    assert told == (found.budget_entry, "activity", "how active", Epsilon.of("0.1"), ONE_PERSON)
+    noise.broken = True
+    with pytest.raises(KeyboardInterrupt) as caught:
+        measured(noise=noise, budget=budget)
+    (note,) = caught.value.__notes__
+    assert note.startswith("The charge of 0.1 stands, as entry ")
+    assert "It paid for what --activity measures before the map, which is not refunded" in note
+    assert budget.account().spent == Epsilon.of("0.2")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"noise": "seeded:1"}, "seeded or scripted noise hides nothing"),
+        ({"per": "day"}, "this charge is for one person in one day"),
+        ({"per": "year"}, "one of day, week, month"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": "1e-16"}, "epsilon"),
+        ({"epsilon": 3}, "more than"),
+        ({"noise": "loud"}, "noise"),
+        ({"label": 7}, "label"),
+    ],
+)
+def test_what_is_refused_charges_nothing(
+    options: dict[str, Any], says: str, budget: BudgetFile
+) -> None:
+    with pytest.raises(HtfError, match=says):
+        measured(budget=budget, **options)
+    assert budget.account().entries == ()
+
+
+# --- its fields -----------------------------------------------------------------------------------
+
+SOUND = Activity(tuple(range(14)), Epsilon.of("0.1"), "fast", True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("people", tuple(range(13)), "each of 14 classes, none beyond 2"),
+        ("people", tuple(range(15)), "got 15 numbers"),
+        ("people", (0.5, *range(13)), "whole number"),
+        ("people", (True, *range(13)), "whole number"),
+        ("people", ("1", *range(13)), "whole number"),
+        ("people", (2**62 + 1, *range(13)), "none beyond 2"),
+        ("people", (-(2**62) - 1, *range(13)), "none beyond 2"),
+        ("people", "12345678901234", "list of whole numbers"),
+        ("people", None, "list of whole numbers"),
+        ("epsilon", "0.1", "the epsilon of an activity"),
+        ("epsilon", Epsilon(0), "must be positive"),
+        ("noise", None, "the noise of an activity"),
+        ("private", "no", "private must be"),
+        ("private", 1, "private must be"),
+        ("decides", None, "decides must be"),
+        ("per", "hour", "one of day, week, month"),
+        ("per", 1, "period"),
+        ("budget_entry", 7, "the budget entry of an activity"),
+    ],
+)
+def test_activities_that_nobody_makes_are_refused(field: str, value: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        replace(SOUND, **{field: value})
+    if field not in ("epsilon", "budget_entry"):
+        with pytest.raises(InputError, match=says):
+            Activity.from_dict({**SOUND.to_dict(), field: value})
+
+
+def test_there_and_back() -> None:
+    numbers = (-(2**62), 2**62, *range(12))
+    for activity in (
+        SOUND,
+        replace(SOUND, people=numbers, decides=True, per="week", private=False),
+        replace(SOUND, people=list(numbers), budget_entry="an entry"),  # type: ignore[arg-type]
+    ):
+        again = Activity.from_dict(json.loads(json.dumps(activity.to_dict())))
+        assert again == activity
+        assert again.budget_entry is None
+    for name in SOUND.to_dict():
+        with pytest.raises(InputError, match=name):
+            Activity.from_dict({k: v for k, v in SOUND.to_dict().items() if k != name})
+    with pytest.raises(InputError, match="more"):
+        Activity.from_dict({**SOUND.to_dict(), "more": 1})
+
+
+# --- the release ----------------------------------------------------------------------------------
+
+
+def test_a_release_claims_the_total() -> None:
+    release = made(activity=measured())
+    assert (release.epsilon, release.record_epsilon) == (Epsilon.of(1), Epsilon.of("0.18"))
+    (spend,) = [check for check in verify(release) if check.name == "spend"]
+    assert spend.finding.endswith("a person loses at most 1 of 1")
+    assert wrong(release) == []
+    both = made(
+        activity=measured(), suggestion=suggest_max_records(of_group("alike"), "0.2", noise="fast")
+    )
+    assert both.record_epsilon == Epsilon.of("0.14")
+    assert [one.charged_as for one in both.bought] == ["max-records", "activity"]
+    assert wrong(both) == []
+
+
+def test_counts_are_multiplied_after_the_noise() -> None:
+    """What is measured of the map is what a release without the activity measures, at the same epsilon."""
+    plain = made(epsilon="0.9", noise="seeded:1")
+    scaled = made(activity=measured(noise="seeded:2"), noise="seeded:1")
+    for name, column in plain.measurements.columns().items():
+        assert np.array_equal(column, scaled.measurements.columns()[name])
+    assert scaled.factor > 1
+    assert np.allclose(scaled.estimates, plain.estimates * scaled.factor)
+    whole = [release.count([0, 0, 1, 1]) for release in (plain, scaled)]
+    assert whole[1].count[0] == pytest.approx(whole[0].count[0] * scaled.factor)
+    assert whole[1].high[0] - whole[1].count[0] > scaled.factor * (
+        whole[0].high[0] - whole[0].count[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("protection", "says"),
+    [
+        (OF_RECORDS, "needs records of people, but here the unit is one record"),
+        (Protection("person", count="people", shares=256), "people are counted"),
+        (
+            Protection("person", 5, per="day"),
+            "measured for one person, but the unit of the release is one person in one day",
+        ),
+    ],
+)
+def test_releases_that_it_does_not_fit(protection: Protection, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        made(protection, activity=measured())
+    with pytest.raises(InputError, match=says):
+        measured().check_fits(protection)
+
+
+@pytest.mark.parametrize("kind", ["activity", "suggestion"])
+def test_periods_are_told_apart(kind: str) -> None:
+    """A person-day is a small part of a person: what is measured for it costs a person much more."""
+    by_day: Any = (
+        measured(per="day")
+        if kind == "activity"
+        else suggest_max_records(of_group("alike"), "0.1", noise="fast", per="day")
+    )
+    assert made(Protection("person", 5, per="day"), **{kind: by_day}).bought == (by_day,)
+    for other in (PERSON, Protection("person", 5, per="week")):
+        with pytest.raises(InputError, match=r"for one person in one day, but .*\(per\)"):
+            made(other, **{kind: by_day})
+
+
+def test_activities_that_do_not_belong(budget: BudgetFile, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"\(--activity\) cost 0\.1.* 0\.1 leaves nothing for the map"
+    ):
+        made(epsilon="0.1", activity=measured())
+    with pytest.raises(InputError, match=r"--activity measured has noise .* \(seeded:1\)"):
+        made(activity=measured(noise="seeded:1"))
+    assert not made(activity=measured(noise="seeded:1"), noise="seeded:1").private
+    charged = measured(budget=budget)
+    other = BudgetFile.create(tmp_path / "other.sqlite", "pings", 2, unit=ONE_PERSON)
+    for activity, file in (
+        (measured(), budget),  # charged to nobody
+        (charged, other),
+        (replace(charged, epsilon=Epsilon.of("0.01")), budget),
+        (replace(charged, budget_entry=other.charge("0.1", "ug", unit=ONE_PERSON).id), other),
+    ):
+        before = file.account()
+        with pytest.raises(InputError, match="--activity measured was not charged to 'pings'"):
+            made(activity=activity, budget=file)
+        assert file.account() == before
+
+
+def test_two_charges_are_entered_and_withdrawn_together(budget: BudgetFile, tmp_path: Path) -> None:
+    activity = measured(budget=budget)
+    first = made(activity=activity, budget=budget)
+    assert [(e.mechanism, str(e.epsilon), e.state) for e in budget.account().entries] == [
+        ("activity", "0.1", "pending"),
+        ("ug", "0.9", "pending"),
+    ]
+    entry = budget.save(first, tmp_path / "first.parquet")
+    assert {e.sha256 for e in budget.account().entries} == {entry.sha256}
+    # A second release by the same activity claims it too, and is charged for its map alone.
+    second = made(epsilon="0.5", activity=activity, budget=budget)
+    assert budget.account().spent == Epsilon.of("1.4")
+    assert second.epsilon == Epsilon.of("0.5")
+    budget.withdraw(entry.id)
+    states = [e.state for e in budget.account().entries]
+    assert states == ["withdrawn", "withdrawn", "pending"]
+
+
+def test_what_broke_before_it_was_entered_is_entered_by_hand(
+    budget: BudgetFile, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.parquet"
+    activity = measured(budget=budget)
+    unrelated = budget.charge("0.2", "activity", unit=ONE_PERSON)
+    made(activity=activity, budget=budget).save(path)
+    of_activity, _, of_map = budget.account().entries
+    with pytest.raises(
+        InputError, match=r"charged for: that is epsilon 0\.2 for one person by activity"
+    ):
+        budget.publish(unrelated.id, path)
+    for entry in (of_map, of_activity):
+        assert budget.publish(entry.id, path).state == "published"
+        with pytest.raises(InputError, match="was published already"):
+            budget.publish(entry.id, path)
+    assert [e.id for e in budget.account().pending] == [unrelated.id]
+
+
+# --- the statement --------------------------------------------------------------------------------
+
+
+def test_the_statement_tells_of_it() -> None:
+    release = made(activity=measured())
+    text = release.statement
+    for words in (
+        "measured with noise first, for 0.1 of the epsilon of 1.",
+        f"counts were multiplied by {release.factor:.4g}",
+        "The noise is that of epsilon 0.18 per record",
+        "how many records were kept per person; facts",
+    ):
+        assert words in text
+    for words in ("lower than the truth", "follows from it", "{"):
+        assert words not in text
+    assert release.counted == "records, at most 5 per person, scaled"
+    decided = made(activity=replace(measured(), decides=True)).statement
+    assert "The number of records to keep per person follows from it." in decided
+    assert "how many records were kept per person; facts" not in decided
+    assert "the range from which the number of records to keep was chosen" in decided
+    once = made(Protection("person", 5, "all"), activity=measured()).statement
+    assert "distinct people" not in once  # they are multiplied
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def header(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(pq.read_schema(path).metadata[b"htf"])
+    return found
+
+
+def rewrite(path: Path, change: Any) -> None:
+    table, found = pq.read_table(path), header(path)
+    change(found)
+    metadata = {**table.schema.metadata, b"htf": json.dumps(found).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+def test_it_travels_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    release = made(activity=replace(measured(), decides=True))
+    release.save(path)
+    again = Release.load(path)
+    assert again == release
+    assert (again.activity, again.factor) == (release.activity, release.factor)
+    assert (again.statement, again.worth) == (release.statement, release.worth)
+    assert again != replace(release, activity=measured())
+    assert again.summary()["activity"]["decides"] is True
+    assert wrong(path) == []
+    boxes = [[0, 0, 1, 1], [0, 0, 0.3, 0.6]]
+    one, other = again.count(boxes), release.count(boxes)
+    for name in ("count", "std_error", "low", "high"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+HOSTILE: dict[str, Any] = {
+    "factor: another": (lambda h: h.update(factor=h["factor"] * 1.01), "was changed"),
+    "factor: gone": (lambda h: h.pop("factor"), "was changed"),
+    "factor: NaN": (lambda h: h.update(factor=float("nan")), "damaged"),
+    "factor: infinite": (lambda h: h.update(factor=float("inf")), "damaged"),
+    "factor: negative": (lambda h: h.update(factor=-2.0), "damaged"),
+    "factor: below 1": (lambda h: h.update(factor=0.5), "damaged"),
+    "factor: 1e308": (lambda h: h.update(factor=1e308), "damaged"),
+    "factor: text": (lambda h: h.update(factor="2"), "damaged"),
+    "factor: truth": (lambda h: h.update(factor=True), "damaged"),
+    "factor: nothing": (lambda h: h.update(factor=None), "damaged"),
+    "factor: list": (lambda h: h.update(factor=[2.0]), "damaged"),
+    "activity: gone": (lambda h: h.pop("activity"), "damaged"),  # a factor needs one
+    "activity: gone too": (lambda h: (h.pop("activity"), h.pop("factor")), "was changed"),
+    "activity: text": (lambda h: h.update(activity="x"), "damaged"),
+    "activity: 13 classes": (lambda h: h["activity"]["people"].pop(), "damaged"),
+    "activity: 15 classes": (lambda h: h["activity"]["people"].append(1), "damaged"),
+    "activity: a text in it": (lambda h: h["activity"]["people"].__setitem__(0, "1"), "damaged"),
+    "activity: half a person": (lambda h: h["activity"]["people"].__setitem__(0, 0.5), "damaged"),
+    "activity: 2**62 + 1": (lambda h: h["activity"]["people"].__setitem__(0, 2**62 + 1), "damaged"),
+    "activity: a person more": (lambda h: h["activity"]["people"].__setitem__(0, 9), "was changed"),
+    "activity: cheaper": (lambda h: h["activity"].update(epsilon="0.01"), "was changed"),
+    "activity: free": (lambda h: h["activity"].update(epsilon="0"), "damaged"),
+    "activity: all of it": (lambda h: h["activity"].update(epsilon="1"), "damaged"),
+    "activity: by day": (lambda h: h["activity"].update(per="day"), "damaged"),
+    "activity: by year": (lambda h: h["activity"].update(per="year"), "damaged"),
+    "activity: not private": (lambda h: h["activity"].update(private=False), "was changed"),
+    "activity: more": (lambda h: h["activity"].update(more=1), "damaged"),
+    "protection: of records": (lambda h: h.pop("protection"), "damaged"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_changed_files_are_refused(case: str, tmp_path: Path) -> None:
+    change, says = HOSTILE[case]
+    path = tmp_path / "r.parquet"
+    made(activity=measured()).save(path)
+    rewrite(path, change)
+    with pytest.raises(ReleaseFileError, match=says):
+        Release.load(path)
+
+
+def test_verify_finds_claims_that_do_not_follow() -> None:
+    release = made(activity=measured())
+    activity: Any = release.activity
+    # With another digest these would load.
+    assert "sums" in wrong(replace(release, factor=release.factor * (1 + 1e-6)))
+    assert "sums" in wrong(replace(release, factor=1.0))
+    scaled = replace(release, factor=2.0, estimates=release.estimates / release.factor * 2)
+    assert "sums" in wrong(scaled)
+    people = (activity.people[0] + 10_000, *activity.people[1:3], 0, *activity.people[4:])
+    assert "sums" in wrong(replace(release, activity=replace(activity, people=people)))
+    assert "spend" in wrong(replace(release, activity=replace(activity, epsilon=Epsilon.of("0.2"))))
+    for change in ({"private": False}, {"noise": "seeded:1"}, {"private": False, "noise": "x"}):
+        assert wrong(replace(release, activity=replace(activity, **change))) == ["noise"]
+    with pytest.raises(InputError, match="the factor of a release is at least 1, and 1 without"):
+        replace(release, activity=None)
+
+
+# --- what is made of it ---------------------------------------------------------------------------
+
+
+def exact(name: str) -> Activity:
+    return replace(SOUND, people=tuple(people_by_class(of_group(name)).tolist()), epsilon=Epsilon.of(1))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SMOOTH, "single"])
+@pytest.mark.parametrize("most", [1, 10, 100])
+def test_totals_come_back(name: str, most: int) -> None:
+    profiles, records = read_profiles(exact(name)), GROUPS[name]
+    beyond, error = profiles.records_beyond(most, profiles.records_up_to(most))
+    assert beyond + profiles.records_up_to(most) == pytest.approx(records.sum(), rel=0.06)
+    assert abs(beyond - np.maximum(records - most, 0).sum()) <= 2 * error + 0.04 * records.sum()
+    assert profiles.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["alike", "one heavy"])
+@pytest.mark.parametrize("most", [1, 10, 100])
+def test_lone_classes_are_known_to_be_uncertain(name: str, most: int) -> None:
+    """Their people may be anywhere in the class, which ends at four times its start."""
+    activity = replace(exact(name), epsilon=Epsilon.of(1000))  # a single person is seen, too
+    profiles = read_profiles(activity)
+    beyond, error = profiles.records_beyond(most, profiles.records_up_to(most))
+    truth = np.maximum(GROUPS[name] - most, 0).sum()
+    assert truth / 4 < beyond < truth * 4
+    assert 0.1 * truth < abs(beyond - truth) < 2 * error < 3 * truth
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_the_number_to_keep_is_stable(name: str) -> None:
+    people = of_group(name)
+    left = Epsilon.of("0.9")
+    found = [
+        best_max_records(measure_activity(people, "0.1", noise=f"seeded:{seed}"), left)
+        for seed in range(10)
+    ]
+    assert max(found) <= 1.5 * min(found)
+    assert 2 < np.median(found) < np.quantile(GROUPS[name], 0.999)
+
+
+def test_the_number_to_keep_follows_what_is_left_and_the_range() -> None:
+    activity = exact("lognormal")
+    found = [best_max_records(activity, Epsilon.of(left)) for left in ("0.001", "0.1", "10")]
+    assert found == sorted(found)
+    assert found[0] < found[-1]
+    for most in (1, 2, 3, MOST):
+        assert 1 <= best_max_records(activity, Epsilon.of(1000), most) <= most
+    for most in (0, -1, MOST + 1):
+        with pytest.raises(InputError, match="between 1 and 1048576"):
+            best_max_records(activity, Epsilon.of(1), most)
+    assert best_max_records(exact("single"), Epsilon.of(1)) == 1
+
+
+ODD: dict[str, list[int]] = {
+    "nobody": [0] * 14,
+    "fewer than nobody": [-5] * 14,
+    "huge": [2**62] * 14,
+    "hugely negative": [-(2**62)] * 14,
+    "both": [2**62, -(2**62)] * 7,
+    "one person": [1, *[0] * 13],
+    "one person with most records": [*[0] * 13, 1],
+    "all in the last class": [*[0] * 13, 2**62],
+    "all in the first class": [2**62, *[0] * 13],
+    "noise": DRAWS.laplace(0, 10, 14).round().astype(int).tolist(),
+    "much noise": DRAWS.laplace(0, 1e15, 14).round().astype(int).tolist(),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("people", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("price", ["1e-15", "0.1", "1000"])
+def test_no_numbers_break_it(people: list[int], price: str) -> None:
+    activity = replace(SOUND, people=tuple(people), epsilon=Epsilon.of(price))
+    profiles = read_profiles(activity)
+    assert np.all(np.isfinite(profiles.people) & (profiles.people >= 0))
+    assert 1 <= best_max_records(activity, Epsilon.of("0.9")) <= MOST
+    for most in (1, 7, MOST):
+        protection = Protection("person", most)
+        for sizes in ([3.0, -10.0, 50.0], [-9.0, 1.0], [0.0], [1e17, -1e17]):
+            estimates = np.array(sizes)
+            factor = scale_to_all(estimates, np.ones(len(sizes)), protection, activity)
+            assert 1 <= factor < np.inf
+            assert np.all(np.abs(estimates * factor) <= LARGEST)
+            worth = Worth.of(protection, activity, factor, float(estimates.sum()) * factor)
+            assert 0 <= worth.of_total < np.inf
+            assert 0 <= worth.of_place <= 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_alone_is_not_taken_for_records(seed: int) -> None:
+    """With 20 people who have a record each, noise of 10 in a class of many records must not count as such."""
+    people = RecordsPerPerson.from_records([1] * 20, MOST)
+    activity = measure_activity(people, "0.1", noise=f"seeded:{seed}")
+    estimates = np.array([20.0])
+    assert scale_to_all(estimates, np.ones(1), Protection("person", 1), activity) < 3
+
+
+@pytest.mark.parametrize("total", [-40.0, 0.0, 1.0])
+def test_a_total_that_noise_hides_is_not_divided_by(total: float) -> None:
+    activity = exact("Pareto")
+    profiles = read_profiles(activity)
+    factor = scale_to_all(np.array([total]), np.ones(1), PERSON, activity)
+    kept = profiles.records_up_to(5)
+    bound = 1 + 2 * profiles.records_beyond(5, kept / 2)[0] / kept
+    assert 1 < factor <= bound < 5
+
+
+def test_the_factor_brings_kept_records_to_all() -> None:
+    for name in SMOOTH:
+        kept = np.minimum(GROUPS[name], 5).sum()
+        factor = scale_to_all(np.array([kept]), np.ones(1), PERSON, exact(name))
+        assert factor * kept == pytest.approx(GROUPS[name].sum(), rel=0.06)
+    assert scale_to_all(np.array([1.0]), np.ones(1), PERSON, None) == 1.0
+
+
+def test_huge_noise_does_not_break_a_release() -> None:
+    """A release that was paid for must not fail because its numbers are too large."""
+    for seed in range(10):
+        activity = measured("one heavy", epsilon="1e-14", noise=f"seeded:{seed}")
+        release = made(Protection("person", 3), epsilon="1e-13", mechanism="uniform", activity=activity, noise="seeded:1")  # fmt: skip
+        assert wrong(release) == []
+
+
+# --- what counts are worth ------------------------------------------------------------------------
+
+
+def answers() -> list[np.ndarray[Any, Any]]:
+    count = np.array([-5.0, 0.0, 3.0, 40.0, 1000.0])
+    return [count, np.full(5, 2.0), count - 4, count + 5]
+
+
+def test_worth_keeps_the_count_and_widens() -> None:
+    plain = Worth(2.0).of_answers(*answers())
+    assert np.array_equal(plain, 2 * np.array(answers()))
+    for of_total, of_place in ((0.1, 0.0), (0.0, 0.1), (0.3, 0.2)):
+        found = Worth(2.0, of_total, of_place, 3000.0).of_answers(*answers())
+        assert np.array_equal(found[0], plain[0])
+        assert np.all(found[1] >= plain[1])
+        assert np.all(found[2] <= plain[2] + 1e-9)
+        assert np.all(found[3] >= plain[3] - 1e-9)
+        assert found[3][-1] > plain[3][-1]
+        assert np.all(found[2] <= found[0])
+        assert np.all(found[0] <= found[3])
+
+
+def test_the_whole_map_has_no_local_error() -> None:
+    count = np.array([1000.0])
+    exactly = count, np.zeros(1), count, count
+    _, error, low, high = Worth(1.5, 0.0, 0.2, 1500.0).of_answers(*exactly)
+    assert (error[0], low[0], high[0]) == (0, 1500, 1500)
+    _, error, low, high = Worth(1.5, 0.1, 0.2, 1500.0).of_answers(*exactly)
+    assert error == pytest.approx(150)
+    assert low < 1500 < high
+    small = Worth(1.0, 0.0, 0.2, 1e9).of_answers(*exactly)
+    assert small[1] == pytest.approx(200)
+
+
+def test_worth_of_protections() -> None:
+    shared = Worth.of(Protection("person", count="people", shares=256), None, 1.0, 7.0)
+    assert shared == Worth(1 / 256)
+    estimates, scales = np.array([256.0, -512.0]), np.array([256.0, 2560.0])
+    back = shared.as_counted(*shared.of_estimates(estimates, scales))
+    assert np.allclose(back, [estimates, scales])
+    # Nobody may have more than K, but how sure that is counts too.
+    worth = Worth.of(Protection("person", MOST), exact("one heavy"), 1.0, 5000.0)
+    assert worth.of_total == 0
+    rare = replace(SOUND, people=(5000, *[0] * 13), epsilon=Epsilon.of("0.001"))
+    beyond, error = read_profiles(rare).records_beyond(16, 5000.0)
+    factor = scale_to_all(np.array([5000.0]), np.ones(1), Protection("person", 16), rare)
+    worth = Worth.of(Protection("person", 16), rare, factor, 5000.0 * factor)
+    assert worth.of_total == pytest.approx(error / (5000 + beyond), rel=1e-3)
+    for name in SMOOTH:
+        activity, most = exact(name), Protection("person", 5)
+        kept = float(np.minimum(GROUPS[name], 5).sum())
+        factor = scale_to_all(np.array([kept]), np.ones(1), most, activity)
+        worth = Worth.of(most, activity, factor, kept * factor)
+        _, error = read_profiles(activity).records_beyond(5, kept)
+        assert worth.of_total == pytest.approx(error / (kept * factor))
+        assert 0 < worth.of_place < 0.4
+
+
+def test_displaced_records_lie_between_none_and_all() -> None:
+    for name in GROUPS:
+        profiles = read_profiles(exact(name))
+        kept = [1, 5, 50, 500, MOST]
+        displaced = profiles.displaced(kept)
+        assert np.all((displaced >= 0) & (displaced <= 2))
+        assert displaced[-1] == pytest.approx(0, abs=1e-9)
+    assert NUMBERS[0] == 1
+    assert np.all(np.diff(NUMBERS) > 0)
