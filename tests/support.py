@@ -29,6 +29,7 @@ from htf.estimation.noise_law import count_variances
 from htf.frame.domain import Axis, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
+from htf.privacy.protection import Protection
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
@@ -145,6 +146,16 @@ def city_matrix(cells: int = 64, points: int = 20_000, seed: int = 5) -> Frequen
     return FrequencyMatrix.from_cells(grid(cells, cells), cell[inside].T)
 
 
+def people_matrix(domain: Domain | None = None, per: str | None = None) -> FrequencyMatrix:
+    """A made-up city of about 500 people, who count by shares."""
+    protection = Protection("person", count="people", shares=256, per=per)
+    records = city_matrix()
+    shares = records.exact_counts * 256 // 40
+    kept = shares > 0
+    place = domain or records.domain
+    return FrequencyMatrix(place, records.exact_coordinates[:, kept], shares[kept], protection)
+
+
 @st.composite
 def matrices(
     draw: st.DrawFn, dimensions: tuple[int, ...] = (1, 2, 3, 4), largest: int = 40
@@ -217,7 +228,7 @@ def naive_people(
         first, last = (
             bisect.bisect_right(e, int(c)) - 1 for e, c in zip(edges, along, strict=True)
         )
-        period = None if per is None else naive_period(second or 0, per)
+        period = None if per is None else naive_slot(second or 0, per)
         boxes[person, period].add(first * grid[1] + last)
     counted = np.zeros((min(most, grid[0] * grid[1]), grid[0] * grid[1]), dtype=np.int64)
     for (person, period), found in boxes.items():
@@ -231,7 +242,7 @@ def naive_people(
     return counted
 
 
-def naive_period(second: int, per: str) -> int:
+def naive_slot(second: int, per: str) -> int:
     """Days since 1970, or weeks from Monday on."""
     days = second // 86_400
     return days if per == "day" else (days + 3) // 7

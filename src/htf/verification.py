@@ -276,7 +276,7 @@ def _check_sums(release: Release) -> Check:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
     passed = passed and abs(release.factor / factor - 1) <= SAME_FACTOR
-    total = f"{release.estimates.sum():,.0f}"
+    total = f"{release.estimates.sum():,.0f} {release.counted}"
     return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")
 
 

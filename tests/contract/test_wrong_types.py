@@ -47,6 +47,7 @@ from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
 from htf.privacy.protection import Suggestion
+from htf.query.columns import COLUMNS
 from htf.query.zones import grid_zones, h3_zones, zone_layer
 from htf.release.release import MeasurementTable
 
@@ -194,7 +195,7 @@ ARRAYS = {
     "numpy float", "frame", "series", "range",
 }  # fmt: skip
 EPSILON = {"int", "numpy int", *SHARES}
-ANSWERS = [f.name for f in fields(htf.Answers)]
+ANSWERS = [*COLUMNS]
 
 CALLS: dict[str, Callable[[World], Call]] = {
     "Axis": lambda _: Call(
@@ -260,8 +261,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "Answers": lambda _: Call(
         htf.Answers,
-        {f.name: np.ones(3) for f in fields(htf.Answers)},
-        {name: {"floats"} for name in ANSWERS},
+        {**{name: np.ones(3) for name in ANSWERS}, "quantity": "people", "counted": "people"},
+        {**{name: {"floats"} for name in ANSWERS}, "quantity": TEXT, "counted": TEXT},
     ),
     "MeasurementTable": lambda w: Call(
         MeasurementTable, {n: c.copy() for n, c in w.release.measurements.columns().items()}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
+from htf.maps.browser.document import Wish, html_map
 from htf.maps.comparison import (
     Named,
     centres,
@@ -16,6 +21,7 @@ from htf.maps.comparison import (
     grids_to_compare,
     shared_bounds,
 )
+from htf.privacy.protection import Protection
 from support import city_matrix
 
 XY = ("x", "y")
@@ -101,6 +107,32 @@ def test_rows_of_a_grid_name_every_axis() -> None:
     made = publish(matrix, "1", noise="seeded:1")
     rows = grid_rows(made, XY, {"hour": (7, 10)}, np.array([0.0, 2, 4]), np.array([0.0, 4]))
     assert rows.tolist() == [[0, 0, 7, 2, 4, 10], [2, 0, 7, 4, 4, 10]]
+
+
+def test_people_less_records_mean_nothing() -> None:
+    pytest.importorskip("matplotlib")
+    from htf.maps.plot_compare import plot_comparison, plot_difference
+
+    one = release(seed=1)
+    people = replace(one, protection=Protection("person", count="people", shares=256))
+    bounded = replace(one, protection=Protection("person", 3))
+    pair = [Named(people, "may"), Named(one, "june")]
+    refused: tuple[Callable[[], Any], ...] = (
+        lambda: difference(people, one, (2, 2)),
+        lambda: plot_difference(pair),
+        lambda: html_map(pair, Wish(), as_difference=True),
+    )
+    for compare in refused:
+        with pytest.raises(InputError, match="counts people and the second records, so their diff"):
+            compare()
+    note = "not count the same, so do not compare their numbers. may counts people; june counts"
+    figure = plot_comparison(pair)
+    assert note in figure.get_supxlabel().replace("\n", " ")
+    assert any(ax.get_ylabel().startswith("people or records per") for ax in figure.axes)
+    assert note in html_map(pair, Wish())
+    figure = plot_difference([Named(bounded, "may"), Named(one, "june")])
+    assert "may counts records, at most 3 per person" in figure.get_supxlabel().replace("\n", " ")
+    assert any(ax.get_ylabel().startswith("difference in records") for ax in figure.axes)
 
 
 def test_pictures_of_two_have_both_names_and_the_claim() -> None:

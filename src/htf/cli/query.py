@@ -21,7 +21,7 @@ from htf.cli.screen import (
 from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output
-from htf.query.columns import COLUMNS
+from htf.query.columns import COLUMNS, COUNTED, COUNTED_MEANS, label_answers
 from htf.query.texts import read_boxes, read_where
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class AnswersCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         with formatter.section("Columns of an answer"):
-            formatter.write_dl([(name, column.description) for name, column in COLUMNS.items()])
+            columns = [(name, column.describe()) for name, column in COLUMNS.items()]
+            formatter.write_dl([*columns, (COUNTED, f"{COUNTED_MEANS} In files and JSON.")])
 
 
 @click.command(cls=AnswersCommand)
@@ -76,13 +77,13 @@ def query(
     output: Path | None,
     overwrite: bool,
 ) -> None:
-    """Count the records in boxes or polygons, with a standard error and an interval.
+    """Count the records or people in boxes or polygons, with a standard error and an interval.
 
     Without boxes or polygons, the whole map is counted. If the release has more axes than the map's two,
     `--where hour=7:10` selects a part; axes that you do not name count in full.
 
     The interval covers the noise. Where estimates use every count in the tree, it also covers
-    records that are spread unevenly.
+    records or people that are spread unevenly.
     """
     from htf.export.answers import check_ending, join_columns, to_json
     from htf.query.boxes import count_boxes
@@ -109,9 +110,10 @@ def query(
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
-        answers = count_boxes(release.domain, release.derived.answering_index, asked.rows)
+        found = count_boxes(release.domain, release.derived.answering_index, asked.rows)
+        answers = label_answers(found, release)
     edges = _edge_columns(release.domain, asked.rows)
-    table = join_columns(edges, asked.given, answers.to_columns())
+    table = join_columns(edges, asked.given, answers.to_labelled_columns())
     if as_json:
         say_json(to_json(table))
     elif output is None:
@@ -154,10 +156,10 @@ def _edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
 def _write(
     release: Release, asked: BoxFile, table: pa.Table, output: Path, overwrite: bool
 ) -> None:
-    from htf.export.answers import BOXES_RULE, LAYERS, rectangles, write_shapes, write_table
+    from htf.export.answers import LAYERS, boxes_rule, rectangles, write_shapes, write_table
     from htf.export.provenance import provenance
 
-    about = provenance(release, BOXES_RULE)
+    about = provenance(release, boxes_rule(release.quantity))
     if output.suffix.lower() in LAYERS:
         shapes = rectangles(release.domain, asked.rows)
         crs = release.domain.crs

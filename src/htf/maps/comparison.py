@@ -7,6 +7,7 @@ between the middles of the intervals: those are unbiased, while counts may have 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,7 +142,7 @@ def difference(
     Raises
     ------
     InputError
-        If the maps do not overlap, or have different reference systems.
+        If the maps do not overlap, have different reference systems, or count different quantities.
 
     Examples
     --------
@@ -153,6 +154,7 @@ def difference(
     array([0., 0., 0., 0.])
     """
     low, high = shared_bounds(first, second, axes, where)
+    check_same_quantity(first, second)
     squares = read_pair(squares, "squares")
     names = tuple(first.domain.axes[number].name for number in drawn_axes(first.domain, axes))
     grid = Domain(
@@ -198,6 +200,23 @@ def check_pair(maps: object) -> tuple[Release, Release]:
         raise InputError(f"a comparison needs two maps, got {len(given)}")
     first, second = (arguments.instance(one, Named, "each map").release for one in given)
     return first, second
+
+
+def check_same_quantity(first: Release, second: Release) -> None:
+    """Refuse to subtract, for example, records from people."""
+    if first.quantity != second.quantity:
+        raise InputError(
+            f"the first release counts {first.quantity} and the second {second.quantity}, so their difference "
+            "means nothing: draw them side by side, or make both releases count the same"
+        )
+
+
+def counted_differs_note(maps: Sequence[Named]) -> str | None:
+    """A warning for two maps that do not count the same; None if they do."""
+    if len({one.release.counted for one in maps}) == 1:
+        return None
+    told = "; ".join(f"{one.name} counts {one.release.counted}" for one in maps)
+    return f"The maps do not count the same, so do not compare their numbers. {told}."
 
 
 def is_same_system(one: Domain, other: Domain) -> bool:

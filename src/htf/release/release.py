@@ -479,11 +479,12 @@ class Release(ReadOnlyArrays):
         True
         """
         from htf.query.boxes import count_boxes
+        from htf.query.columns import label_answers
         from htf.query.outside import warn_of_boxes
 
         answers = count_boxes(self.domain, self.derived.answering_index, boxes, where)
         warn_of_boxes(self.domain, boxes, where, answers.inside)
-        return answers
+        return label_answers(answers, self)
 
     def count_distinct(self) -> DistinctPeople:
         """Count the different people in each box of the grid of a table of distinct people, with errors.
@@ -548,13 +549,14 @@ class Release(ReadOnlyArrays):
         >>> float(answers.inside[0])
         1.0
         """
+        from htf.query.columns import label_answers
         from htf.query.outside import warn_of_polygons
         from htf.query.polygons import count_polygons
 
         index = self.derived.answering_index
         answers = count_polygons(self.domain, index, geometries, crs=crs, where=where)
         warn_of_polygons(self.domain, answers.inside)
-        return answers
+        return label_answers(answers, self)
 
     def plot(self, **options: Any) -> Figure:
         """Draw the density on a map, with a log scale. Needs matplotlib.

@@ -222,7 +222,7 @@ class Service:
         row = questions.read_row(holding.release.domain, query)
         answer = await self.together[holding.id].count(row)
         self.metrics.boxes += 1
-        told: dict[str, Any] = {**dict(zip(COLUMNS, answer, strict=True)), **holding.mark}
+        told: dict[str, Any] = {**dict(zip(COLUMNS, answer, strict=True)), **holding.label}
         if not answer[INSIDE]:
             told |= warning(holding.release.domain, np.array([row]), np.zeros(1))
         return small_reply(etag, orjson.dumps(told), self.cache)
@@ -237,7 +237,7 @@ class Service:
             questions.read_parameters(query, ())
             rows = questions.read_json_boxes(body, domain, limits)
             columns = count_rows(holding.release, rows, deadline)
-            notes = {**holding.mark, **warning(domain, rows, columns[INSIDE])}
+            notes = {**holding.label, **warning(domain, rows, columns[INSIDE])}
             told = {**dict(zip(COLUMNS, columns, strict=True)), **notes}
             told_json = orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
             return len(rows), fresh_reply(*_with(JSON, *zip_if_asked(told_json, zipped)))
@@ -246,7 +246,7 @@ class Service:
             where = questions.read_where_parameter(query)
             rows = questions.read_arrow_boxes(body, domain, where, limits)
             columns = count_rows(holding.release, rows, deadline)
-            notes = {**holding.mark, **warning(domain, rows, columns[INSIDE])}
+            notes = {**holding.label, **warning(domain, rows, columns[INSIDE])}
             return len(rows), fresh_reply(to_arrow(columns, notes), ARROW, [])
 
         work = {JSON.decode(): from_json, "": from_json, ARROW.decode(): from_arrow}.get(media)
@@ -271,7 +271,7 @@ class Service:
                 part = shapes[start : start + POLYGON_SLICE]
                 answers += count_polygons(domain, index, part, where=where).to_dicts()
             note = polygons_note(domain, np.array([answer["inside"] for answer in answers]))
-            told = orjson.dumps({"answers": answers, **_as_warning(note), **holding.mark})
+            told = orjson.dumps({"answers": answers, **_as_warning(note), **holding.label})
             return len(shapes), fresh_reply(*_with(JSON, *zip_if_asked(told, zipped)))
 
         number, reply = await self._work(work, len(body))
