@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -17,10 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from htf import Axis, Domain
-from support import NaiveRecord, naive_counts
+from support import NaiveRecord, naive_counts, naive_shares
 
 DOMAIN = Domain((Axis("x", 0.0, 1.0, 4), Axis("y", 0.0, 1.0, 3), Axis("hour", 0, 24, 24)))
 COLUMNS = ["x", "y", "hour(t)"]
+# What is asked of each person: all records, a few of them, or shares, for all time or for each period.
+KEPT: dict[str, Any] = {"user": "person", "max_records": 3}
+SHARED: dict[str, Any] = {"user": "person", "count": "people"}
+PER_MONTH: dict[str, Any] = {**SHARED, "per": "month", "time": "t"}
+PER_DAY: dict[str, Any] = {**SHARED, "per": "day", "time": "t", "once_per": "hour"}
 YEAR_1, YEAR_9999 = -62_135_596_800, 253_402_300_799
 NAN, INF = math.nan, math.inf
 
@@ -168,11 +173,16 @@ def _stored(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def expected(rows: list[Row], most: int | None) -> dict[tuple[int, ...], int]:
-    """By Python, record by record."""
+def expected(
+    rows: list[Row], asked: Mapping[str, Any], domain: Domain = DOMAIN
+) -> dict[tuple[int, ...], int]:
+    """By Python, record by record. Without an axis of hours, records without a time are on the map."""
     records: list[NaiveRecord] = []
     for row in rows:
         hour = None if row.second is None else (row.second % 86_400) / 3600
         x = None if row.x is None else float(np.float64(row.x))
-        records.append(((x, row.y, hour), row.person, None))
-    return naive_counts(records, DOMAIN, most)
+        second = row.second if "time" in asked else None
+        records.append(((x, row.y, hour)[: domain.dimensions], row.person, second))
+    if asked.get("count") == "people":
+        return naive_shares(records, domain, 256, asked.get("once_per"), asked.get("per"))
+    return naive_counts(records, domain, asked.get("max_records"))

@@ -10,11 +10,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from htf import read_points
+from htf import Domain, read_points
 from odd_records import (
     COLUMNS,
     DOMAIN,
+    KEPT,
+    PER_DAY,
+    PER_MONTH,
     PLACES,
+    SHARED,
     TIMES,
     Row,
     expected,
@@ -29,7 +33,7 @@ KINDS = [
     ("decimals", "whole seconds"),
     *(("doubles", t) for t in TIMES),
 ]
-PEOPLE = {"user": "person", "max_records": 3}
+MAP = Domain(DOMAIN.axes[:2])  # on which records without a time are, too
 
 
 @pytest.mark.parametrize("kinds", KINDS)
@@ -38,8 +42,12 @@ def test_in_spark(kinds: tuple[str, str], tmp_path: Path, spark: Any) -> None:
     places, times = PLACES[kinds[0]], TIMES[kinds[1]]
     rows = [*plain_rows(places, times), *odd_rows(places, times)]
     pq.write_table(to_table(rows, places, times), tmp_path / "points.parquet")
-    found = read_points(tmp_path / "points.parquet", DOMAIN, COLUMNS, engine="spark", **PEOPLE)  # type: ignore[arg-type]
-    assert counted(found) == expected(rows, 3)
+    path, asked = tmp_path / "points.parquet", [KEPT, SHARED, PER_MONTH]
+    for options in asked[:: 1 if kinds[0] == "doubles" else 2]:
+        found = read_points(path, DOMAIN, COLUMNS, engine="spark", **options)
+        assert counted(found) == expected(rows, options)
+    found = read_points(path, MAP, COLUMNS[:2], engine="spark", **PER_DAY)
+    assert counted(found) == expected(rows, PER_DAY, MAP)
     del spark
 
 
@@ -101,8 +109,10 @@ def test_in_postgresql(place: str, time: str, postgres: Any, connection: Any) ->
             connection.execute(
                 f"INSERT INTO odd VALUES (%s::text::{place}, %s, %s, %s::text::{time})", row
             )
-        for most, people in ((None, {}), (3, PEOPLE)):
-            found = read_points(str(postgres.get_uri()), DOMAIN, COLUMNS, table="odd", **people)  # type: ignore[arg-type]
-            assert counted(found) == expected(meant, most)
+        for asked in ({}, KEPT, SHARED, PER_MONTH, PER_DAY):
+            for domain in (DOMAIN, MAP):
+                columns = COLUMNS[: domain.dimensions]
+                found = read_points(str(postgres.get_uri()), domain, columns, table="odd", **asked)
+                assert counted(found) == expected(meant, asked, domain)
     finally:
         connection.execute("DROP TABLE odd")

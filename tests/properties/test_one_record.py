@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,11 @@ from htf import Axis, Domain, read_points
 from odd_records import (
     COLUMNS,
     DOMAIN,
+    KEPT,
+    PER_DAY,
+    PER_MONTH,
     PLACES,
+    SHARED,
     TIMES,
     Row,
     expected,
@@ -28,7 +32,7 @@ from odd_records import (
     plain_rows,
     to_table,
 )
-from support import NaiveRecord, counted, naive_counts
+from support import NaiveRecord, counted, naive_counts, naive_shares
 
 
 def as_parquet(table: pa.Table, folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -68,16 +72,20 @@ def read(
     rows: list[Row],
     kinds: Kinds,
     source: Source,
-    most: int | None,
+    asked: Mapping[str, Any],
     place: Path,
 ) -> dict[tuple[int, ...], int]:
     place.mkdir()
     given, options = source(to_table(rows, PLACES[kinds[0]], TIMES[kinds[1]]), place)
-    if most is not None:
-        options |= {"user": "person", "max_records": most}
-    return counted(read_points(given, DOMAIN, COLUMNS, **options))
+    return counted(read_points(given, DOMAIN, COLUMNS, **options, **asked))
 
 
+ASKED: dict[str, dict[str, Any]] = {
+    "records": {},
+    "kept": KEPT,
+    "shared": SHARED,
+    "shared per month": PER_MONTH,
+}
 KINDS: list[Kinds] = [
     *((places, "whole seconds", "x") for places in PLACES),
     *(("doubles", times, "t") for times in TIMES),
@@ -85,13 +93,13 @@ KINDS: list[Kinds] = [
 
 
 def check_additions(
-    kinds: Kinds, source: Source, most: int | None, step: int, folder: Path
+    kinds: Kinds, source: Source, asked: Mapping[str, Any], step: int, folder: Path
 ) -> None:
     """Every `step`-th odd record, each alone among the others; against a reference that reads record by
     record."""
     places, times = PLACES[kinds[0]], TIMES[kinds[1]]
     rows = plain_rows(places, times)
-    assert read(rows, kinds, source, most, folder / "without") == expected(rows, most)
+    assert read(rows, kinds, source, asked, folder / "without") == expected(rows, asked)
     of_places = len(places.odd)  # which come first
     odd_ones = odd_rows(places, times)[
         slice(of_places) if kinds[2] == "x" else slice(of_places, None)
@@ -99,14 +107,14 @@ def check_additions(
     for number, odd in enumerate(odd_ones[::step]):
         where = (7 * number) % (len(rows) + 1)
         added = [*rows[:where], odd, *rows[where:]]
-        found = read(added, kinds, source, most, folder / str(number))
-        assert found == expected(added, most), odd
+        found = read(added, kinds, source, asked, folder / str(number))
+        assert found == expected(added, asked), odd
 
 
-@pytest.mark.parametrize("most", [None, 3])
+@pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("kinds", KINDS)
-def test_no_record_decides_about_others(kinds: Kinds, most: int | None, tmp_path: Path) -> None:
-    check_additions(kinds, as_parquet, most, 1, tmp_path)
+def test_no_record_decides_about_others(kinds: Kinds, asked: str, tmp_path: Path) -> None:
+    check_additions(kinds, as_parquet, ASKED[asked], 3 if "shared" in asked else 1, tmp_path)
 
 
 @pytest.mark.parametrize("source", [as_small_groups, as_files, as_database, as_arrow])
@@ -114,12 +122,37 @@ def test_no_record_decides_about_others(kinds: Kinds, most: int | None, tmp_path
 def test_no_record_decides_about_others_in_other_sources(
     kinds: Kinds, source: Source, tmp_path: Path
 ) -> None:
-    check_additions(kinds, source, 3, 4, tmp_path)
+    for name, asked, step in (("kept", KEPT, 4), ("shared", SHARED, 8)):
+        folder = tmp_path / name
+        folder.mkdir()
+        check_additions(kinds, source, asked, step, folder)
 
 
-@pytest.mark.parametrize("most", [None, 2])
+@pytest.mark.parametrize("asked", [SHARED, PER_DAY, PER_MONTH])
+@pytest.mark.parametrize("times", TIMES)
+def test_records_without_a_time_count_where_no_period_is_asked_for(
+    times: str, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    """On a map without hours. In a period, such records have no place; the curator hears how many."""
+    kinds, flat = (PLACES["doubles"], TIMES[times]), Domain(DOMAIN.axes[:2])
+    rows = [*plain_rows(*kinds), *odd_rows(*kinds)]
+    given, options = as_parquet(to_table(rows, *kinds), tmp_path)
+    said: list[str] = []
+    found = read_points(given, flat, COLUMNS[:2], **options, **asked, tell=said.append)
+    assert counted(found) == expected(rows, asked, flat)
+    lines = [line.strip() for note in said for line in note.splitlines() if "'t'" in line]
+    timeless = sum(row.second is None for row in rows)
+    left_out = [line for line in lines if "left out: the column 't'" in line]
+    told = sum(int(line.split()[0]) for line in left_out)
+    # The last odd row has no readable time either way; `second` says so of some times that are good.
+    assert told <= timeless
+    assert (told > 0) == ("per" in asked and timeless > 1)
+    assert not any("taken to be of one moment" in line for line in lines)
+
+
+@pytest.mark.parametrize("most", [None, 2, "shared"])
 def test_no_record_is_put_into_the_last_cell_for_want_of_one(
-    most: int | None, tmp_path: Path
+    most: int | str | None, tmp_path: Path
 ) -> None:
     """Of an axis whose last numbers are rounded across its upper edge, and brought back."""
     axis = Axis("x", -1.7906999186491817, 0.18340025505212498, 777)
@@ -131,15 +164,21 @@ def test_no_record_is_put_into_the_last_cell_for_want_of_one(
     ):  # the second beyond what statistics prove
         places = [*others, math.nan]
         table = pa.table({"x": places, "person": ["one"] * len(places)})
-        options: dict[str, Any] = {} if most is None else {"user": "person", "max_records": most}
+        options: dict[str, Any] = {} if most is None else {"user": "person"}
+        if isinstance(most, int):
+            options["max_records"] = most
         pq.write_table(table, tmp_path / "points.parquet")
         found = read_points(tmp_path / "points.parquet", Domain((axis,)), ["x"], **options)
         records: list[NaiveRecord] = [((place,), "one", None) for place in places]
-        assert counted(found) == naive_counts(records, Domain((axis,)), most)
+        if isinstance(most, str):
+            assert counted(found) == naive_shares(records, Domain((axis,)))
+        else:
+            assert counted(found) == naive_counts(records, Domain((axis,)), most)
 
 
-@pytest.mark.parametrize("most", [None, 2])
-def test_no_field_of_a_text_file_decides_about_others(most: int | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", ASKED)
+def test_no_field_of_a_text_file_decides_about_others(asked: str, tmp_path: Path) -> None:
+    options = ASKED[asked]
     rows = plain_rows(PLACES["doubles"], TIMES["text"])
     said = [[repr(row.x), repr(row.y), row.person, row.time] for row in rows]
     good = rows[0]
@@ -165,9 +204,8 @@ def test_no_field_of_a_text_file_decides_about_others(most: int | None, tmp_path
         second = good.second if column == "x" else TIMES["text"].odd[text]
         x = None if column == "x" else good.x
         new = Row(x, good.y, "somebody new", "", second)
-        options: dict[str, Any] = {} if most is None else {"user": "person", "max_records": most}
         found = counted(read_points(path, DOMAIN, COLUMNS, **options))
-        assert found == expected([*rows, new], most), (column, text[:20])
+        assert found == expected([*rows, new], options), (column, text[:20])
 
 
 @pytest.mark.parametrize("most", [None, 1])

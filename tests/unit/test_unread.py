@@ -108,6 +108,29 @@ def test_people_and_their_times(tmp_path: Path) -> None:
     ]
 
 
+def test_people_who_are_counted_need_times_only_in_periods(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.csv",
+        "lon,lat,who,at",
+        "0.5,0.5,ann,2020-01-01",
+        "0.5,0.5,,noon",
+        "0.5,0.5,bob,",
+    )
+    nobody = "1 of 3 rows is left out: the column 'who' names nobody there."
+    people: dict[str, Any] = {"user": "who", "count": "people", "time": "at"}
+    assert told(path, **people) == [nobody]
+    assert told(path, **people, once_per="all") == [nobody]
+    assert told(path, **people, per="week") == [
+        "1 of 3 rows is left out: the column 'at' is empty there.",
+        "1 of 3 rows is left out: the column 'at' holds no time there that is written as in "
+        "2017-09-11T08:30:00+08:00.",
+        nobody,
+    ]
+    assert told(path, **people, once_per="day")[0] == (
+        "1 of 3 rows is taken to be of one moment: the column 'at' is empty there."
+    )
+
+
 def test_times_with_a_zone_and_without(tmp_path: Path) -> None:
     """Each is read by itself, so that no record decides about others; and the curator hears of it."""
     path = write(

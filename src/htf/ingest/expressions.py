@@ -48,7 +48,7 @@ LARGEST_WHOLE = 2**63 - 10**10  # with room for a remainder
 MICROSECONDS = 6  # digits of a second's fraction
 MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
 DAYS_TO_1970 = 719_468  # since the first of March of the year 0
-DAYS_OF_ERA, YEARS_OF_ERA = 146_097, 400
+DAYS_OF_4_YEARS, DAYS_OF_400_YEARS = 1461, 146_097
 LARGEST_POWER = 62
 WIDEST_DECIMAL = (
     76  # the most digits that DuckDB, Spark and Arrow allow; PostgreSQL allows thousands
@@ -215,20 +215,20 @@ def period(seconds: IntegerValue, per: str) -> IntegerValue:
     days = day_number(seconds)
     if per == "day":
         return days
-    return _floor_divide(days + MONDAY_OF_1970, 7) if per == "week" else _month_number(days)
+    return _quotient(days + MONDAY_OF_1970, 7) if per == "week" else _month_number(days)
 
 
 def _month_number(days: IntegerValue) -> IntegerValue:
-    """Months since March of the year 0, as Howard Hinnant counts them: a year from March on has its leap day at
-    its end, so the months before a day follow from their mean length, 153 days in five months. Whole numbers
-    only, because engines truncate times in different ways."""
-    days = days + DAYS_TO_1970
-    era = _floor_divide(days, DAYS_OF_ERA)
-    day = days - era * DAYS_OF_ERA
-    leap_days = _floor_divide(day, 1460) - _floor_divide(day, 36_524) + _floor_divide(day, 146_096)
-    year = _floor_divide(day - leap_days, 365)
-    of_year = day - (365 * year + _floor_divide(year, 4) - _floor_divide(year, 100))
-    return (era * YEARS_OF_ERA + year) * 12 + _floor_divide(of_year * 5 + 2, 153)
+    """Months since the year 0, where a year begins with March, its month 3. Its leap day is at its end then, and
+    the months before a day follow from their mean length, 153 days in five months (the calendar of Neri and
+    Schneider, 2023). By whole numbers, because engines truncate times in different ways. None of the years 1 to
+    9999 is negative here, and each step uses the one before it once, or an engine would copy it many times.
+    """
+    of_centuries = (days + DAYS_TO_1970) * 4 + 3
+    of_years = _quotient(of_centuries % DAYS_OF_400_YEARS, 4) * 4 + 3
+    day_of_year = _quotient(of_years % DAYS_OF_4_YEARS, 4)
+    years = _quotient(of_centuries, DAYS_OF_400_YEARS) * 100 + _quotient(of_years, DAYS_OF_4_YEARS)
+    return years * 12 + _quotient(day_of_year * 5 + 461, 153)
 
 
 def part_of(cell: IntegerValue, cells: int, parts: int) -> IntegerValue:
@@ -336,9 +336,15 @@ def _floor_divide(value: IntegerValue, divisor: int) -> IntegerValue:
     if divisor == 1:
         return value
     if divisor in (HOUR, DAY):  # of seconds, which are few
-        return (value.cast("float64") / constant(divisor)).floor().cast("int64")
+        return _quotient(value, divisor)
     exact: Any = (value - _positive(value, divisor)).cast("float64") / constant(divisor)
     return (exact + constant(0.5)).floor().cast("int64")
+
+
+def _quotient(value: IntegerValue, divisor: int) -> IntegerValue:
+    """The quotient rounded down, of values below 2**51."""
+    rounded: Any = (value.cast("float64") / constant(divisor)).floor()
+    return rounded.cast("int64")
 
 
 def _seconds_of_text(text: StringValue, unit: str) -> IntegerValue:

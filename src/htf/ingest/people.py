@@ -49,7 +49,6 @@ def count_records(located: Table) -> Table:
 def count_shared(located: Table, shares: int) -> Table:
     """The number of shares of people in each cell. Every person has `shares` of them. It takes one scan, so that
     rows of a query need no care of their own."""
-
     who = _who(located)
     located = located.filter(located[CELL].notnull())
     # Not row_number, which is an integer of 32 bits on Spark.
