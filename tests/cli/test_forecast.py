@@ -29,6 +29,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = ["release", place / "points.parquet", "--bounds", BOUNDS, "--cells", 64]
         words += ["--epsilon", 1, "--noise", noise, "-o", place / f"{name}.parquet"]
         assert run(list(map(str, words))) == 0
+    person = generator.zipf(1.5, 30_000) % 3000
+    pq.write_table(pa.table({"lon": lon, "lat": lat, "who": person}), place / "visits.parquet")
+    kinds = {
+        "people": [],
+        "scaled": ["--max-records", "auto"],
+        "kept": ["--max-records", "20", "--activity", "0"],
+    }
+    for name, kind in kinds.items():
+        words = ["release", place / "visits.parquet", "--user", "who", "--bounds", BOUNDS]
+        words += ["--cells", 64, "--epsilon", 1, "--noise", "fast", *kind]
+        assert run(list(map(str, [*words, "-o", place / f"{name}.parquet"]))) == 0
     return place
 
 
@@ -107,6 +118,70 @@ def test_like_public_points(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert warning in told["notes"][0]
 
 
+PEOPLE = ("--cells", "64", "--runs", "2", "--people", "3000")
+EACH = ("--records-per-person", "0.5:5,0.9:40,1:500")
+
+
+def test_people_in_the_made_up_city(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ask(capsys, *PEOPLE, *EACH)
+    assert "3,000 people with about" in out
+    assert "Counted: people. Errors are those against all people." in out
+    assert "there is no bias" in out
+    assert "typical error, in people" in out
+    assert "It was assumed" not in out
+    out, _ = ask(capsys, *PEOPLE)
+    assert "It was assumed that half of them have up to 5 records" in out
+    out, _ = ask(capsys, *PEOPLE, "--per", "day")
+    assert "3,000 person-days with about" in out
+    assert "Counted: person-days." in out
+
+
+def test_records_of_people(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ask(capsys, *PEOPLE, *EACH, "--max-records", 20)
+    assert "Counted: records, at most 20 per person, scaled." in out
+    assert "Where the error comes from" in out
+    told = json.loads(
+        ask(capsys, *PEOPLE, *EACH, "--max-records", 20, "--activity", 0, "--json")[0]
+    )
+    assert told["counted"] == "records, at most 20 per person"
+    assert told["stand_in"]["people"] == 3000
+    assert told["outlooks"][1]["max_records"] == [20, 20]
+    for area in told["outlooks"][1]["areas"]:
+        assert area["median_bias"]["mean"] >= 0
+        assert area["median_noise"]["mean"] >= 0
+    told = json.loads(ask(capsys, *PEOPLE, *EACH, "--max-records", "auto", "--json")[0])
+    assert told["counted"].endswith("per person, scaled")
+
+
+def test_like_a_release_of_people(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ask(capsys, "--like", folder / "people.parquet", "--runs", 1)
+    assert "Counted: people." in out
+    assert "It was assumed" in out
+    words = ("--like", folder / "people.parquet", "--runs", 1, "--json")
+    people = len(set(pq.read_table(folder / "visits.parquet")["who"].to_pylist()))
+    told = json.loads(ask(capsys, *words)[0])
+    assert told["stand_in"]["people"] == pytest.approx(people, rel=0.05)
+    told = json.loads(ask(capsys, *words, "--count", "records", "--max-records", 5, *EACH)[0])
+    assert told["counted"] == "records, at most 5 per person, scaled"
+    out, _ = ask(capsys, "--like", folder / "scaled.parquet", "--runs", 1)
+    assert "per person, scaled. Errors are those against all records." in out
+    words = ("--like", folder / "scaled.parquet", "--runs", 1, "--json")
+    told = json.loads(ask(capsys, *words, "--people", 500)[0])
+    assert told["stand_in"]["people"] == 500
+    told = json.loads(ask(capsys, *words, "--count", "people")[0])
+    assert told["counted"] == "people"
+    words = ("--like", folder / "kept.parquet", "--runs", 1, "--json")
+    told = json.loads(ask(capsys, *words, "--people", 3000, *EACH)[0])
+    assert told["counted"] == "records, at most 20 per person"
+
+
+def test_people_on_a_plain_stand_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for place in (("past.parquet",), ("points.parquet", "--bounds", BOUNDS, "--cells", 64)):
+        like = ("--like", folder / place[0], *place[1:])
+        told = json.loads(ask(capsys, *like, "--runs", 1, "--people", 900, *EACH, "--json")[0])
+        assert (told["counted"], told["stand_in"]["people"]) == ("people", 900)
+
+
 def test_nothing_is_written(
     folder: Path,
     tmp_path: Path,
@@ -149,6 +224,40 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "a finer grid": (but("--like", past, "--cells", "128"), 2, "a grid of 128 x 128 cells"),
         "no column": (but("--like", points, "--bounds", BOUNDS, "--x", "e"), 2, "no column 'e'"),
         "elsewhere": (but("--like", points, "--bounds", "0,0,1,1"), 2, "none of the points"),
+        "records without people": (but("--max-records", "20"), 2, "--max-records is about people"),
+        "a profile without people": (but(*EACH), 2, "with --people N"),
+        "nobody": (but("--people", "0"), 2, "--people"),
+        "kept, without people": (but("--like", folder / "kept.parquet"), 2, "the release is about"),
+        "kept, without records": (
+            but("--like", folder / "kept.parquet", "--people", "9"),
+            2,
+            "how many records each has",
+        ),
+        "other periods": (
+            but("--like", folder / "people.parquet", "--per", "day"),
+            2,
+            "about person-days: say roughly",
+        ),
+        "people and points": (but(*PEOPLE, "--points-about", "9"), 2, "leave out --points-about 9"),
+        "falling": (but(*PEOPLE, "--records-per-person", "0.5:9,1:3"), 2, "must not fall"),
+        "no number to keep": (but(*PEOPLE, *EACH, "--count", "records"), 2, "--max-records K"),
+        "people and a limit": (
+            but(*PEOPLE, *EACH, "--count", "people", "--max-records", "3"),
+            2,
+            "leave out --max-records 3",
+        ),
+        "bad limit": (but(*PEOPLE, *EACH, "--max-records", "some"), 2, "a whole number or auto"),
+        "bad share": (
+            but(*PEOPLE, *EACH, "--max-records", "5", "--activity", "1"),
+            2,
+            "--activity is a share of epsilon",
+        ),
+        "auto without a share": (
+            but(*PEOPLE, *EACH, "--max-records", "auto", "--activity", "0"),
+            2,
+            "give --activity a share above 0",
+        ),
+        "bad count": (but(*PEOPLE, "--count", "cows"), 2, "cows"),
         "no budget": (
             but(*SMALL, "--mechanism", "htf-paper", "--epsilon", "0.01"),
             3,

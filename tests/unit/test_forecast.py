@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import BudgetError, Domain, Epsilon, FrequencyMatrix, InputError, Release, publish
+from htf import (
+    BudgetError,
+    Domain,
+    Epsilon,
+    FrequencyMatrix,
+    InputError,
+    Protection,
+    RecordsPerPerson,
+    Release,
+    measure_activity,
+    publish,
+    read_points,
+)
 from htf.estimation.nonnegative import non_negative
-from htf.evaluation.datasets import DataSet, GaussianSet
+from htf.evaluation.datasets import City, DataSet, GaussianSet
 from htf.evaluation.forecast import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
 from htf.evaluation.metrics import MRE
+from htf.evaluation.population import Population, RecordsByActivity, RecordsEach, visits
+from htf.evaluation.protecting import Counted, Known
 from htf.evaluation.specs import Spec
 from htf.evaluation.standins import PastRelease, PublicPoints, scatter
 from htf.evaluation.trials import Bench, Trial, run_trial
@@ -191,3 +206,191 @@ def test_records_are_strewn_as_unevenly_as_said(unevenness: float) -> None:
     drawn = (1 - unevenness) / (4 * records)
     assert left.mean() == pytest.approx(0.5, abs=0.03)
     assert left.var() == pytest.approx(unevenness / 4 + drawn, rel=0.15)
+
+
+QUANTILES = RecordsEach((0.5, 0.9, 1.0), (5, 40, 900))
+
+
+def some_people(number: int = 2000, records: RecordsEach = QUANTILES) -> Population:
+    return Population("people", City("city", 50_000, 64), number, records)
+
+
+def test_quantiles_are_met() -> None:
+    each = QUANTILES.of_people(100_000, np.random.default_rng(1))
+    assert each.min() == 1
+    assert 500 < each.max() <= 900
+    assert np.mean(each <= 5) == pytest.approx(0.5, abs=0.02)
+    assert np.mean(each <= 40) == pytest.approx(0.9, abs=0.01)
+    assert set(RecordsEach.read("7").of_people(10, np.random.default_rng(1))) == {7}
+    beyond = RecordsEach.read("0.5:5,0.9:40").of_people(100_000, np.random.default_rng(1))
+    assert (
+        1000 < beyond.max() < 100_000
+    )  # where the last quantile is not that of all, some have more
+    assert np.all(np.diff(each) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("many", "quantiles SHARE:RECORDS"),
+        ("0.5:5;0.9:40", "quantiles SHARE:RECORDS"),
+        ("0.5:5,0.9", "quantiles SHARE:RECORDS"),
+        ("0.5:40,0.9:5", "must not fall"),
+        ("0.9:5,0.5:40", "must rise"),
+        ("0.5:5,0.5:6", "must rise"),
+        ("0.5:5,1.1:6", "above 0 and at most 1"),
+        ("0:1,1:6", "above 0 and at most 1"),
+        ("0.5:0,1:6", "between 1 and"),
+        ("0", "between 1 and"),
+        ("0.5:5", "one quantile does not tell"),
+    ],
+)
+def test_wrong_quantiles(text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        RecordsEach.read(text)
+
+
+def test_shares_of_people_are_those_of_the_reader(tmp_path: Path) -> None:
+    """The simulation hands out shares as `read_points` does for the same records."""
+    people = some_people(300)
+    located = people.located
+    x, y = (located.coordinates[axis][located.cell] for axis in (0, 1))
+    domain = people.domain
+    lon, lat = (a.from_cells(c + 0.5) for a, c in zip(domain.axes, (x, y), strict=True))
+    table = pa.table({"lon": lon, "lat": lat, "who": located.person})
+    pq.write_table(table, tmp_path / "p.parquet")
+    real = read_points(tmp_path / "p.parquet", domain, ["lon", "lat"], user="who", count="people")
+    made = people.shared(Counted().protection(1))
+    assert made.protection == real.protection
+    assert np.all(dense(made) == dense(real))
+    assert made.exact_counts.sum() == 300 * made.protection.shares
+
+
+def test_records_that_are_kept() -> None:
+    people = some_people(500)
+    each = people.records_each
+    kept = people.kept(Protection("person", 8), np.random.default_rng(2))
+    assert kept.exact_counts.sum() == np.minimum(each, 8).sum()
+    assert np.all(dense(kept) <= dense(people.load()))
+    assert people.load().exact_counts.sum() == each.sum()
+
+
+def test_people_return_and_stay_near() -> None:
+    """Two records of one person are in the same sixteenth of the map far more often than those of two people."""
+    located = some_people(2000, RecordsEach.alike(20)).located
+    mixed = np.random.default_rng(1).permuted(located.cell.reshape(2000, 20), axis=1)
+    cells = located.coordinates[:, mixed] // 16
+    same = np.mean(np.all(cells[:, :, 0] == cells[:, :, 11], axis=0))
+    other = np.mean(np.all(cells[:, :-1, 0] == cells[:, 1:, 11], axis=0))
+    assert same > other + 0.2
+    first = visits(np.array([1000, 3]), np.random.default_rng(1))
+    assert np.all(first[first] == first)
+    assert np.all(first <= np.arange(1003))
+    assert np.all(first[1000:] >= 1000)  # nobody goes to the places of others
+    assert 300 < len(np.unique(first[:1000])) < 700  # about 1000**0.9
+
+
+def test_the_map_of_people_is_that_of_the_stand_in() -> None:
+    """Over populations: quarters of the map have the share of records that they have in the stand-in."""
+    places = City("city", 50_000, 64)
+    there = dense(places.load()).reshape(2, 32, 2, 32).sum(axis=(1, 3)) / 50_000
+    found = np.zeros((2, 2))
+    for draw in range(8):
+        people = Population("p", places, 2000, RecordsEach.alike(10), draw)
+        found += dense(people.load()).reshape(2, 32, 2, 32).sum(axis=(1, 3)) / 20_000 / 8
+    assert np.abs(found - there).max() < 0.02
+
+
+def test_counting_people_has_no_bias() -> None:
+    made = Simulation(some_people(), Spec.of("htf"), Epsilon.of(1), 2, BENCH, Counted())
+    found = simulate(made)
+    assert (found.people, found.quantity, found.counted) == (2000, "people", "people")
+    for area in found.main.areas:
+        assert area.biases is not None
+        assert area.noises is not None
+        assert np.abs(area.biases).max() == 0
+        assert np.allclose(area.noises, area.errors)
+    assert found.main.areas[0].count < 2000
+    again = simulate(made)
+    assert [a.to_dict() for a in again.main.areas] == [a.to_dict() for a in found.main.areas]
+
+
+def test_counting_records_has_the_bias_of_those_not_kept() -> None:
+    """Unscaled, bias is the share of records that are not kept; scaled, it is far less."""
+    people = some_people(5000)
+    kept = {}
+    for share in (Fraction(0), Fraction(1, 10)):
+        counted = Counted("records", 5, share)
+        found = simulate(Simulation(people, Spec.of("htf"), Epsilon.of(2), 2, BENCH, counted))
+        assert found.main.kept == (5, 5)
+        kept[share] = found
+    unscaled, scaled = kept.values()
+    assert (unscaled.counted, scaled.counted) == (
+        "records, at most 5 per person",
+        "records, at most 5 per person, scaled",
+    )
+    each = people.records_each
+    missing = 1 - np.minimum(each, 5).sum() / each.sum()
+    area, same = unscaled.main.areas[0], scaled.main.areas[0]
+    assert area.biases is not None
+    assert same.biases is not None
+    assert area.biases.mean() == pytest.approx(missing * area.count, rel=0.3)
+    assert same.biases.mean() < area.biases.mean() / 2
+    assert area.to_dict()["median_bias"]["mean"] == area.biases.mean()
+
+
+def test_the_number_of_records_is_found_in_each_run() -> None:
+    counted = Counted("records", None, Fraction(1, 10), 1000)
+    found = simulate(
+        Simulation(some_people(5000), Spec.of("htf"), Epsilon.of(1), 3, BENCH, counted)
+    )
+    assert len(found.main.kept) == 3
+    assert all(1 <= most <= 1000 for most in found.main.kept)
+    assert "per person, scaled" in found.counted
+    if len(set(found.main.kept)) > 1:
+        assert f"at most {min(found.main.kept)} to {max(found.main.kept)}" in found.counted
+
+
+def test_what_a_release_of_people_tells() -> None:
+    people = some_people(5000)
+    shared = publish(people.shared(Counted().protection(1)), 1, noise="seeded:1")
+    of_people = Known.of(shared)
+    assert of_people is not None
+    assert of_people.people == pytest.approx(5000, rel=0.02)
+    assert (of_people.counted, of_people.records) == (Counted(), None)
+    bought = measure_activity(
+        RecordsPerPerson.from_records(people.records_each, 2**20), "0.1", noise="seeded:1"
+    )
+    kept = people.kept(Protection("person", 8), np.random.default_rng(2))
+    scaled = Known.of(publish(kept, 1, noise="seeded:1", activity=bought))
+    assert scaled is not None
+    assert scaled.counted == Counted("records", 8, Fraction(1, 10))
+    assert scaled.records == RecordsByActivity(bought)
+    assert scaled.people == pytest.approx(5000, rel=0.05)
+    drawn = scaled.records.of_people(5000, np.random.default_rng(1))
+    assert np.median(drawn) == pytest.approx(np.median(people.records_each), rel=0.5)
+    plain = Known.of(publish(kept, 1, noise="seeded:1"))
+    assert plain is not None
+    assert (plain.counted, plain.people) == (Counted("records", 8), None)
+    assert Known.of(release_of(city_matrix())) is None
+
+
+def test_a_forecast_of_people_comes_near_the_truth() -> None:
+    """From a release of one population, the error of releases of another one of the same kind."""
+    real = some_people(20_000)
+    truth = simulate(Simulation(real, Spec.of("htf"), Epsilon.of(1), 2, BENCH, Counted()))
+    shared = publish(real.shared(Counted().protection(1)), 1, noise="seeded:1")
+    places = PastRelease("past", shared, 200_000, of_leaves=True)
+    past = Population("past", places, 20_000, RecordsEach.alike(10))
+    forecast = simulate(Simulation(past, Spec.of("htf"), Epsilon.of(1), 2, BENCH, Counted()))
+    for there, here in zip(truth.main.areas, forecast.main.areas, strict=True):
+        assert here.error == pytest.approx(there.error, rel=0.5)
+
+
+def test_wrong_counts_of_people() -> None:
+    with pytest.raises(InputError, match="the activity must be measured"):
+        Counted("records")
+    with pytest.raises(InputError, match="stand_in"):
+        Simulation(SMALL, Spec.of("htf"), Epsilon.of(1), 1, BENCH, Counted())
+    with pytest.raises(InputError, match="fewer people or records"):
+        _ = some_people(1_000_000, RecordsEach.alike(100)).records_each

@@ -116,7 +116,8 @@ def read_crowd(options: PeopleOptions, release: Release | None) -> Crowd | None:
     if people is None:
         what = f"{options.given[0]} is" if options.given else "the release is"
         raise InputError(
-            f"{what} about {_whom(counted)}: say roughly how many there are, with --people N"
+            f"{what} about {_whom(counted)}: say roughly how many there are, with --people N, and how many records they "
+            "have, with --records-per-person"
         )
     return _make_crowd(options, known, counted, people)
 

@@ -109,16 +109,19 @@ class RecordsEach:
         if len(self.shares) == 1:
             return np.full(people, self.numbers[0], dtype=np.int64)
         ends = np.array(self.shares)
-        where, logs = _deviations(np.minimum(ends, 1 - 0.5 / people)), np.log(self.numbers)
+        # Numbers are rounded at the end: half of the people have less than 5.5 records, which are up to 5.
+        where = _deviations(np.minimum(ends, 1 - 0.5 / people))
+        logs = np.log(np.array(self.numbers) + 0.5)
         share = np.sort(generator.random(people))
         found = np.interp(at := _deviations(share), where, logs)
         above = (at > where[-1]) & (ends[-1] < 1)
         slope = (logs[-1] - logs[-2]) / max(where[-1] - where[-2], 1e-9)
         found[above] += slope * (at[above] - where[-1])
         below = share < ends[0]
-        found[below] = np.log(self.numbers[0] + 0.5) * share[below] / ends[0]
-        whole = np.rint(np.exp(np.minimum(found, np.log(MOST_RECORDS_OF_A_PERSON))))
-        return np.asarray(np.maximum(whole, 1), dtype=np.int64)
+        found[below] = logs[0] * share[below] / ends[0]
+        most = self.numbers[-1] if ends[-1] == 1 else MOST_RECORDS_OF_A_PERSON
+        whole = np.clip(np.rint(np.exp(np.minimum(found, np.log(most + 1)))), 1, most)
+        return np.asarray(whole, dtype=np.int64)
 
 
 ASSUMED = RecordsEach(
@@ -285,7 +288,9 @@ def _locate(population: Population) -> Located:
     cell = np.empty(len(person), dtype=np.int64)
     cell[fresh] = places.draw_near(homes[person[fresh]], levels, generator)
     cell = cell[first]
-    return Located(places.coordinates, each, person, cell[np.lexsort((cell, person))])
+    by_rows = np.ravel_multi_index(tuple(places.coordinates), population.domain.shape)
+    order = np.lexsort((by_rows[cell], person))  # the order of cells in which shares are handed out
+    return Located(places.coordinates, each, person, cell[order])
 
 
 def visits(each: IntArray, generator: np.random.Generator) -> IntArray:
