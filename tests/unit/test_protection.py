@@ -332,7 +332,11 @@ def test_what_people_are_counted_by_travels_too(per: str | None, tmp_path: Path)
     assert again.record_epsilon == Epsilon(10**15 // 256)
     assert again.quantity == ("people" if per is None else f"person-{per}s")
     assert wrong(path) == []
-    for name, value in (("shares", 255), ("count", "records"), ("per", "day" if per is None else None)):
+    for name, value in (
+        ("shares", 255),
+        ("count", "records"),
+        ("per", "day" if per is None else None),
+    ):
         changed = tmp_path / f"{name}.parquet"
         release.save(changed)
         rewrite(changed, lambda told, field={name: value}: told["protection"].update(field))
@@ -459,9 +463,11 @@ def test_a_suggestion_says_how_it_was_made() -> None:
 
 
 def test_suggestions_that_do_not_belong() -> None:
-    with pytest.raises(InputError, match="the unit is one record, and records are counted: leave the suggestion out"):
+    with pytest.raises(
+        InputError, match="the unit is one record, and records are counted: leave it out"
+    ):
         made(OF_RECORDS, suggestion=suggested())
-    with pytest.raises(InputError, match=r"0\.2 leaves nothing for the records"):
+    with pytest.raises(InputError, match=r"0\.2 leaves nothing for the map"):
         made(epsilon="0.2", suggestion=suggested())
     with pytest.raises(InputError, match=r"noise that is not secret \(seeded:1\)"):
         made(suggestion=suggested(noise="seeded:1"))
