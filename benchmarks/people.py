@@ -54,6 +54,7 @@ SHARES = (1, 4, 16, 64, 256, 1024, 4096)
 ACTIVITY = Fraction(1, 10)  # of epsilon, as in `htf release`
 MOST = 1000  # the default of --records-range
 SMOOTHING = 20  # records
+NAME = "SHARES_OF_A_PERSON"  # in htf.ingest.reading, which has no option for it
 MANY_SHARES = 2**20  # of a person, where the truth is computed
 
 
@@ -80,11 +81,12 @@ class Data:
 
 @contextmanager
 def _shares(number: int) -> Iterator[None]:
-    usual, reading.SHARES_OF_A_PERSON = reading.SHARES_OF_A_PERSON, number
+    usual = vars(reading)[NAME]
+    setattr(reading, NAME, number)
     try:
         yield
     finally:
-        reading.SHARES_OF_A_PERSON = usual
+        setattr(reading, NAME, usual)
 
 
 class Exam:
@@ -176,7 +178,8 @@ def sweep(data: Data, exam: Exam, runs: int) -> dict[int, Hindsight]:
     for most in KEPT:
         kept = data.read_kept(most)
         number, exact = int(kept.exact_counts.sum()), ExactCounter(kept)
-        scaled = [exact.count(exam.boxes[run]["1%"]) * (data.total / number) for run in range(runs)]
+        factor = np.float64(data.total / number)
+        scaled = [np.asarray(exact.count(exam.boxes[run]["1%"]) * factor) for run in range(runs)]
         bias = np.mean([exam.error(run, "1%", counts) for run, counts in enumerate(scaled)])
         errors = {}
         for epsilon in EPSILONS:

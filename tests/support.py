@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import datetime as dt
 import hashlib
 import importlib
 import math
@@ -27,6 +29,7 @@ from htf.estimation.noise_law import count_variances
 from htf.frame.domain import Axis, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
+from htf.privacy.protection import Protection
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
@@ -143,6 +146,16 @@ def city_matrix(cells: int = 64, points: int = 20_000, seed: int = 5) -> Frequen
     return FrequencyMatrix.from_cells(grid(cells, cells), cell[inside].T)
 
 
+def people_matrix(domain: Domain | None = None, per: str | None = None) -> FrequencyMatrix:
+    """A made-up city of about 500 people, who count by shares."""
+    protection = Protection("person", count="people", shares=256, per=per)
+    records = city_matrix()
+    shares = records.exact_counts * 256 // 40
+    kept = shares > 0
+    place = domain or records.domain
+    return FrequencyMatrix(place, records.exact_coordinates[:, kept], shares[kept], protection)
+
+
 @st.composite
 def matrices(
     draw: st.DrawFn, dimensions: tuple[int, ...] = (1, 2, 3, 4), largest: int = 40
@@ -172,24 +185,67 @@ def naive_counts(
     domain: Domain,
     most: int | None = None,
     once_per: str | None = None,
+    per: str | None = None,
 ) -> dict[tuple[int, ...], int]:
     """What read_points is to give, record by record: cells, and of each person the first few."""
-    of_people: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    of_people: dict[tuple[str, Any], list[tuple[int, int]]] = defaultdict(list)
     for places, person, second in records:
         cell = naive_cell(places, domain)
-        if cell is None or (most is not None and not person):
+        if cell is None or (most is not None and not person) or (per and second is None):
             continue
         slot = {"hour": 3600, "day": 86_400}.get(once_per or "", 1)
         time = 0 if second is None or once_per == "all" else math.floor(Fraction(second, slot))
-        of_people[str(person)].append((cell, time))
+        period = None if per is None or second is None else naive_period(second, per)
+        of_people[str(person), period].append((cell, time))
     kept: Counter[int] = Counter()
-    for person, found in of_people.items():
+    for (person, _), found in of_people.items():
         mine = sorted(set(found)) if once_per else found
         kept.update(
             cell for cell, _ in (mine if most is None else naive_choice(person, mine, most))
         )
     shape = domain.shape
     return {tuple(map(int, np.unravel_index(cell, shape))): n for cell, n in kept.items()}
+
+
+def naive_people(
+    records: Iterable[NaiveRecord],
+    domain: Domain,
+    grid: tuple[int, int],
+    per: str | None = None,
+    most: int = 64,
+) -> IntArray:
+    """What read_people_by_box is to give, record by record: boxes of each person, ranked by digests."""
+    boxes: dict[tuple[str, int | None], set[int]] = defaultdict(set)
+    edges = [
+        [part * axis.cells // parts for part in range(parts + 1)]
+        for axis, parts in zip(domain.axes[:2], grid, strict=True)
+    ]
+    for places, person, second in records:
+        cell = naive_cell(places, domain)
+        if cell is None or not person or (per is not None and second is None):
+            continue
+        along = np.unravel_index(cell, domain.shape)[:2]
+        first, last = (
+            bisect.bisect_right(e, int(c)) - 1 for e, c in zip(edges, along, strict=True)
+        )
+        period = None if per is None else naive_slot(second or 0, per)
+        boxes[person, period].add(first * grid[1] + last)
+    counted = np.zeros((min(most, grid[0] * grid[1]), grid[0] * grid[1]), dtype=np.int64)
+    for (person, period), found in boxes.items():
+        parts = [person] if period is None else [person, period]
+        keys = {
+            box: hashlib.md5(",".join(map(str, [*parts, box])).encode()).hexdigest()[:12]
+            for box in found
+        }
+        for rank, box in enumerate(sorted(found, key=lambda box: (keys[box], box))[:most]):
+            counted[rank, box] += 1
+    return counted
+
+
+def naive_slot(second: int, per: str) -> int:
+    """Days since 1970, or weeks from Monday on."""
+    days = second // 86_400
+    return days if per == "day" else (days + 3) // 7
 
 
 def naive_choice(person: str, records: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
@@ -202,6 +258,45 @@ def naive_choice(person: str, records: list[tuple[int, int]], most: int) -> list
         digest = hashlib.md5(f"{person},{cell},{time},{copy}".encode()).hexdigest()
         ranked.append((digest[:12], cell, time, copy))
     return [(cell, time) for _, cell, time, _ in sorted(ranked)[:most]]
+
+
+def naive_shares(
+    records: Iterable[NaiveRecord],
+    domain: Domain,
+    shares: int = 256,
+    once_per: str | None = None,
+    per: str | None = None,
+) -> dict[tuple[int, ...], int]:
+    """What read_points is to give where people are counted: each person, or each in each period, has all of
+    the shares. In the order of cells, the first i of n records together have i / n of them, rounded."""
+    of_people: dict[tuple[str, Any], list[tuple[int, int]]] = defaultdict(list)
+    for places, person, second in records:
+        cell = naive_cell(places, domain)
+        if cell is None or not person or (per is not None and second is None):
+            continue
+        slot = {"hour": 3600, "day": 86_400}.get(once_per or "", 1)
+        time = 0 if second is None or once_per == "all" else math.floor(Fraction(second, slot))
+        who = person, None if per is None or second is None else naive_period(second, per)
+        of_people[who].append((cell, time))
+    counts: Counter[int] = Counter()
+    for found in of_people.values():
+        mine = sorted(cell for cell, _ in (set(found) if once_per else found))
+        given = 0
+        for number, cell in enumerate(mine, 1):
+            so_far = math.floor(Fraction(shares * number, len(mine)) + Fraction(1, 2))
+            counts[cell] += so_far - given
+            given = so_far
+        assert given == shares
+    cells = {cell: n for cell, n in counts.items() if n}
+    return {tuple(map(int, np.unravel_index(cell, domain.shape))): n for cell, n in cells.items()}
+
+
+def naive_period(second: int, per: str) -> tuple[int, ...]:
+    """The day, week from Monday on, or month of a second since 1970, by Python's own calendar."""
+    day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=second)).date()
+    if per == "month":
+        return day.year, day.month
+    return (day.toordinal(),) if per == "day" else (day.toordinal() - day.weekday(),)
 
 
 def naive_cell(places: Sequence[float | None], domain: Domain) -> int | None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from htf.curator.contributions import RecordsPerPerson, measure_activity, suggest_max_records
     from htf.curator.curator import Curator
+    from htf.curator.distinct import PeopleByBox, measure_distinct
     from htf.curator.frequency import FrequencyMatrix
     from htf.curator.measurements import Measurement
     from htf.curator.noise import NoiseSource
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
         ReleaseFileError,
     )
     from htf.estimation.activity import best_max_records
+    from htf.estimation.distinct import DistinctPeople
     from htf.estimation.prior import Prior
     from htf.evaluation.synthetic import CityPoints, synthetic_city
     from htf.evaluation.trips import Trips, synthetic_trips
     from htf.evaluation.visits import Visits, synthetic_visits
     from htf.frame.domain import Axis, Domain
     from htf.frame.tree import RegionTree
-    from htf.ingest.points import NothingInside, read_points
+    from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
     from htf.maps.comparison import Difference, Named, difference
     from htf.maps.plot_compare import plot_comparison, plot_difference
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from htf.privacy.account import Account, Entry
     from htf.privacy.activity import Activity
     from htf.privacy.budget import BudgetFile
+    from htf.privacy.distinct import DistinctCounts
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.ledger import LedgerLine
     from htf.privacy.origins import FileMark
@@ -70,6 +73,8 @@ _HOME = {
     "CityPoints": "htf.evaluation.synthetic",
     "Curator": "htf.curator.curator",
     "Difference": "htf.maps.comparison",
+    "DistinctCounts": "htf.privacy.distinct",
+    "DistinctPeople": "htf.estimation.distinct",
     "Domain": "htf.frame.domain",
     "Entry": "htf.privacy.account",
     "Epsilon": "htf.privacy.epsilon",
@@ -88,6 +93,7 @@ _HOME = {
     "NothingInside": "htf.ingest.points",
     "NothingInsideError": "htf.errors",
     "OutputError": "htf.errors",
+    "PeopleByBox": "htf.curator.distinct",
     "Prior": "htf.estimation.prior",
     "Protection": "htf.privacy.protection",
     "RecordsPerPerson": "htf.curator.contributions",
@@ -106,9 +112,11 @@ _HOME = {
     "h3_zones": "htf.query.zones",
     "make_mechanism": "htf.mechanisms",
     "measure_activity": "htf.curator.contributions",
+    "measure_distinct": "htf.curator.distinct",
     "plot_comparison": "htf.maps.plot_compare",
     "plot_difference": "htf.maps.plot_compare",
     "publish": "htf.publication",
+    "read_people_by_box": "htf.ingest.points",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
     "suggest_max_records": "htf.curator.contributions",
@@ -130,6 +138,8 @@ __all__ = [
     "CityPoints",
     "Curator",
     "Difference",
+    "DistinctCounts",
+    "DistinctPeople",
     "Domain",
     "Entry",
     "Epsilon",
@@ -148,6 +158,7 @@ __all__ = [
     "NothingInside",
     "NothingInsideError",
     "OutputError",
+    "PeopleByBox",
     "Prior",
     "Protection",
     "RecordsPerPerson",
@@ -166,9 +177,11 @@ __all__ = [
     "h3_zones",
     "make_mechanism",
     "measure_activity",
+    "measure_distinct",
     "plot_comparison",
     "plot_difference",
     "publish",
+    "read_people_by_box",
     "read_points",
     "read_prior",
     "suggest_max_records",

@@ -17,6 +17,7 @@ from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
 from htf.privacy.activity import Activity
 from htf.privacy.budget import BudgetFile
+from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import Suggestion
 from htf.release.release import Release
@@ -35,6 +36,7 @@ def publish(
     label: str = "",
     suggestion: Suggestion | None = None,
     activity: Activity | None = None,
+    distinct: DistinctCounts | None = None,
     progress: Callable[[str], None] | None = None,
     ledger: BudgetFile | None = None,
 ) -> Release:
@@ -45,7 +47,8 @@ def publish(
     matrix : FrequencyMatrix
         The exact counts, from `read_points`.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
-        The privacy budget. With a `suggestion` or an `activity` it is the total, and includes what they have cost.
+        The privacy budget. With a `suggestion`, an `activity` or `distinct` people it is the total, and includes what
+        they have cost.
     mechanism : Mechanism or str
         The mechanism, or its name. `make_mechanism` sets its parameters.
     prior : Prior, optional
@@ -61,6 +64,8 @@ def publish(
     activity : Activity, optional
         What `measure_activity` found for these data, where records of people are counted. Counts are then of all
         records, not only of those that were kept.
+    distinct : DistinctCounts, optional
+        What `measure_distinct` found for these data: a table of different people that the release carries.
     progress : callable, optional
         Called with the label of each measurement.
     ledger : BudgetFile, optional
@@ -106,6 +111,7 @@ def publish(
         label=label,
         suggestion=suggestion,
         activity=activity,
+        distinct=distinct,
     )
     return curator.run(mechanism, progress)
 

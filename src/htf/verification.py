@@ -18,12 +18,14 @@ from htf.base import arguments
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.errors import HtfError, InputError, MissingExtraError
+from htf.estimation.distinct import best_max_boxes
 from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.estimation.noise_law import count_scales
 from htf.estimation.worth import scale_to_all
 from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.mechanisms import find_mechanism
+from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine, sum_along_paths
 from htf.privacy.protection import RECORD, price_of_bought
@@ -123,6 +125,8 @@ def verify(release: Release | str | Path) -> list[Check]:
         checks.append(Check("file", True, "sound, its digest matches"))
         checks.append(_check_columns(file))
     checks += [check(release) for check in CHECKS]
+    if release.distinct is not None:
+        checks.append(_check_distinct(release.distinct))
     checks.append(_check_statement(release, statement))
     return checks
 
@@ -272,7 +276,7 @@ def _check_sums(release: Release) -> Check:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
     passed = passed and abs(release.factor / factor - 1) <= SAME_FACTOR
-    total = f"{release.estimates.sum():,.0f}"
+    total = f"{release.estimates.sum():,.0f} {release.counted}"
     return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")
 
 
@@ -322,6 +326,19 @@ def _check_noise(release: Release) -> Check:
         passed = passed and all(bought.private for bought in release.bought)
     words = [f"{noise}, marked {'' if private else 'NOT '}private" for noise, private in drawn]
     return Check("noise", passed, "; before the map: ".join(words))
+
+
+def _check_distinct(distinct: DistinctCounts) -> Check:
+    """The number of boxes in which a person counts is the one that the noisy numbers of people give, if it was chosen
+    by them. Everything else about distinct people follows from the noisy numbers when it is asked for."""
+    passed = True
+    if distinct.decides:
+        best = best_max_boxes(distinct.people, distinct.boxes, distinct.counts_epsilon)
+        passed = best == distinct.max_boxes
+    columns, rows = distinct.grid
+    chosen = "chosen with noise" if distinct.decides else "chosen by the curator"
+    finding = f"{columns} x {rows} boxes; a person counts in at most {distinct.max_boxes}, {chosen}"
+    return Check("distinct people", passed, finding if passed else f"not as found: {finding}")
 
 
 def _check_statement(release: Release, stored: tuple[str, bool] | None) -> Check:

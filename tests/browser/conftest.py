@@ -15,7 +15,7 @@ import pytest
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
-from support import PATIENCE, require, require_module
+from support import PATIENCE, people_matrix, require, require_module
 
 FLAGS = [
     "--no-sandbox",
@@ -55,6 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("plane", Domain((Axis("x", 0, 1000, 64), Axis("y", 0, 600, 64))), 0.5),
     ):  # fmt: skip
         publish(lumpy(domain, 7, centre), "1", noise="seeded:7").save(place / f"{name}.parquet")
+    people = publish(people_matrix(flat, per="week"), "1", noise="seeded:7")
+    people.save(place / "weeks.parquet")
     return place
 
 
@@ -79,7 +81,7 @@ def address(folder: Path, chromium: Any) -> Iterator[str]:  # noqa: ARG001 - wit
     """Of a server that asks for a token."""
     names = [
         str(folder / f"{name}.parquet")
-        for name in ("east", "west", "hours", "later", "metres", "plane")
+        for name in ("east", "west", "hours", "later", "metres", "plane", "weeks")
     ]
     server = subprocess.Popen(
         [sys.executable, "-m", "htf", "serve", *names, "--port", "0", "--allow-not-private"],

@@ -21,7 +21,8 @@ from support import wait_for
 
 
 def number(text: str) -> float:
-    return float(text.replace(",", "").replace("−", "-").replace("+", ""))
+    """Of a count, with or without what is counted."""
+    return float(text.split(" ", maxsplit=1)[0].replace(",", "").replace("−", "-").replace("+", ""))
 
 
 def draw(folder: Path, tmp_path: Path, *names: str, more: tuple[str, ...] = ()) -> str:
@@ -192,6 +193,20 @@ def test_differences_with_their_interval(
     low = number(lines[1].removeprefix("95 %: ").split(" to ")[0])
     assert low == pytest.approx(found.value[at] - half, abs=found.std_error[at] / 32 + 0.5)
     assert lines[-1] == "more than noise"
+
+
+def test_people_are_called_people(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any
+) -> None:
+    page = window().open(draw(folder, tmp_path, "weeks"))
+    box = busiest(releases["weeks"])
+    point_at(page, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+    lines = page.locator(".tooltip > div").all_inner_texts()
+    answer = releases["weeks"].count(box).to_dicts()[0]
+    assert lines[0].endswith(" person-weeks")
+    assert number(lines[0]) == pytest.approx(answer["count"], abs=answer["std_error"] / 32 + 0.06)
+    assert "person-weeks per km²" in page.inner_text("#legend")
+    assert "counts of person-weeks" in page.inner_text("header")
 
 
 def test_two_maps_move_together(folder: Path, tmp_path: Path, window: Any) -> None:

@@ -277,7 +277,7 @@ def test_pointing_asks_for_the_interval(start: Any) -> None:
     low, high = (
         float(text.replace(",", "").replace("−", "-")) for text in interval[6:].split(" to ")
     )
-    assert low <= float(big.replace(",", "")) <= high
+    assert low <= float(big.removesuffix(" records").replace(",", "")) <= high
 
 
 def test_pointing_at_two_maps(start: Any) -> None:
@@ -310,6 +310,41 @@ def test_on_a_phone_and_in_the_dark(fresh: Any) -> None:
     page.mouse.move(260, 280, steps=3)
     page.mouse.up()
     assert counts(page)[0] > 0
+
+
+def test_people_are_called_people(start: Any, releases: dict[str, Release]) -> None:
+    box = [4.1, 52.05, 4.2, 52.1]
+    page = start(f"r=weeks&b={','.join(map(str, box))}")
+    answer = releases["weeks"].count(box).to_dicts()[0]
+    assert answer["count"] < 99
+    assert counts(page) == [pytest.approx(answer["count"], abs=0.0501)]
+    shown = page.inner_text("#answer")
+    assert re.search(r"about \d+\.\d person-weeks", shown)
+    assert "person-weeks per km²" in page.inner_text("#legend")
+    page.mouse.move(*MIDDLE)
+    page.wait_for_selector(".tooltip:not([hidden]) div:nth-child(2):not(.quiet)")
+    tooltip = page.inner_text(".tooltip")
+    assert "person-weeks" in tooltip
+    page.evaluate("document.getElementById('about').open = true")
+    page.wait_for_selector("#facts >> text=one person in one week")
+    page.wait_for_selector("#facts >> text=for each share of a person")
+    for text in (shown, tooltip, page.inner_text("#legend")):
+        assert "records" not in text
+    with page.expect_download() as waited:
+        page.click("#save-answer")
+    (feature,) = json.loads(waited.value.path().read_text())["features"]
+    assert feature["properties"]["counted"] == "person-weeks"
+    assert feature["properties"]["protects"] == "one person in one week"
+
+
+def test_people_and_records_are_not_subtracted(start: Any) -> None:
+    page = start("r=weeks&c=east&m=difference")
+    assert page.locator(".panel:not([hidden])").count() == 2
+    assert page.locator("[data-mode=difference]").is_disabled()
+    assert "weeks counts person-weeks; east counts records." in page.inner_text("#map-note")
+    assert len(counts(page)) == 2
+    assert "their difference means nothing" in page.inner_text("#answer")
+    assert "person-weeks or records per km²" in page.inner_text("#legend")
 
 
 def test_the_answer_as_geojson_and_the_file(
@@ -411,6 +446,7 @@ def test_a_release_that_lies_nowhere(fresh: Any, releases: dict[str, Release]) -
         "NOT PRIVATE: west (ε = 1)",
         "NOT PRIVATE: hours (ε = 1)",
         "NOT PRIVATE: later (ε = 1)",
+        "NOT PRIVATE: weeks (ε = 1)",
     ]  # those of the same place
 
 

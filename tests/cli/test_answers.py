@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from htf import Domain, FrequencyMatrix, Release, publish
+from htf import Domain, FrequencyMatrix, Protection, Release, publish
 from htf.cli.main import run
 from htf.frame.domain import FloatArray
+from support import people_matrix
 
 EDGES = ["west", "south", "east", "north"]
 ANSWERS = ["count", "std_error", "low", "high", "partial", "inside"]
+LABEL = "counted"
 NAMED = (
     "name,code,count,west,south,east,north\n"
     "Öst,00123,7,1,51,3,53\n"
@@ -38,6 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         domain = Domain.from_bounds(0, 50, 10, 60, cells=64, crs=crs)
         matrix = FrequencyMatrix.from_cells(domain, cells[:, inside])
         publish(matrix, "0.1", noise="seeded:1").save(place / f"{name}.parquet")
+    people = people_matrix(Domain.from_bounds(0, 50, 10, 60, cells=64), per="day")
+    publish(people, 1, noise="seeded:1").save(place / "people.parquet")
     (place / "named.csv").write_text(NAMED, encoding="utf-8")
     return place
 
@@ -88,9 +93,46 @@ def test_without_a_box_it_is_the_whole_map(
     assert ask(folder, "--json") == 0
     (told,) = json.loads(capfd.readouterr().out)
     expected = Release.load(folder / "r.parquet").count().to_dicts()[0]
-    assert told == {**dict(zip(EDGES, [0, 50, 10, 60], strict=True)), **expected}
+    assert told == {**dict(zip(EDGES, [0, 50, 10, 60], strict=True)), **expected, LABEL: "records"}
     assert told["inside"] == 1
     assert ask(folder, "-o", tmp_path / "out.csv") == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet", "geojson", "gpkg", "fgb"])
+def test_answers_about_people_say_so(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], ending: str
+) -> None:
+    """On the screen, where few people have a decimal, and in every file."""
+    asked = ["--box", "0,50,10,60", "--box", "0,50,0.2,50.2"]
+    out = tmp_path / f"out.{ending}"
+    assert ask(folder, *asked, "-o", out, release="people") == 0
+    assert "records" not in capfd.readouterr().out
+    readers = {
+        "csv": pandas.read_csv,
+        "json": lambda path: pandas.DataFrame(json.loads(path.read_text("utf-8"))),
+        "parquet": pandas.read_parquet,
+    }
+    frame = readers.get(ending, geopandas.read_file)(out)
+    assert frame[LABEL].tolist() == ["person-days", "person-days"]
+    assert ask(folder, *asked, release="people") == 0
+    shown = capfd.readouterr().out
+    assert "records" not in shown
+    header, all_of_it, few = (line.split() for line in shown.splitlines() if "%" in line)
+    assert header[1] == "person-days"
+    assert all_of_it[4].isdigit()
+    assert re.fullmatch(r"-?\d+\.\d", few[4])
+
+
+def test_a_bound_stands_below_the_table(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    release = Release.load(folder / "r.parquet")
+    bounded = replace(release, protection=Protection("person", 20))
+    bounded.save(tmp_path / "r.parquet")
+    assert ask(tmp_path) == 0
+    assert "Counted: records, at most 20 per person." in capfd.readouterr().out
+    assert ask(folder) == 0
+    assert "Counted:" not in capfd.readouterr().out
 
 
 def test_a_box_outside_is_warned_of(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -122,15 +164,15 @@ def test_names_are_on_the_screen(
 ) -> None:
     assert ask(folder, "--boxes", folder / "named.csv") == 0
     shown = capfd.readouterr().out
-    assert re.search(r"^  name +count ", shown, re.M)
+    assert re.search(r"^  name +records ", shown, re.M)
     assert [line.split()[0] for line in shown.splitlines() if "%" in line][1:] == [
         "Öst", "half", "lost",
     ]  # fmt: skip
     for header, names, words in (
-        ("kind", ("a", "b"), ["kind", "count"]),
-        ("ID", (1, 2), ["ID", "count"]),
-        ("kind", ("a", "a"), ["kind", "box", "count"]),  # which tells nothing apart
-        ("share", (0.5, 1.5), ["box", "count"]),
+        ("kind", ("a", "b"), ["kind", "records"]),
+        ("ID", (1, 2), ["ID", "records"]),
+        ("kind", ("a", "a"), ["kind", "box", "records"]),  # which tells nothing apart
+        ("share", (0.5, 1.5), ["box", "records"]),
     ):
         rows = "".join(f"1,51,{east},52,{n}\n" for east, n in zip((2, 3), names, strict=True))
         (tmp_path / "b.csv").write_text(f"west,south,east,north,{header}\n{rows}")
@@ -153,9 +195,10 @@ def test_the_ending_says_the_format_and_names_are_kept(
     frame = readers.get(ending, geopandas.read_file)(out).set_index("name", drop=False)
     frame = frame.loc[["Öst", "half", "lost"]]
     shape = ["geometry"] if ending in ("geojson", "gpkg", "fgb") else []
-    assert list(frame.columns) == [*EDGES, "name", "code", "given_count", *ANSWERS, *shape]
+    assert list(frame.columns) == [*EDGES, "name", "code", "given_count", *ANSWERS, LABEL, *shape]
     assert frame["code"].tolist() == ["00123", "00045", "00007"]
     assert frame["given_count"].tolist() == [7, 8, 9]
+    assert frame[LABEL].tolist() == ["records"] * 3
     boxes = np.array([[1, 51, 3, 53], [-2, 52, 2, 54]])
     expected = Release.load(folder / "r.parquet").count(boxes)
     for name, column in expected.to_columns().items():
@@ -219,7 +262,7 @@ def test_attributes_of_every_kind_are_kept(
     asked = ["--polygons", tmp_path / "zones.parquet", "--by", "label"]
     assert ask(folder, *asked, "--json") == 0
     first, second = json.loads(capfd.readouterr().out, parse_constant=pytest.fail)
-    assert [*first] == [*expected, *ANSWERS]
+    assert [*first] == [*expected, *ANSWERS, LABEL]
     assert {name: first[name] for name in expected} == expected
     assert [second[name] for name in ("name", "pop", "gap", "when")] == [None] * 4
     for ending in ("csv", "json", "parquet", "geojson", "gpkg", "fgb"):
@@ -230,7 +273,7 @@ def test_attributes_of_every_kind_are_kept(
         found = found.set_index("label").loc[["a", "b"]]
         shape = [] if ending in ("csv", "json") else ["geometry"]
         extra = ["bbox"] if ending == "parquet" else []  # the covering of GeoParquet
-        assert list(found.columns) == [*expected, *ANSWERS, *shape, *extra][1:], ending
+        assert list(found.columns) == [*expected, *ANSWERS, LABEL, *shape, *extra][1:], ending
         assert found["given_Count"].tolist() == [1, 2]
         assert found["fid"].tolist() == [7, 7]
 

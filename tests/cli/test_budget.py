@@ -357,7 +357,7 @@ def test_a_budget_for_people(
     assert run(["info", str(output)]) == 0
     told = " ".join(capfd.readouterr().out.split())
     for words in (
-        "Epsilon 0.5 for one person", "once_per day", "epsilon of a record 0.1", "Suggested with noise", "quantile 9/10",
+        "Epsilon 0.5 for one person", "records used of a person in one cell one per day", "epsilon of a record 0.1", "Suggested with noise", "quantile 9/10",
         "Ledger: 0.1 spent of 0.1 for each record",
     ):  # fmt: skip
         assert words in told

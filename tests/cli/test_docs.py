@@ -178,6 +178,26 @@ def test_the_budget_works(folder: Path) -> None:
     assert '"label": "summer"' in run(ours[6], folder)
 
 
+def test_distinct_people_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/distinct.md").read_text()
+    make, publish = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if len(c.split()) > 2]
+    assert [c.split()[1] for c in ours] == ["release", "query", "query"]
+    told = []
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+        told.append(capfd.readouterr().out)
+    assert "Counting distinct people in 16 x 16 boxes" in told[0]
+    assert "95 % interval" in told[1]
+    assert len((tmp_path / "distinct.csv").read_text().splitlines()) == 257
+    exec(publish, {})
+    assert capfd.readouterr().out.split()[-2:] == ["distinct", "people"]
+
+
 def test_the_guarantee_for_people_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

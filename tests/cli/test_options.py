@@ -12,6 +12,7 @@ import pytest
 
 from htf import BudgetFile, read_points
 from htf.base.options import OPTION
+from htf.cli.distinct import DistinctOptions
 from htf.cli.main import cli, run
 from htf.cli.points import MapOptions
 from htf.cli.release import ReleaseOptions
@@ -35,7 +36,11 @@ def test_read_points_takes_what_the_declaration_says() -> None:
 
 def test_htf_release_offers_every_declared_option() -> None:
     offered = options_of_command("release")
-    declared = [one for what in (Reading, MapOptions, ReleaseOptions) for one in fields(what)]
+    declared = [
+        one
+        for what in (Reading, MapOptions, ReleaseOptions, DistinctOptions)
+        for one in fields(what)
+    ]
     names = [one.name for one in declared if one.name not in NOT_OPTIONS]
     assert len(names) == len(set(names))
     assert set(names) | {"ledger"} == set(offered)

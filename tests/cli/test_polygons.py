@@ -63,7 +63,8 @@ def test_files_of_every_kind_give_the_answers_of_the_library(
     expected = Release.load(folder / "r.parquet").count_polygons(SHAPES).to_dicts()
     codes = [3, 1, 4, 1]
     for row, answer, name, code in zip(json.loads(told.out), expected, NAMES, codes, strict=True):
-        assert [*row] == ["label", "name", "code", *answer]
+        assert [*row] == ["label", "name", "code", *answer, "counted"]
+        assert row.pop("counted") == "records"
         assert (row.pop("label"), row.pop("name"), row.pop("code")) == (name, name, code)
         assert row == pytest.approx(answer, rel=1e-6)
     assert expected[3]["inside"] == pytest.approx(0.5)
@@ -95,7 +96,7 @@ def test_a_csv_has_a_row_for_each_feature(folder: Path, tmp_path: Path) -> None:
     with open(out, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
-        "label", "name", "code", "count", "std_error", "low", "high", "partial", "inside",
+        "label", "name", "code", "count", "std_error", "low", "high", "partial", "inside", "counted",
     ]  # fmt: skip
     assert [row["name"] for row in rows] == NAMES
     assert [row["label"] for row in rows] == ["3", "1", "4", "1"]

@@ -47,6 +47,7 @@ from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
 from htf.privacy.protection import Suggestion
+from htf.query.columns import COLUMNS
 from htf.query.zones import grid_zones, h3_zones, zone_layer
 from htf.release.release import MeasurementTable
 
@@ -147,6 +148,8 @@ class World:
         self.riders = htf.BudgetFile.create(
             folder / "budget.sqlite", "riders", 1, unit="one person"
         )
+        self.by_box = htf.PeopleByBox(2, [[5, 4, 3, 2], [4, 3, 2, 1]])
+        self.distinct = htf.measure_distinct(self.by_box, "0.1", noise="fast")
         self.suggestion = htf.suggest_max_records(
             self.people, "0.1", noise="fast", budget=self.riders
         )
@@ -193,7 +196,7 @@ ARRAYS = {
     "numpy float", "frame", "series", "range",
 }  # fmt: skip
 EPSILON = {"int", "numpy int", *SHARES}
-ANSWERS = [f.name for f in fields(htf.Answers)]
+ANSWERS = [*COLUMNS]
 
 CALLS: dict[str, Callable[[World], Call]] = {
     "Axis": lambda _: Call(
@@ -259,8 +262,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "Answers": lambda _: Call(
         htf.Answers,
-        {f.name: np.ones(3) for f in fields(htf.Answers)},
-        {name: {"floats"} for name in ANSWERS},
+        {**{name: np.ones(3) for name in ANSWERS}, "quantity": "people", "counted": "people"},
+        {**{name: {"floats"} for name in ANSWERS}, "quantity": TEXT, "counted": TEXT},
     ),
     "MeasurementTable": lambda w: Call(
         MeasurementTable, {n: c.copy() for n, c in w.release.measurements.columns().items()}
@@ -279,6 +282,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "prior": NONE,
             "suggestion": NONE,
             "activity": NONE,
+            "distinct": NONE,
             "budget_entry": {*NONE, *TEXT},
         },
         {"estimates": "estimate", "scales": "scale"},
@@ -412,6 +416,107 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "Suggestion.from_dict": lambda w: Call(
         Suggestion.from_dict, {"data": w.suggestion.to_dict()}, {}, {"data": "suggestion"}
     ),
+    "PeopleByBox": lambda _: Call(
+        htf.PeopleByBox,
+        {"grid": (2, 1), "people": [[5, 4], [1, 0]], "per": "day"},
+        {"per": NONE},
+        {"people": "people", "per": "per"},
+    ),
+    "DistinctCounts": lambda w: Call(
+        htf.DistinctCounts,
+        {f.name: getattr(w.distinct, f.name) for f in fields(htf.DistinctCounts)},
+        {
+            "max_boxes": WHOLE,
+            "epsilon": {"instance of ours"},
+            "noise": TEXT,
+            "private": {"true"},
+            "decides": {"true"},
+            "per": NONE,
+            "budget_entry": {*NONE, *TEXT},
+        },
+        {
+            "grid": "grid|counts",
+            "max_boxes": "boxes",
+            "budget_entry": "budget entry",
+            "people_epsilon": "epsilon",
+        },
+    ),
+    "DistinctCounts.from_dict": lambda w: Call(
+        htf.DistinctCounts.from_dict,
+        {"data": w.distinct.to_dict()},
+        {},
+        {"data": "distinct people"},
+    ),
+    "DistinctPeople": lambda _: Call(
+        htf.DistinctPeople,
+        {
+            **{f.name: np.ones(3) for f in fields(htf.DistinctPeople)},
+            "quantity": "distinct people",
+        },
+        {f.name: {"floats"} for f in fields(htf.DistinctPeople)} | {"quantity": TEXT},
+    ),
+    "measure_distinct": lambda w: Call(
+        htf.measure_distinct,
+        {
+            "people": w.by_box,
+            "epsilon": 1,
+            "max_boxes": 2,
+            "noise": "seeded:1",
+            "budget": None,
+            "label": "",
+        },
+        {
+            "epsilon": {*EPSILON, "instance of ours"},
+            "max_boxes": {*NONE, *WHOLE},
+            "budget": NONE,
+            "label": TEXT,
+        },
+    ),
+    "read_people_by_box": lambda w: Call(
+        htf.read_people_by_box,
+        {
+            "source": w.points,
+            "domain": w.domain,
+            "grid": 2,
+            "columns": ["lon", "lat"],
+            "user": "who",
+            "per": "day",
+            "time": "at",
+            "time_unit": "s",
+            "utc_offset": 0,
+            "crs": "OGC:CRS84",
+            "table": None,
+            "sql": None,
+            "engine": "duckdb",
+            "memory": "1GB",
+            "progress": None,
+            "tell": None,
+            "allow_empty": False,
+        },
+        {
+            "grid": WHOLE,
+            "allow_empty": {"true"},
+            "columns": NONE,
+            "per": NONE,
+            "utc_offset": {"negative", *WHOLE},
+            "crs": {*NONE, "empty text"},
+            "table": NONE,
+            "sql": NONE,
+            "memory": NONE,
+            "progress": FUNCTION,
+            "tell": FUNCTION,
+        },
+        {
+            "source": "points|file|arrays|column",
+            "columns": "column",
+            "user": "column|user|person",
+            "time": "column|time",
+            "time_unit": "unit of times",
+            "utc_offset": "offset from UTC",
+            "crs": "reference system|crs",
+            "sql": "sql|query",
+        },
+    ),
     "RecordsPerPerson": lambda _: Call(
         htf.RecordsPerPerson,
         {"persons": [1, 2]},
@@ -521,6 +626,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "label": "",
             "suggestion": None,
             "activity": None,
+            "distinct": None,
             "progress": None,
             "ledger": None,
         },
@@ -532,6 +638,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "label": TEXT,
             "suggestion": NONE,
             "activity": NONE,
+            "distinct": NONE,
             "progress": FUNCTION,
             "ledger": NONE,
         },
@@ -561,6 +668,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "label": "",
             "suggestion": None,
             "activity": None,
+            "distinct": None,
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
@@ -570,6 +678,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "label": TEXT,
             "suggestion": NONE,
             "activity": NONE,
+            "distinct": NONE,
         },
     ),
     "Curator.measure": lambda w: Call(

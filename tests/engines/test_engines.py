@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import Axis, Domain, read_points
-from support import NaiveRecord, counted, naive_counts
+from htf import Axis, Domain, read_people_by_box, read_points
+from support import NaiveRecord, counted, naive_counts, naive_people, naive_shares
 
 DOMAIN = Domain((Axis("x", -1.0, 1.7, 7), Axis("y", 0.1, 0.9, 5)))
 EPOCH = dt.datetime(1970, 1, 1)
@@ -197,7 +197,15 @@ CASES: dict[str, dict[str, Any]] = {
     "once per hour": {"max_records": 4, "time": "moment", "once_per": "hour"},
     "once per day": {"max_records": 2, "time": "moment", "once_per": "day", "utc_offset": -5400},
     "once": {"max_records": 1, "once_per": "all"},
+    "shared": {"count": "people"},
+    "shared, once": {"count": "people", "once_per": "all"},
+    "shared, once per hour": {"count": "people", "time": "moment", "once_per": "hour"},
+    "shared per day": {"count": "people", "time": "moment", "per": "day", "utc_offset": 20_700},
+    "shared per week": {"count": "people", "time": "moment", "per": "week", "once_per": "day"},
+    "shared per month": {"count": "people", "time": "moment", "per": "month", "utc_offset": -5400},
+    "kept per month": {"max_records": 2, "time": "moment", "per": "month", "once_per": "day"},
 }
+SHARED = [case for case in CASES if "shared" in case]
 
 
 def expected(case: str, text: bool) -> dict[tuple[int, ...], int]:
@@ -210,12 +218,15 @@ def expected(case: str, text: bool) -> dict[tuple[int, ...], int]:
         if second is not None:
             second += asked.get("utc_offset", 0)
         records.append(((row.x, row.y), person, second))
-    return naive_counts(records, DOMAIN, asked.get("max_records"), asked.get("once_per"))
+    once_per, per = asked.get("once_per"), asked.get("per")
+    if "count" in asked:
+        return naive_shares(records, DOMAIN, 256, once_per, per)
+    return naive_counts(records, DOMAIN, asked.get("max_records"), once_per, per)
 
 
 def check(name: str, case: str, source: Any, options: dict[str, Any]) -> None:
     asked = dict(CASES[case])
-    if "max_records" in asked:
+    if case != "records":
         asked["user"] = "person"
     matrix = read_points(source, DOMAIN, ["x", "y"], **asked, **options)
     assert counted(matrix) == expected(case, name in ARE_TEXT)
@@ -224,6 +235,9 @@ def check(name: str, case: str, source: Any, options: dict[str, Any]) -> None:
     assert protection.unit == ("person" if "user" in asked else "record")
     assert protection.max_records == asked.get("max_records", 1)
     assert protection.once_per == asked.get("once_per")
+    assert protection.count == asked.get("count", "records")
+    assert protection.per == asked.get("per")
+    assert protection.shares == (256 if "count" in asked else 1)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -243,11 +257,141 @@ def test_in_postgresql(name: str, case: str, server: str) -> None:
     [
         *(("spark parquet", case) for case in CASES),
         *(("spark csv", case) for case in ("records", "people and times", "once per day")),
+        ("spark csv", "shared per month"),
         *((name, "people and times") for name in ("spark frame", "ibis spark frame")),
+        ("spark frame", "shared per week"),
     ],
 )
 def test_in_spark(name: str, case: str, folder: Path, spark: Any) -> None:
     check(name, case, *IN_SPARK[name](folder, spark))
+
+
+# --- distinct people --------------------------------------------------------------------------------
+
+GRID = 3, 2  # of 7 x 5 cells: boxes are not alike
+DISTINCT: dict[str, dict[str, Any]] = {
+    "ever": {},
+    "per day": {"per": "day", "time": "moment", "utc_offset": -5400},
+    "per week": {"per": "week", "time": "moment"},
+}
+
+
+def check_distinct(name: str, case: str, source: Any, options: dict[str, Any]) -> None:
+    asked = DISTINCT[case]
+    records: list[NaiveRecord] = []
+    for row in ROWS:
+        text = name in ARE_TEXT
+        person = row.person and (row.person.strip(" \t\n\r\v\f") if text else row.person)
+        second = None if row.second is None else row.second + asked.get("utc_offset", 0)
+        records.append(((row.x, row.y), person, second))
+    wanted = naive_people(records, DOMAIN, GRID, asked.get("per"))
+    people = read_people_by_box(source, DOMAIN, GRID, ["x", "y"], user="person", **asked, **options)
+    assert np.array_equal(people.exact_people, wanted)
+    assert (people.grid, people.per) == (GRID, asked.get("per"))
+    assert wanted.sum(axis=1)[0] > wanted.sum(axis=1)[5] > 0
+
+
+@pytest.mark.parametrize("case", DISTINCT)
+@pytest.mark.parametrize("name", LOCAL)
+def test_distinct_people_here(name: str, case: str, folder: Path) -> None:
+    check_distinct(name, case, *LOCAL[name](folder, None))
+
+
+@pytest.mark.parametrize("case", DISTINCT)
+@pytest.mark.parametrize("name", ON_SERVER)
+def test_distinct_people_in_postgresql(name: str, case: str, server: str) -> None:
+    check_distinct(name, case, server, ON_SERVER[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        *(("spark parquet", case) for case in DISTINCT),
+        ("spark csv", "per day"),
+        ("spark frame", "ever"),
+    ],
+)
+def test_distinct_people_in_spark(name: str, case: str, folder: Path, spark: Any) -> None:
+    check_distinct(name, case, *IN_SPARK[name](folder, spark))
+
+
+# --- people on maps with further axes ---------------------------------------------------------------
+
+TRIPS = Domain((*DOMAIN.axes, Axis("dest_x", -1.0, 1.7, 3), Axis("dest_y", 0.1, 0.9, 4)))
+BY_HOUR = Domain((*DOMAIN.axes, Axis("hour", 0, 24, 6)))
+
+
+@pytest.mark.parametrize("per", [None, "day", "month"])
+@pytest.mark.parametrize("of_trips", [True, False], ids=["trips", "by hour"])
+def test_people_on_maps_with_further_axes(
+    of_trips: bool, per: str | None, folder: Path, server: str, spark: Any
+) -> None:
+    """A trip is one record, in one cell of four axes; its destination is here the place, mirrored."""
+    domain = TRIPS if of_trips else BY_HOUR
+    columns = ["x", "y", "x", "y"] if of_trips else ["x", "y", "hour(moment)"]
+    records: list[NaiveRecord] = []
+    for row in ROWS:
+        hour = None if row.second is None else row.second % 86_400 / 3600
+        further = (row.x, row.y) if of_trips else (hour,)
+        records.append(((row.x, row.y, *further), row.person, row.second))
+    wanted = naive_shares(records, domain, 256, None, per)
+    options: dict[str, Any] = {"user": "person", "count": "people", "per": per, "time": "moment"}
+    sources: list[tuple[Any, dict[str, Any]]] = [
+        (folder / "points.parquet", {}),
+        (folder / "points.parquet", {"engine": "spark"}),
+        (server, {"table": "points"}),
+    ]
+    for source, place in sources:
+        assert counted(read_points(source, domain, columns, **options, **place)) == wanted
+    del spark
+
+
+MONTHS = [
+    *(dt.datetime(year, month, day) for year in (1, 4, 100, 400, 1600, 1899, 1900, 1904, 1970, 2000, 2023, 2024, 2100, 9999)
+      for month in range(1, 13) for day in (1, 28)),
+    *(dt.datetime(year, 3, 1) - dt.timedelta(seconds=1) for year in range(1890, 2110)),
+    *(dt.datetime(year, 12, 31, 23, 59, 59) for year in (1, 399, 400, 1969, 1999, 2000, 9999)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("per", ["day", "week", "month"])
+def test_periods_of_all_years(per: str, tmp_path: Path, spark: Any, postgres: Any) -> None:
+    """With one person, the total is the number of periods; in each of them cells get what is theirs."""
+    import psycopg
+
+    seconds = [(moment - EPOCH) // dt.timedelta(seconds=1) for moment in MONTHS]
+    places = [(number % 27 / 10 - 1, 0.5) for number in range(len(seconds))]
+    x, y = zip(*places, strict=True)
+    table = pa.table({"x": x, "y": y, "who": ["ann"] * len(seconds), "at": seconds})
+    pq.write_table(table, tmp_path / "times.parquet")
+    with psycopg.connect(postgres.get_uri()) as connection:
+        connection.execute("CREATE TABLE moments (x float8, y float8, who text, at int8)")
+        rows = [(*place, "ann", second) for place, second in zip(places, seconds, strict=True)]
+        connection.cursor().executemany("INSERT INTO moments VALUES (%s, %s, %s, %s)", rows)
+    records: list[NaiveRecord] = [
+        (place, "ann", second) for place, second in zip(places, seconds, strict=True)
+    ]
+    wanted = naive_shares(records, DOMAIN, 256, None, per)
+    options: dict[str, Any] = {"user": "who", "per": per, "time": "at"}
+    found = [
+        read_points(tmp_path / "times.parquet", DOMAIN, ["x", "y"], **options),
+        read_points(tmp_path / "times.parquet", DOMAIN, ["x", "y"], engine="spark", **options),
+        read_points(postgres.get_uri(), DOMAIN, ["x", "y"], table="moments", **options),
+    ]
+    with psycopg.connect(postgres.get_uri()) as connection:
+        connection.execute("DROP TABLE moments")
+    assert [counted(matrix) for matrix in found] == [wanted] * 3
+    del spark
+
+
+def test_someone_with_millions_of_records(spark: Any) -> None:
+    """Row numbers of Spark have 32 bits, which 512 times five million are too many for."""
+    number = 5_000_000
+    rows = spark.range(number).selectExpr(
+        "(id % 3) / 2.0D - 0.9 AS x", "0.5D AS y", "'ann' AS person"
+    )
+    found = counted(read_points(rows, DOMAIN, ["x", "y"], user="person"))
+    assert sorted(found.values()) == [85, 85, 86]
 
 
 # --- axes from times --------------------------------------------------------------------------------

@@ -13,14 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from htf import InputError, Release
+from htf import Domain, InputError, Release, publish
 from htf.frame.domain import FloatArray
 from htf.serve.app import Service
-from serving import BOUNDS, client, run_async
-from support import PATIENCE
+from serving import BOUNDS, client, run_async, running
+from support import PATIENCE, people_matrix
 
 ARROW = "application/vnd.apache.arrow.stream"
 NAMES = ("count", "std_error", "low", "high", "partial", "inside")
+
+
+def told(answer: dict[str, Any], release: Release) -> dict[str, Any]:
+    """An answer as the server gives it."""
+    return {**answer, "counted": release.counted}
 
 
 def random_boxes(release: Release, number: int, seed: int) -> FloatArray:
@@ -53,11 +58,11 @@ def test_one_box(api: httpx.Client, releases: dict[str, Release], name: str) -> 
     for box in random_boxes(release, 20, 1):
         asked = ",".join(map(repr, box.tolist()))
         found = api.get(f"/api/releases/{name}/count", params={"box": asked})
-        assert found.json() == release.count(box).to_dicts()[0]
+        assert found.json() == told(release.count(box).to_dicts()[0], release)
         raw = api.get(f"/api/releases/{name}/count?box={asked}")  # commas as they are
         assert raw.json() == found.json()
     whole = api.get(f"/api/releases/{name}/count").json()
-    assert whole == release.count().to_dicts()[0]
+    assert whole == told(release.count().to_dicts()[0], release)
 
 
 def test_boxes_that_come_together(
@@ -80,7 +85,7 @@ def test_boxes_that_come_together(
         if number == 30:
             assert answer.status_code == 422
         else:
-            assert answer.json() == right
+            assert answer.json() == told(right, releases["city"])
 
 
 def test_ranges_of_axes(api: httpx.Client, releases: dict[str, Release]) -> None:
@@ -88,9 +93,9 @@ def test_ranges_of_axes(api: httpx.Client, releases: dict[str, Release]) -> None
     box = random_boxes(release, 1, 3)[0]
     params = {"box": ",".join(map(repr, box.tolist())), "where": "hour=7:10"}
     found = api.get("/api/releases/hours/count", params=params).json()
-    assert found == release.count(box, where).to_dicts()[0]
+    assert found == told(release.count(box, where).to_dicts()[0], release)
     only = api.get("/api/releases/hours/count", params={"where": "hour=7:10"}).json()
-    assert only == release.count(None, where).to_dicts()[0]
+    assert only == told(release.count(None, where).to_dicts()[0], release)
 
 
 @pytest.mark.parametrize("name", ["city", "metres", "nowhere", "hours"])
@@ -98,7 +103,7 @@ def test_many_boxes(api: httpx.Client, releases: dict[str, Release], name: str) 
     boxes = random_boxes(releases[name], 100, 4)
     expected = releases[name].count(boxes).to_columns()
     found = api.post(f"/api/releases/{name}/counts", json={"boxes": boxes.tolist()}).json()
-    assert found == {key: column.tolist() for key, column in expected.items()}
+    assert found == told({key: c.tolist() for key, c in expected.items()}, releases[name])
     answer = api.post(
         f"/api/releases/{name}/counts",
         content=as_stream(columns_of(boxes)),
@@ -115,10 +120,10 @@ def test_more_boxes_than_are_counted_at_once(
 ) -> None:
     boxes = random_boxes(releases["city"], 10_000, 5)
     found = api.post("/api/releases/city/counts", json={"boxes": boxes.tolist()}).json()
-    with pytest.warns(UserWarning, match="outside of the map") as told:
+    with pytest.warns(UserWarning, match="outside of the map") as warned:
         expected = releases["city"].count(boxes).to_columns()
-    assert found.pop("warning") == str(told[0].message)
-    assert found == {name: column.tolist() for name, column in expected.items()}
+    assert found.pop("warning") == str(warned[0].message)
+    assert found == told({key: c.tolist() for key, c in expected.items()}, releases["city"])
 
 
 def test_boxes_outside_are_warned_of(api: httpx.Client) -> None:
@@ -183,7 +188,7 @@ def test_polygons(api: httpx.Client, releases: dict[str, Release]) -> None:
     found = api.post("/api/releases/hours/polygons?where=hour=7:10", json=many).json()["answers"]
     assert found == releases["hours"].count_polygons(many, where={"hour": (7, 10)}).to_dicts()
     none = api.post("/api/releases/city/polygons", json={**many, "features": []})
-    assert none.json() == {"answers": []}
+    assert none.json() == told({"answers": []}, releases["city"])
 
 
 def test_polygons_of_a_map_in_metres(api: httpx.Client, releases: dict[str, Release]) -> None:
@@ -211,6 +216,37 @@ def test_the_list_and_one_release(api: httpx.Client, releases: dict[str, Release
     assert found["city"]["bounds"] == found["city"]["bounds84"] == list(BOUNDS)
     assert found["nowhere"]["bounds84"] is None
     assert np.allclose(found["metres"]["bounds84"], [8.277, 46.91, 8.411, 47.0], atol=0.01)
+
+
+def test_people_are_called_people_everywhere(tmp_path: Path) -> None:
+    people = publish(
+        people_matrix(Domain.from_bounds(*BOUNDS, 64), per="week"), 1, noise="seeded:1"
+    )
+    people.save(tmp_path / "weeks.parquet")
+    polygon = {
+        "type": "Polygon",
+        "coordinates": [[[-30, 39.95], [-29.9, 39.95], [-29.9, 40], [-30, 39.95]]],
+    }
+    at, box = "/api/releases/weeks", [[-30, 39.95, -29.9, 40]]
+    with (
+        running([tmp_path / "weeks.parquet"], allow_not_private=True) as (address, _),
+        client(address) as api,
+    ):
+        (about,) = api.get("/api/releases").json()["releases"]
+        answers = [
+            api.get(at),
+            api.get(f"{at}/count"),
+            api.post(f"{at}/counts", json={"boxes": box}),
+            api.post(f"{at}/polygons", json=polygon),
+            api.get(f"{at}/tiles/10/427/387.geojson"),
+        ]
+        stream = as_stream(columns_of(np.array(box)))
+        arrow = api.post(f"{at}/counts", content=stream, headers={"Content-Type": ARROW})
+    assert (about["quantity"], about["counted"]) == ("person-weeks", "person-weeks")
+    assert (about["unit"], about["protects"]) == ("person", "one person in one week")
+    for answer in answers:
+        assert answer.json()["counted"] == "person-weeks"
+    assert pa.ipc.open_stream(arrow.content).schema.metadata[b"counted"] == b"person-weeks"
 
 
 def test_the_list_comes_in_pages(api: httpx.Client) -> None:
@@ -352,7 +388,7 @@ def test_mistakes_in_a_body(api: httpx.Client, body: bytes, status: int, text: s
 
 def test_no_boxes_have_no_answers(api: httpx.Client) -> None:
     found = api.post("/api/releases/city/counts", json={"boxes": []})
-    assert found.json() == {name: [] for name in NAMES}
+    assert found.json() == {**{name: [] for name in NAMES}, "counted": "records"}
 
 
 def test_mistakes_in_a_stream(api: httpx.Client) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import shapely
 
+from htf import Protection, publish
 from htf.errors import InputError
-from htf.export.answers import BOXES_RULE
-from htf.export.layers import LEAVES_RULE, ZONES_RULE
+from htf.export.answers import boxes_rule
+from htf.export.layers import leaves_rule, zones_rule
 from htf.query import kernels
-from htf.query.answer_texts import HEADINGS, show_answer
+from htf.query.answer_texts import answer_headings, show_answer
 from htf.query.columns import COLUMNS, OF_LEAVES, Answers, describe_columns, place
 from htf.serve.limits import Limits
 from htf.serve.openapi import describe
+from support import city_matrix, people_matrix
 
 ANSWER = dict(zip(COLUMNS, (1234.4, 5.25, -0.4, 2468.9, 0.125, 1.0), strict=True))
 
@@ -38,22 +42,32 @@ def test_every_column_is_described_in_whole_sentences() -> None:
     for column in COLUMNS.values():
         assert column.description[0].isupper()
         assert column.description.endswith(".")
-        assert column.unit in ("records", "share")
+        assert column.unit in ("{quantity}", "share")
+        assert "people" in column.describe("people") or "{" not in column.description
+        assert "record" not in column.describe("people")
 
 
-def test_files_and_the_api_describe_every_column() -> None:
+@pytest.mark.parametrize("quantity", ["records", "people"])
+def test_files_and_the_api_describe_every_column(quantity: str) -> None:
     schemas = describe(Limits(), has_token=False)["components"]["schemas"]
     for name, column in COLUMNS.items():
-        assert column.description in schemas["Answer"]["properties"][name]["description"]
-        assert column.description in BOXES_RULE
-        assert column.description in ZONES_RULE
-        assert (column.description in LEAVES_RULE) == column.of_leaves
-    assert schemas["Answer"]["required"] == schemas["Answers"]["required"] == [*COLUMNS]
-    assert describe_columns(OF_LEAVES).startswith("count (records): Best guess")
+        assert column.describe() in schemas["Answer"]["properties"][name]["description"]
+        description = column.describe(quantity)
+        assert description in boxes_rule(quantity)
+        assert description in zones_rule(quantity)
+        assert (description in leaves_rule(quantity)) == column.of_leaves
+    assert schemas["Answer"]["required"] == schemas["Answers"]["required"] == [*COLUMNS, "counted"]
+    told = describe_columns(quantity, OF_LEAVES)
+    assert told.startswith(f"count ({quantity}): Best guess of the number of {quantity}.")
+    assert told.endswith("counted: What the count is a number of.")
 
 
 def test_a_row_on_the_screen() -> None:
-    assert HEADINGS == (">count", ">std. error", ">95 % interval", ">partial", ">inside map")
+    rest = (">std. error", ">95 % interval", ">partial", ">inside map")
+    assert answer_headings("records") == (">records", *rest)
+    assert answer_headings("person-days") == (">person-days", *rest)
+    few = {**ANSWER, "count": 0.31, "high": 99.96}
+    assert show_answer(few, "people") == ["0.3", "5.2", "-0.4 to 100", "12.5%", "100.0%"]
     assert show_answer(ANSWER) == ["1,234", "5.2", "0 to 2,469", "12.5%", "100.0%"]
 
 
@@ -62,8 +76,26 @@ def test_columns_of_leaves() -> None:
     assert [*answers.to_columns()] == [*COLUMNS]
     assert [*answers.to_columns(of_leaves=True)] == [*OF_LEAVES]
     assert answers.to_dicts() == [ANSWER]
+    assert (answers.quantity, answers.counted) == ("records", "records")
+    with pytest.raises(InputError, match="the quantity of answers must be a text, got 1"):
+        Answers(*(np.array([value]) for value in ANSWER.values()), quantity=1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="high of answers must be as long as count"):
         Answers(*(np.zeros(1 + (name == "high")) for name in COLUMNS))
+
+
+def test_answers_know_what_they_count() -> None:
+    """Also in the columns for a file, the last of which says it."""
+    release = publish(people_matrix(per="day"), 1, noise="seeded:1")
+    shape = shapely.box(10, 10, 30, 30)
+    for answers in (release.count(), release.count_polygons(shape)):
+        assert (answers.quantity, answers.counted) == ("person-days", "person-days")
+        assert answers.to_labelled_columns()["counted"].tolist() == ["person-days"]
+        assert [*answers.to_labelled_columns(of_leaves=True)] == [*OF_LEAVES, "counted"]
+    bounded = replace(
+        publish(city_matrix(), 1, noise="seeded:1"), protection=Protection("person", 3)
+    )
+    assert bounded.count().counted == "records, at most 3 per person"
+    assert bounded.count().quantity == "records"
 
 
 def test_they_are_light_to_import() -> None:

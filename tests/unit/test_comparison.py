@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
-from htf.maps.comparison import Named, difference, grid_rows, grids_to_compare, shared_bounds
+from htf.maps.browser.document import Wish, html_map
+from htf.maps.comparison import (
+    Named,
+    centres,
+    difference,
+    grid_rows,
+    grids_to_compare,
+    shared_bounds,
+)
+from htf.privacy.protection import Protection
 from support import city_matrix
 
 XY = ("x", "y")
@@ -21,7 +34,7 @@ def release(bounds: tuple[float, float, float, float] = (4, 52, 5, 53), seed: in
     return publish(matrix, "1", mechanism, noise=f"seeded:{seed}")
 
 
-def test_variances_add_up_and_middles_are_compared() -> None:
+def test_variances_add_up_and_centres_are_compared() -> None:
     first, second = release(seed=1), release(seed=2)
     found = difference(first, second, (8, 4))
     edges = np.linspace(4, 5, 9), np.linspace(52, 53, 5)
@@ -30,12 +43,28 @@ def test_variances_add_up_and_middles_are_compared() -> None:
         for row in range(4):
             box = [edges[0][column], edges[1][row], edges[0][column + 1], edges[1][row + 1]]
             one, other = first.count(box).to_dicts()[0], second.count(box).to_dicts()[0]
-            middle = (one["low"] + one["high"]) / 2 - (other["low"] + other["high"]) / 2
+            middle = centre(**one) - centre(**other)
             error = np.sqrt(one["std_error"] ** 2 + other["std_error"] ** 2)
             assert found.value[at] == pytest.approx(middle)
             assert found.std_error[at] == pytest.approx(error)
             assert found.is_beyond_noise[at] == (abs(middle) > 1.96 * error)
             at += 1
+
+
+def centre(low: float, high: float, std_error: float, **_: float) -> float:
+    """The middle, unless the upper end was moved away."""
+    return low + min((high - low) / 2, 2.1183 * std_error + 0.5)
+
+
+def test_centres_are_next_to_the_raw_answers() -> None:
+    """Which the middles are not, where small squares cut large leaves."""
+    made = publish(city_matrix(), "0.1", noise="seeded:1")
+    answers = difference(made, made, (64, 64)).first
+    found, middles = centres(answers), (answers.low + answers.high) / 2
+    lowest = answers.low + 1.9599 * answers.std_error
+    assert np.all(found >= lowest - 1e-9)
+    assert np.all(found <= lowest + 0.16 * answers.std_error + 0.5)
+    assert np.mean(middles - found > 0.2 * answers.std_error) > 0.2
 
 
 @pytest.mark.parametrize("mechanism", ["htf", "quadtree"])
@@ -78,6 +107,32 @@ def test_rows_of_a_grid_name_every_axis() -> None:
     made = publish(matrix, "1", noise="seeded:1")
     rows = grid_rows(made, XY, {"hour": (7, 10)}, np.array([0.0, 2, 4]), np.array([0.0, 4]))
     assert rows.tolist() == [[0, 0, 7, 2, 4, 10], [2, 0, 7, 4, 4, 10]]
+
+
+def test_people_less_records_mean_nothing() -> None:
+    pytest.importorskip("matplotlib")
+    from htf.maps.plot_compare import plot_comparison, plot_difference
+
+    one = release(seed=1)
+    people = replace(one, protection=Protection("person", count="people", shares=256))
+    bounded = replace(one, protection=Protection("person", 3))
+    pair = [Named(people, "may"), Named(one, "june")]
+    refused: tuple[Callable[[], Any], ...] = (
+        lambda: difference(people, one, (2, 2)),
+        lambda: plot_difference(pair),
+        lambda: html_map(pair, Wish(), as_difference=True),
+    )
+    for compare in refused:
+        with pytest.raises(InputError, match="counts people and the second records, so their diff"):
+            compare()
+    note = "not count the same, so do not compare their numbers. may counts people; june counts"
+    figure = plot_comparison(pair)
+    assert note in figure.get_supxlabel().replace("\n", " ")
+    assert any(ax.get_ylabel().startswith("people or records per") for ax in figure.axes)
+    assert note in html_map(pair, Wish())
+    figure = plot_difference([Named(bounded, "may"), Named(one, "june")])
+    assert "may counts records, at most 3 per person" in figure.get_supxlabel().replace("\n", " ")
+    assert any(ax.get_ylabel().startswith("difference in records") for ax in figure.axes)
 
 
 def test_pictures_of_two_have_both_names_and_the_claim() -> None:

@@ -18,11 +18,11 @@ from pyarrow import csv
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, Release, ReleaseFileError, publish
 from htf.curator.noise import SeededNoise
-from htf.export.layers import leaf_columns, leaf_layer
+from htf.export.layers import leaf_columns, leaf_layer, leaves_rule
 from htf.export.provenance import provenance
 from htf.export.raster import write_raster
 from htf.export.vector import WRITERS, write_layer
-from support import city_matrix, grid, run_program
+from support import city_matrix, grid, people_matrix, run_program
 
 BOUNDS = (-30.2, 39.8, -29.8, 40.2)
 MAPS = [suffix for suffix in WRITERS if suffix != ".csv"]
@@ -76,7 +76,8 @@ def test_layers_come_back_as_they_were(release: Release, tmp_path: Path, suffix:
     layer = sorted_rows(read(write(release, tmp_path / f"city{suffix}")))
     expected = sorted_rows(leaf_layer(release))
     assert len(layer) == len(release)
-    for name in expected.columns.drop("geometry"):
+    assert (layer["counted"] == "records").all()
+    for name in expected.columns.drop(["geometry", "counted"]):
         assert np.allclose(layer[name], expected[name], rtol=1e-12, atol=1e-9), name
     apart = shapely.symmetric_difference(layer.geometry.to_numpy(), expected.geometry.to_numpy())
     assert np.all(shapely.area(apart) < 1e-10 * shapely.area(expected.geometry.to_numpy()).max())
@@ -113,9 +114,21 @@ def test_each_file_says_what_it_protects(release: Release, tmp_path: Path, suffi
         told = json.loads(metadata["htf-export"])
         assert metadata["DESCRIPTION"] == release.statement
     assert told == provenance(release, "a test")
+    assert (told["quantity"], told["counted"]) == ("records", "records")
     assert told["private"] is False
     assert told["statement"].startswith("NOT PRIVATE")
     assert told["epsilon"] == "0.5"
+
+
+@pytest.mark.parametrize("suffix", [*MAPS, ".csv"])
+def test_files_of_people_say_people(tmp_path: Path, suffix: str) -> None:
+    release = publish(people_matrix(Domain.from_bounds(*BOUNDS, 64)), 1, noise=SeededNoise(1))
+    path = write(release, tmp_path / f"people{suffix}")
+    layer = csv.read_csv(path).to_pandas() if suffix == ".csv" else read(path)
+    assert (layer["counted"] == "people").all()
+    assert layer["count"].sum() == pytest.approx(release.estimates.sum(), abs=1e-6)
+    assert "people per square kilometre" in leaves_rule(release.quantity)
+    assert provenance(release, "a test")["quantity"] == "people"
 
 
 def test_the_statement_of_a_csv_is_beside_it(release: Release, tmp_path: Path) -> None:
@@ -191,7 +204,15 @@ def test_further_axes_are_columns(tmp_path: Path) -> None:
 def test_a_line_is_no_map() -> None:
     matrix = FrequencyMatrix.from_dense(grid(8), np.arange(8) * 100)
     release = publish(matrix, 1, noise=SeededNoise(1))
-    assert list(leaf_columns(release)) == ["count", "std_error", "low", "high", "x_low", "x_high"]
+    assert list(leaf_columns(release)) == [
+        "count",
+        "std_error",
+        "low",
+        "high",
+        "x_low",
+        "x_high",
+        "counted",
+    ]
     with pytest.raises(InputError, match=r"has only 'x': export it as \.csv"):
         leaf_layer(release)
 
@@ -278,6 +299,17 @@ def test_nothing_is_exactly_nothing(tmp_path: Path) -> None:
     assert found[0, -1] < 100
 
 
+def test_a_raster_of_people_says_people(tmp_path: Path) -> None:
+    release = publish(people_matrix(Domain.from_bounds(*BOUNDS, 64)), 1, noise=SeededNoise(1))
+    write_raster(release, tmp_path / "people.tif")
+    with rasterio.open(tmp_path / "people.tif") as file:
+        assert file.tags(1)["units"] == "people per pixel"
+        told = json.loads(file.tags()["htf-export"])
+        assert file.read(1).sum() == pytest.approx(release.estimates.sum(), rel=1e-4)
+    assert told["rule"].startswith("Expected people of each pixel")
+    assert told["counted"] == "people"
+
+
 def test_the_raster_is_cloud_optimised_and_says_what_it_is(tmp_path: Path) -> None:
     release = release_of(Domain.from_bounds(*BOUNDS, 2048))
     path = tmp_path / "city.tif"
@@ -287,6 +319,7 @@ def test_the_raster_is_cloud_optimised_and_says_what_it_is(tmp_path: Path) -> No
         assert file.overviews(1) == [2]
         assert np.isnan(file.nodata)
         assert file.descriptions == ("count",)
+        assert file.tags(1)["units"] == "records per pixel"
         tags = file.tags()
     assert tags["TIFFTAG_IMAGEDESCRIPTION"] == release.statement
     assert json.loads(tags["htf-export"])["epsilon"] == "0.5"

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from htf import Domain, publish
-from htf.evaluation.counting import answer_boxes
 from htf.evaluation.visits import synthetic_visits
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "people.py"
@@ -23,86 +22,61 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
-    tiny = {
-        "QUERIES": 50,
-        "KEPT": [2, 5000],
-        "USED": 1,
-        "PRICES": ("0.1", "0.2"),
-        "QUANTILES": ("0.9",),
-    }
-    for name, value in {**tiny, "ONCE_PER": ("day",)}.items():
+    for name, value in {"QUERIES": 50, "KEPT": [2, 5000], "SHARES": (4,)}.items():
         monkeypatch.setattr(module, name, value)
     return module
 
 
-def test_the_parts_are_those_of_brute_force(script: Any) -> None:
-    """Counted box by box from the points; kept are at most two of each, whichever they are."""
+def read_visits(script: Any) -> tuple[Any, Any]:
     made = synthetic_visits(3000)
     domain = Domain.from_bounds(*made.domain_bounds, cells=16)
-    source = {"lon": made.x, "lat": made.y, "person": made.person, "time": made.time}
-    data = script.Data(source, domain, "person", "time")
-    exam = script.Exam(data.read_all(None), "random", 1)
-    low, high = exam.boxes[0].low, exam.boxes[0].high
-    cells = np.array([axis.to_cells(v) for axis, v in zip(domain.axes, (made.x, made.y), strict=True)])  # fmt: skip
-    inside = (cells >= low[:, :, None]) & (cells < high[:, :, None])
-    truth = inside.all(axis=1).sum(axis=1)
-    assert np.array_equal(exam.counts[0], truth)
-    assert exam.total == np.all((cells >= 0) & (cells < 16), axis=0).sum()
-
-    kept = data.read(2)
-    at, number = kept.exact_coordinates[None], kept.exact_counts
-    bounded = ((at >= low[:, :, None]) & (at < high[:, :, None])).all(axis=1) @ number
-    release = publish(kept, 1, noise="seeded:0")
-    answers = answer_boxes(release, exam.boxes[0])
-    found = exam.judge(kept, [release])
-
-    def relative(error: Any) -> float:
-        return float(100 * np.mean(np.abs(error) / np.maximum(truth, 20)))
-
-    assert found.bias == pytest.approx(relative(bounded - truth))
-    assert found.noise == pytest.approx(relative(answers - bounded))
-    assert found.whole == found.least == found.most == pytest.approx(relative(answers - truth))
-    assert found.scaled == pytest.approx(relative(answers * exam.total / number.sum() - truth))
-    assert 0 < found.whole <= found.bias + found.noise
-
-
-def test_a_k_that_keeps_all_has_no_bias_and_ends_the_sweep(script: Any) -> None:
-    made = synthetic_visits(2000)
-    domain = Domain.from_bounds(*made.domain_bounds, cells=16)
     source = {"lon": made.x, "lat": made.y, "person": made.person}
-    data = script.Data(source, domain, "person", None)
-    script.KEPT.append(10_000)
-    exams = {"random": script.Exam(data.read_all(None), "random", 1)}
-    found = dict(script.sweep(data, exams, ("1",)))
-    assert list(found) == [2, 5000]
-    few, whole = (found[most]["random", "1"] for most in found)
-    assert few.bias > 0
-    assert whole.bias == 0
-    assert whole.noise == whole.whole == whole.scaled
+    return made, script.Data(source, domain, "person")
 
 
-def test_it_runs(script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def inside_boxes(made: Any, data: Any, boxes: Any) -> Any:
+    """Whether each visit lies in each box, from the points themselves."""
+    axes, points = data.domain.axes, (made.x, made.y)
+    cells = np.array([axis.to_cells(v) for axis, v in zip(axes, points, strict=True)])
+    return ((cells >= boxes.low[:, :, None]) & (cells < boxes.high[:, :, None])).all(axis=1)
+
+
+def test_true_counts_are_those_of_brute_force(script: Any) -> None:
+    """Records one by one; people as one over the number of their records on the map."""
+    made, data = read_visits(script)
+    records = script.Exam(data, data.records, 1, 1, 20)
+    people = script.Exam(data, data.read_people(2**20), 1, 2**20, 1.0)
+    for size in script.SIZES:
+        inside = inside_boxes(made, data, records.boxes[0][size])
+        assert np.array_equal(records.truth[0][size], inside.sum(axis=1))
+        on_map = (made.x >= data.domain.axes[0].low) & (made.x < data.domain.axes[0].high)
+        on_map &= (made.y >= data.domain.axes[1].low) & (made.y < data.domain.axes[1].high)
+        _, person = np.unique(made.person, return_inverse=True)
+        weight = on_map / np.maximum(np.bincount(person, on_map), 1)[person]
+        assert np.array_equal(records.boxes[0][size].low, people.boxes[0][size].low)
+        assert np.allclose(people.truth[0][size], inside @ weight, atol=2e-3)
+
+
+def test_errors_and_coverage_are_what_they_say(script: Any) -> None:
+    _, data = read_visits(script)
+    exam = script.Exam(data, data.read_people(2**20), 1, 2**20, 1.0)
+    release = publish(data.read_people(), 1, noise="seeded:0")
+    judged = exam.judge([release])
+    for number, size in enumerate(script.SIZES):
+        answers, truth = release.count(exam.rows(0, size)), exam.truth[0][size]
+        error = 100 * np.mean(np.abs(answers.count - truth) / np.maximum(truth, 1.0))
+        assert judged.errors[0, number] == pytest.approx(error)
+        covered = np.mean((answers.low <= truth) & (truth <= answers.high))
+        assert judged.covered[0, number] == pytest.approx(covered)
+
+
+def test_it_runs_from_end_to_end(
+    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     picture = tmp_path / "people.png"
-    small = ["--visits", "2000", "--cells", "16", "--runs", "1", "--draws", "3"]
-    script.main([*small, "--picture", str(picture)])
-    told = capsys.readouterr().out
-    assert told.count("###") == 5
-    assert "| 5,000 | 0.0% | 100% | 0 |" in told
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_visits_are_of_people_with_a_few_and_with_hundreds() -> None:
-    made, again = synthetic_visits(50_000, seed=3), synthetic_visits(50_000, seed=3)
-    for name in ("x", "y", "person", "time"):
-        assert len(getattr(made, name)) == 50_000
-        assert np.array_equal(getattr(made, name), getattr(again, name))
-    each = np.bincount(made.person)
-    assert each.min() >= 1
-    assert 4 <= np.median(each) <= 6
-    assert 150 <= np.quantile(each, 0.99) <= 350
-    # Someone's visits are nearer to each other than to other people's.
-    near = np.hypot(np.diff(made.x), np.diff(made.y))
-    same = np.diff(made.person) == 0
-    shuffled = np.random.default_rng(1).permutation(50_000)
-    far = np.hypot(np.diff(made.x[shuffled]), np.diff(made.y[shuffled]))
-    assert near[same].mean() < 0.9 * far.mean()
+    small = ["--visits", "3000", "--cells", "16", "--runs", "1"]
+    script.main([*small, "--shares", "--picture", str(picture)])
+    printed = capsys.readouterr().out
+    for title in ("### People", "### Shares", "### Records, in hindsight", "### Records, auto"):
+        assert title in printed
+    assert picture.stat().st_size > 1000

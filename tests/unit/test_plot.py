@@ -38,6 +38,14 @@ class FakeRelease:
     protection: Protection = OF_RECORDS
 
     @property
+    def quantity(self) -> str:
+        return self.protection.quantity
+
+    @property
+    def counted(self) -> str:
+        return self.protection.told
+
+    @property
     def derived(self) -> FakeDerived:
         return FakeDerived(Parts(self.low, self.high, self.estimates, self.scales))
 
@@ -188,7 +196,7 @@ def test_density_of_a_map_in_metres() -> None:
         low, high = np.array([[0, 0]]), np.array([[cells, 2]])
         release = FakeRelease(domain, low, high, np.array([64.0]), np.ones(1))
         np.testing.assert_allclose(visible_density(view(release, cells=700)), 2.0)
-        assert "points per km²" in words(plot_release(release))
+        assert "records per km²" in words(plot_release(release))
 
 
 def test_density_follows_the_narrowing_of_degrees() -> None:
@@ -282,7 +290,7 @@ def test_other_axes_may_be_drawn() -> None:
     ax: Any = figure.axes[0]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("hour", "x")
     assert ax.images[0].get_extent() == [0, 24, 0, 1]
-    assert "points per cell" in words(figure)
+    assert "records per cell" in words(figure)
     assert "stretched" not in words(figure)
     assert len(ax.collections[0].get_paths()) == 6 * 24
     low, high = random_leaves((4, 4, 4, 4), 30, seed=2)
@@ -290,7 +298,7 @@ def test_other_axes_may_be_drawn() -> None:
     domain = Domain(tuple(Axis(name, 0, 1, 4) for name in names), CRS84)
     trips = FakeRelease(domain, low, high, np.full(30, 1e4), np.ones(30))
     said = words(plot_release(trips, axes=("dest_x", "dest_y")))
-    for word in ("longitude of the destination (°)", "points per km²", "all of x, y"):
+    for word in ("longitude of the destination (°)", "records per km²", "all of x, y"):
         assert word in said
 
 
@@ -302,7 +310,7 @@ def test_panels_share_their_colours_and_name_their_hours() -> None:
     levels = [float(ax.images[0].get_array().mean()) for ax in panels]
     assert min(levels[6:12]) > 5 * max(levels[:6] + levels[12:])
     assert len(figure.axes) == 25  # with one colour bar
-    assert words(figure).count("points per km²") == 1
+    assert words(figure).count("records per km²") == 1
     assert "made-up,  ε = 0.375" in words(figure)
     assert "ε-DP per record" in words(figure)
 
@@ -400,15 +408,29 @@ def test_leaves_pyplot_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_mechanism_and_epsilon_and_does_not_cry_wolf(estimates: list[float]) -> None:
     said = words(plot_release(leaf_release(estimates, [5.0, 5.0])))
     assert "made-up,  ε = 0.375" in said
-    assert "Differentially private counts: ε-DP per record, ε = 0.375" in said
+    assert "Differentially private counts of records: ε-DP per record, ε = 0.375" in said
     assert "longitude" in said
     assert "5 km" in said
     assert "noise" in said
     assert "NOT PRIVATE" not in said
-    assert ("points per km²" in said) == (max(estimates) > 100)
+    assert ("records per km²" in said) == (max(estimates) > 100)
     assert ("nothing rises above the noise" in said) == (max(estimates) < 100)
     people = leaf_release(estimates, [5.0, 5.0], protection=Protection("person", 3))
     assert "ε-DP per person, ε = 0.375" in words(plot_release(people))
+    assert "Counted: records, at most 3 per person." in words(plot_release(people))
+
+
+def test_a_map_of_people_says_people() -> None:
+    """And one of person-days does not promise to protect a whole person."""
+    days = Protection("person", count="people", shares=256, per="day")
+    for protection, quantity, unit in (
+        (replace(days, per=None), "people", "person"),
+        (days, "person-days", "person in one day"),
+    ):
+        said = words(plot_release(leaf_release([900.0, 900.0], [5.0, 5.0], protection=protection)))
+        assert f"{quantity} per km²" in said
+        assert f"private counts of {quantity}: ε-DP per {unit}, ε = 0.375" in said
+        assert "records" not in said
 
 
 def test_a_release_that_is_not_private_says_so_in_red_across_the_map() -> None:

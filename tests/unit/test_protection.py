@@ -464,7 +464,8 @@ def test_a_suggestion_says_how_it_was_made() -> None:
 
 def test_suggestions_that_do_not_belong() -> None:
     with pytest.raises(
-        InputError, match="the unit is one record, and records are counted: leave it out"
+        InputError,
+        match="the unit is one record, and records are counted: leave it out",
     ):
         made(OF_RECORDS, suggestion=suggested())
     with pytest.raises(InputError, match=r"0\.2 leaves nothing for the map"):

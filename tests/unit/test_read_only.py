@@ -15,6 +15,7 @@ import pytest
 
 import htf
 from htf.curator.measurements import CountRegions
+from htf.estimation.distinct import estimate_distinct
 from htf.maps.views import view
 from support import city_matrix
 
@@ -44,6 +45,11 @@ def things() -> dict[str, Any]:
     return {
         "matrix": matrix,
         "people": htf.RecordsPerPerson([3, 2, 1]),
+        "people by box": htf.PeopleByBox((2, 1), [[3, 2], [0, 1]]),
+        "distinct people": estimate_distinct(
+            htf.measure_distinct(htf.PeopleByBox((2, 1), [[3, 2], [0, 1]]), 1, noise="seeded:1"),
+            matrix.domain,
+        ),
         "prior": prior,
         "release": release,
         "release that was asked": asked,

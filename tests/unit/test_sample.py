@@ -14,12 +14,13 @@ from pyarrow import csv
 from scipy import stats
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, Release, publish, read_points
+from htf.cli.main import run
 from htf.curator.noise import SeededNoise
 from htf.estimation.nonnegative import non_negative
 from htf.export import sample
 from htf.export.sample import write_points
 from htf.frame.domain import IntArray
-from support import city_matrix, grid
+from support import city_matrix, grid, people_matrix
 
 ALPHA = 1e-6  # the false-alarm rate of each chi-square test, had the seed not been fixed
 
@@ -206,6 +207,22 @@ def test_a_release_of_no_records(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"counts no records \(its total is -\d"):
         release.sample(5)
     assert of_no_records(1).sample(5).num_rows == 5  # noise, but the release says so
+
+
+def test_points_of_people_stand_for_people(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    release = publish(people_matrix(), 1, noise="seeded:1")
+    file, out = tmp_path / "people.parquet", tmp_path / "points.parquet"
+    release.save(file)
+    assert run(["sample", str(file), "-o", str(out)]) == 0
+    assert pq.read_table(out).num_rows == round(release.estimates.sum())
+    assert "The release counts people: each point stands for one of them." in capfd.readouterr().out
+    about = json.loads(pq.read_schema(out).metadata[b"htf-sample"])
+    assert (about["quantity"], about["counted"]) == ("people", "people")
+    assert "The release counts people; by default there is one point for each" in about["rule"]
+    assert run(["sample", str(file), "--n", "10", "-o", str(out), "--overwrite"]) == 0
+    assert f"The release counts {release.estimates.sum():,.0f} people." in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("wrong", [{"n": -1}, {"n": 1.5}, {"n": True}, {"seed": -1}, {"seed": "a"}])

@@ -40,6 +40,9 @@ def test_a_count_outside_of_its_interval_is_explained_once() -> None:
         {"count": 0.0, "low": -9.0, "high": -2.0},
     )
     assert interval_note([]) is None
+    few = {"count": 0.4, "low": 0.1, "high": 0.3}
+    assert interval_note([few]) is None
+    assert interval_note([few], "people") is not None
     assert interval_note([inside, inside]) is None
     for answers, start in (
         ([below], "The count lies outside of its interval."),

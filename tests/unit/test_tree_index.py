@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish, read_prior
 from htf.curator.cells import ExactCells
 from htf.curator.noise import ScriptedNoise
-from htf.estimation.least_squares import NONNEGATIVE, TreeCounts, estimate_leaves
+from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, TreeCounts, estimate_leaves
 from htf.estimation.noise_kernels import single_half_width
 from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
 from htf.frame.domain import Axis, FloatArray, IntArray
@@ -26,7 +27,16 @@ from htf.query.boxes import axis_table
 from htf.query.index import BoxIndex, join_edges
 from htf.query.kernels import COUNT, HIGH, LOW, PARTIAL
 from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex
-from htf.query.tree_kernels import FEW, FIRST_ROOM, MEASURES, NOISE, RAW, SPREAD, measure_tree
+from htf.query.tree_kernels import (
+    FEW,
+    FIRST_ROOM,
+    MEASURES,
+    MOST_LEAN,
+    NOISE,
+    RAW,
+    SPREAD,
+    measure_tree,
+)
 from support import (
     city_matrix,
     continuous_half_widths,
@@ -124,7 +134,20 @@ def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
     expected = continuous_half_widths(found.noise_variance + found.spread_variance, fourth)
     expected += weights.max(axis=1) / 2
     several = np.count_nonzero(weights, axis=1) > 1
-    np.testing.assert_allclose(half_of(index, low, high)[several], expected[several], rtol=1e-6)
+    answers = answers_in_cells(index, low, high)
+    below, above = found.estimate - answers[:, LOW], answers[:, HIGH] - found.estimate
+    np.testing.assert_allclose(below[several], expected[several], rtol=1e-6, atol=1e-6)
+    expected += leans(index, weights, coefficients @ np.concatenate(counts.noisy_counts))
+    np.testing.assert_allclose(above[several], expected[several], rtol=1e-6, atol=1e-6)
+
+
+def leans(index: TreeIndex, weights: FloatArray, squares: FloatArray) -> FloatArray:
+    """How much farther the upper end is from the answer of least squares than the lower end."""
+    n, kappa = np.maximum(squares, 0), index.unevenness
+    variance = (weights * (1 - weights)) @ (n * (1 - kappa) + n**2 * kappa)
+    mean = np.where(weights < 1, weights, 0.0) @ n
+    lean = variance / np.where(mean > 0, mean, 1.0)
+    return np.asarray(np.minimum(lean, MOST_LEAN * np.sqrt(variance)))
 
 
 class Measured(NamedTuple):
@@ -205,6 +228,33 @@ def test_what_a_cut_leaf_adds() -> None:
     expected = 3 / 16 * (200 * (1 - kappa) + 200**2 * kappa)
     np.testing.assert_allclose(found.spread_variance, [expected, 0.0], rtol=1e-12)
     np.testing.assert_allclose(found.estimate, [150, -7.5], rtol=1e-12)
+
+
+def test_the_upper_end_has_room_for_a_record_that_drew_the_query() -> None:
+    """The mean of a part that is chosen in proportion to what it holds is E[K^2] / E[K]. Whole leaves
+    add nothing, and a sliver of a leaf adds next to nothing."""
+    tree, counts = strips("2", [8, 8], [40, 500])
+    index = TreeIndex(tree, counts, np.array([1, 2]))
+    low, high = np.array([[0.0], [0.0], [0.0], [0.0]]), np.array([[3.0], [8.0], [8 + 1e-9], [16.0]])
+    answers, found = answers_in_cells(index, low, high), measured(index, low, high)
+    leans = answers[:, HIGH] + answers[:, LOW] - 2 * found.estimate
+    a = 1 / index.unevenness - 1
+    law = stats.betabinom(40, 3 / 8 * a, 5 / 8 * a)
+    k = np.arange(41)
+    chosen = float(np.sum(k**2 * law.pmf(k)) / law.mean())
+    assert leans[0] == pytest.approx(chosen - 15, rel=1e-6)
+    assert leans[[1, 3]] == pytest.approx(0, abs=1e-9)
+    assert 0 < leans[2] < 0.1
+
+
+def test_the_upper_end_is_never_twice_as_far() -> None:
+    """A hundredth of a leaf might hold all of it, but is not given room for that."""
+    tree, counts = strips("2", [100, 100], [10_000, 0])
+    index, box = TreeIndex(tree, counts, np.array([1, 2])), (np.zeros((1, 1)), np.ones((1, 1)))
+    answers, found = answers_in_cells(index, *box), measured(index, *box)
+    lean = answers[0, HIGH] + answers[0, LOW] - 2 * found.estimate[0]
+    assert lean == pytest.approx(MOST_LEAN * np.sqrt(found.spread_variance[0]))
+    assert lean < 1.05 * (found.estimate[0] - answers[0, LOW])
 
 
 def polya_tree(kappa: float, records: int, seed: int) -> tuple[RegionTree, TreeCounts]:
@@ -299,8 +349,14 @@ def test_intervals_of_a_release_are_about_least_squares() -> None:
     assert ours.low.tolist() == theirs.low.tolist()
     assert ours.high.tolist() == theirs.high.tolist()
     assert ours.std_error.tolist() == theirs.std_error.tolist()
-    np.testing.assert_allclose((theirs.low + theirs.high) / 2, theirs.count, atol=1e-6)
-    assert not np.allclose((ours.low + ours.high) / 2, ours.count, atol=1)
+    index, edges = plain.derived.tree_index, np.array(boxes, dtype=np.float64)
+    assert index is not None
+    squares = estimate_leaves(plain.tree, plain.leaves, counts, LEAST_SQUARES)[0]
+    covered = shares(plain.tree, plain.leaves, edges[:, :2], edges[:, 2:])
+    lean = leans(index, covered, squares)
+    assert lean[1] > 1
+    np.testing.assert_allclose((theirs.low + theirs.high - lean) / 2, theirs.count, atol=1e-6)
+    assert not np.allclose((ours.low + ours.high - lean) / 2, ours.count, atol=1)
     assert [ours.low[3], ours.high[3], ours.std_error[3]] == [0, 0, 0]
 
 
@@ -357,7 +413,10 @@ def test_counts_are_those_of_the_parts(name: str) -> None:
     cut = (touched * (covered < 1)).sum(axis=1)
     share = np.divide(cut, touched.sum(axis=1), out=np.zeros(len(cut)), where=cut > 0)
     np.testing.assert_allclose(found[PARTIAL], share, rtol=1e-7, atol=1e-9)
-    moved = (found[LOW] + found[HIGH]) / 2 - measured(index, low, high).estimate
+    counts = release.measurements.tree_counts()
+    squares = estimate_leaves(release.tree, release.leaves, counts, LEAST_SQUARES)[0]
+    lean = leans(index, of_leaves, squares)
+    moved = (found[LOW] + found[HIGH] - lean) / 2 - measured(index, low, high).estimate
     np.testing.assert_allclose(moved, expected - of_leaves @ release.estimates, atol=1e-5)
 
 

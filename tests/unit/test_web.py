@@ -25,6 +25,7 @@ from htf.maps.browser.mercator import Plane, corners_in_square
 from htf.maps.browser.rectangles import rectangles, weighted_limits
 from htf.maps.comparison import Named
 from htf.privacy.protection import PERSON, Protection
+from support import people_matrix
 
 pytest.importorskip("maplibre")
 
@@ -110,6 +111,18 @@ def test_each_of_two_releases_has_its_own_claim() -> None:
     assert "all: The rectangles are the cells, 16 by 16" in html_map(pair, Wish())
     same = html_map([Named(records, "a"), Named(records, "b")], Wish())
     assert "Differentially private: ε = 1 for each record. What" in same
+
+
+def test_a_map_of_people_says_people() -> None:
+    made = publish(people_matrix(per="week"), "1", noise="opendp")
+    text = html_map([Named(made, "weeks")], Wish())
+    assert "htf, ε = 1; counts of person-weeks" in text
+    assert "ε = 1 for each person in one week. What" in text
+    assert data_of(text)["panels"][0]["quantity"] == "person-weeks"
+    shown = made._repr_html_()
+    assert ">person-weeks</th>" in shown
+    assert "ε = 1 for each person in one week" in shown
+    assert ">records</th>" not in shown
 
 
 def test_a_difference_is_framed_by_what_both_cover() -> None:

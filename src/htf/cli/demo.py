@@ -138,7 +138,9 @@ def _show_answers_beside_truth(city: CityPoints, release: Release) -> None:
         )
     headers = ("box", ">truth", ">released", f">{LEVEL_TEXT} interval", ">partial", ">error")
     show_table(
-        headers, rows, "Counts beside the truth, which may be shown because nobody lives here"
+        headers,
+        rows,
+        f"Counts of {release.quantity} beside the truth, which may be shown because nobody lives here",
     )
     show_answer_note(answers)
 

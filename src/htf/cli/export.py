@@ -45,7 +45,7 @@ def export(
     """Turn a release into a layer or a raster for GIS tools. The ending sets the format.
 
     .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv hold the leaves of the release, with count,
-    std_error, low and high (the interval), density per km², and the bounds along every axis. .tif is a
+    std_error, low and high (the interval), density per km², the bounds along every axis, and what is counted. .tif is a
     cloud-optimised GeoTIFF of expected counts per pixel; further axes are summed, or cut by --where. Each
     file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
     layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.
@@ -116,11 +116,11 @@ def _write_raster(
 
 
 def _write_leaves(release: Release, output: Path, overwrite: bool) -> str:
-    from htf.export.layers import LEAVES, LEAVES_RULE, leaf_columns, leaf_layer
+    from htf.export.layers import LEAVES, leaf_columns, leaf_layer, leaves_rule
     from htf.export.provenance import provenance
     from htf.export.vector import CSV, write_columns, write_layer
 
-    about = provenance(release, LEAVES_RULE)
+    about = provenance(release, leaves_rule(release.quantity))
     if output.suffix.lower() == CSV:  # which needs neither a GIS package nor a map
         write_columns(leaf_columns(release), output, about, overwrite=overwrite)
     else:
@@ -136,7 +136,7 @@ def _write_zones(
     where: dict[str, tuple[float, float]],
     overwrite: bool,
 ) -> str:
-    from htf.export.layers import ZONES, ZONES_RULE
+    from htf.export.layers import ZONES, zones_rule
     from htf.export.provenance import provenance, told_where
     from htf.export.vector import write_layer
     from htf.query.zones import grid_zones, h3_zones, zone_layer
@@ -147,7 +147,7 @@ def _write_zones(
         columns, rows = _read_grid(str(grid))
         zones = grid_zones(release.domain, columns=columns, rows=rows)
     layer = zone_layer(release, zones, where=where or None)
-    about = provenance(release, ZONES_RULE + told_where(where))
+    about = provenance(release, zones_rule(release.quantity) + told_where(where))
     write_layer(layer, output, about, ZONES, overwrite=overwrite)
     return f"{len(layer):,} zones"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from htf.cli.declared import option_of
+from htf.cli.forecast_people import Crowd, PeopleOptions, people_options, read_crowd
 from htf.cli.options import json_option, read_settings
 from htf.cli.points import MapOptions, read_cells, read_domain
 from htf.cli.release import ReleaseOptions
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from htf.evaluation.datasets import DataSet
     from htf.evaluation.forecast import Area, Forecast, Outlook, Simulation
     from htf.evaluation.specs import Spec
-    from htf.frame.domain import FloatArray
+    from htf.frame.domain import Domain, FloatArray
+    from htf.release.release import Release
 
 POINTS = 2_000_000
 CELLS = "1024"
@@ -62,6 +64,7 @@ SCATTERED = (
     metavar="RELEASE|FILE",
     help="Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
 )
+@people_options
 @option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x in FILE.")
 @option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y in FILE.")
 @option_of(MapOptions, "bounds", help="Bounds of the map for FILE.")
@@ -91,29 +94,41 @@ def forecast(
     settings: tuple[str, ...],
     runs: int,
     as_json: bool,
+    **of_people: Any,
 ) -> None:
     """Simulate a release to see what error to expect, before you spend any budget.
 
     The simulation does not need the data that you will release, and you must not use them here. A made-up
     city stands in for them; with --like, an earlier release or a file of public points does.
+
+    With --people, or if the earlier release protects people, people are simulated: what is kept and measured of them,
+    and how far counts are then from those of all records or people.
     """
     from htf.evaluation.forecast import Simulation
     from htf.privacy.epsilon import Epsilon
 
     total = Epsilon.of(epsilon)
     spec = _read_mechanism(mechanism, settings)
+    options = PeopleOptions(**of_people)
     if like is None:
         if bounds or around:
             raise InputError(
                 "the made-up city has its own map: leave out --bounds and --around, or give --like FILE with "
                 "public points"
             )
+        crowd = _read_crowd(options, None, points_about)
         source, stand_in = _city(points_about, cells)
+    elif (release := _load_release(like, bool(bounds or around))) is not None:
+        crowd = _read_crowd(options, release, points_about)
+        source, stand_in = _use_release(like, release, points_about, cells, crowd)
     else:
-        source, stand_in = _open_like(
-            like, points_about, cells, (x_column, y_column), bounds, around
-        )
-    plan = Simulation(stand_in, spec, total, runs)
+        crowd = _read_crowd(options, None, points_about)
+        domain = read_domain(bounds, around, cells or CELLS)
+        source, stand_in = _use_points(like, points_about, (x_column, y_column), domain)
+    if crowd is not None:
+        source, stand_in = _with_people(source, stand_in, crowd)
+    counted = None if crowd is None else crowd.counted
+    plan = Simulation(stand_in, spec, total, runs, counted=counted)
     outcome = _run(plan)
     if as_json:
         say_json(json.dumps(_as_object(source, plan, outcome), indent=2, ensure_ascii=False))
@@ -149,52 +164,75 @@ def _city(points: int | None, cells: str | None) -> tuple[Source, DataSet]:
     return Source("city", CITY, "the made-up city of `htf demo`"), made_up
 
 
-def _open_like(
-    path: Path,
-    points: int | None,
-    cells: str | None,
-    columns: tuple[str, str],
-    bounds: str | None,
-    around: str | None,
-) -> tuple[Source, DataSet]:
-    from htf.evaluation.standins import PublicPoints
+def _read_crowd(
+    options: PeopleOptions, release: Release | None, points: int | None
+) -> Crowd | None:
+    crowd = read_crowd(options, release)
+    if crowd is not None and points is not None:
+        raise InputError(
+            "where people are simulated, the number of points follows from --people and --records-per-person: leave out "
+            f"--points-about {points}"
+        )
+    return crowd
+
+
+def _load_release(path: Path, placed: bool) -> Release | None:
+    """None if the file must be one of public points."""
     from htf.release.file import is_release
+    from htf.release.release import Release
 
     if not is_file(path):
         raise InputError(f"--like: there is no file {path}")
-    placed = bool(bounds or around)
     if is_release(path):
         if placed:
             raise InputError(
                 f"{path} is a release and has its own map: leave out --bounds and --around"
             )
-        return _open_release(path, points, cells)
+        release = Release.load(path)
+        warn_if_not_private(release)
+        return release
     if not placed:
         raise InputError(
             f"{path} is not a release, so it must be a file of public points: say where their map is, with "
             "--bounds W,S,E,N or --around LAT,LON,KM"
         )
-    domain = read_domain(bounds, around, cells or CELLS)
+    return None
+
+
+def _use_points(
+    path: Path, points: int | None, columns: tuple[str, str], domain: Domain
+) -> tuple[Source, DataSet]:
+    from htf.evaluation.standins import PublicPoints
+
     warning = MUST_BE_PUBLIC.format(path.name)
     console(stderr=True).print(f"WARNING: {warning}", style="bold yellow", markup=False)
     source = Source("points", path.name, f"the points of {path.name}", (warning,))
     return source, PublicPoints(path.stem, path.resolve(), columns, domain, points)
 
 
-def _open_release(path: Path, points: int | None, cells: str | None) -> tuple[Source, DataSet]:
+def _use_release(
+    path: Path, release: Release, points: int | None, cells: str | None, crowd: Crowd | None
+) -> tuple[Source, DataSet]:
+    from htf.evaluation.population import places_wanted
     from htf.evaluation.standins import PastRelease
-    from htf.release.release import Release
 
-    release = Release.load(path)
-    warn_if_not_private(release)
     grid: tuple[int, ...] | None = None
     if cells is not None:
         read = read_cells(cells)
         grid = (read,) * release.domain.dimensions if isinstance(read, int) else read
     words = f"the release {path.name} ({release.mechanism}, epsilon {release.epsilon})"
+    if crowd is not None:
+        points = places_wanted(crowd.people)
     return Source("release", path.name, words, (SCATTERED,)), PastRelease(
-        path.stem, release, points, grid
+        path.stem, release, points, grid, of_leaves=crowd is not None
     )
+
+
+def _with_people(source: Source, places: DataSet, crowd: Crowd) -> tuple[Source, DataSet]:
+    from htf.evaluation.population import Population
+
+    people = Population(places.name, places, crowd.people, crowd.records)
+    return replace(source, notes=(*source.notes, *crowd.notes)), people
 
 
 def _run(plan: Simulation) -> Forecast:
@@ -215,14 +253,20 @@ def _as_object(source: Source, plan: Simulation, outcome: Forecast) -> dict[str,
         "budget_spent": 0,
         "caveat": CAVEAT,
         "notes": list(source.notes),
-        "stand_in": {"kind": source.kind, "name": source.name, "records": outcome.records},
+        "stand_in": {
+            "kind": source.kind,
+            "name": source.name,
+            "records": outcome.records,
+            **({} if outcome.people is None else {"people": outcome.people}),
+        },
+        **({} if plan.counted is None else {"counted": outcome.counted}),
         "grid": list(plan.stand_in.domain.shape),
         "mechanism": plan.spec.mechanism,
         "parameters": plan.spec.parameters,
         "epsilon": str(plan.epsilon),
         "runs": plan.runs,
         "areas_asked_in_each_run": plan.bench.queries,
-        "summary": [_in_words(area) for area in outcome.main.areas],
+        "summary": [_in_words(area, outcome.quantity) for area in outcome.main.areas],
         "outlooks": [
             {**outlook.to_dict(), "error_compared": _compared(outcome, outlook)}
             for outlook in outcome.outlooks
@@ -242,21 +286,61 @@ def _show(source: Source, plan: Simulation, outcome: Forecast) -> None:
         style="bold",
         markup=False,
     )
+    who = "" if outcome.people is None else f"{outcome.people:,} {_units(plan)} with about "
     screen.print(
-        f"Simulated {_times(plan.runs)} on {source.words}: {outcome.records:,} records. "
+        f"Simulated {_times(plan.runs)} on {source.words}: {who}{outcome.records:,} records. "
         f"Each time, {plan.bench.queries:,} areas of each kind were counted.",
         markup=False,
     )
-    _show_areas(outcome.main.areas)
+    if outcome.people is not None:
+        screen.print(
+            f"Counted: {outcome.counted}. Errors are those against all {outcome.quantity}.",
+            markup=False,
+        )
+    _show_areas(outcome.main.areas, outcome.quantity)
     for area in outcome.main.areas:
         if area.workload.at_records:
-            screen.print(f"• {_in_words(area)}", markup=False)
+            screen.print(f"• {_in_words(area, outcome.quantity)}", markup=False)
+    if outcome.people is not None:
+        _show_parts(outcome)
     _show_budgets(outcome)
     for note in (*source.notes, CAVEAT):
         screen.print(note, markup=False)
 
 
-def _show_areas(areas: Sequence[Area]) -> None:
+def _units(plan: Simulation) -> str:
+    per = None if plan.counted is None else plan.counted.per
+    return "people" if per is None else f"person-{per}s"
+
+
+def _show_parts(outcome: Forecast) -> None:
+    """Bias and noise apart, if there is any bias."""
+    parts = [(area, area.biases, area.noises) for area in outcome.main.areas]
+    rows = [
+        (
+            area.name,
+            _rounded(float(bias.mean())),
+            _rounded(float(noise.mean())),
+            _rounded(area.error),
+        )
+        for area, bias, noise in parts
+        if bias is not None and noise is not None
+    ]
+    console().print()
+    if not any(bias is not None and bias.any() for _, bias, _ in parts):
+        console().print(
+            f"All of the error is noise: {outcome.quantity} are counted whole, so there is no bias."
+        )
+        return
+    headers = (f"typical error, in {outcome.quantity}", ">bias", ">noise", ">both")
+    show_table(headers, rows, "Where the error comes from")
+    console().print(
+        "The bias is the error of the exact counts of what is kept, multiplied as in the release. The noise is the rest. "
+        "All three are medians, so they do not add up."
+    )
+
+
+def _show_areas(areas: Sequence[Area], quantity: str) -> None:
     from htf.evaluation.forecast import RELATIVE_TO
     from htf.evaluation.summary import show_number, show_value
 
@@ -276,16 +360,16 @@ def _show_areas(areas: Sequence[Area]) -> None:
     )  # fmt: skip
     show_table(headers, rows)
     console().print(
-        "Share and count are medians. The typical error is the median, in records; ± is the standard deviation "
+        f"Share and count are medians. The typical error is the median, in {quantity}; ± is the standard deviation "
         f"between runs. In the last column, {RELATIVE_TO}.\n"
     )
 
 
-def _in_words(area: Area) -> str:
+def _in_words(area: Area, quantity: str) -> str:
     """One sentence for readers who skip the table."""
     ratio = f" ({100 * area.error / area.count:.2g} %)" if area.count >= 1 else ""
     return (
-        f"{_subject(area)}: off by about {_rounded(area.error)} of {_rounded(area.count, 3)} records"
+        f"{_subject(area)}: off by about {_rounded(area.error)} of {_rounded(area.count, 3)} {quantity}"
         f"{ratio}; one in twenty by more than {_rounded(area.large_error)}."
     )
 
@@ -323,7 +407,10 @@ def _show_budgets(outcome: Forecast) -> None:
             (same[0].name, *(_rounded(area.error) for area in same))
             for same in zip(*(outlook.areas for outlook in shown), strict=True)
         ]
-        headers = ("typical error, in records", *(f">epsilon {o.epsilon}" for o in shown))
+        headers = (
+            f"typical error, in {outcome.quantity}",
+            *(f">epsilon {o.epsilon}" for o in shown),
+        )
         console().print()
         show_table(headers, rows, "Errors with more budget, and with less")
     for outlook in outcome.outlooks:

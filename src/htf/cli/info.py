@@ -11,12 +11,13 @@ import click
 from htf.cli.options import json_option, release_argument
 from htf.cli.screen import console, say_json, show_table, warn_if_not_private
 from htf.privacy.activity import CLASS_ENDS
-from htf.privacy.protection import OF_RECORDS
+from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
 
 if TYPE_CHECKING:
     from htf.release.release import Release
 
 LONGEST_VALUE = 60
+ONCE_PER = {"hour": "one per hour", "day": "one per day", "all": "one"}
 
 
 @click.command()
@@ -32,7 +33,8 @@ def info(release_file: Path, as_json: bool) -> None:
         return
     screen = console()
     warn_if_not_private(release)
-    screen.print(f"{release_file}: {len(release):,} leaves by {release.mechanism}\n", style="bold")
+    told = f"{release_file}: {len(release):,} leaves by {release.mechanism}, counts of {release.counted}"
+    screen.print(f"{told}\n", style="bold")
     screen.print(release.statement + "\n")
     _show_guarantee(release)
     _show_map(release)
@@ -48,13 +50,8 @@ def info(release_file: Path, as_json: bool) -> None:
 def _show_guarantee(release: Release) -> None:
     """Show what epsilon protects, and what was measured about people before the map."""
     if release.protection != OF_RECORDS:
-        rows = [
-            *release.protection.to_dict().items(),
-            ("epsilon of a record", release.record_epsilon),
-        ]
-        show_table(
-            ("name", ">value"), rows, f"Epsilon {release.epsilon} for {release.protection.name}"
-        )
+        title = f"Epsilon {release.epsilon} for {release.protection.name}"
+        show_table(("name", ">value"), _protection_rows(release), title)
     if release.suggestion is not None:
         rows = [*release.suggestion.to_dict().items()]
         show_table(("name", ">value"), rows, "Suggested with noise")
@@ -62,6 +59,29 @@ def _show_guarantee(release: Release) -> None:
         rows = [(f"up to {end:,}", n) for end, n in zip(CLASS_ENDS, activity.people, strict=True)]
         title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {release.factor:.4g}"
         show_table(("records of a person", ">people, with noise"), rows, title)
+    if (distinct := release.distinct) is not None:
+        told = {**distinct.to_dict(), "grid": "{} x {}".format(*distinct.grid)}
+        rows = [(name, value) for name, value in told.items() if name not in ("counts", "people")]
+        show_table(
+            ("name", ">value"), rows, f"Table of {distinct.quantity}: `htf query --distinct`"
+        )
+
+
+def _protection_rows(release: Release) -> list[tuple[str, str]]:
+    """The protection in plain words; `--json` has the fields as they are."""
+    protection = release.protection
+    rows = [("protected", protection.name), ("counted", release.counted)]
+    if protection.unit == PERSON and protection.count == RECORDS:
+        within = "" if protection.per is None else f" and {protection.per}"
+        rows.append((f"most records kept per person{within}", f"{protection.max_records:,}"))
+    if protection.once_per is not None:
+        rows.append(("records used of a person in one cell", ONCE_PER[protection.once_per]))
+    if protection.shares > 1:
+        rows.append((f"shares of {protection.name}", f"{protection.shares:,}"))
+    if protection.of_query:
+        rows.append(("records", "rows of a query or view"))
+    each = "record" if protection.count == RECORDS else "share"
+    return [*rows, (f"epsilon of a {each}", str(release.record_epsilon))]
 
 
 def _show_map(release: Release) -> None:
@@ -74,7 +94,9 @@ def _show_map(release: Release) -> None:
 
 
 def _show_ledger(release: Release) -> None:
-    each = "" if release.protection == OF_RECORDS else " for each record"
+    each = ""
+    if release.protection != OF_RECORDS:
+        each = f" for each {'record' if release.protection.count == RECORDS else 'share'}"
     rows = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)
         for line in release.ledger

@@ -15,9 +15,9 @@ import click
 
 from htf.base.numerals import decimal, whole
 from htf.base.options import option
-from htf.cli.declared import options_of, take
+from htf.cli.declared import option_of, options_of, take
 from htf.errors import InputError
-from htf.ingest.reading import Reading
+from htf.ingest.reading import Reading, read_most
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
@@ -102,6 +102,17 @@ def points_options(command: F) -> F:
     for decorate in (options_of(Reading), options_of(MapOptions), click.argument("points")):
         command = decorate(command)
     return command
+
+
+def reading_option(name: str, **changes: Any) -> Callable[[F], F]:
+    """A decorator: one option of `htf release` that says what its records mean, for a command without records."""
+    return option_of(Reading, name, **changes)
+
+
+def read_made_up(count: str | None, per: str | None, max_records: str | None) -> Reading:
+    """What is counted of made-up people, by the rules of `htf release`."""
+    most = None if max_records is None else read_most(max_records)
+    return Reading(user="person", time="time", count=count, per=per, max_records=most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.options import json_option, overwrite_option, release_argument, where_option
+from htf.cli.query_distinct import distinct_option, query_distinct
 from htf.cli.query_polygons import by_option, polygons_option, query_polygons
 from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
@@ -20,7 +21,7 @@ from htf.cli.screen import (
 from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output
-from htf.query.columns import COLUMNS
+from htf.query.columns import COLUMNS, COUNTED, COUNTED_MEANS, label_answers
 from htf.query.texts import read_boxes, read_where
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class AnswersCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         with formatter.section("Columns of an answer"):
-            formatter.write_dl([(name, column.description) for name, column in COLUMNS.items()])
+            columns = [(name, column.describe()) for name, column in COLUMNS.items()]
+            formatter.write_dl([*columns, (COUNTED, f"{COUNTED_MEANS} In files and JSON.")])
 
 
 @click.command(cls=AnswersCommand)
@@ -53,6 +55,7 @@ class AnswersCommand(click.Command):
 )
 @polygons_option
 @by_option
+@distinct_option
 @where_option
 @json_option
 @click.option(
@@ -68,23 +71,32 @@ def query(
     boxes_file: Path | None,
     polygons_file: Path | None,
     by: str | None,
+    distinct: bool,
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
     overwrite: bool,
 ) -> None:
-    """Count the records in boxes or polygons, with a standard error and an interval.
+    """Count the records or people in boxes or polygons, with a standard error and an interval.
 
     Without boxes or polygons, the whole map is counted. If the release has more axes than the map's two,
     `--where hour=7:10` selects a part; axes that you do not name count in full.
 
     The interval covers the noise. Where estimates use every count in the tree, it also covers
-    records that are spread unevenly.
+    records or people that are spread unevenly.
     """
     from htf.export.answers import check_ending, join_columns, to_json
     from htf.query.boxes import count_boxes
     from htf.release.release import Release
 
+    if distinct:
+        if boxes or boxes_file or polygons_file or by or where:
+            raise InputError(
+                "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
+                "without boxes, polygons and --where"
+            )
+        query_distinct(release_file, as_json, output, overwrite)
+        return
     if polygons_file is not None and not (boxes or boxes_file):
         query_polygons(release_file, polygons_file, by, where, as_json, output, overwrite)
         return
@@ -98,9 +110,10 @@ def query(
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
-        answers = count_boxes(release.domain, release.derived.answering_index, asked.rows)
+        found = count_boxes(release.domain, release.derived.answering_index, asked.rows)
+        answers = label_answers(found, release)
     edges = _edge_columns(release.domain, asked.rows)
-    table = join_columns(edges, asked.given, answers.to_columns())
+    table = join_columns(edges, asked.given, answers.to_labelled_columns())
     if as_json:
         say_json(to_json(table))
     elif output is None:
@@ -143,10 +156,10 @@ def _edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
 def _write(
     release: Release, asked: BoxFile, table: pa.Table, output: Path, overwrite: bool
 ) -> None:
-    from htf.export.answers import BOXES_RULE, LAYERS, rectangles, write_shapes, write_table
+    from htf.export.answers import LAYERS, boxes_rule, rectangles, write_shapes, write_table
     from htf.export.provenance import provenance
 
-    about = provenance(release, BOXES_RULE)
+    about = provenance(release, boxes_rule(release.quantity))
     if output.suffix.lower() in LAYERS:
         shapes = rectangles(release.domain, asked.rows)
         crs = release.domain.crs

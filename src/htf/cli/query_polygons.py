@@ -11,7 +11,7 @@ from htf.cli.screen import progress_bar, say, say_json, show_answers, warn_if_no
 from htf.cli.types import FileName
 from htf.errors import InputError, MissingExtraError
 from htf.files import check_output, is_file, is_folder
-from htf.query.columns import describe_columns
+from htf.query.columns import describe_columns, label_answers
 from htf.query.texts import read_where
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ FORMATS = "GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and shapefiles (also zipp
 MOST_NAMED = 5
 RULE = (
     "One row per polygon of the file {file}, with its own columns and what the release answers for it. "
-    + describe_columns()
+    "{columns}"
 )
 
 polygons_option = click.option(
@@ -71,9 +71,10 @@ def query_polygons(
         if output is not None:
             check_layer(output, frame.crs)
         bar.update(task, description=f"counting {len(frame):,} polygons")
-        answers = count_polygons(
+        found = count_polygons(
             release.domain, release.derived.answering_index, frame.geometry, where=ranges
         )
+        answers = label_answers(found, release)
     _report_odd(release, frame, labels, answers)
     table = _as_table(frame, by, labels, answers)
     if as_json:
@@ -81,7 +82,8 @@ def query_polygons(
     elif output is None:
         show_answers(["polygon"], [labels], answers)
     if output is not None:
-        rule = RULE.format(file=polygons_file.name) + told_where(ranges)
+        columns = describe_columns(release.quantity)
+        rule = RULE.format(file=polygons_file.name, columns=columns) + told_where(ranges)
         _write(provenance(release, rule), frame, table, output, overwrite)
         say(f"Wrote {output}: {len(frame):,} answers.", err=True)
     warn_if_not_private(release)
@@ -207,7 +209,7 @@ def _as_table(
     from htf.export.answers import attributes, join_columns
 
     given = {n: column for n, column in attributes(frame).items() if n != by or n != LABEL}
-    return join_columns({LABEL: labels}, given, answers.to_columns())
+    return join_columns({LABEL: labels}, given, answers.to_labelled_columns())
 
 
 def _write(

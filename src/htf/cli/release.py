@@ -25,6 +25,7 @@ from htf.cli.charging import (
     report_charge,
 )
 from htf.cli.declared import options_of, take
+from htf.cli.distinct import DistinctOptions, DistinctPlan, plan_distinct
 from htf.cli.options import read_settings
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import progress_bar, say, warn_if_not_private
@@ -42,9 +43,13 @@ if TYPE_CHECKING:
     from htf.mechanisms.base import Mechanism
     from htf.privacy.activity import Activity
     from htf.privacy.budget import BudgetFile
+    from htf.privacy.distinct import DistinctCounts
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import Protection, Suggestion
     from htf.release.release import Release
+
+
+FEWEST_PEOPLE = 2000  # for counts of records; docs/people.md has what was measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +118,7 @@ class ReleaseOptions:
 @click.command()
 @points_options
 @options_of(ReleaseOptions)
+@options_of(DistinctOptions)
 @old_budget_option
 @notes_charges
 def release(points: str, ledger: Path | None, **given: Any) -> None:
@@ -132,7 +138,9 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     plan = _make_plan(read, options)
     _check_output(plan, options)
     plan.mechanism.check_prior(options.prior)
-    unit = _check_people(read, plan.epsilon, options)
+    wanted = DistinctOptions(**take(DistinctOptions, given))
+    plan = replace(plan, distinct=plan_distinct(read, plan.epsilon, wanted))
+    unit = _check_people(plan, options)
     _tell_what_counts(plan, unit)
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
@@ -152,7 +160,8 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         plan = plan.keeping(_best(plan, activity, prior, options))
         activity = replace(activity, decides=True)
     matrix = _read_matrix(plan) if matrix is None else matrix
-    _report(plan, _make_release(plan, matrix, prior, suggestion, activity))
+    distinct = None if plan.distinct is None else _measure_distinct(plan, plan.distinct)
+    _report(plan, _make_release(plan, matrix, prior, suggestion, activity, distinct))
 
 
 def _screen() -> Callable[[str], None]:
@@ -179,6 +188,7 @@ class Plan:
     output: Path
     overwrite: bool
     budget: BudgetFile | None
+    distinct: DistinctPlan | None = None
     tell: Callable[[str], None] = field(default_factory=_screen)
 
     def keeping(self, most: int) -> Plan:
@@ -223,15 +233,15 @@ def _check_output(plan: Plan, options: ReleaseOptions) -> None:
     )
 
 
-def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> Protection:
+def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     """Returns what epsilon will protect. Refuses what cannot become a release."""
     from htf.curator.contributions import read_quantile
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import PERSON, Protection, epsilon_per_share
 
-    reading, suggest = points.reading, options.suggest_max_records
-    share = _share_for_activity(reading, options)
-    left = epsilon - _part(epsilon, share)
+    reading, suggest = plan.points.reading, options.suggest_max_records
+    epsilon, share = plan.epsilon, _share_for_activity(reading, options)
+    left = _without_distinct(plan, epsilon - _part(epsilon, share))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
         epsilon_per_share(left, unit)
@@ -249,7 +259,7 @@ def _check_people(points: Points, epsilon: Epsilon, options: ReleaseOptions) -> 
     if suggest is not None and Epsilon.of(suggest) >= left:
         raise InputError(
             f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}"
-            + (f", of which --activity takes {epsilon - left}" if share else "")
+            + (f", of which {epsilon - left} is spent on other things" if left < epsilon else "")
             + ": it must be less"
         )
     if suggest is not None:
@@ -341,9 +351,36 @@ def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
     """What remains once everything that is measured before the map is paid for."""
     from htf.privacy.epsilon import Epsilon
 
-    left = plan.epsilon - _part(plan.epsilon, _share_for_activity(plan.points.reading, options))
+    share = _share_for_activity(plan.points.reading, options)
+    left = _without_distinct(plan, plan.epsilon - _part(plan.epsilon, share))
     suggest = options.suggest_max_records
     return left if suggest is None else left - Epsilon.of(suggest)
+
+
+def _without_distinct(plan: Plan, epsilon: Epsilon) -> Epsilon:
+    """Epsilon without the price of a table of distinct people."""
+    if plan.distinct is None:
+        return epsilon
+    if plan.distinct.price >= epsilon:
+        raise InputError(
+            "--activity and --distinct-share are shares of epsilon: together they leave nothing for the map"
+        )
+    return epsilon - plan.distinct.price
+
+
+def _measure_distinct(plan: Plan, wanted: DistinctPlan) -> DistinctCounts:
+    points = plan.points
+    with reading_bar(points.name) as progress:
+        found = wanted.measure(
+            points, plan.noise, plan.budget, plan.output.name, progress, plan.tell
+        )
+    with _even_if_unseen():
+        how = "found with noise" if found.decides else "as given"
+        say(
+            f"Counting {found.quantity} in {found.grid[0]} x {found.grid[1]} boxes, each person in at most "
+            f"{found.max_boxes} ({how}), for epsilon {found.epsilon}."
+        )
+    return found
 
 
 def _read_people(plan: Plan, most: int) -> RecordsPerPerson:
@@ -376,7 +413,7 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     from htf.curator.contributions import measure_activity
     from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
 
-    return measure_activity(
+    activity = measure_activity(
         _read_people(plan, MOST_RECORDS_OF_A_PERSON),
         _part(plan.epsilon, share),
         noise=plan.noise,
@@ -384,6 +421,12 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
         label=plan.output.name,
         per=plan.points.reading.per,
     )
+    if sum(activity.people) < FEWEST_PEOPLE:
+        plan.tell(
+            f"By the noisy activity there are fewer than about {FEWEST_PEOPLE:,} people. The total of their records is "
+            "then very uncertain, and intervals may be too narrow: prefer counting people (--count people)."
+        )
+    return activity
 
 
 def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseOptions) -> int:
@@ -484,6 +527,7 @@ def _make_release(
     prior: Prior | None,
     suggestion: Suggestion | None,
     activity: Activity | None,
+    distinct: DistinctCounts | None,
 ) -> Release:
     """Publish and write. The progress bar shows labels, and no numbers from the data."""
     from htf.publication import publish
@@ -500,6 +544,7 @@ def _make_release(
             label=plan.output.name,
             suggestion=suggestion,
             activity=activity,
+            distinct=distinct,
             progress=lambda label: bar.update(task, description=label),
         )
         bar.update(task, description=f"writing {plan.output.name}")

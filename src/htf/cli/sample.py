@@ -9,6 +9,7 @@ import click
 from htf.cli.options import output_option, overwrite_option, release_argument
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
+from htf.query.answer_texts import show_count
 
 
 @click.command()
@@ -24,7 +25,7 @@ def sample(
 ) -> None:
     """Draw synthetic points from a release, as .parquet or .csv.
 
-    None of them is a real record. They cost no budget, and the guarantee of the release covers them. The
+    None of them is a real record or person. By default there are as many as the release counts. They cost no budget, and the guarantee of the release covers them. The
     privacy statement is in the metadata of a Parquet file (htf-sample), or in a text file beside a CSV file.
     """
     from htf.export.sample import check_sample_name, write_points
@@ -41,6 +42,11 @@ def sample(
         drawn = write_points(release, output, points, seed, tell, overwrite=overwrite)
     say(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
     if drawn.points == 0 and points is None:
-        say("The release counts no records.")
+        say(f"The release counts no {release.quantity}.")
+    elif points is None:
+        say(f"The release counts {release.counted}: each point stands for one of them.")
+    else:
+        total = show_count(float(release.estimates.sum()), release.quantity)
+        say(f"The release counts {total} {release.counted}.")
     say(release.statement.split("\n\n")[0])
     warn_if_not_private(release)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from htf.query.answer_texts import HEADINGS, interval_note, show_answer
+from htf.privacy.protection import RECORDS
+from htf.query.answer_texts import answer_headings, counted_note, interval_note, show_answer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -159,9 +160,9 @@ def warn_if_not_private(release: Release) -> None:
         )
 
 
-def show_answer_note(answers: Sequence[Mapping[str, float]]) -> None:
+def show_answer_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> None:
     """Explain once, under a table, why a count may lie outside its interval."""
-    note = interval_note(answers)
+    note = interval_note(answers, quantity)
     if note is not None:
         console().print(note + "\n")
 
@@ -172,10 +173,13 @@ def show_answers(
     """Print a table of answers: the given columns that say what was asked, and then the answers."""
     shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
     rows = [
-        (*(column[number] for column in questions), *show_answer(answer))
+        (*(column[number] for column in questions), *show_answer(answer, answers.quantity))
         for number, answer in enumerate(shown)
     ]
-    show_table((*headers, *HEADINGS), rows)
+    show_table((*headers, *answer_headings(answers.quantity)), rows)
     if len(answers) > len(rows):
         console().print(f"… and {len(answers) - len(rows):,} more: use -o FILE.csv or --json")
-    show_answer_note(shown)
+    note = counted_note(answers.quantity, answers.counted)
+    if note is not None:
+        console().print(note + "\n")
+    show_answer_note(shown, answers.quantity)

@@ -175,7 +175,8 @@ def suggest_max_records(
     3
     """
     share = read_quantile(quantile)
-    purchase = _Purchase.of(people, epsilon, noise, budget, label, per)
+    _check_people(people)
+    purchase = Purchase.of(epsilon, noise, budget, label, per)
     with purchase.charged(Suggestion.charged_as) as entry:
         chosen = _choose(people, purchase.price, share, purchase.noise)
         drawn = purchase.noise.description, purchase.noise.private
@@ -234,7 +235,8 @@ def measure_activity(
     >>> htf.measure_activity(people, 0.5, noise="seeded:1").people[:4]
     (499, 300, 190, 10)
     """
-    purchase = _Purchase.of(people, epsilon, noise, budget, label, per)
+    _check_people(people)
+    purchase = Purchase.of(epsilon, noise, budget, label, per)
     units = np.full(len(CLASS_ENDS), purchase.price.units, dtype=np.int64)
     with purchase.charged(Activity.charged_as) as entry:
         noisy = people_by_class(people) + purchase.noise.draw(units, CLASSES_OF_A_PERSON)
@@ -248,8 +250,13 @@ def people_by_class(people: RecordsPerPerson) -> IntArray:
     return np.diff(up_to, prepend=0)
 
 
+def _check_people(people: object) -> None:
+    remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
+    arguments.instance(people, RecordsPerPerson, "people", remedy)
+
+
 @dataclass(frozen=True)
-class _Purchase:
+class Purchase:
     """A measurement about people that is about to be paid for, with checked arguments."""
 
     price: Epsilon
@@ -261,15 +268,12 @@ class _Purchase:
     @classmethod
     def of(
         cls,
-        people: object,
         epsilon: object,
         noise: object,
         budget: object,
         label: object,
         per: object,
-    ) -> _Purchase:
-        remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
-        arguments.instance(people, RecordsPerPerson, "people", remedy)
+    ) -> Purchase:
         if budget is not None:
             remedy = "open it with htf.BudgetFile(path, dataset)"
             arguments.instance(budget, BudgetFile, "budget", remedy)

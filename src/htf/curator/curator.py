@@ -28,6 +28,7 @@ from htf.frame.domain import Domain, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.activity import Activity
 from htf.privacy.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import Ledger
 from htf.privacy.origins import check_not_data
@@ -63,7 +64,8 @@ class Curator:
     matrix : FrequencyMatrix
         The exact counts.
     epsilon : Epsilon
-        The privacy budget. It includes what a `suggestion` and an `activity` have cost.
+        The privacy budget. It includes what a `suggestion`, an `activity` and a table of `distinct` people
+        have cost.
     noise : NoiseSource, optional
         Where noise comes from, by default OpenDP.
     prior : Prior, optional
@@ -76,6 +78,8 @@ class Curator:
         What `suggest_max_records` found. It was charged when it was made.
     activity : Activity, optional
         What `measure_activity` found. It was charged when it was made.
+    distinct : DistinctCounts, optional
+        What `measure_distinct` found. It was charged when it was made.
 
     Raises
     ------
@@ -93,7 +97,7 @@ class Curator:
     """
 
     __slots__ = (
-        "_activity", "_budget", "_cells", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
+        "_activity", "_budget", "_cells", "_distinct", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
         "_protection", "_suggestion", "_taken", "_used", "window",
     )  # fmt: skip
 
@@ -108,8 +112,9 @@ class Curator:
         label: str = "",
         suggestion: Suggestion | None = None,
         activity: Activity | None = None,
+        distinct: DistinctCounts | None = None,
     ) -> None:
-        _check_given(matrix, noise, prior, budget, label, suggestion, activity)
+        _check_given(matrix, noise, prior, budget, label, suggestion, activity, distinct)
         check_crs(matrix.domain.crs)
         check_bounds(matrix.domain)
         if prior is not None:
@@ -117,14 +122,16 @@ class Curator:
             check_not_data(prior.file, matrix.files)
             prior = prior.as_published()
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
-        self._suggestion, self._activity = suggestion, activity
-        each = epsilon_per_share(self._epsilon, self._protection, suggestion, activity)
+        self._suggestion, self._activity, self._distinct = suggestion, activity, distinct
+        each = epsilon_per_share(self._epsilon, self._protection, suggestion, activity, distinct)
+        if distinct is not None:
+            distinct.check_map(matrix.domain)
         tree = RegionTree(matrix.domain.shape)
         self.window = Window(matrix.domain, tree, each, prior, self._protection.shares)
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, each)
         self._noise = OpenDPNoise() if noise is None else noise
-        for bought in (suggestion, activity):
+        for bought in (suggestion, activity, distinct):
             if bought is not None:
                 check_bought(bought, self._noise, budget)
         self._budget, self._label = budget, label
@@ -265,6 +272,7 @@ class Curator:
             protection=self._protection,
             suggestion=self._suggestion,
             activity=self._activity,
+            distinct=self._distinct,
             budget_entry=self._entry,
         )
 
@@ -293,7 +301,7 @@ class Curator:
 
     @property
     def _price(self) -> Epsilon:
-        return price_of_map(self._epsilon, self._suggestion, self._activity)
+        return price_of_map(self._epsilon, self._suggestion, self._activity, self._distinct)
 
     def _table(self) -> MeasurementTable:
         return MeasurementTable.from_parts(
@@ -316,6 +324,7 @@ def _check_given(
     label: object,
     suggestion: object,
     activity: object,
+    distinct: object,
 ) -> None:
     """Check the types of all arguments before anything is done with them."""
     first = "count the points first, with htf.read_points(points, domain, [column, column])"
@@ -326,6 +335,7 @@ def _check_given(
         (budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"),
         (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
         (activity, Activity, "activity", "make one with htf.measure_activity"),
+        (distinct, DistinctCounts, "distinct", "make one with htf.measure_distinct"),
     ):
         if value is not None:
             arguments.instance(value, kind, name, remedy)

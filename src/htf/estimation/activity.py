@@ -37,8 +37,9 @@ WITHIN = 0.1  # relative error of records beyond K that no noise explains: tails
 LEAST_WEIGHT = 1e-4  # of a parabola, beside the best
 ISLAND = 4.0  # times what the curve expects: a class that is off it
 
-# Of noise beside displaced records, in a square with 1 % of the records. Found on three data sets.
-NOISE_WEIGHT, NOISE_POWER = 7.0, 0.8
+# Of relative noise beside displaced records, in a square with 1 % of the records. Found on six data sets.
+NOISE_WEIGHT = 12.0
+CLUMPS = 0.5  # of the variance if all of a person's records were in one place
 KEPT = np.unique(np.rint(2 ** np.arange(0, 20.01, 0.125)).astype(np.int64))  # the K to choose from
 
 
@@ -54,18 +55,19 @@ class Profiles:
         """The expected number of people at each point."""
         return np.asarray(self.weights @ self.people)
 
-    def records_beyond(self, most: int) -> tuple[float, float]:
-        """The records beyond `most` of each person, in all: the median, and its standard error.
+    def records_beyond(self, most: int, kept: float) -> tuple[float, float]:
+        """The records beyond `most` of each person, in all, where `kept` are within; and the standard error.
 
-        That is half of the middle 68 % of the profiles, with what is unknown within classes and of other tails.
+        The estimate is the one that makes the expected relative error of the total least: the median, with
+        profiles weighed by one over their total. The error is half of the middle 68 % of the profiles, with what is
+        unknown within classes and of other tails.
         """
         each = np.maximum(NUMBERS - most, 0)
         beyond = self.people @ each
-        order = np.argsort(beyond)
-        below = np.cumsum(self.weights[order]) - self.weights[order] / 2
-        low, middle, high = np.interp((0.16, 0.5, 0.84), below, beyond[order])
+        low, high = weighted_quantiles(beyond, self.weights, (0.16, 0.84))
+        (middle,) = weighted_quantiles(beyond, self.weights / (max(kept, 1.0) + beyond), (0.5,))
         errors = (high - low) / 2, WITHIN * middle, self._unknown_within_classes(each)
-        return float(middle), float(np.linalg.norm(errors))
+        return middle, float(np.linalg.norm(errors))
 
     def _unknown_within_classes(self, each: FloatArray) -> float:
         """The standard error of a sum of `each` over people, if those of a lone class are all alike.
@@ -85,6 +87,15 @@ class Profiles:
         """The records up to `most` of each person, in all: what keeping that many should leave."""
         return float(np.minimum(NUMBERS, most) @ self.mean)
 
+    def clump(self, most: int) -> float:
+        """The variance that records on the wrong people add to a count, per record: they come in clumps, the
+        records of one person. The median over profiles."""
+        kept, total = np.minimum(NUMBERS, most), np.maximum(self.people @ NUMBERS, 1e-9)
+        factor = total / np.maximum(self.people @ kept, 1e-9)
+        off = np.square(factor[:, None] * kept - NUMBERS)
+        squares = np.sum(self.people * off, axis=1) / total
+        return CLUMPS * weighted_quantiles(squares, self.weights, (0.5,))[0]
+
     def displaced(self, most: ArrayLike) -> FloatArray:
         """The records that scaling puts on the wrong people, gained and lost, as a share of all; for each K.
 
@@ -103,7 +114,8 @@ def best_max_records(
     """Find the number of records to keep per person that has the least expected error.
 
     The error is that of squares with about 1 % of the records. If few are kept, scaling puts more records on the
-    wrong people; if many are kept, there is more noise. This uses only noisy numbers, so it costs nothing.
+    wrong people; if many are kept, there is more noise. It is at least the median number of records: where there is
+    much noise, the error hardly depends on the number. This uses only noisy numbers, so it costs nothing.
 
     Parameters
     ----------
@@ -136,10 +148,12 @@ def best_max_records(
     left = float(Epsilon.of(epsilon))
     choices = KEPT[Protection(PERSON, most).max_records >= KEPT]
     profiles = read_profiles(activity)
-    kept = np.maximum(np.minimum(NUMBERS, choices[:, None]) @ profiles.mean, 1.0)
+    people = profiles.mean
+    kept = np.maximum(np.minimum(NUMBERS, choices[:, None]) @ people, 1.0)
     noise = 100 * choices / (left * kept)  # relative, in a square with 1 % of the records
-    error = (NOISE_WEIGHT * noise**NOISE_POWER) ** 2 + profiles.displaced(choices) ** 2
-    return int(choices[np.argmin(error)])
+    error = (NOISE_WEIGHT * noise) ** 2 + profiles.displaced(choices) ** 2
+    median = NUMBERS[np.searchsorted(np.cumsum(people), people.sum() / 2)]
+    return max(int(choices[np.argmin(error)]), min(int(median), int(choices[-1])))
 
 
 def read_profiles(activity: Activity) -> Profiles:
@@ -162,6 +176,14 @@ def _points() -> tuple[FloatArray, FloatArray, IntArray]:
 NUMBERS, WIDTHS, CLASSES = _points()
 IN_CLASS = (CLASSES[:, None] == np.arange(len(ENDS))).astype(np.float64)
 EVEN = WIDTHS / (WIDTHS @ IN_CLASS)[CLASSES]  # a class spread evenly over doublings
+
+
+def weighted_quantiles(
+    values: FloatArray, weights: FloatArray, shares: tuple[float, ...]
+) -> list[float]:
+    order = np.argsort(values)
+    below = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
+    return [float(value) for value in np.interp(shares, below, values[order])]
 
 
 @lru_cache(maxsize=8)  # of up to 6 MB

@@ -30,6 +30,7 @@ class Worth:
     of_total: float = 0.0  # relative error of the total that counts were scaled to
     of_place: float = 0.0  # relative error of a small place, compared with the whole map
     total: float = np.inf  # published, of the whole map
+    clump: float = 0.0  # variance per record, because records of one person come together
 
     @classmethod
     def of(
@@ -37,14 +38,15 @@ class Worth:
         protection: Protection,
         activity: Activity | None,
         factor: float,
-        total: float = np.inf,
+        total: float,
     ) -> Worth:
         if activity is None:
             return cls(1 / protection.shares)
-        profiles, most = read_profiles(activity), protection.max_records
-        beyond, spread = profiles.records_beyond(most)
-        of_total = spread * (1 - 1 / factor) / beyond if beyond > 0 else spread / max(total, 1.0)
-        return cls(factor, of_total, LOCAL * float(profiles.displaced(most)[0]), total)
+        profiles, most, kept = read_profiles(activity), protection.max_records, total / factor
+        beyond, spread = profiles.records_beyond(most, kept)
+        of_total = spread / max(kept + beyond, 1.0)
+        of_place = LOCAL * float(profiles.displaced(most)[0])
+        return cls(factor, of_total, of_place, total, profiles.clump(most))
 
     def of_estimates(
         self, estimates: FloatArray | IntArray, scales: FloatArray
@@ -66,29 +68,30 @@ class Worth:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Published counts with their standard errors and intervals.
 
-        Scaling adds a relative error. On the upper side it is one of the upper end. People ask for places where
-        records are, and so meet a place in proportion to its records: that moves the upper end by its variance
-        over the count.
+        Scaling adds an error that grows with the count. On the upper side it is one of the upper end.
         """
         count, std_error, low, high = (self.each * one for one in (count, std_error, low, high))
-        if self.of_total == self.of_place == 0:
+        if self.of_total == self.of_place == self.clump == 0:
             return count, std_error, low, high
         middle = np.maximum(count, 0.0)
         top = np.maximum(middle, high)
-        relative = self._relative_error(middle)
+        off, off_top = self._off(middle, middle), self._off(middle, top)
         own_up, own_down = np.maximum(high - middle, 0.0), np.maximum(middle - low, 0.0)
-        up = np.hypot(own_up / NORMAL_DEVIATIONS, relative * top)
-        down = np.hypot(own_down / NORMAL_DEVIATIONS, relative * middle)
-        met_more = up**2 / np.maximum(np.maximum(middle, up), 1e-9)
-        error = np.hypot(std_error, relative * middle)
-        high = middle + NORMAL_DEVIATIONS * up + met_more
+        up = np.hypot(own_up / NORMAL_DEVIATIONS, off_top)
+        down = np.hypot(own_down / NORMAL_DEVIATIONS, off)
+        error = np.hypot(std_error, off)
+        high = middle + NORMAL_DEVIATIONS * up
         return count, error, middle - NORMAL_DEVIATIONS * down, high
 
-    def _relative_error(self, count: FloatArray) -> FloatArray:
-        """The relative error that scaling adds. What a place has too much, the rest of the map has too little, so for
-        a place with a share s of all records the second part has a factor of sqrt(1 - s)."""
-        share = np.clip(count / max(self.total, 1e-9), 0.0, 1.0)
-        return np.hypot(self.of_total, self.of_place * np.sqrt(1 - share))
+    def _off(self, count: FloatArray, records: FloatArray) -> FloatArray:
+        """The standard error that scaling adds to a place with so many records.
+
+        What a place has too much, the rest of the map has too little, so in a place that counts a share s of the
+        map, what differs from place to place has a factor of sqrt(1 - s).
+        """
+        rest = 1 - np.clip(count / max(self.total, 1e-9), 0.0, 1.0)
+        local = np.square(self.of_place * records) + self.clump * records
+        return np.sqrt(np.square(self.of_total * records) + rest * local)
 
 
 AS_COUNTED = Worth()
@@ -109,6 +112,6 @@ def scale_to_all(
         return 1.0
     profiles, most = read_profiles(activity), protection.max_records
     kept = max(float(np.sum(estimates)), profiles.records_up_to(most) / 2, 1.0)
-    beyond, _ = profiles.records_beyond(most)
+    beyond, _ = profiles.records_beyond(most, kept)
     largest = max(np.max(np.abs(estimates), initial=1.0), np.max(scales, initial=1.0))
     return min(1.0 + beyond / kept, max(LARGEST / float(largest), 1.0))

@@ -3,27 +3,34 @@
 The mechanism runs on the stand-in with seeded noise, and answers the queries of the bench. It never runs on
 the data to be released: a budget or a grid chosen by them would reveal something about them that no guarantee
 covers.
+
+Where people are protected, the stand-in is a population, a new one in each run. Answers are compared with all records
+or people. The error then has two parts: what is lost and scaled before any noise is drawn, and the rest.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from htf.base import arguments
 from htf.errors import BudgetError
+from htf.evaluation.counting import ExactCounter
 from htf.evaluation.datasets import DataSet
 from htf.evaluation.metrics import MRE, SMOOTHING, measure_errors
+from htf.evaluation.population import Population
+from htf.evaluation.protecting import Counted, release_people
 from htf.evaluation.specs import Spec
 from htf.evaluation.trials import Bench, Trial, answer_all, draw_questions, load_once, make_release
 from htf.evaluation.workloads import Boxes, Workload, read_workload
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
+from htf.privacy.protection import RECORDS
 
 WORKLOADS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%", "2%", "6%", "10%", "random")
 QUERIES = 1000
@@ -44,6 +51,10 @@ class Area:
     errors: FloatArray  # median of |answer - truth|, in records
     large_errors: FloatArray  # which one box in twenty exceeds
     relative_errors: FloatArray  # mean of |answer - truth| / max(truth, 20), in per cent
+    biases: FloatArray | None = (
+        None  # median of |exact counts of what was measured, scaled - truth|
+    )
+    noises: FloatArray | None = None  # median of |answer - those counts|
 
     @property
     def name(self) -> str:
@@ -61,6 +72,14 @@ class Area:
         return float(self.large_errors.mean())
 
     def to_dict(self) -> dict[str, Any]:
+        parts = (
+            {}
+            if self.biases is None or self.noises is None
+            else {
+                "median_bias": _with_spread(self.biases),
+                "median_noise": _with_spread(self.noises),
+            }
+        )
         return {
             "area": self.name,
             "workload": self.workload.text,
@@ -70,6 +89,7 @@ class Area:
             "median_error": _with_spread(self.errors),
             "error_exceeded_by_5_percent": _with_spread(self.large_errors),
             "mean_relative_error_percent": _with_spread(self.relative_errors),
+            **parts,
         }
 
 
@@ -81,12 +101,14 @@ class Outlook:
     runs: int
     areas: tuple[Area, ...] = ()
     failure: str = ""
+    kept: tuple[int, ...] = ()  # records per person, run by run, where people are protected
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "epsilon": str(self.epsilon),
             "runs": self.runs,
             "failure": self.failure or None,
+            **({"max_records": list(self.kept)} if self.kept else {}),
             "areas": [area.to_dict() for area in self.areas],
         }
 
@@ -98,6 +120,9 @@ class Forecast:
     records: int  # of the stand-in
     main: Outlook
     beside: tuple[Outlook, ...]
+    people: int | None = None  # of the stand-in, where people are protected
+    quantity: str = RECORDS  # what is counted
+    counted: str = RECORDS  # the same with its bound
 
     @property
     def outlooks(self) -> list[Outlook]:
@@ -126,6 +151,9 @@ class Simulation:
     bench: Bench = field(
         default_factory=lambda: Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, SEED)
     )
+    counted: Counted | None = (
+        None  # of the people of a Population; None: records are counted and protected
+    )
 
     def __post_init__(self) -> None:
         arguments.instance(self.stand_in, DataSet, "stand_in")  # type: ignore[type-abstract]
@@ -133,6 +161,9 @@ class Simulation:
         object.__setattr__(self, "epsilon", Epsilon.of(self.epsilon))
         object.__setattr__(self, "runs", arguments.whole(self.runs, "runs", 1))
         arguments.instance(self.bench, Bench, "bench")
+        if self.counted is not None:
+            arguments.instance(self.counted, Counted, "counted")
+            arguments.instance(self.stand_in, Population, "stand_in", "only these have people")
 
     @property
     def budgets(self) -> dict[Epsilon, int]:
@@ -152,22 +183,37 @@ def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
     tell = tell or (lambda *_: None)
     total = sum(plan.budgets.values())
     tell(0, total, "preparing the stand-in")
-    records = int(load_once(plan.stand_in).exact_counts.sum())
+    records = int(load_once(_stand_in(plan, 0)).exact_counts.sum())
     done, outlooks = 0, []
     for epsilon, runs in plan.budgets.items():
-        errors: list[Sequence[_Asked]] = []
-        failure = ""
-        for run in range(runs):
-            tell(done, total, f"releasing at epsilon {epsilon}")
-            try:
-                errors.append(_run_once(plan, epsilon, run))
-            except BudgetError as error:
-                if epsilon == plan.epsilon:
-                    raise
-                failure = str(error)
-            done += 1
-        outlooks.append(Outlook(epsilon, runs, _put_together(plan, errors), failure))
-    return Forecast(records, outlooks[0], tuple(outlooks[1:]))
+        label = f"releasing at epsilon {epsilon}"
+        outlooks.append(look(plan, epsilon, runs, lambda run: tell(done + run, total, label)))  # noqa: B023
+        done += runs
+    found = Forecast(records, outlooks[0], tuple(outlooks[1:]))
+    if plan.counted is None:
+        return found
+    people = arguments.instance(plan.stand_in, Population, "stand_in").people
+    told = plan.counted.told(found.main.kept)
+    return replace(found, people=people, quantity=plan.counted.quantity, counted=told)
+
+
+def look(
+    plan: Simulation, epsilon: Epsilon, runs: int, tell: Callable[[int], None] = lambda _: None
+) -> Outlook:
+    """The result at one budget. `tell` hears the number of each run before it starts."""
+    found: list[_Run] = []
+    failure = ""
+    for run in range(runs):
+        tell(run)
+        try:
+            found.append(_run_once(plan, epsilon, run))
+        except BudgetError as error:
+            if epsilon == plan.epsilon:
+                raise
+            failure = str(error)
+    areas = _put_together(plan, [one.asked for one in found])
+    kept = tuple(one.kept for one in found if one.kept is not None)
+    return Outlook(epsilon, runs, areas, failure, kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,15 +221,48 @@ class _Asked:
     """One workload of one run."""
 
     boxes: Boxes
-    exact_counts: IntArray
+    exact_counts: IntArray | FloatArray
     answers: FloatArray
+    measured: FloatArray | None = None  # exact counts of what was measured, scaled as the answers
 
 
-def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> list[_Asked]:
-    trial = Trial(plan.stand_in, plan.spec, str(epsilon), run)
-    asked = draw_questions(plan.bench, plan.stand_in, run)
-    answers = answer_all(make_release(plan.bench, trial), [boxes for boxes, _ in asked])
-    return [_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """The workloads of one run, and how many records it kept per person."""
+
+    asked: Sequence[_Asked]
+    kept: int | None = None
+
+
+def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> _Run:
+    stand_in = _stand_in(plan, run)
+    trial = Trial(stand_in, plan.spec, str(epsilon), run)
+    asked = draw_questions(plan.bench, stand_in, run)
+    boxes = [drawn for drawn, _ in asked]
+    if plan.counted is None:
+        answers = answer_all(make_release(plan.bench, trial), boxes)
+        return _Run(
+            [_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)]
+        )
+    made = release_people(plan.bench, trial, plan.counted)
+    counter, shares = ExactCounter(made.measured), made.measured.protection.shares
+    found = []
+    for (drawn, records), answer in zip(asked, answer_all(made.release, boxes), strict=True):
+        exact = counter.count(drawn)
+        truth = records if shares == 1 else exact / shares
+        found.append(
+            _Asked(
+                drawn, truth, answer, np.asarray(exact * made.release.worth.each, dtype=np.float64)
+            )
+        )
+    return _Run(found, made.measured.protection.max_records)
+
+
+def _stand_in(plan: Simulation, run: int) -> DataSet:
+    """Another population in each run, because the error depends on a few people with many records."""
+    if plan.counted is None:
+        return plan.stand_in
+    return replace(arguments.instance(plan.stand_in, Population, "stand_in"), draw=run)
 
 
 def _put_together(plan: Simulation, runs: Sequence[Sequence[_Asked]]) -> tuple[Area, ...]:
@@ -197,6 +276,15 @@ def _area(workload: Workload, domain: Domain, runs: Sequence[_Asked]) -> Area:
     sides = np.median(np.concatenate([run.boxes.high - run.boxes.low for run in runs]), axis=0)
     areas = np.concatenate([_shares(run.boxes, domain) for run in runs])
     errors = [np.abs(run.answers - run.exact_counts) for run in runs]
+    parts = [
+        [
+            np.median(np.abs(one - other))
+            for one, other in ((run.measured, run.exact_counts), (run.answers, run.measured))
+        ]
+        for run in runs
+        if run.measured is not None
+    ]
+    biases, noises = np.array(parts).T if parts else (None, None)
     return Area(
         workload,
         float(np.median(areas)),
@@ -205,6 +293,8 @@ def _area(workload: Workload, domain: Domain, runs: Sequence[_Asked]) -> Area:
         np.array([np.median(error) for error in errors]),
         np.array([np.quantile(error, 0.95) for error in errors]),
         np.array([measure_errors(run.exact_counts, run.answers)[MRE] for run in runs]),
+        biases,
+        noises,
     )
 
 

@@ -11,7 +11,7 @@ MRE, RMSE, MAE = "MRE", "RMSE", "MAE"
 METRICS = (MRE, RMSE, MAE)
 
 
-def measure_errors(exact_counts: IntArray, answers: FloatArray) -> dict[str, float]:
+def measure_errors(exact_counts: IntArray | FloatArray, answers: FloatArray) -> dict[str, float]:
     """Mean relative error in per cent, root of the mean square, mean absolute error."""
     errors = np.abs(answers - exact_counts)
     return {

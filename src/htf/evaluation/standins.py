@@ -12,6 +12,7 @@ import numpy as np
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.estimation.nonnegative import non_negative
+from htf.estimation.parts import Parts
 from htf.evaluation.datasets import DataSet, PointsFile
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.release.release import Release
@@ -34,6 +35,7 @@ class PastRelease(DataSet):
     release: Release
     points: int | None = None  # as many as the release says, where None
     cells: tuple[int, ...] | None = None  # a coarser grid than its own
+    of_leaves: bool = False  # scatter records over whole leaves, not over the parts of leaves
 
     def __post_init__(self) -> None:
         own = self.release.domain.shape
@@ -53,16 +55,23 @@ class PastRelease(DataSet):
 
     def load(self) -> FrequencyMatrix:
         generator = np.random.default_rng(SEED)
-        parts, noise = self.release.derived.parts, self.release.derived.tree_index
+        parts, noise = self._parts, self.release.derived.tree_index
         records = _round_at_random(self._expected(), generator)
         unevenness = 0.0 if noise is None else noise.unevenness
         cells, counts = scatter(parts.low, parts.high, records, unevenness, generator)
         steps = np.array(self.release.domain.shape) // np.array(self.domain.shape)
         return FrequencyMatrix.from_cells(self.domain, (cells // steps).T, counts)
 
+    @property
+    def _parts(self) -> Parts:
+        release = self.release
+        if self.of_leaves:
+            return Parts(release.low, release.high, release.estimates, release.scales)
+        return release.derived.parts
+
     def _expected(self) -> FloatArray:
         """Records of each part, none below zero, scaled to the number wanted."""
-        weights = non_negative(self.release.derived.parts)
+        weights = non_negative(self._parts)
         number = np.rint(self.release.estimates.sum()) if self.points is None else self.points
         if number < 1 or not weights.any():
             raise InputError(

@@ -142,10 +142,15 @@ def make_release(bench: Bench, trial: Trial) -> Release | None:
     """A release with seeded noise, which is never private; None if there is nothing to make."""
     if trial.spec.mechanism == ZERO:
         return None
-    words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
-    state = derive_seeds(bench.seed, "noise", *words).generate_state(2, np.uint64)
-    noise = f"seeded:{int(state[0]) << 64 | int(state[1])}"
+    noise = seeded_noise(bench, trial)
     return publish(load_once(trial.data_set), trial.epsilon, trial.spec.make(), noise=noise)
+
+
+def seeded_noise(bench: Bench, trial: Trial, purpose: str = "noise") -> str:
+    """The name of a source of noise that is the same whenever the trial is made."""
+    words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
+    state = derive_seeds(bench.seed, purpose, *words).generate_state(2, np.uint64)
+    return f"seeded:{int(state[0]) << 64 | int(state[1])}"
 
 
 def answer_all(release: Release | None, asked: list[Boxes]) -> list[FloatArray]:

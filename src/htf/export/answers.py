@@ -35,8 +35,15 @@ TABLES = (".csv", ".json", ".parquet")
 LAYERS = (".geojson", ".gpkg", ".fgb")
 TAKEN_BY_LAYERS = ("geometry", "bbox")
 PREFIX = "given_"
-BOXES_RULE = f"One row per box that was asked for, with what the release answers for it. {describe_columns()}"
 NAMES = ("name", "id", "label")  # names of columns that tell rows apart on the screen
+
+
+def boxes_rule(quantity: str) -> str:
+    """How answers for boxes were computed, for their provenance."""
+    return (
+        "One row per box that was asked for, with what the release answers for it. "
+        f"{describe_columns(quantity)}"
+    )
 
 
 def check_ending(path: Path) -> None:

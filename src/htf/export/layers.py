@@ -5,34 +5,41 @@ A layer is a GeoDataFrame, wherever it comes from; `htf.export.vector` writes an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.errors import InputError, MissingExtraError
 from htf.frame.areas import square_kilometres
-from htf.frame.domain import FloatArray
-from htf.query.columns import OF_LEAVES, describe_columns
+from htf.query.columns import COUNTED, OF_LEAVES, describe_columns
 from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     import geopandas
 
 LEAVES = "leaves"  # the name of the layer
-LEAVES_RULE = (
-    "One row per leaf of the release, with what the release answers for it. "
-    f"{describe_columns(OF_LEAVES)} density: count per square kilometre."
-)
-
 ZONES = "zones"
-ZONES_RULE = (
-    "One row per zone, cut off at the edge of the map, with what the release answers for it. "
-    f"{describe_columns()}"
-)
 
 
-def leaf_columns(release: Release) -> dict[str, FloatArray]:
-    """The answer of the release for each of its leaves, and their edges along every axis."""
+def leaves_rule(quantity: str) -> str:
+    """How the layer of leaves was computed, for its provenance."""
+    return (
+        "One row per leaf of the release, with what the release answers for it. "
+        f"{describe_columns(quantity, OF_LEAVES)} density: {quantity} per square kilometre."
+    )
+
+
+def zones_rule(quantity: str) -> str:
+    """How a layer of zones was computed, for its provenance."""
+    return (
+        "One row per zone, cut off at the edge of the map, with what the release answers for it. "
+        f"{describe_columns(quantity)}"
+    )
+
+
+def leaf_columns(release: Release) -> dict[str, Any]:
+    """The answer of the release for each of its leaves, their edges along every axis, and last what
+    is counted."""
     domain = check_release(release).domain
     bounds = {
         f"{axis.name}_{side}": axis.from_cells(cells[:, number])
@@ -40,10 +47,11 @@ def leaf_columns(release: Release) -> dict[str, FloatArray]:
         for side, cells in (("low", release.low), ("high", release.high))
     }
     boxes = [bounds[f"{name}_{side}"] for side in ("low", "high") for name in domain.names]
-    answers = release.count(np.column_stack(boxes)).to_columns(of_leaves=True)
+    answers = release.count(np.column_stack(boxes)).to_labelled_columns(of_leaves=True)
+    label = {COUNTED: answers.pop(COUNTED)}
     area = square_kilometres(domain, release.low, release.high)
     density = {} if area is None else {"density": answers["count"] / area}
-    return {**answers, **density, **bounds}
+    return {**answers, **density, **bounds, **label}
 
 
 def leaf_layer(release: Release) -> geopandas.GeoDataFrame:

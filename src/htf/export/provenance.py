@@ -26,6 +26,8 @@ def provenance(release: Release, rule: str) -> dict[str, Any]:
     return {
         "private": release.private,  # false: NOT PRIVATE, and the statement says why
         "epsilon": str(release.epsilon),
+        "quantity": release.quantity,
+        "counted": release.counted,
         "mechanism": release.mechanism,
         "statement": release.statement,
         "release_digest": digests(release),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from htf.query.where import Where
 
 RULE = (
-    "Expected records of each pixel: the sum of the parts of the release, each by the share of it that lies "
+    "Expected {quantity} of each pixel: the sum of the parts of the release, each by the share of it that lies "
     "in the pixel. Overviews are averages of pixels, not sums."
 )
 
@@ -45,7 +45,8 @@ def write_raster(
         raise MissingExtraError("rasterio", "geo", "Writing a GeoTIFF") from None
     path = arguments.path(path, "the output")
     seen = view(check_release(release), where=where, cells=pixels)
-    rule = f"{RULE} Summed: {seen.summed}." if seen.summed else RULE
+    plain = RULE.format(quantity=release.quantity)
+    rule = f"{plain} Summed: {seen.summed}." if seen.summed else plain
     about = provenance(release, rule)
     # The running sums of a view leave rounding errors where the count is 0.
     rounding = 1e-12 * np.abs(release.derived.parts.estimates).sum()
@@ -58,7 +59,7 @@ def write_raster(
             with memory.open(**_profile(seen)) as file:
                 file.write(rows, 1)
                 file.set_band_description(1, "count")
-                file.update_tags(1, units="records per pixel")
+                file.update_tags(1, units=f"{release.quantity} per pixel")
                 file.update_tags(
                     TIFFTAG_IMAGEDESCRIPTION=about["statement"],
                     TIFFTAG_SOFTWARE=about["software"],

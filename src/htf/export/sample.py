@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 RULE = (
-    "Synthetic points, none of them a record: parts of the release drawn in proportion to their estimates, "
-    "made non-negative with the same total; then a place in the part, all places alike."
+    "Synthetic points, none of them a record or a person: parts of the release drawn in proportion to their estimates, "
+    "made non-negative with the same total; then a place in the part, all places alike. The release counts "
+    "{counted}; by default there is one point for each of them."
 )
 CHUNK = 2**19  # points in memory at once
 MOST_POINTS = 10**9  # a few minutes, and a file of 16 GB; a release may count far more records
@@ -100,7 +101,7 @@ class Sample:
         self.points = _check_points(total, n, most)
         if self.points and not weights.any():
             raise InputError(
-                f"the release counts no records (its total is {total:.6g}), so no point can be drawn from it"
+                f"the release counts no {release.quantity} (its total is {total:.6g}), so no point can be drawn from it"
             )
         self.seed = None if seed is None else arguments.seed(seed, "the seed")
         used = np.flatnonzero(weights)
@@ -110,7 +111,8 @@ class Sample:
             for number, axis in enumerate(release.domain.axes)
         ]
         self.columns = point_columns(release.domain)
-        self.about = {**provenance(release, RULE), "points": self.points, "seed": self.seed}
+        rule = RULE.format(counted=release.counted)
+        self.about = {**provenance(release, rule), "points": self.points, "seed": self.seed}
 
     @property
     def schema(self) -> pa.Schema:

@@ -231,15 +231,23 @@ def _month_number(days: IntegerValue) -> IntegerValue:
     return (era * YEARS_OF_ERA + year) * 12 + _floor_divide(of_year * 5 + 2, 153)
 
 
+def part_of(cell: IntegerValue, cells: int, parts: int) -> IntegerValue:
+    """Which of `parts` parts of an axis a cell lies in. Part j begins at cell floor(j * cells / parts), as in
+    `htf.frame.grids.even_edges`. Whole numbers stay below 2**43."""
+    return _floor_divide((cell + 1) * parts - 1, cells)
+
+
 def ratio(part: IntegerValue, times: int, whole: IntegerValue) -> IntegerValue:
     """round(times * part / whole) for whole numbers with 0 <= part <= whole, half-way values up.
 
     Engines divide whole numbers in different ways, but all divide doubles alike. With `times` up to 2**10 and `whole`
     up to 2**40, numerators are exact. A quotient that is no whole number is at least 1 / (2 whole) away from one,
-    which is more than the rounding of a double of at most 2**10, so its floor is exact too.
+    which is more than the rounding of a double of at most 2**11, so its floor is exact too. Doubles come first,
+    because a product of whole numbers may be one of 32 bits and too large for it.
     """
-    doubled = (part * (2 * times) + whole).cast("float64") / (whole * 2).cast("float64")
-    return doubled.floor().cast("int64")
+    exact = whole.cast("float64")
+    rounded: Any = (part.cast("float64") * (2 * times) + exact) / (exact * 2)
+    return rounded.floor().cast("int64")
 
 
 def key(parts: Sequence[Value]) -> StringValue:

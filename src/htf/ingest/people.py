@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
+BOX, RANK = "box", "rank"
 WHO = (PERSON, SPELLING, PERIOD)
 
 
@@ -46,18 +47,19 @@ def count_records(located: Table) -> Table:
 
 
 def count_shared(located: Table, shares: int) -> Table:
-    """The number of shares of people in each cell. Every person has `shares` of them, in one scan."""
-    import ibis
+    """The number of shares of people in each cell. Every person has `shares` of them. It takes one scan, so that
+    rows of a query need no care of their own."""
 
     who = _who(located)
     located = located.filter(located[CELL].notnull())
+    # Not row_number, which is an integer of 32 bits on Spark.
+    number = located[CELL].count()
     ranked = located.mutate(
-        place=ibis.row_number().over(group_by=who, order_by=CELL),
-        records=located[CELL].count().over(group_by=who),
+        place=number.over(rows=(None, 0), group_by=who, order_by=CELL),
+        records=number.over(group_by=who),
     )
-    end = ratio(ranked.place + 1, shares, ranked.records)
-    share = end - ratio(ranked.place, shares, ranked.records)
-    shared = ranked.select(CELL, share=share)
+    before = ratio(ranked.place - 1, shares, ranked.records)
+    shared = ranked.select(CELL, share=ratio(ranked.place, shares, ranked.records) - before)
     counted = shared.group_by(CELL).agg(records=shared.share.sum().cast("int64"))
     return counted.filter(counted.records > 0)
 
@@ -107,6 +109,24 @@ def records_of_each(located: Table, most: int) -> Table:
     per_person = per_person.filter(per_person.records > 0)
     capped = per_person.select(records=ibis.least(per_person.records, ibis.literal(most, "int64")))
     return capped.group_by("records").agg(people=capped.count())
+
+
+def count_distinct(located: Table, most: int) -> Table:
+    """The number of people in each box of a coarse grid, each person once in a box, by the rank of the box among the
+    boxes of that person, from 0 to `most`. In one scan.
+
+    Boxes are ranked by a digest of the person and the box, and of the period if there is one.
+    """
+    import ibis
+
+    who = _who(located)
+    located = located.filter(located[CELL].notnull() & located[BOX].notnull())
+    pairs = located.select(*who, BOX).distinct()
+    parts = [pairs[name] for name in (PERSON, PERIOD, BOX) if name in pairs.columns]
+    keyed = pairs.mutate(key=key(parts))
+    ranked = keyed.mutate(rank=ibis.row_number().over(group_by=who, order_by=["key", BOX]))
+    counted = ranked.filter(ranked[RANK] < most)
+    return counted.group_by([BOX, RANK]).agg(people=counted.count())
 
 
 def _who(located: Table) -> list[str]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.base import arguments
+from htf.curator.distinct import PeopleByBox
 from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, unravel
 from htf.errors import InputError, NothingInsideError
 from htf.frame.crs import same_crs
@@ -33,12 +34,15 @@ from htf.ingest.columns import (
 from htf.ingest.engines import Engine, Progress
 from htf.ingest.geometry import coordinate, projected
 from htf.ingest.people import (
+    BOX,
     CELL,
     PERIOD,
     PERSON,
+    RANK,
     SPELLING,
     TIME,
     WHO,
+    count_distinct,
     count_kept,
     count_records,
     count_shared,
@@ -48,6 +52,7 @@ from htf.ingest.people import (
 from htf.ingest.reading import DUCKDB, Access, Reading
 from htf.ingest.sources import Source, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
+from htf.privacy.distinct import NOT_PEOPLE, check_grid, check_grid_fits, most_boxes
 from htf.privacy.origins import FileMark, mark_files
 from htf.privacy.protection import PEOPLE, Protection
 
@@ -55,6 +60,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 WEIGHT = "weight"  # the column of public points that says how much each counts
+OUTSIDE_OF_BOUNDS = "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not fit its rows?"
 Tell = Callable[[str], None]
 
 
@@ -232,6 +238,128 @@ def read_records_per_person(
     return people
 
 
+def read_people_by_box(
+    source: Any,
+    domain: Domain,
+    grid: int | tuple[int, int],
+    columns: Sequence[str | None] | None = None,
+    *,
+    user: str,
+    per: str | None = None,
+    time: str | None = None,
+    time_unit: str = "s",
+    utc_offset: int = 0,
+    crs: str | None = None,
+    table: str | None = None,
+    sql: str | None = None,
+    engine: str = DUCKDB,
+    memory: str | None = None,
+    allow_empty: bool = False,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> PeopleByBox:
+    """Count the different people in each box of a coarse grid over a map, for `measure_distinct`.
+
+    A person counts once in each box where they have a record inside the map.
+
+    Parameters
+    ----------
+    source : object
+        As in `read_points`.
+    domain : Domain
+        The map.
+    grid : int or (int, int)
+        The number of boxes along the first two axes, or a pair of numbers. Further axes are not divided. Edges are as
+        even as the cells of the map allow.
+    columns : sequence of str, optional
+        One column for each axis of the map, as in `read_points`.
+    user : str
+        Column naming the person.
+    per : {"day", "week", "month"}, optional
+        Count a person in each such period of `time` as one.
+    time : str, optional
+        Column of times.
+    time_unit : str
+        The unit of times that are numbers.
+    utc_offset : int
+        Seconds to add to times before they are cut into days.
+    crs : str, optional
+        The reference system of the coordinates, if it is not that of the map.
+    table, sql : str, optional
+        The table of a database, or a query.
+    engine : {"duckdb", "spark"}
+        What counts files.
+    memory : str, optional
+        How much memory it may use, such as `4GB`.
+    allow_empty : bool
+        Whether no record inside is a warning and not an error.
+    progress : callable, optional
+        Called with the share done, from 0 to 1.
+    tell : callable, optional
+        Called with remarks for the curator's eyes only.
+
+    Returns
+    -------
+    PeopleByBox
+        Exact counts. Sensitive.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong, records cannot be read, or a column is not there.
+    NothingInsideError
+        If no record is inside, so that no budget is spent on noise.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> rides = {"lon": [0.5, 0.6, 1.5], "lat": [0.5, 0.4, 1.5], "rider": ["a", "a", "b"]}
+    >>> htf.read_people_by_box(rides, domain, 2, ["lon", "lat"], user="rider")
+    PeopleByBox(2 x 2 boxes, exact numbers not shown)
+    """
+    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
+    named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
+    return read_people(source, domain, Reading(**named), grid, progress=progress, tell=tell)
+
+
+def read_people(
+    source: Any,
+    domain: Domain,
+    reading: Reading,
+    grid: int | tuple[int, int],
+    *,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> PeopleByBox:
+    """As `read_people_by_box`, with its options in one object. How records are limited has no effect."""
+    check_domain(domain)
+    arguments.function(progress, "progress")
+    arguments.function(tell, "tell")
+    boxes = check_grid(grid)
+    check_grid_fits(boxes, domain)
+    if reading.user is None:
+        raise InputError(NOT_PEOPLE)
+    reading = replace(reading, count=PEOPLE, max_records=None, once_per=None)
+    most = most_boxes(boxes[0] * boxes[1])
+    with _located(source, domain, reading, tell, boxes) as (opened, located):
+        found = opened.engine.run(count_distinct(located, most), opened.name, progress)
+        if tell is not None:
+            _remark_unread(opened, domain, reading, source, tell)
+        if len(found[BOX]) == 0:
+            _remark_nothing(opened, domain, reading, source, tell)
+        opened.check_unchanged()
+    people = np.zeros((most, boxes[0] * boxes[1]), dtype=np.int64)
+    places = np.asarray(found[RANK], dtype=np.int64), np.asarray(found[BOX], dtype=np.int64)
+    if any(
+        len(p) and (p.min() < 0 or p.max() >= size)
+        for p, size in zip(places, people.shape, strict=True)
+    ):
+        raise InputError(OUTSIDE_OF_BOUNDS)
+    people[places] = found["people"]
+    return PeopleByBox(boxes, people, reading.per)
+
+
 def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArray:
     """The number of public points in each cell, for all cells, or the sums of their column `weight`.
 
@@ -290,8 +418,10 @@ def _located(
     domain: Domain,
     reading: Reading,
     tell: Tell | None,
+    grid: tuple[int, int] | None = None,
 ) -> Iterator[tuple[Source, Table]]:
-    """The records inside the bounds, each with its cell and, if there are any, its person and time."""
+    """The records inside the bounds, each with its cell and, if there are any, its person and time. With a `grid`,
+    also the box of it that the record lies in."""
     wanted = reading.wanted(source, domain)
     with _opened(source, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
@@ -320,6 +450,7 @@ def _located(
         located = inside.select(
             cell=_cell(inside, domain, opened.engine),
             **{n: inside[n] for n in (*WHO, TIME) if n in places},
+            **({} if grid is None else {BOX: _box(inside, domain, opened.engine, grid)}),
         )
         yield opened, located if reading.once_per is None else keep_once(located)
 
@@ -413,12 +544,25 @@ def _cell(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
     """Row-major numbers of cells; missing for a place in no cell, whatever was filtered before."""
     cell: Any = None
     for number, axis in enumerate(domain.axes):
-        place = rows[f"p{number}"]
-        if not engine.floors_anything:
-            place = ex.within(place, axis.low, axis.high)
-        along = _cell_along(axis, place)
+        along = _cell_on_axis(rows, number, axis, engine)
         cell = along if cell is None else cell * axis.cells + along
     return cell
+
+
+def _box(rows: Table, domain: Domain, engine: Engine, grid: tuple[int, int]) -> IntegerValue:
+    """Row-major numbers of the boxes of a coarse grid over the first two axes; missing for a place in no cell."""
+    first, second = (
+        ex.part_of(_cell_on_axis(rows, number, axis, engine), axis.cells, parts)
+        for number, (axis, parts) in enumerate(zip(domain.axes[:2], grid, strict=True))
+    )
+    return first * grid[1] + second
+
+
+def _cell_on_axis(rows: Table, number: int, axis: Axis, engine: Engine) -> IntegerValue:
+    place = rows[f"p{number}"]
+    if not engine.floors_anything:
+        place = ex.within(place, axis.low, axis.high)
+    return _cell_along(axis, place)
 
 
 def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
@@ -446,10 +590,7 @@ def _to_matrix(
     order = np.argsort(counts_by_cell[CELL])  # the engine returns cells in any order
     keys = np.asarray(counts_by_cell[CELL], dtype=np.int64)[order]
     if len(keys) and not 0 <= keys[0] <= keys[-1] < domain.size:
-        raise InputError(
-            "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not "
-            "fit its rows?"
-        )
+        raise InputError(OUTSIDE_OF_BOUNDS)
     counts = np.asarray(counts_by_cell["records"], dtype=np.int64)[order]
     if int(counts.sum()) > MOST_RECORDS:
         raise InputError("more than 2**40 records are not supported")

@@ -7,6 +7,7 @@ between the middles of the intervals: those are unbiased, while counts may have 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.errors import InputError
 from htf.estimation.level import OUTSIDE
-from htf.estimation.noise_law import NORMAL_DEVIATIONS, is_clear
+from htf.estimation.noise_law import NORMAL_DEVIATIONS, QUANTILES, is_clear
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
@@ -89,8 +90,8 @@ class Difference:
 
     @property
     def value(self) -> FloatArray:
-        """The difference of the middles of both intervals, which have no bias."""
-        return (self.first.low + self.first.high - self.second.low - self.second.high) / 2
+        """The difference of the centres of both intervals, which have next to no bias."""
+        return centres(self.first) - centres(self.second)
 
     @property
     def std_error(self) -> FloatArray:
@@ -101,6 +102,16 @@ class Difference:
     def is_beyond_noise(self) -> NDArray[np.bool_]:
         """Where the difference is more than 1.96 of its standard errors. By chance 1 in 20 would be."""
         return is_clear(np.abs(self.value), self.std_error, NORMAL_DEVIATIONS)
+
+
+def centres(answers: Answers) -> FloatArray:
+    """The raw answers that intervals were made around.
+
+    They are the middles of the intervals, except where a square cuts leaves: there the upper end is
+    farther away (htf.query.tree_index). No lower end is farther away than one of Laplace noise, and a step.
+    """
+    farthest = QUANTILES[-1] * answers.std_error + 0.5
+    return np.asarray(answers.low + np.minimum((answers.high - answers.low) / 2, farthest))
 
 
 def difference(
@@ -131,7 +142,7 @@ def difference(
     Raises
     ------
     InputError
-        If the maps do not overlap, or have different reference systems.
+        If the maps do not overlap, have different reference systems, or count different quantities.
 
     Examples
     --------
@@ -143,6 +154,7 @@ def difference(
     array([0., 0., 0., 0.])
     """
     low, high = shared_bounds(first, second, axes, where)
+    check_same_quantity(first, second)
     squares = read_pair(squares, "squares")
     names = tuple(first.domain.axes[number].name for number in drawn_axes(first.domain, axes))
     grid = Domain(
@@ -188,6 +200,23 @@ def check_pair(maps: object) -> tuple[Release, Release]:
         raise InputError(f"a comparison needs two maps, got {len(given)}")
     first, second = (arguments.instance(one, Named, "each map").release for one in given)
     return first, second
+
+
+def check_same_quantity(first: Release, second: Release) -> None:
+    """Refuse to subtract, for example, records from people."""
+    if first.quantity != second.quantity:
+        raise InputError(
+            f"the first release counts {first.quantity} and the second {second.quantity}, so their difference "
+            "means nothing: draw them side by side, or make both releases count the same"
+        )
+
+
+def counted_differs_note(maps: Sequence[Named]) -> str | None:
+    """A warning for two maps that do not count the same; None if they do."""
+    if len({one.release.counted for one in maps}) == 1:
+        return None
+    told = "; ".join(f"{one.name} counts {one.release.counted}" for one in maps)
+    return f"The maps do not count the same, so do not compare their numbers. {told}."
 
 
 def is_same_system(one: Domain, other: Domain) -> bool:

@@ -19,6 +19,7 @@ from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.maps.views import View, Viewable, outlines, view
+from htf.query.answer_texts import counted_note
 from htf.query.where import Where
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class Plottable(Viewable, Protocol):
     def epsilon(self) -> object: ...
     @property
     def protection(self) -> Protection: ...
+    @property
+    def quantity(self) -> str: ...
+    @property
+    def counted(self) -> str: ...
     @property
     def private(self) -> bool: ...
     @property
@@ -97,7 +102,7 @@ def plot_release(
     target = new_figure(map_size(seen)).add_subplot() if ax is None else ax
     image = draw_density(target, seen, density, colour_limits(density))
     if np.isfinite(density).any():
-        draw_colour_bar([target], image, seen, is_below=_is_wide(seen))
+        draw_colour_bar([target], image, seen, release.quantity, is_below=_is_wide(seen))
     else:
         write_in_the_middle(target, "nothing rises above the noise")
     if boxes:
@@ -210,7 +215,9 @@ def colour_limits(density: FloatArray) -> tuple[float, float]:
     return max(least, most / 10**MOST_DECADES), max(most, 10 * least)
 
 
-def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: bool) -> None:
+def draw_colour_bar(
+    axes: Sequence[Axes], image: Any, seen: View, quantity: str, *, is_below: bool
+) -> None:
     """One bar for all `axes`, beside or below them."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -227,7 +234,7 @@ def draw_colour_bar(axes: Sequence[Axes], image: Any, seen: View, *, is_below: b
         aspect=28,
         pad=pad,
     )
-    bar.set_label("points per cell" if _ground(seen) is None else "points per km²")
+    bar.set_label(f"{quantity} per {'cell' if _ground(seen) is None else 'km²'}")
     lowest, decades = image.norm.vmin, math.log10(image.norm.vmax / image.norm.vmin)
     nearest = lowest * 10 ** (decades * 0.05)  # a lower number would overlap those words
     bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
@@ -335,11 +342,19 @@ def round_length(most: float) -> float:
     return next(step * power for step in (5, 2, 1, 0.5) if step * power <= most)
 
 
+def unit_of(protection: Protection) -> str:
+    """What is protected, to stand after `each`: `person in one day` is less than `person`."""
+    return protection.name.removeprefix("one ")
+
+
 def footer(release: Plottable, seen: View) -> str:
-    unit = release.protection.unit
-    words = f"Differentially private counts: ε-DP per {unit}, ε = {release.epsilon}"
+    counts = f"Differentially private counts of {release.quantity}"
+    words = f"{counts}: ε-DP per {unit_of(release.protection)}, ε = {release.epsilon}"
     if not release.private:
         words = f"No privacy guarantee: the noise only imitates ε = {release.epsilon}"
+    note = counted_note(release.quantity, release.counted)
+    if note is not None:
+        words += f"\n{note}"
     if shown_ratio(seen) != _true_ratio(seen):
         words += "\nThe map is stretched: its sides are not to the same scale"
     return words

@@ -19,6 +19,8 @@ from htf.maps.comparison import (
     Difference,
     Named,
     check_pair,
+    check_same_quantity,
+    counted_differs_note,
     difference,
     grids_to_compare,
     shared_bounds,
@@ -112,7 +114,8 @@ def plot_comparison(
         _label(ax, shown)
         if boxes:
             draw_boxes(ax, one.release, axes, where)
-    draw_colour_bar(panels, images[0], seen[0], is_below=False)
+    quantities = " or ".join(dict.fromkeys(one.release.quantity for one in maps))
+    draw_colour_bar(panels, images[0], seen[0], quantities, is_below=False)
     _finish(figure, panels, maps, seen[0], [])
     return figure
 
@@ -139,7 +142,7 @@ def plot_difference(
     Raises
     ------
     InputError
-        If the maps do not overlap, or have different reference systems.
+        If the maps do not overlap, have different reference systems, or count different quantities.
 
     Examples
     --------
@@ -151,6 +154,7 @@ def plot_difference(
     """
     _check_matplotlib()
     first, second = check_pair(maps)
+    check_same_quantity(first, second)
     sizes = grids_to_compare(first, second, axes, where)
     size = max((one for one in sizes if max(one) <= MOST_SQUARES), default=sizes[0])
     differences = difference(first, second, size, axes, where)
@@ -158,7 +162,7 @@ def plot_difference(
     shown = View(differences.domain, seen.cells, seen.is_place, *_nothing(size), summed=seen.summed)
     figure = new_figure((INCHES * 1.25 + 1.9, INCHES * 1.25 * min(shown_ratio(shown), 2.0) + 1.7))
     ax = figure.add_subplot()
-    _draw_difference(ax, differences, shown)
+    _draw_difference(ax, differences, shown, first.quantity)
     names = [one.name for one in maps]
     title = f"{names[0]} less {names[1]}" + (f"\n{seen.summed}" if seen.summed else "")
     ax.set_title(title, fontsize=12)
@@ -176,7 +180,7 @@ def _nothing(size: tuple[int, int]) -> tuple[FloatArray, FloatArray, Any]:
     return np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool)
 
 
-def _draw_difference(ax: Axes, differences: Difference, shown: View) -> None:
+def _draw_difference(ax: Axes, differences: Difference, shown: View, quantity: str) -> None:
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import SymLogNorm, to_rgb
@@ -204,7 +208,7 @@ def _draw_difference(ax: Axes, differences: Difference, shown: View) -> None:
         aspect=shown_ratio(shown) * (x.high - x.low) / (y.high - y.low),
     )
     bar = ax.figure.colorbar(scale, ax=ax, shrink=0.9, aspect=28, pad=0.03)
-    bar.set_label("difference in points per km²" if area is not None else "difference in points")
+    bar.set_label(f"difference in {quantity}{' per km²' if area is not None else ''}")
     bar.formatter = FuncFormatter(_signed)
     bar.minorticks_off()
     bar.update_ticks()
@@ -229,7 +233,9 @@ def _label(ax: Axes, seen: View) -> None:
 def _finish(
     figure: Figure, panels: list[Axes], maps: Sequence[Named], seen: View, words: list[str]
 ) -> None:
-    """Write the privacy claim of each release below, and a warning if there is none."""
+    """Write what is counted and the privacy claim of each release below, and a warning if there is none."""
+    note = counted_differs_note(maps)
+    words = [*words, *([] if note is None else [note])]
     claims = dict.fromkeys(footer(one.release, seen) for one in maps)
     figure.supxlabel(
         "\n".join([*(fill(line, LINE) for line in words), *claims]), fontsize=8, color=GREY

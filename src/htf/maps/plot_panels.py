@@ -69,7 +69,7 @@ def plot_panels(
         ax.set_title(f"{by} {low:.6g} to {high:.6g}", fontsize=9, pad=3)
     _draw_frames(panels, seen)
     if any(np.isfinite(density).any() for density in densities):
-        draw_colour_bar(panels, images[0], seen[0], is_below=False)
+        draw_colour_bar(panels, images[0], seen[0], release.quantity, is_below=False)
     else:
         write_in_the_middle(panels[0], "nothing rises\nabove the noise")
     inside = {name: ends for name, ends in read_where(where).items() if name != by}

@@ -37,6 +37,7 @@ from htf.privacy.account import (
 )
 from htf.privacy.activity import Activity
 from htf.privacy.budget_store import READ, WRITE, open_books
+from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import Bought, Suggestion, price_of_map
 
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
 LONGEST_NAME = 200
 ADD_OR_REMOVE = "added or removed"  # the neighbouring relation of every unit
 BY_HAND = "measurements"  # what is charged and is no mechanism
-BOUGHT: dict[str, type[Bought]] = {kind.charged_as: kind for kind in (Suggestion, Activity)}
+BOUGHT: dict[str, type[Bought]] = {
+    kind.charged_as: kind for kind in (Suggestion, Activity, DistinctCounts)
+}
 JOURNALS = ("-journal", "-wal", "-shm")
 FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a published file
 
@@ -382,7 +385,7 @@ class BudgetFile:
 
         Parameters
         ----------
-        bought : Suggestion or Activity
+        bought : Suggestion, Activity or DistinctCounts
             What was measured before the map.
 
         Raises

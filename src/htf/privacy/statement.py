@@ -9,6 +9,7 @@ from htf.privacy.protection import PEOPLE, PERSON, RECORD
 
 if TYPE_CHECKING:
     from htf.privacy.activity import Activity
+    from htf.privacy.distinct import DistinctCounts
     from htf.privacy.protection import Protection, Suggestion
     from htf.release.release import Release
 
@@ -91,9 +92,22 @@ SUGGESTED = (
     "the number that a share of {quantile} of the people do not exceed. This cost {price} of the epsilon of {epsilon}."
 )
 
+DISTINCT_TABLE = (
+    "The release also has a table of {quantity} in a grid of {columns} x {rows} boxes over the map. Whoever has a record in "
+    "a box counts there once{in_each}, in at most {most} boxes; of people in more, {most} boxes were chosen by nothing but "
+    "that person's records. This cost {price} of the epsilon of {epsilon}{chosen}. Numbers of different people do not add "
+    "up: somebody who was in two boxes counts in both."
+)
+
+DISTINCT_CHOSEN = ", of which {part} went into how many people were in how many boxes; the limit of {most} was chosen from that"
+
+DISTINCT_GIVEN = ", of which {part} went into how many people were in how many boxes"
+
 # What is known beforehand about the bound. A number that was chosen with noise is covered, so it is not listed.
 KNOWN_BOUND = ", how many records were kept per person"
 KNOWN_SHARES = ", that people are counted and in how many shares"
+KNOWN_GRID = ", the grid of the table of distinct people"
+KNOWN_BOXES = " and in how many of its boxes a person counts"
 KNOWN_RANGE = ", the range from which the number of records to keep was chosen"
 
 OF_QUERY = (
@@ -122,7 +136,8 @@ PRIOR_USED = (
 
 SENTENCES = (
     NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
-    OF_QUERY, NOT_PROTECTED, TOTAL_DISCLOSED, PRIOR_USED,
+    OF_QUERY, NOT_PROTECTED, TOTAL_DISCLOSED, PRIOR_USED, DISTINCT_TABLE, DISTINCT_CHOSEN, DISTINCT_GIVEN, KNOWN_GRID,
+    KNOWN_BOXES,
 )  # fmt: skip
 # Written into releases. One with another mark was worded by other code, whatever its version is called.
 WORDING = hashlib.sha256(repr(SENTENCES).encode()).hexdigest()[:8]
@@ -136,13 +151,17 @@ def privacy_statement(release: Release) -> str:
         parts.append(_suggested(release, release.suggestion))
     if release.activity is not None:
         parts.append(_scaled(release, release.activity))
+    if release.distinct is not None:
+        parts.append(_distinct(release, release.distinct))
     if protection.of_query:
         parts.append(OF_QUERY.format(one=protection.name))
     if release.prior is not None:
         parts.append(PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
     if (total := release.parameters.get("public_total")) is not None:
         parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
-    parts.append(NOT_PROTECTED.format(bound=_known(release), one=protection.name))
+    parts.append(
+        NOT_PROTECTED.format(bound=_known(release) + _known_grid(release), one=protection.name)
+    )
     parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
 
@@ -206,6 +225,27 @@ def _scaled(release: Release, activity: Activity) -> str:
         epsilon=release.epsilon,
         decides=DECIDES if activity.decides else "",
         factor=f"{release.factor:.4g}",
+    )
+
+
+def _known_grid(release: Release) -> str:
+    if release.distinct is None:
+        return ""
+    return KNOWN_GRID + ("" if release.distinct.decides else KNOWN_BOXES)
+
+
+def _distinct(release: Release, distinct: DistinctCounts) -> str:
+    words = DISTINCT_CHOSEN if distinct.decides else DISTINCT_GIVEN
+    chosen = words.format(part=distinct.people_epsilon, most=distinct.max_boxes)
+    return DISTINCT_TABLE.format(
+        quantity=distinct.quantity,
+        columns=distinct.grid[0],
+        rows=distinct.grid[1],
+        most=distinct.max_boxes,
+        price=distinct.epsilon,
+        epsilon=release.epsilon,
+        chosen=chosen if distinct.people else "",
+        in_each=_in_each(release.protection)["in_each"],
     )
 
 

@@ -1,48 +1,69 @@
-"""Answers as text for people: the same numbers as in files and from the server, rounded. Light to import."""
+"""Answers as text for people: the same numbers as in files and from the server, rounded. Light to import.
+
+Records are whole, so their counts are shown whole. A person who was in several places counts in each by a
+share, so counts of people may be small fractions, and below 100 they have one decimal.
+`maps/browser/static/shared/numbers.js` does the same for a browser.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from htf.privacy.protection import RECORDS
 from htf.query.columns import COLUMNS, Column
 
 WHY_OUTSIDE = (
     "the count is the best guess, smoothed by what lies around it and cut at zero; the interval comes from "
     "the raw noisy counts alone."
 )
+WITH_DECIMALS = 99.95  # counts of people below this have one decimal
 
 
-HEADINGS = tuple(f">{column.heading}" for column in COLUMNS.values() if column.heading)
+def answer_headings(quantity: str) -> tuple[str, ...]:
+    """The headings of a table on the screen. Counts stand below what they are numbers of."""
+    headings = (column.heading for column in COLUMNS.values() if column.heading)
+    return tuple(f">{heading.format(quantity=quantity)}" for heading in headings)
 
 
-def show_answer(answer: Mapping[str, float]) -> list[str]:
-    """The fields of a table on the screen, under `HEADINGS`. One field has both ends of the interval."""
-    return [_show(name, column, answer) for name, column in COLUMNS.items() if column.heading]
+def show_answer(answer: Mapping[str, float], quantity: str = RECORDS) -> list[str]:
+    """The fields of a table on the screen, under `answer_headings`. One has both ends of the interval."""
+    return [
+        _show(name, column, answer, quantity) for name, column in COLUMNS.items() if column.heading
+    ]
 
 
-def _show(name: str, column: Column, answer: Mapping[str, float]) -> str:
-    return show_interval(answer) if name == "low" else _rounded(answer[name], column.form)
+def _show(name: str, column: Column, answer: Mapping[str, float], quantity: str) -> str:
+    if name == "low":
+        return show_interval(answer, quantity)
+    if column.form is None:
+        return show_count(answer[name], quantity)
+    return format(answer[name], column.form)
 
 
-def show_count(value: float) -> str:
-    """A count as a whole number."""
-    return _rounded(value, COLUMNS["count"].form)
+def show_count(value: float, quantity: str = RECORDS) -> str:
+    """A count as a whole number or, for few people, with one decimal; never minus zero."""
+    decimals = _decimals(value, quantity)
+    rounded = round(value, decimals)
+    return format(rounded if rounded else 0.0, f",.{decimals}f")
 
 
-def _rounded(value: float, form: str) -> str:
-    """A formatted number, but never minus zero."""
-    shown = format(value, form)
-    return "0" if shown == "-0" else shown
+def _decimals(value: float, quantity: str) -> int:
+    return 0 if quantity == RECORDS or abs(value) >= WITH_DECIMALS else 1
 
 
-def show_interval(answer: Mapping[str, float]) -> str:
+def show_interval(answer: Mapping[str, float], quantity: str = RECORDS) -> str:
     """The 95 % interval of a count. Its ends may lie below zero, and need not enclose the count."""
-    return f"{show_count(answer['low'])} to {show_count(answer['high'])}"
+    return f"{show_count(answer['low'], quantity)} to {show_count(answer['high'], quantity)}"
 
 
-def interval_note(answers: Sequence[Mapping[str, float]]) -> str | None:
+def counted_note(quantity: str, counted: str) -> str | None:
+    """A line on what exactly was counted; None where the quantity says it all."""
+    return None if counted == quantity else f"Counted: {counted}."
+
+
+def interval_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> str | None:
     """A note on why some counts shown lie outside their intervals; None if none does."""
-    number = sum(is_outside_interval(answer) for answer in answers)
+    number = sum(is_outside_interval(answer, quantity) for answer in answers)
     if number == 0:
         return None
     if len(answers) == 1:
@@ -53,7 +74,9 @@ def interval_note(answers: Sequence[Mapping[str, float]]) -> str | None:
     return f"{which} interval. That can be: {WHY_OUTSIDE}"
 
 
-def is_outside_interval(answer: Mapping[str, float]) -> bool:
+def is_outside_interval(answer: Mapping[str, float], quantity: str = RECORDS) -> bool:
     """Whether a count looks outside its interval to a reader, with all numbers rounded."""
-    low, count, high = (float(f"{answer[name]:.0f}") for name in ("low", "count", "high"))
+    low, count, high = (
+        round(answer[name], _decimals(answer[name], quantity)) for name in ("low", "count", "high")
+    )
     return not low <= count <= high

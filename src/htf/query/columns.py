@@ -2,35 +2,55 @@
 
 Everything that shows, sends or writes answers takes names, order and descriptions from here: the
 compiled loops, tables on the screen, the server and its OpenAPI document, and all files. To add a
-column, declare it at the end of `Answers` and fill it in `htf.query.kernels`. Light to import.
+column, declare it after `inside` and fill it in `htf.query.kernels`. Light to import.
+
+A release counts records or people. So answers carry what they count, and stand in files beside a last
+column, `counted`, that says it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
+from htf.privacy.protection import RECORDS
 
 if TYPE_CHECKING:
     from htf.frame.domain import FloatArray
 
-RECORDS, SHARE = "records", "share"
+QUANTITY, SHARE = "{quantity}", "share"  # units; the first stands for what the release counts
+ANY_QUANTITY = "records or people"  # where no release is at hand, such as in the help of a command
+COUNTED = "counted"  # the column of files, and the member of JSON, that says what is counted
+COUNTED_MEANS = "What the count is a number of."
+
+
+class Counting(Protocol):
+    """The fields of a release that say what it counts."""
+
+    @property
+    def quantity(self) -> str: ...
+    @property
+    def counted(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The meaning of a column of an answer, and how it is shown."""
+    """The meaning of a column of an answer, and how it is shown. Texts may hold `{quantity}`."""
 
     unit: str
     description: str
     heading: str | None  # on the screen; None: shown together with another column
-    form: str = ",.0f"  # how Python formats a value for the screen
+    form: str | None = None  # how Python formats a value for the screen; None: as a count
     of_leaves: bool = True  # False: the same for every whole leaf, so left out of leaves and tiles
+
+    def describe(self, quantity: str = ANY_QUANTITY) -> str:
+        """The meaning, for counts of `quantity`."""
+        return self.description.format(quantity=quantity)
 
 
 def _declare(column: Column) -> Mapping[str, Column]:
@@ -55,6 +75,10 @@ class Answers(ReadOnlyArrays):
     inside : ndarray of float
         The share of the box or polygon that lies on the map, by area, over all axes. The release says
         nothing about the rest, which is not counted. It is 0 where there is no area.
+    quantity : str
+        What is counted, in one or two words, such as `people`: `Release.quantity`.
+    counted : str
+        The same with its bound, such as `records, at most 20 per person`: `Release.counted`.
 
     Examples
     --------
@@ -68,12 +92,12 @@ class Answers(ReadOnlyArrays):
     """
 
     count: FloatArray = field(
-        metadata=_declare(Column(RECORDS, "Best guess of the number of records.", "count"))
+        metadata=_declare(Column(QUANTITY, "Best guess of the number of {quantity}.", QUANTITY))
     )
     std_error: FloatArray = field(
         metadata=_declare(
             Column(
-                RECORDS,
+                QUANTITY,
                 "Standard deviation of the errors that the interval covers.",
                 "std. error",
                 form=",.1f",
@@ -83,7 +107,7 @@ class Answers(ReadOnlyArrays):
     low: FloatArray = field(
         metadata=_declare(
             Column(
-                RECORDS,
+                QUANTITY,
                 f"Lower end of the {LEVEL_TEXT} interval. The interval comes from the raw noisy counts, so it may "
                 "reach below zero, and the count may lie outside it.",
                 f"{LEVEL_TEXT} interval",
@@ -91,13 +115,15 @@ class Answers(ReadOnlyArrays):
         )
     )
     high: FloatArray = field(
-        metadata=_declare(Column(RECORDS, f"Upper end of the {LEVEL_TEXT} interval.", heading=None))
+        metadata=_declare(
+            Column(QUANTITY, f"Upper end of the {LEVEL_TEXT} interval.", heading=None)
+        )
     )
     partial: FloatArray = field(
         metadata=_declare(
             Column(
                 SHARE,
-                "Share of the count that comes from leaves covered only in part, where records are "
+                "Share of the count that comes from leaves covered only in part, where {quantity} are "
                 "assumed to be spread evenly.",
                 "partial",
                 form=".1%",
@@ -118,7 +144,12 @@ class Answers(ReadOnlyArrays):
         )
     )
 
+    quantity: str = field(default=RECORDS, kw_only=True)
+    counted: str = field(default=RECORDS, kw_only=True)
+
     def __post_init__(self) -> None:
+        arguments.text(self.quantity, "the quantity of answers")
+        arguments.text(self.counted, "what is counted (counted) of answers")
         for name, column in self.to_columns().items():
             arguments.row(column, "f", f"{name} of answers")
             if len(column) != len(self.count):
@@ -148,6 +179,29 @@ class Answers(ReadOnlyArrays):
         """
         return {name: getattr(self, name) for name in (OF_LEAVES if of_leaves else COLUMNS)}
 
+    def to_labelled_columns(self, *, of_leaves: bool = False) -> dict[str, Any]:
+        """All arrays by name, and a last column `counted` that says what is counted, for a file.
+
+        Parameters
+        ----------
+        of_leaves : bool
+            Whether to leave out columns that say nothing about a whole leaf.
+
+        Returns
+        -------
+        dict of ndarray
+            The columns.
+
+        Examples
+        --------
+        >>> answers.to_labelled_columns()["counted"]
+        array(['records', 'records'], dtype=object)
+        """
+        import numpy as np  # the command line starts faster without it
+
+        label = np.full(len(self), self.counted, dtype=object)
+        return {**self.to_columns(of_leaves=of_leaves), COUNTED: label}
+
     def to_dicts(self) -> list[dict[str, float]]:
         """One dictionary for each answer.
 
@@ -166,7 +220,9 @@ class Answers(ReadOnlyArrays):
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-COLUMNS: dict[str, Column] = {each.name: each.metadata["column"] for each in fields(Answers)}
+COLUMNS: dict[str, Column] = {
+    each.name: each.metadata["column"] for each in fields(Answers) if each.metadata
+}
 OF_LEAVES: dict[str, Column] = {n: column for n, column in COLUMNS.items() if column.of_leaves}
 
 
@@ -175,6 +231,15 @@ def place(name: str) -> int:
     return list(COLUMNS).index(name)
 
 
-def describe_columns(columns: Mapping[str, Column] = COLUMNS) -> str:
-    """Names, units and meanings in one paragraph, for a file that carries answers."""
-    return " ".join(f"{name} ({c.unit}): {c.description}" for name, c in columns.items())
+def label_answers(answers: Answers, release: Counting) -> Answers:
+    """The same answers, which now say what the release counts."""
+    return replace(answers, quantity=release.quantity, counted=release.counted)
+
+
+def describe_columns(quantity: str, columns: Mapping[str, Column] = COLUMNS) -> str:
+    """Names, units and meanings in one paragraph, for a file that carries answers of `quantity`."""
+    told = (
+        f"{name} ({c.unit.format(quantity=quantity)}): {c.describe(quantity)}"
+        for name, c in columns.items()
+    )
+    return " ".join([*told, f"{COUNTED}: {COUNTED_MEANS}"])

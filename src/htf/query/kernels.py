@@ -184,7 +184,7 @@ def finish_leaves(measures: FloatArray, answers: FloatArray) -> None:
         )
         partial, whole = row[PARTIAL_ABSOLUTE], row[ABSOLUTE]
         write_answer(
-            row[ESTIMATE], row[ESTIMATE], half, row[VARIANCE], partial, whole, answers, query
+            row[ESTIMATE], row[ESTIMATE], half, 0.0, row[VARIANCE], partial, whole, answers, query
         )
 
 
@@ -193,15 +193,17 @@ def write_answer(
     count: float,
     middle: float,
     half: float,
+    lean: float,
     variance: float,
     partial: float,
     whole: float,
     answers: FloatArray,
     query: int,
 ) -> None:
-    """Fill all columns of an answer but INSIDE. No other place fills them."""
+    """Fill all columns of an answer but INSIDE. No other place fills them. The upper end of the interval
+    is farther from the middle than the lower one, by `lean`."""
     answers[query, COUNT] = count
     answers[query, STD_ERROR] = np.sqrt(variance)
     answers[query, LOW] = middle - half
-    answers[query, HIGH] = middle + half
+    answers[query, HIGH] = middle + half + lean
     answers[query, PARTIAL] = partial / whole if whole > 0 else 0.0

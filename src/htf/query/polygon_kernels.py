@@ -33,6 +33,7 @@ from htf.query.tree_kernels import (
     C1,
     C2,
     C3,
+    CUT,
     CUT_SIZE,
     ESTIMATE,
     FIRST,
@@ -207,6 +208,7 @@ def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: Fl
     row[ONLY_LEAF] = region if is_first else SEVERAL
     if weight < 1.0:
         row[SPREAD] += weight * (1 - weight) * uneven(regions[region, X], kappa)
+        row[CUT] += weight * max(regions[region, X], 0.0)
         if regions[region, FIRST_PART] >= 0:
             return
         row[CUT_SIZE] += weight * regions[region, ABSOLUTE]

@@ -21,6 +21,14 @@ w n and variance
 kappa is 0 where records are spread independently, and 1 where all lie in one place. It is learned from pairs
 of neighbouring siblings, which have separate noisy counts: there the model describes the two parts of
 their union. Errors of different leaves are assumed to be independent.
+
+Many queries are placed where somebody knows of a record. If a part of a leaf is chosen because a record is
+in it, parts count in proportion to what they hold, and the expected number is not w n but
+
+    w n + (1 - w) ((1 - kappa) + n kappa),
+
+which is the mean plus the variance divided by the mean. The upper end of the interval has room for that;
+the lower end stays where it is for queries placed without the data.
 """
 
 from __future__ import annotations

@@ -42,9 +42,11 @@ RUNNING_X, RUNNING_S, RUNNING_K, RUNNING_ESTIMATE, RUNNING_ABSOLUTE, RUNNING_UNK
 HELD, FIRST, PARTS, PART_BOX = range(4)
 # The columns of `measures`: the answer of least squares, its two variances, the fourth cumulant of
 # its noise, the largest share of a leaf, the leaf if there is only one; the published count, its
-# absolute sum, that of parts covered in part, and by how much parts change the answer of whole leaves.
-RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED = range(10)
-MEASURES = 10
+# absolute sum, that of parts covered in part, by how much parts change the answer of whole leaves;
+# and what least squares expect in leaves covered in part, without negative ones.
+RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED, CUT = range(11)
+MEASURES = 11
+MOST_LEAN = 2.0  # standard deviations of uneven records
 SEVERAL = -1.0  # leaves
 NONE_YET = -2.0
 # For a region that is cut, sums over its children so far: alpha s and alpha^2 s, the alpha of the
@@ -149,7 +151,7 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
     """
     dimensions = len(box) // 2
     raw, spread, largest, only = 0.0, 0.0, 0.0, NONE_YET
-    answer, size, cut_size, moved = 0.0, 0.0, 0.0, 0.0
+    answer, size, cut_size, moved, in_cut = 0.0, 0.0, 0.0, 0.0, 0.0
     number, number_of_blocks, place = 1, 0, 0
     while place < number:
         whole_from, whole_to = NO_REGION, NO_REGION
@@ -198,6 +200,7 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
                     size += absolute
                 else:
                     spread += share * (1 - share) * uneven(x, kappa)
+                    in_cut += share * max(x, 0.0)
                     if regions[child, FIRST_PART] < 0:
                         answer += share * estimate
                         size += share * absolute
@@ -223,6 +226,7 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
         place += 1
     row[RAW], row[SPREAD], row[LARGEST], row[ONLY_LEAF] = raw, spread, largest, only
     row[ANSWER], row[SIZE], row[CUT_SIZE], row[MOVED] = answer, size, cut_size, moved
+    row[CUT] = in_cut
     return number, number_of_blocks
 
 
@@ -408,7 +412,7 @@ def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatAr
     """Turn the measures of boxes or polygons into answers with intervals; all columns but INSIDE.
 
     The interval around the answer of least squares is exact for a single leaf that was counted once,
-    if no other count says anything about it.
+    if no other count says anything about it. Its upper end has room for records that drew the query.
     """
     for query in range(len(measures)):
         row = measures[query]
@@ -417,5 +421,15 @@ def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatAr
             half = single_half_width(row[NOISE], row[LARGEST])
         else:
             half = continuous_half_width(variance, row[FOURTH]) + row[LARGEST] / 2
-        middle = row[RAW] + row[MOVED]
-        write_answer(row[ANSWER], middle, half, variance, row[CUT_SIZE], row[SIZE], answers, query)
+        middle, lean = row[RAW] + row[MOVED], lean_up(row[SPREAD], row[CUT])
+        partial, whole = row[CUT_SIZE], row[SIZE]
+        write_answer(row[ANSWER], middle, half, lean, variance, partial, whole, answers, query)
+
+
+@compiled
+def lean_up(spread: float, expected: float) -> float:
+    """How much more than `expected` to expect in the parts of leaves that a query covers, if it was placed
+    there because of a record in one of them; see htf.query.tree_index. `spread` is their variance."""
+    if spread <= 0.0:
+        return 0.0
+    return float(min(spread / expected, MOST_LEAN * np.sqrt(spread)))

@@ -55,7 +55,7 @@ class Zones(NamedTuple):
 def zone_layer(
     release: Release, zones: Zones, *, where: Where | None = None
 ) -> geopandas.GeoDataFrame:
-    """Count the records in zones, as a layer. Needs GeoPandas.
+    """Count the records or people in zones, as a layer. Needs GeoPandas.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def zone_layer(
     Returns
     -------
     geopandas.GeoDataFrame
-        One row for each zone, with the columns of `Answers`.
+        One row for each zone, with the columns of `Answers`, and in `counted` what is counted.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def zone_layer(
     remedy = "make them with h3_zones or grid_zones"
     arguments.instance(zones, Zones, "zones", remedy)
     answers = check_release(release).count_polygons(zones.geometries, where=where)
-    columns: dict[str, Any] = {"label": zones.labels, **answers.to_columns()}
+    columns: dict[str, Any] = {"label": zones.labels, **answers.to_labelled_columns()}
     return geopandas.GeoDataFrame(columns, geometry=zones.geometries, crs=release.domain.crs)
 
 

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from htf.errors import ReleaseFileError
 from htf.estimation.prior import MOST_PRIOR_CELLS
 from htf.frame.domain import LONGEST_CRS, LONGEST_NAME, MOST_AXES, MOST_CELLS_PER_AXIS
+from htf.privacy import distinct
 from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import (
     COUNTED,
@@ -249,6 +250,20 @@ _activity = _fields(
         "per": _one_of(None, *PERIODS),
     }
 )
+_distinct = _fields(
+    {
+        "grid": _list(_whole(1, distinct.MOST_GRID_BOXES), 2, 2),
+        "max_boxes": _whole(1, distinct.MOST_BOXES_OF_A_PERSON),
+        "counts": _list(_whole(-(2**62), 2**62), 1, distinct.MOST_GRID_BOXES),
+        "people": _list(_whole(-(2**62), 2**62), 0, len(distinct.CLASS_ENDS)),
+        "epsilon": _epsilon,
+        "people_epsilon": _epsilon,
+        "noise": _text(),
+        "private": _flag,
+        "decides": _flag,
+        "per": _one_of(None, *PERIODS),
+    }
+)
 HEADER = _fields(
     {
         "format": _whole(1, FORMAT),
@@ -273,6 +288,7 @@ HEADER = _fields(
         "suggestion": _suggestion,
         "activity": _activity,
         "factor": _number,
+        "distinct": _distinct,
         "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
         "columns_digest": _sha256,
     },

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
+from htf.estimation.distinct import DistinctPeople, estimate_distinct
 from htf.estimation.homogeneous import HOMOGENEOUS
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import Prior
@@ -25,6 +26,7 @@ from htf.estimation.worth import Worth, scale_to_all
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.activity import Activity
+from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import LedgerLine
 from htf.privacy.protection import (
@@ -214,6 +216,8 @@ class Release(ReadOnlyArrays):
         How many people have how many records, found with noise. `epsilon` includes its cost.
     factor : float
         What kept records were multiplied by, so that counts are of all records. It follows from the activity.
+    distinct : DistinctCounts, optional
+        How many different people were in each box of a grid, found with noise. `epsilon` includes its cost.
     budget_entry : str, optional
         The entry of the budget file that was charged. Random, and public.
     low, high : ndarray of int
@@ -249,6 +253,7 @@ class Release(ReadOnlyArrays):
     suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
     activity: Activity | None = None  # of people, found with noise; `epsilon` counts it in
     factor: float = 1.0  # by which counts of kept records are multiplied, for those of all records
+    distinct: DistinctCounts | None = None  # people in boxes of a grid; `epsilon` counts it in
     budget_entry: str | None = None  # of the budget file that it was charged to; random, public
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
@@ -280,6 +285,7 @@ class Release(ReadOnlyArrays):
             "suggestion": Suggestion | None,
             "activity": Activity | None,
             "factor": float,
+            "distinct": DistinctCounts | None,
             "budget_entry": str | None,
         }
         for name, kind in kinds.items():
@@ -306,6 +312,8 @@ class Release(ReadOnlyArrays):
             self.prior.check_map(self.domain)
             if self.estimator != HOMOGENEOUS:
                 raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
+        if self.distinct is not None:
+            self.distinct.check_map(self.domain)
         epsilon_per_share(self.epsilon, self.protection, *self.bought)  # refuses what cannot be
         if not 1 <= self.factor <= LARGEST or (self.activity is None and self.factor != 1):
             raise InputError(
@@ -351,7 +359,8 @@ class Release(ReadOnlyArrays):
         order = np.argsort(tree.preorder()[histogram.leaves])
         protection, activity = rest.get("protection", OF_RECORDS), rest.get("activity")
         factor = scale_to_all(histogram.estimates, histogram.scales, protection, activity)
-        worth = Worth.of(protection, activity, factor)
+        total = factor * float(np.sum(histogram.estimates)) / protection.shares
+        worth = Worth.of(protection, activity, factor, total)
         estimates, scales = worth.of_estimates(histogram.estimates, histogram.scales)
         return cls(
             tree=tree,
@@ -391,7 +400,7 @@ class Release(ReadOnlyArrays):
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
-        claim = (self.protection, self.suggestion, self.activity, self.factor)
+        claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct)
         return (*plain, *rest, *claim, *(array.tobytes() for array in arrays))
 
     @property
@@ -402,7 +411,8 @@ class Release(ReadOnlyArrays):
     @property
     def bought(self) -> tuple[Bought, ...]:
         """What was measured about people before the map. `epsilon` includes its cost."""
-        return tuple(one for one in (self.suggestion, self.activity) if one is not None)
+        bought = (self.suggestion, self.activity, self.distinct)
+        return tuple(one for one in bought if one is not None)
 
     @property
     def worth(self) -> Worth:
@@ -469,11 +479,38 @@ class Release(ReadOnlyArrays):
         True
         """
         from htf.query.boxes import count_boxes
+        from htf.query.columns import label_answers
         from htf.query.outside import warn_of_boxes
 
         answers = count_boxes(self.domain, self.derived.answering_index, boxes, where)
         warn_of_boxes(self.domain, boxes, where, answers.inside)
-        return answers
+        return label_answers(answers, self)
+
+    def count_distinct(self) -> DistinctPeople:
+        """Count the different people in each box of the grid of a table of distinct people, with errors.
+
+        The boxes are fixed, and must not be added up: somebody who was in two of them counts in both.
+
+        Returns
+        -------
+        DistinctPeople
+            The table.
+
+        Raises
+        ------
+        InputError
+            If the release has no such table.
+
+        Examples
+        --------
+        >>> release.distinct is None
+        True
+        """
+        if self.distinct is None:
+            raise InputError(
+                "this release has no table of distinct people: one is made with `htf release --user COLUMN --distinct 16`"
+            )
+        return estimate_distinct(self.distinct, self.domain)
 
     def count_polygons(
         self,
@@ -512,13 +549,14 @@ class Release(ReadOnlyArrays):
         >>> float(answers.inside[0])
         1.0
         """
+        from htf.query.columns import label_answers
         from htf.query.outside import warn_of_polygons
         from htf.query.polygons import count_polygons
 
         index = self.derived.answering_index
         answers = count_polygons(self.domain, index, geometries, crs=crs, where=where)
         warn_of_polygons(self.domain, answers.inside)
-        return answers
+        return label_answers(answers, self)
 
     def plot(self, **options: Any) -> Figure:
         """Draw the density on a map, with a log scale. Needs matplotlib.
@@ -692,6 +730,7 @@ class Release(ReadOnlyArrays):
             "suggestion": None if self.suggestion is None else self.suggestion.to_dict(),
             "activity": None if self.activity is None else self.activity.to_dict(),
             "factor": self.factor,
+            "distinct": None if self.distinct is None else self.distinct.to_dict(),
             "spent": str(self.spent),
             "noise": self.noise,
             "mechanism": self.mechanism,

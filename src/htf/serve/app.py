@@ -144,6 +144,7 @@ class Service:
             (f"{one}/leaves", "GET", self.leaves),
             (f"{one}/counts", "POST", self.counts),
             (f"{one}/polygons", "POST", self.polygons),
+            (f"{one}/distinct", "GET", self.distinct),
             (f"{one}/download", "GET", self.download),
             (one, "GET", self.about),
             ("/api/releases", "GET", self.list_releases),
@@ -221,7 +222,7 @@ class Service:
         row = questions.read_row(holding.release.domain, query)
         answer = await self.together[holding.id].count(row)
         self.metrics.boxes += 1
-        told: dict[str, Any] = {**dict(zip(COLUMNS, answer, strict=True)), **holding.mark}
+        told: dict[str, Any] = {**dict(zip(COLUMNS, answer, strict=True)), **holding.label}
         if not answer[INSIDE]:
             told |= warning(holding.release.domain, np.array([row]), np.zeros(1))
         return small_reply(etag, orjson.dumps(told), self.cache)
@@ -236,7 +237,7 @@ class Service:
             questions.read_parameters(query, ())
             rows = questions.read_json_boxes(body, domain, limits)
             columns = count_rows(holding.release, rows, deadline)
-            notes = {**holding.mark, **warning(domain, rows, columns[INSIDE])}
+            notes = {**holding.label, **warning(domain, rows, columns[INSIDE])}
             told = {**dict(zip(COLUMNS, columns, strict=True)), **notes}
             told_json = orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
             return len(rows), fresh_reply(*_with(JSON, *zip_if_asked(told_json, zipped)))
@@ -245,7 +246,7 @@ class Service:
             where = questions.read_where_parameter(query)
             rows = questions.read_arrow_boxes(body, domain, where, limits)
             columns = count_rows(holding.release, rows, deadline)
-            notes = {**holding.mark, **warning(domain, rows, columns[INSIDE])}
+            notes = {**holding.label, **warning(domain, rows, columns[INSIDE])}
             return len(rows), fresh_reply(to_arrow(columns, notes), ARROW, [])
 
         work = {JSON.decode(): from_json, "": from_json, ARROW.decode(): from_arrow}.get(media)
@@ -270,7 +271,7 @@ class Service:
                 part = shapes[start : start + POLYGON_SLICE]
                 answers += count_polygons(domain, index, part, where=where).to_dicts()
             note = polygons_note(domain, np.array([answer["inside"] for answer in answers]))
-            told = orjson.dumps({"answers": answers, **_as_warning(note), **holding.mark})
+            told = orjson.dumps({"answers": answers, **_as_warning(note), **holding.label})
             return len(shapes), fresh_reply(*_with(JSON, *zip_if_asked(told, zipped)))
 
         number, reply = await self._work(work, len(body))
@@ -314,6 +315,18 @@ class Service:
             found = await self.workers.run(lambda _: make(where))
             self.tiles.put(etag, found)
         return packed_reply(scope, etag, found, media, self.cache, API_HEADERS)
+
+    async def distinct(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        questions.read_parameters(request.scope["query_string"], ())
+        if holding.release.distinct is None:
+            raise Refusal(404, "this release has no table of distinct people")
+        etag = holding.etag(b"distinct")
+        found = self.tiles.get(etag)
+        if found is None:
+            found = await self.workers.run(lambda _: Packed.of(_distinct(holding)))
+            self.tiles.put(etag, found)
+        return packed_reply(request.scope, etag, found, JSON, self.cache, API_HEADERS)
 
     async def download(self, request: Request) -> FileResponse | Reply:
         holding = self._holding(request)
@@ -500,6 +513,12 @@ def to_arrow(columns: FloatArray, notes: dict[str, str]) -> bytes:
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
+
+
+def _distinct(holding: Holding) -> bytes:
+    found = holding.release.count_distinct()
+    told = {**found.to_columns(), "quantity": found.quantity, **holding.mark}
+    return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _told(holding: Holding) -> bytes:

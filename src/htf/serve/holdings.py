@@ -13,6 +13,7 @@ from typing import Any
 from htf.errors import InputError, MissingExtraError
 from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain
+from htf.query.columns import COUNTED
 from htf.release.file import digests
 from htf.release.release import Release
 
@@ -29,7 +30,8 @@ class Holding:
     file_digest: str
     release: Release
     seed: bytes  # for ETags: the release and the software
-    mark: dict[str, str]  # added to every answer of a release that is not private
+    mark: dict[str, str]  # added to everything told of a release that is not private
+    label: dict[str, str]  # added to every answer: what is counted, and that mark
     about: dict[str, Any]
 
     def etag(self, question: bytes) -> str:
@@ -87,6 +89,7 @@ def _hold(slug: str, path: Path, stamp: tuple[int, ...], release: Release) -> Ho
         release=release,
         seed=hashlib.sha256(seed).digest(),
         mark=mark,
+        label={COUNTED: release.counted, **mark},
         about=_about(slug, path, release),
     )
 
@@ -108,6 +111,9 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
         "private": release.private,
         "epsilon": str(release.epsilon),
         "unit": release.protection.unit,
+        "protects": release.protection.name,
+        "quantity": release.quantity,
+        "counted": release.counted,
         "mechanism": release.mechanism,
         "leaves": len(release),
         "crs": domain.crs,

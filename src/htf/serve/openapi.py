@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from htf.query.columns import COLUMNS, OF_LEAVES, Column
+from htf.query.columns import (
+    ANY_QUANTITY,
+    COLUMNS,
+    COUNTED,
+    COUNTED_MEANS,
+    OF_LEAVES,
+    QUANTITY,
+    Column,
+)
 from htf.serve.limits import MEGABYTE, Limits
 
 Schema = dict[str, Any]
@@ -20,10 +28,18 @@ TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer", "minimum": 0}
 BOX: Schema = {"type": "array", "items": NUMBER, "minItems": 2}
 BOUNDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 4, "maxItems": 4}
+DISTINCT = ("west", "south", "east", "north", "people", "std_error", "low", "high")
 MARK: dict[str, Schema] = {
     "not_private": {
         **TEXT,
         "description": "There only where a release is not private, such as one for tests.",
+    }
+}
+LABEL: dict[str, Schema] = {
+    COUNTED: {
+        **TEXT,
+        "description": f"{COUNTED_MEANS} Such as people, or records, at most 20 per person. In an Arrow stream it "
+        "is metadata of the schema.",
     }
 }
 WARNING: dict[str, Schema] = {
@@ -103,6 +119,15 @@ def _count_paths(limits: Limits) -> dict[str, Any]:
                 [ID, {**WHERE, "description": "Of an Arrow stream; JSON has its own."}],
                 {**_json("Boxes"), **_media("application/vnd.apache.arrow.stream")},
                 errors=(400, 404, 408, 413, 415, 422, 503),
+            )
+        },
+        "/api/releases/{id}/distinct": {
+            "get": _operation(
+                "distinctPeople",
+                "The table of different people in the boxes of a fixed grid, if the release has one. Boxes do not add up.",
+                _json("DistinctPeople"),
+                [ID],
+                errors=(400, 404, 503),
             )
         },
         "/api/releases/{id}/polygons": {
@@ -265,6 +290,15 @@ def _release_schemas() -> dict[str, Schema]:
         "private": {"type": "boolean"},
         "epsilon": {**TEXT, "description": "A decimal number, exact."},
         "unit": {"enum": ["record", "person"]},
+        "protects": {
+            **TEXT,
+            "description": "What epsilon is for, such as one person in one day.",
+        },
+        "quantity": {
+            **TEXT,
+            "description": "What counts are numbers of: records, people or, for example, person-days.",
+        },
+        **LABEL,
         "mechanism": TEXT,
         "leaves": WHOLE,
         "crs": {"type": ["string", "null"]},
@@ -301,12 +335,13 @@ def _answer_schemas() -> dict[str, Schema]:
     answers = {"type": "array", "items": _object(bars)}
     features = {"type": "array", "items": _feature()}
     return {
-        "Answer": _object(bars, {**WARNING, **MARK}),
-        "Answers": _object(dict.fromkeys(bars, NUMBERS), {**WARNING, **MARK}),
-        "PolygonAnswers": _object({"answers": answers}, {**WARNING, **MARK}),
+        "Answer": _object({**bars, **LABEL}, {**WARNING, **MARK}),
+        "Answers": _object({**dict.fromkeys(bars, NUMBERS), **LABEL}, {**WARNING, **MARK}),
+        "PolygonAnswers": _object({"answers": answers, **LABEL}, {**WARNING, **MARK}),
+        "DistinctPeople": _object({**dict.fromkeys(DISTINCT, NUMBERS), "quantity": TEXT}, MARK),
         "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
         "Tile": _object(
-            {"type": {"const": "FeatureCollection"}, "features": features},
+            {"type": {"const": "FeatureCollection"}, "features": features, **LABEL},
             {**MARK, "epsilon": TEXT},
         ),
     }
@@ -314,14 +349,18 @@ def _answer_schemas() -> dict[str, Schema]:
 
 def _answer(columns: Mapping[str, Column]) -> dict[str, Schema]:
     return {
-        name: {**NUMBER, "description": f"{column.description} ({column.unit})"}
+        name: {**NUMBER, "description": f"{column.describe()} ({_unit(column)})"}
         for name, column in columns.items()
     }
 
 
+def _unit(column: Column) -> str:
+    return f"what `{COUNTED}` says" if column.unit == QUANTITY else column.unit
+
+
 def _feature() -> Schema:
     bars = _answer(OF_LEAVES)
-    density = {**NUMBER, "description": "Records per km²."}
+    density = {**NUMBER, "description": f"The count per km², of {ANY_QUANTITY}."}
     box = {**BOX, "description": "W,S,E,N in the coordinates of the map."}
     clear = {"type": "boolean", "description": "Whether the count is more than noise."}
     always = {"count": bars.pop("count"), "box": box, "clear": clear}

@@ -115,7 +115,7 @@ def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
     features: list[dict[str, Any]] = []
     if edges is not None:
         features = _features(release.domain, _boxes(release, edges, ranges), bounds)
-    said = {"type": "FeatureCollection", "epsilon": str(release.epsilon), **holding.mark}
+    said = {"type": "FeatureCollection", "epsilon": str(release.epsilon), **holding.label}
     return Packed.of(orjson.dumps({**said, "features": features}))
 
 

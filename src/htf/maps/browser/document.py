@@ -38,12 +38,13 @@ from htf.maps.browser.rectangles import (
 from htf.maps.comparison import (
     CHANCE,
     Named,
+    counted_differs_note,
     difference,
     grids_to_compare,
     is_same_system,
     shared_bounds,
 )
-from htf.maps.plot import NOT_PRIVATE
+from htf.maps.plot import NOT_PRIVATE, unit_of
 from htf.maps.views import PLACES, describe_summed, drawn_axes, read_axes
 from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import Release
@@ -79,6 +80,7 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
     data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
     summary, statement = _statement(maps)
     words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
+    counts = [f"counts of {one.release.counted}" for one in maps]
     title = (" minus " if as_difference else " and ").join(one.name for one in maps)
     domains = [one.release.domain for one in maps]
     summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]
@@ -88,7 +90,9 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
         policy=_policy(wish.style),
         description=escape(" ".join(one.release.statement for one in maps), quote=True),
         title=escape(title, quote=True),
-        subtitle=escape("; ".join(text for text in dict.fromkeys([*words, *summed]) if text)),
+        subtitle=escape(
+            "; ".join(text for text in dict.fromkeys([*words, *counts, *summed]) if text)
+        ),
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
         panels="".join(_panel(panel) for panel in data["panels"]),
@@ -144,6 +148,7 @@ def _side_by_side(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], li
     said = [_how_to_read(), *dict.fromkeys(words)]
     if len(maps) > 1:
         said.append("Both maps have the same colours, and move together.")
+        said += [note for note in [counted_differs_note(maps)] if note is not None]
     return _with_outlines(data, maps, wish), said
 
 
@@ -186,6 +191,7 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
         "standard errors; both releases have noise of their own, so their variances add up.",
         CHANCE,
         "Squares become smaller as you zoom in.",
+        *(note for note in [counted_differs_note(maps)] if note is not None),
     ]
     return _with_outlines(data, maps[:1], wish), said
 
@@ -223,6 +229,7 @@ def _common(
             {
                 "number": number,
                 "name": one.name,
+                "quantity": one.release.quantity,
                 "frames": [ring.tolist()],
                 "is_headed": len(maps) > 1,
             }
@@ -295,7 +302,9 @@ def _panel(panel: dict[str, Any]) -> str:
 
 def _statement(maps: Sequence[Named]) -> tuple[str, str]:
     """One line, and the full privacy statements below it. Each claim concerns only its own release."""
-    claims = [f"ε = {one.release.epsilon} for each {one.release.protection.unit}" for one in maps]
+    claims = [
+        f"ε = {one.release.epsilon} for each {unit_of(one.release.protection)}" for one in maps
+    ]
     if len(set(claims)) > 1:
         claims = [f"{one.name} with {claim}" for one, claim in zip(maps, claims, strict=True)]
     line = f"Differentially private: {', '.join(dict.fromkeys(claims))}. What this means"

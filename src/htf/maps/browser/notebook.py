@@ -7,7 +7,7 @@ import io
 from html import escape
 
 from htf.estimation.level import LEVEL_TEXT
-from htf.maps.plot import NOT_PRIVATE
+from htf.maps.plot import NOT_PRIVATE, unit_of
 from htf.query.answer_texts import show_count, show_interval
 from htf.release.release import Release
 
@@ -18,12 +18,13 @@ INCHES = 3.2
 def release_html(release: Release) -> str:
     """HTML without scripts, styled by the notebook itself; without matplotlib there is no picture."""
     axes = ", ".join(f"{axis.name} {axis.low:g} to {axis.high:g} ({axis.cells:,} cells)" for axis in release.domain.axes)  # fmt: skip
-    unit = release.protection.unit
-    total = release.count().to_dicts()[0]
+    unit = unit_of(release.protection)
+    total, quantity = release.count().to_dicts()[0], release.quantity
+    interval = show_interval(total, quantity)
     rows = {
         "mechanism": release.mechanism,
         "privacy": f"ε = {release.epsilon} for each {unit}" if release.private else NOT_PRIVATE,
-        "records": f"{show_count(total['count'])} ({LEVEL_TEXT}: {show_interval(total)})",
+        release.counted: f"{show_count(total['count'], quantity)} ({LEVEL_TEXT}: {interval})",
         "leaves": f"{len(release):,}",
         "axes": axes,
         "reference system": release.domain.crs or "none",

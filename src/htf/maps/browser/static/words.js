@@ -57,8 +57,9 @@ export const words = {
   mapHelp: (name) =>
     `${name}. Arrow keys move it, plus and minus zoom. The count in the middle is read aloud.`,
   mapOf: (name) => `Map of ${name}`,
-  density: (unit) => `records per ${unit}`,
-  densityDifference: (unit) => `difference in records per ${unit}`,
+  either: (quantities) => [...new Set(quantities)].join(" or "),
+  density: (quantity, unit) => `${quantity} per ${unit}`,
+  densityDifference: (quantity, unit) => `difference in ${quantity} per ${unit}`,
   onlyNoise: "no more than noise",
   beyondNoise: "more than noise",
   faintIsNoise: "faint: no more than noise",
@@ -67,12 +68,12 @@ export const words = {
     "Strong colours are more than noise. By chance, about one square in twenty stands out.",
   noMap: (names, hasBoxes) =>
     `There is no map of ${both(names)}: without a reference system, nobody knows where on earth ` +
-    `it lies. ${hasBoxes ? "Type a box in its own coordinates to count the records in it." : ""}`,
+    `it lies. ${hasBoxes ? "Type a box in its own coordinates to count what is in it." : ""}`,
 
   // Counts and intervals
   interval: (low, high) => `95 %: ${low} to ${high}`,
   about: "about",
-  records: "records",
+  countOf: (count, quantity) => `${count} ${quantity}`,
   between: (low, high) => `between ${low} and ${high}`,
   intervalName: "(95 % interval)",
   outsideInShort: "outside its interval: the count is smoothed",
@@ -80,7 +81,8 @@ export const words = {
     "The count lies outside its interval. This can happen: the count is the best guess, " +
     "smoothed by its surroundings and cut at zero, while the interval comes from the raw noisy " +
     "counts alone.",
-  belowZero: "The count is below zero because of noise: there are few records here, or none.",
+  belowZero: (quantity) =>
+    `The count is below zero because of noise: there are few ${quantity} here, or none.`,
   byArea: (percent, shape = "range") =>
     `${percent} comes from leaves that your ${shape} cuts, estimated by area.`,
   onTheMap: (percent, shape = "range") =>
@@ -90,6 +92,12 @@ export const words = {
     `Your ${shape} lies outside the map, and the release says nothing about places there.`,
   countedIn: (release, shape) => `${release}, ${shape ? `your ${shape}` : "the whole map"}`,
   difference: "Difference",
+  countDifferently: (releases) =>
+    "The maps do not count the same, so do not compare their numbers. " +
+    `${releases.map(({ name, counted }) => `${name} counts ${counted}`).join("; ")}.`,
+  noDifference: (releases) =>
+    `${releases.map(({ name, quantity }) => `${name} counts ${quantity}`).join(", ")}: ` +
+    "their difference means nothing.",
 
   // Drawing and typing
   hints: {
@@ -127,21 +135,23 @@ export const words = {
   // Privacy
   notPrivate: (names) =>
     `${NOT_PRIVATE}: ${both(names)}. The noise is known and can be removed. For tests only.`,
-  claim: ({ private: isPrivate, epsilon, unit }) =>
-    isPrivate ? `ε = ${epsilon} for each ${unit}` : NOT_PRIVATE,
+  claim: ({ private: isPrivate, epsilon, protects }) =>
+    isPrivate ? `ε = ${epsilon} for each ${protects.replace(/^one /, "")}` : NOT_PRIVATE,
   claims: (claims, arePrivate) =>
     `${arePrivate ? "Differentially private: " : ""}${claims.join(", and ")}. What this means`,
-  inPlainWords: (unit, times) =>
-    "In plain words: every count carries random noise, which was drawn once. If any one " +
-    `${unit} were taken out of the data, everything that this map shows would be at most ` +
+  inPlainWords: (protects, times) =>
+    "In plain words: every count carries random noise, which was drawn once. If any " +
+    `${protects} were taken out of the data, everything that this map shows would be at most ` +
     `${times} times more or less likely.`,
   notPrivateInPlainWords: "In plain words: whoever knows how the noise was made can remove it. " +
     "Use such a file for tests only.",
-  protects: (unit, records) => `one ${unit}${records ? `, with at most ${records} records` : ""}`,
+  protects: (protects, records) =>
+    `${protects}${records ? `, with at most ${records} records` : ""}`,
   axis: (name, low, high, cells) => `${name} from ${low} to ${high} (${cells} cells)`,
   facts: {
     epsilon: "ε",
     protects: "protects",
+    counted: "counts",
     mechanism: "mechanism",
     leaves: "leaves",
     measurements: "measurements",
@@ -151,8 +161,9 @@ export const words = {
   },
   noReferenceSystem: "none",
   ledger: "Ledger",
-  ledgerCaption: (isPerRecord) =>
-    `What was measured in the data, and its cost${isPerRecord ? " for each record" : ""}`,
+  ledgerCaption: (isPerPart, areShares) =>
+    "What was measured in the data, and its cost" +
+    (isPerPart ? ` for each ${areShares ? "share of a person" : "record"}` : ""),
   ledgerColumns: ["measured", "answers", "ε each", "ε so far"],
   ledgerKind: (label, kind, sensitivity) => `${label} (${kind}, sensitivity ${sensitivity})`,
 

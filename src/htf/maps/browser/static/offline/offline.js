@@ -35,20 +35,21 @@ async function readCounts(packed) {
   return { ...await readOutlines(packed), zoom: packed.zoom, ...columns, clear, shade };
 }
 
-function linesOf(sheet, i) {
+function linesOf(sheet, i, quantity) {
   const answer = { count: sheet.count[i], low: sheet.low[i], high: sheet.high[i] };
   const isClear = Boolean(sheet.clear[i]);
   if (isDifference) {
     const [first, second] = data.sides;
     const sides = [[first, sheet.first[i]], [second, sheet.second[i]]];
-    return differenceLines(answer, isClear, sides);
+    return differenceLines(answer, { isBeyond: isClear, sides, quantity });
   }
   const density = answer.count / sheet.area[i];
-  return countLines(answer, { isClear, density, unit: data.unit });
+  return countLines(answer, { isClear, density, quantity, unit: data.unit });
 }
 
 class Panel {
-  constructor({ number, name, frames }) {
+  constructor({ number, name, quantity, frames }) {
+    this.quantity = quantity;
     const container = document.querySelector(`[data-panel="${number}"] .map`);
     const label = words.mapHelp(words.mapOf(name));
     this.map = makeMap(container, { bounds: data.bounds, style: data.style, label });
@@ -77,7 +78,7 @@ class Panel {
     const found = this.finders.get(sheet).at(squareX(lngLat.lng), squareY(lngLat.lat));
     this.overlay.mark(found < 0 ? null : ringOf(sheet, found));
     if (found < 0) this.tooltip.hide();
-    else this.tooltip.show(lngLat, linesOf(sheet, found));
+    else this.tooltip.show(lngLat, linesOf(sheet, found, this.quantity));
   }
 
   leave() {
@@ -104,7 +105,9 @@ function listen(panels) {
 }
 
 function showTheme() {
-  showLegend(byId("legend"), { limits: data.limits, unit: data.unit, sides: data.sides });
+  const { limits, unit, sides, panels } = data;
+  const quantities = panels.map(({ quantity }) => quantity);
+  showLegend(byId("legend"), { limits, quantities, unit, sides });
   byId("theme").textContent = theme.isDark() ? words.lightMode : words.darkMode;
 }
 

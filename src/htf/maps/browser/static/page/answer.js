@@ -1,7 +1,13 @@
 /* The count in the shape, or in the whole map, with its interval. */
 
 import { byId, element } from "../shared/elements.js";
-import { countText, differenceOf, isOutsideInterval, signedText } from "../shared/numbers.js";
+import {
+  countText,
+  differenceOf,
+  isOutsideInterval,
+  roundedCount,
+  signedText,
+} from "../shared/numbers.js";
 import { words } from "../words.js";
 import { countShape, isAborted } from "./api.js";
 import { complain } from "./problem.js";
@@ -57,8 +63,13 @@ async function askOnce() {
 
 function rowsOf({ shape, shown, answers }) {
   const rows = answers.map((answer, number) => answerRow(shown[number], shape, answer));
-  if (answers.length > 1 && answers.every(({ inside }) => inside > 0)) {
-    rows.push(differenceRow(differenceOf(...answers)));
+  if (answers.length < 2 || answers.some(({ inside }) => inside === 0)) return rows;
+  const [first, second] = shown;
+  if (first.quantity === second.quantity) {
+    rows.push(differenceRow(differenceOf(...answers), first.quantity));
+  } else {
+    const note = element("div", { className: "quiet", textContent: words.noDifference(shown) });
+    rows.push(rowOf(words.difference, note));
   }
   return rows;
 }
@@ -68,26 +79,27 @@ function answerRow(release, shape, answer) {
   if (answer.inside === 0) {
     return rowOf(name, answer.warning || words.outsideTheMap(shape?.kind));
   }
-  const [count, low, high] = [answer.count, answer.low, answer.high].map(countText);
-  return countRow(name, count, low, high, ...notesOf(answer, shape));
+  const { quantity, counted } = release;
+  const texts = [answer.count, answer.low, answer.high].map((value) => countText(value, quantity));
+  return countRow({ name, texts, counted }, ...notesOf(answer, shape, quantity));
 }
 
-function differenceRow({ count, low, high, isBeyond }) {
+function differenceRow({ count, low, high, isBeyond }, quantity) {
   const [className, textContent] = isBeyond
     ? ["beyond", words.beyondNoise]
     : ["quiet", words.onlyNoise];
   const note = element("div", { className, textContent });
-  const texts = [count, low, high].map(signedText);
-  return countRow(words.difference, ...texts, note);
+  const texts = [count, low, high].map((value) => signedText(value, quantity));
+  return countRow({ name: words.difference, texts, counted: quantity }, note);
 }
 
 /* What a reader should know to read the count. */
-function notesOf(answer, shape) {
+function notesOf(answer, shape, quantity) {
   const { count, partial, inside } = answer;
   const notes = [];
-  if (isOutsideInterval(answer)) notes.push(words.whyOutside);
+  if (isOutsideInterval(answer, quantity)) notes.push(words.whyOutside);
   if (partial > WORTH_SAYING) notes.push(words.byArea(percentOf(partial), shape?.kind));
-  if (Math.round(count) < 0) notes.push(words.belowZero);
+  if (roundedCount(count, quantity) < 0) notes.push(words.belowZero(quantity));
   if (inside < 1 - WORTH_SAYING) {
     const isLess = inside < WORTH_SAYING;
     notes.push(words.onTheMap(isLess ? words.lessThanOne : percentOf(inside), shape?.kind));
@@ -97,13 +109,14 @@ function notesOf(answer, shape) {
 
 const percentOf = (share) => `${Math.round(100 * share)} %`;
 
-function countRow(name, count, low, high, ...notes) {
+function countRow({ name, texts, counted }, ...notes) {
+  const [count, low, high] = texts;
   const number = element("span", { className: "row-count", textContent: count });
   const between = element("span", { textContent: words.between(low, high) });
   const interval = element("span", { textContent: words.intervalName });
   return rowOf(
     name,
-    element("div", { className: "row-line" }, `${words.about} `, number, ` ${words.records}`),
+    element("div", { className: "row-line" }, `${words.about} `, number, ` ${counted}`),
     element("div", { className: "row-interval" }, between, " ", interval),
     ...notes,
   );

@@ -2,7 +2,17 @@
 
 import { byId, element } from "../shared/elements.js";
 import { words } from "../words.js";
-import { canDraw, chosen, edgesOf, isComparable, isPlace, releaseOf, state } from "./state.js";
+import {
+  canDraw,
+  canSubtract,
+  chosen,
+  edgesOf,
+  isComparable,
+  isDifference,
+  isPlace,
+  releaseOf,
+  state,
+} from "./state.js";
 
 const namesOf = (releases) => releases.map(({ name }) => name);
 
@@ -38,8 +48,10 @@ export function fillChoices() {
   byId("second").value = state.second || "";
   byId("second").closest("label").hidden = !others.length;
   byId("modes").hidden = !state.second;
+  const mode = isDifference() ? "difference" : "side";
   for (const button of byId("modes").children) {
-    button.setAttribute("aria-pressed", String(button.dataset.mode === state.mode));
+    button.setAttribute("aria-pressed", String(button.dataset.mode === mode));
+    button.disabled = button.dataset.mode === "difference" && !canSubtract();
   }
   byId("outlines").checked = state.outlines;
   for (const name of ["draw-box", "draw-polygon", "outlines"]) byId(name).disabled = !canDraw();

@@ -9,7 +9,7 @@ import { fetchLeaves, isAborted, leavesPath } from "./api.js";
 import { panels, shownPanels } from "./panels.js";
 import { lookAgain } from "./pointing.js";
 import { complain } from "./problem.js";
-import { canDraw, chosen, isDifference, isPlace, state } from "./state.js";
+import { canDraw, chosen, countsSame, isDifference, isPlace, state } from "./state.js";
 import { LEVELS, limitsOf, UNIT } from "./tiles.js";
 import { debounced } from "./timing.js";
 
@@ -38,7 +38,7 @@ async function loadMap() {
   limitsKey = key;
   try {
     await (isDifference() ? loadDifference() : loadTiles());
-    byId("map-note").textContent = isDifference() ? words.strongColours : "";
+    byId("map-note").textContent = noteOfMap();
     drawLegend();
     lookAgain();
   } catch (error) {
@@ -47,6 +47,14 @@ async function loadMap() {
   }
   await Promise.all(shownPanels().map(whenDrawn));
   if (started === turn) document.documentElement.dataset.ready = "yes";
+}
+
+function noteOfMap() {
+  const notes = [
+    isDifference() ? words.strongColours : "",
+    countsSame() ? "" : words.countDifferently(chosen()),
+  ];
+  return notes.filter(Boolean).join(" ");
 }
 
 function whenDrawn({ map }) {
@@ -80,7 +88,8 @@ export function drawLegend() {
   legend.hidden = !canDraw();
   if (!limits) return;
   const sides = isDifference() ? chosen().map(({ name }) => name) : null;
-  showLegend(legend, { limits, unit: UNIT, sides });
+  const quantities = chosen().map(({ quantity }) => quantity);
+  showLegend(legend, { limits, quantities, unit: UNIT, sides });
 }
 
 export function showOutlines() {

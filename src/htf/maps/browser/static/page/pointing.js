@@ -41,7 +41,9 @@ function lookAtDifference({ differences, overlay, tooltip }, lngLat) {
   }
   const answers = [found.first, found.second];
   const sides = chosen().map(({ name }, number) => [name, answers[number].count]);
-  tooltip.show(lngLat, differenceLines(found, found.isBeyond, sides));
+  const { isBeyond } = found;
+  const [{ quantity }] = chosen();
+  tooltip.show(lngLat, differenceLines(found, { isBeyond, sides, quantity }));
 }
 
 /* The squares of a tile have counts, and intervals only once somebody asks. */
@@ -54,9 +56,10 @@ function lookAtTile({ tiles, overlay, tooltip }, number, lngLat) {
   }
   const { properties } = found;
   const { density, clear: isClear } = properties;
+  const { quantity } = chosen()[number];
   const show = () => {
     if (pointed !== lngLat) return;
-    tooltip.show(lngLat, countLines(properties, { isClear, density, unit: UNIT }));
+    tooltip.show(lngLat, countLines(properties, { isClear, density, quantity, unit: UNIT }));
   };
   show();
   if (properties.low !== undefined) return;

@@ -33,9 +33,9 @@ function underNames(releases, partsOf) {
   });
 }
 
-function statementParts({ private: isPrivate, epsilon, unit, statement }) {
+function statementParts({ private: isPrivate, epsilon, protects, statement }) {
   const plain = isPrivate
-    ? words.inPlainWords(unit, timesText(epsilon))
+    ? words.inPlainWords(protects, timesText(epsilon))
     : words.notPrivateInPlainWords;
   return [
     element("p", { textContent: plain }),
@@ -57,7 +57,8 @@ function factsOf(told) {
   );
   const facts = {
     epsilon: told.epsilon,
-    protects: words.protects(told.unit, most > 1 ? countText(most) : null),
+    protects: words.protects(told.protects, most > 1 ? countText(most) : null),
+    counted: told.counted,
     mechanism: told.mechanism,
     leaves: countText(told.leaves),
     measurements: countText(told.measurements),
@@ -75,8 +76,8 @@ function factsOf(told) {
   );
 }
 
-function ledgerOf({ ledger, record_epsilon: recordEpsilon, epsilon }) {
-  const caption = words.ledgerCaption(recordEpsilon !== epsilon);
+function ledgerOf({ ledger, record_epsilon: partEpsilon, epsilon, protection }) {
+  const caption = words.ledgerCaption(partEpsilon !== epsilon, protection.shares > 1);
   const head = words.ledgerColumns.map((name, at) => cellOf("th", name, at, { scope: "col" }));
   const rows = ledger.map((line) => {
     const cells = ledgerTexts(line).map((text, at) => cellOf("td", text, at));

@@ -57,13 +57,15 @@ function saveAnswer() {
 }
 
 function featureOf(release, shape, answer) {
-  const { id, name, epsilon, unit, private: isPrivate, bounds84 } = release;
+  const { id, name, epsilon, unit, protects, counted, private: isPrivate, bounds84 } = release;
   const ring = () => (shape || boxOf(...bounds84)).ring;
   const properties = {
     ...answer,
+    counted,
     release: name,
     epsilon,
     unit,
+    protects,
     private: isPrivate,
     where: whereOf(release),
     statement: statementOf(id),

@@ -17,7 +17,14 @@ export const releaseOf = (id) => state.releases.find((release) => release.id ===
 
 export const chosen = () => [state.first, state.second].map(releaseOf).filter(Boolean);
 
-export const isDifference = () => state.second !== null && state.mode === "difference";
+/* Records cannot be subtracted from people. */
+export const canSubtract = () => new Set(chosen().map(({ quantity }) => quantity)).size === 1;
+
+export const isDifference = () =>
+  state.second !== null && state.mode === "difference" && canSubtract();
+
+/* Records of which a person keeps 5, and those of which a person keeps 20, are not the same. */
+export const countsSame = () => new Set(chosen().map(({ counted }) => counted)).size === 1;
 
 /* Whether a release has a reference system, and so a map. */
 export const isPlace = (release) => Boolean(release.bounds84);

@@ -5,10 +5,11 @@ import { element } from "./elements.js";
 import { shortNumber } from "./numbers.js";
 import { theme } from "./theme.js";
 
-/* `sides` are the names of two releases, for a difference. */
-export function showLegend(container, { limits, unit, sides = null }) {
+/* `sides` are the names of two releases, for a difference. `quantities` are what they count. */
+export function showLegend(container, { limits, quantities, unit, sides = null }) {
   const colours = theme.colours();
-  const title = sides ? words.densityDifference(unit) : words.density(unit);
+  const quantity = words.either(quantities);
+  const title = sides ? words.densityDifference(quantity, unit) : words.density(quantity, unit);
   const marks = sides ? differenceMarks(limits) : densityMarks(limits);
   const children = [
     element("div", { className: "legend-title", textContent: title }),

@@ -1,15 +1,34 @@
-/* Numbers as text, and the difference of two answers. */
+/* Numbers as text, and the difference of two answers. Counts are rounded as in
+   query/answer_texts.py. */
 
 const DEVIATIONS = 1.96; // half of a 95 % interval, in standard errors
+const LAPLACE_DEVIATIONS = 2.118303; // the same if all noise is that of one count
 const PREFIXES = [{ size: 1e9, name: "G" }, { size: 1e6, name: "M" }, { size: 1e3, name: "k" }];
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const RECORDS = "records";
+const WITH_DECIMALS = 99.95; // counts of people below this have one decimal
+const FORMATS = [0, 1].map((digits) =>
+  new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+);
 
-export function countText(value) {
-  const rounded = Math.round(value);
-  return whole.format(rounded === 0 ? 0 : rounded).replace("-", "−");
+/* Records are whole. People count by shares, so that few of them need a decimal. */
+function decimalsOf(value, quantity) {
+  return quantity === RECORDS || Math.abs(value) >= WITH_DECIMALS ? 0 : 1;
 }
 
-export const signedText = (value) => (Math.round(value) > 0 ? "+" : "") + countText(value);
+/* As a reader sees it, and never minus zero. */
+export function roundedCount(value, quantity) {
+  const steps = 10 ** decimalsOf(value, quantity);
+  return (Math.round(value * steps) / steps) || 0;
+}
+
+export function countText(value, quantity = RECORDS) {
+  const format = FORMATS[decimalsOf(value, quantity)];
+  return format.format(roundedCount(value, quantity)).replace("-", "−");
+}
+
+export function signedText(value, quantity) {
+  return (roundedCount(value, quantity) > 0 ? "+" : "") + countText(value, quantity);
+}
 
 export function shortNumber(value) {
   for (const { size, name } of PREFIXES) {
@@ -22,14 +41,21 @@ export function shortNumber(value) {
 export const toSixDigits = (value) => +value.toFixed(6);
 
 /* Judged by the rounded numbers, which are those that a reader sees. */
-export function isOutsideInterval({ count, low, high }) {
-  return Math.round(count) < Math.round(low) || Math.round(count) > Math.round(high);
+export function isOutsideInterval(answer, quantity) {
+  const [count, low, high] = [answer.count, answer.low, answer.high]
+    .map((value) => roundedCount(value, quantity));
+  return count < low || count > high;
 }
 
-/* The noise of two releases is independent, so variances add up. The middles of intervals are
-   compared because they have no bias, unlike counts. */
+/* The raw answer that an interval was made around: as htf.maps.comparison has it. */
+function centreOf({ low, high, std_error: error }) {
+  return low + Math.min((high - low) / 2, LAPLACE_DEVIATIONS * error + 0.5);
+}
+
+/* The noise of two releases is independent, so variances add up. The centres of intervals are
+   compared because they have next to no bias, unlike counts. */
 export function differenceOf(first, second) {
-  const count = (first.low + first.high - second.low - second.high) / 2;
+  const count = centreOf(first) - centreOf(second);
   const half = DEVIATIONS * Math.hypot(first.std_error, second.std_error);
   return { count, low: count - half, high: count + half, isBeyond: Math.abs(count) > half };
 }

@@ -43,22 +43,29 @@ export class Tooltip {
 }
 
 /* For a rectangle of one release. Its interval may still be on its way. */
-export function countLines(answer, { isClear, density, unit }) {
+export function countLines(answer, { isClear, density, quantity, unit }) {
   const hasInterval = answer.low !== undefined;
+  const [low, high] = [answer.low, answer.high].map((value) => countText(value, quantity));
   return [
-    [countText(answer.count), "big"],
-    hasInterval ? words.interval(countText(answer.low), countText(answer.high)) : ["…", "quiet"],
-    ...(hasInterval && isOutsideInterval(answer) ? [[words.outsideInShort, "quiet"]] : []),
-    isClear ? `${shortNumber(density)} ${words.density(unit)}` : [words.onlyNoise, "quiet"],
+    [words.countOf(countText(answer.count, quantity), quantity), "big"],
+    hasInterval ? words.interval(low, high) : ["…", "quiet"],
+    ...(hasInterval && isOutsideInterval(answer, quantity)
+      ? [[words.outsideInShort, "quiet"]]
+      : []),
+    isClear
+      ? `${shortNumber(density)} ${words.density(quantity, unit)}`
+      : [words.onlyNoise, "quiet"],
   ];
 }
 
 /* For a square of a difference; `sides` are the names and counts of both releases. */
-export function differenceLines({ count, low, high }, isBeyond, sides) {
+export function differenceLines(difference, { isBeyond, sides, quantity }) {
+  const [count, low, high] = [difference.count, difference.low, difference.high]
+    .map((value) => signedText(value, quantity));
   return [
-    [signedText(count), "big"],
-    words.interval(signedText(low), signedText(high)),
-    ...sides.map(([name, value]) => `${name}: ${countText(value)}`),
+    [words.countOf(count, quantity), "big"],
+    words.interval(low, high),
+    ...sides.map(([name, value]) => `${name}: ${countText(value, quantity)}`),
     isBeyond ? [words.beyondNoise, "beyond"] : [words.onlyNoise, "quiet"],
   ];
 }

@@ -1,0 +1,203 @@
+"""How well forecasts of releases of people come out: held-back halves of real data.
+
+    python benchmarks/forecast_people.py checkins.parquet --bounds W,S,E,N --user user_id
+
+A file has columns lon and lat. People are split in two halves at random. Releases of one half are the truth. The
+forecast knows of the other half, in turn: its release at the same epsilon (`release`); its number of people and
+quantiles of records, with a plain release of its records (`plain`) or with its points (`points`) as stand-in. Errors
+are medians of |answer - truth| in squares around records, against all records or people; ratios are forecast / real.
+All that is printed is computed from the exact data.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from htf import Domain, Epsilon, FrequencyMatrix, RecordsPerPerson, Release, publish, read_points
+from htf.curator.contributions import measure_activity
+from htf.estimation.activity import best_max_records
+from htf.evaluation.counting import ExactCounter, answer_boxes
+from htf.evaluation.datasets import DataSet
+from htf.evaluation.forecast import Simulation, look
+from htf.evaluation.population import (
+    ASSUMED,
+    Population,
+    RecordsByActivity,
+    RecordsEach,
+    places_wanted,
+)
+from htf.evaluation.protecting import Counted, Known
+from htf.evaluation.specs import Spec
+from htf.evaluation.standins import PastRelease, PublicPoints
+from htf.evaluation.trials import Bench
+from htf.evaluation.workloads import read_workload
+from htf.frame.domain import FloatArray
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PEOPLE, RECORDS, price_of_map
+
+WORKLOADS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%")
+EPSILONS = ("0.5", "1", "2")
+QUANTILES = (0.5, 0.9, 0.99, 1.0)
+SHARE = Fraction(1, 10)
+RANGE = 1000
+QUERIES = 1000
+WAYS = ("release", "plain", "points")
+
+
+@dataclass(frozen=True)
+class Half:
+    path: Path
+    domain: Domain
+    each: tuple[int, ...]  # records of each person inside the bounds
+
+    def read(self, **options: Any) -> FrequencyMatrix:
+        return _read(self.path, self.domain, tuple(options.items()))
+
+    def release(self, count: str, epsilon: str, seed: int) -> Release:
+        noise, total = f"seeded:{seed}", Epsilon.of(epsilon)
+        if count == PEOPLE:
+            return publish(self.read(user="person", count=PEOPLE), total, noise=noise)
+        people = RecordsPerPerson.from_records(np.array(self.each), MOST_RECORDS_OF_A_PERSON)
+        part = Epsilon(int(total.units * SHARE))
+        activity = measure_activity(people, part, noise=f"seeded:{seed + 1000}")
+        most = best_max_records(activity, price_of_map(total, activity), RANGE)
+        matrix = self.read(user="person", max_records=most)
+        return publish(matrix, total, noise=noise, activity=activity)
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path, domain: Domain, options: tuple[tuple[str, Any], ...]) -> FrequencyMatrix:
+    return read_points(path, domain, ["lon", "lat"], tell=lambda _: None, **dict(options))
+
+
+def split(points: Path, edges: str, user: str, number: int, folder: Path) -> list[Half]:
+    """Two halves of the people."""
+    table = pq.read_table(points, columns=["lon", "lat", user])
+    lon, lat = (table[name].to_numpy() for name in ("lon", "lat"))
+    bounds = [float(edge) for edge in edges.split(",")]
+    west, south, east, north = bounds
+    domain = Domain.from_bounds(west, south, east, north, cells=1024)
+    inside = (lon >= west) & (lon < east) & (lat >= south) & (lat < north)
+    lon, lat = lon[inside], lat[inside]
+    names, person = np.unique(table[user].to_numpy()[inside], return_inverse=True)
+    side = np.random.default_rng(number).random(len(names)) < 0.5
+    halves = []
+    for place, mask in enumerate((side[person], ~side[person])):
+        path = folder / f"half{place}.parquet"
+        columns = {"lon": lon[mask], "lat": lat[mask], "person": person[mask]}
+        pq.write_table(pa.table(columns), path)
+        each = np.bincount(person[mask])
+        halves.append(Half(path, domain, tuple(each[each > 0].tolist())))
+    return halves
+
+
+def real_errors(half: Half, count: str, epsilon: str, runs: int) -> FloatArray:
+    """Medians of the errors, run by run."""
+    truth = half.read()
+    counted = half.read(user="person", count=PEOPLE) if count == PEOPLE else truth
+    exact = ExactCounter(counted)
+    rows = []
+    for run in range(runs):
+        release = half.release(count, epsilon, run)
+        row = []
+        for number, workload in enumerate(map(read_workload, WORKLOADS)):
+            boxes = workload.draw(truth, QUERIES, np.random.SeedSequence([run, number]))
+            right = exact.count(boxes) / counted.protection.shares
+            row.append(np.median(np.abs(answer_boxes(release, boxes) - right)))
+        rows.append(row)
+    return np.array(rows)
+
+
+def forecast(half: Half, way: str, count: str, epsilon: str, runs: int) -> FloatArray:
+    """The forecast medians, from what is known of the other half."""
+    people, each = len(half.each), _quantiles(half)
+    counted = Counted(PEOPLE) if count == PEOPLE else Counted(RECORDS, None, SHARE, RANGE)
+    population: Population
+    if way == "points":
+        places: DataSet = PublicPoints("half", half.path, ("lon", "lat"), half.domain)
+        population = Population("half", places, people, each)
+    else:
+        if way == "plain":
+            release = publish(half.read(), epsilon, noise="seeded:99")
+            records: RecordsEach | RecordsByActivity = each
+        else:
+            release = half.release(count, epsilon, 99)
+            known = Known.of(release, RANGE)
+            assert known is not None
+            assert known.people is not None
+            people, counted = known.people, known.counted
+            records = known.records or ASSUMED
+        places = PastRelease("half", release, places_wanted(len(half.each)), of_leaves=True)
+        population = Population("half", places, people, records)
+    bench = Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, 1)
+    plan = Simulation(population, Spec.of("htf"), Epsilon.of(epsilon), runs, bench, counted)
+    return np.array([area.errors for area in look(plan, plan.epsilon, runs).areas]).T
+
+
+def _quantiles(half: Half) -> RecordsEach:
+    found = np.quantile(half.each, QUANTILES, method="inverted_cdf")
+    return RecordsEach(QUANTILES, tuple(int(number) for number in found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("points", type=Path)
+    parser.add_argument("--bounds", required=True, metavar="W,S,E,N")
+    parser.add_argument("--user", required=True, metavar="COLUMN")
+    parser.add_argument("--splits", type=int, default=1, help="each gives two held-back halves")
+    parser.add_argument("--runs", type=int, default=8, help="releases, and simulated releases")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    args = parser.parse_args()
+    cells: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for number in range(args.splits):
+        with TemporaryDirectory() as folder:
+            halves = split(args.points, args.bounds, args.user, number, Path(folder))
+            for count, epsilon, (other, held) in product(
+                (PEOPLE, RECORDS), EPSILONS, (halves, halves[::-1])
+            ):
+                real = real_errors(held, count, epsilon, args.runs).mean(axis=0)
+                for way in args.ways.split(","):
+                    told = forecast(other, way, count, epsilon, args.runs).mean(axis=0)
+                    print(
+                        f"split {number} {count:7} {epsilon:3} {way:8}",
+                        *_pairs(told, real),
+                        flush=True,
+                    )
+                    for workload, *pair in zip(WORKLOADS, told, real, strict=True):
+                        cells.setdefault((count, epsilon, way, workload), []).append((*pair,))
+    print("\nforecast / real, the geometric mean over held-back halves, and the halves")
+    means = {cell: float(np.exp(np.mean(_logs(pairs)))) for cell, pairs in cells.items()}
+    for cell, pairs in cells.items():
+        each = " ".join(f"{ratio:.2f}" for ratio in np.exp(_logs(pairs)))
+        print(*(f"{word:10}" for word in cell), f"{means[cell]:.2f}   ({each})")
+    for count, way in product((PEOPLE, RECORDS), args.ways.split(",")):
+        logs = [np.log(mean) for cell, mean in means.items() if cell[0] == count and cell[2] == way]
+        worst = np.exp(max(logs, key=abs))
+        inside = np.mean(np.abs(np.exp(logs) - 1) <= 0.25)
+        print(
+            f"{count:7} {way:8} mean ratio {np.exp(np.mean(logs)):.2f}, worst {worst:.2f}, within 25 %: {inside:.0%}"
+        )
+
+
+def _logs(pairs: list[tuple[float, float]]) -> FloatArray:
+    return np.array([np.log(told / real) for told, real in pairs])
+
+
+def _pairs(told: FloatArray, real: FloatArray) -> list[str]:
+    return [f"{a:.4g} / {b:.4g} = {a / b:.2f};" for a, b in zip(told, real, strict=True)]
+
+
+if __name__ == "__main__":
+    main()

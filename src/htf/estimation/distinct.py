@@ -1,0 +1,245 @@
+"""From noisy numbers of people in boxes to best guesses with intervals, and how many boxes of a person to count. Public.
+
+A person counts in at most M boxes. So a box misses those who were in more than M and were counted elsewhere. How many
+people were in how many boxes, which is known with noise, bounds this loss in two ways. Someone who was in b > M boxes is
+missing from one of them with probability 1 - M / b, so no box misses more people than the sum of that over all people. And
+of all pairs of a person and a box, a known share is missing; a single box was never found to miss more than some
+multiple of that share. The interval reaches from a box that misses nobody to one that misses as many as the smaller bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htf.base import arguments
+from htf.base.read_only import ReadOnlyArrays
+from htf.errors import InputError
+from htf.estimation.noise_law import NORMAL_DEVIATIONS, noise_variance
+from htf.frame.domain import Domain, FloatArray
+from htf.frame.grids import even_edges
+from htf.privacy.distinct import CLASS_ENDS, DistinctCounts, most_boxes, number_of_classes
+from htf.privacy.epsilon import Epsilon
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Chosen by measurement: docs/distinct.md.
+OF_LARGEST_LOSS = (
+    0.3  # what a box misses, root mean square over boxes, of the most that one can miss
+)
+UNEVEN_LOSS = 2.5  # by how much the share that one box misses may exceed that of all
+DEVIATIONS_OF_LOSS = 1.64  # of the noise in both bounds: one in twenty is exceeded
+DEVIATIONS_OF_PEOPLE = 3.0  # of the noise in the number of all people, which no box exceeds
+LAST_CLASS = 96  # people in more than 48 boxes of many are thought to be in up to so many
+
+
+@cache
+def _classes(boxes: int) -> tuple[range, ...]:
+    """The numbers of boxes that people of each class were in, all equally likely."""
+    starts = (0, *CLASS_ENDS[:-1])[: number_of_classes(boxes)]
+    ends = (*CLASS_ENDS[:-1], LAST_CLASS)[: len(starts)]
+    return tuple(
+        range(start + 1, min(end, boxes) + 1) for start, end in zip(starts, ends, strict=True)
+    )
+
+
+def _mean_over_classes(boxes: int, max_boxes: int) -> tuple[list[float], list[float], list[float]]:
+    """For people of each class: the chance to be missing from a box where they were, and how many of their boxes are
+    missing and how many are counted."""
+    absent, missing, counted = [], [], []
+    for numbers in _classes(boxes):
+        size = len(numbers)
+        absent.append(sum(max(1 - max_boxes / n, 0.0) for n in numbers) / size)
+        missing.append(sum(max(n - max_boxes, 0) for n in numbers) / size)
+        counted.append(sum(min(n, max_boxes) for n in numbers) / size)
+    return absent, missing, counted
+
+
+def best_max_boxes(people: Sequence[int], boxes: int, epsilon: Epsilon) -> int:
+    """In how many boxes to count each person: the number with the least expected error of a box.
+
+    `epsilon` is for the counts. Only sums, products and quotients are used, so that every processor finds the same
+    number.
+    """
+    best, least = 1, float("inf")
+    for number in range(1, most_boxes(boxes) + 1):
+        absent, _, _ = _mean_over_classes(boxes, number)
+        loss = sum(chance * max(size, 0) for chance, size in zip(absent, people, strict=True))
+        scale = number / float(epsilon)
+        error = 2 * scale * scale + OF_LARGEST_LOSS * loss * OF_LARGEST_LOSS * loss
+        if error < least:
+            best, least = number, error
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctPeople(ReadOnlyArrays):
+    """How many different people were in each box of a grid, with errors, in read-only arrays.
+
+    Boxes are not to be added up: somebody who was in two of them counts in both.
+
+    Attributes
+    ----------
+    west, south, east, north : ndarray of float
+        The edges of the boxes along the first two axes of the map.
+    people : ndarray of float
+        The best guess.
+    std_error : ndarray of float
+        The standard deviation of the errors that the interval covers.
+    low, high : ndarray of float
+        The 95 % interval.
+    quantity : str
+        What is counted: `distinct people` or, for example, `distinct person-days`.
+
+    Examples
+    --------
+    >>> import htf
+    >>> rides = {"lon": [0.5, 0.6, 1.5], "lat": [0.5, 0.4, 1.5], "rider": ["a", "a", "b"]}
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> people = htf.read_people_by_box(rides, domain, 2, user="rider")
+    >>> distinct = htf.measure_distinct(people, 1, noise="seeded:1")
+    >>> matrix = htf.read_points(rides, domain, user="rider")
+    >>> release = htf.publish(matrix, 2, distinct=distinct, noise="seeded:2")
+    >>> table = release.count_distinct()
+    >>> len(table), table.quantity
+    (4, 'distinct people')
+    """
+
+    west: FloatArray
+    south: FloatArray
+    east: FloatArray
+    north: FloatArray
+    people: FloatArray
+    std_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    quantity: str
+
+    def __post_init__(self) -> None:
+        arguments.text(self.quantity, "the quantity of distinct people")
+        for name, column in self.to_columns().items():
+            arguments.row(column, "f", f"{name} of distinct people")
+        for name, column in self.to_columns().items():
+            if len(column) != len(self.people):
+                raise InputError(f"{name} of distinct people must be as long as people")
+            column.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+    def to_columns(self) -> dict[str, FloatArray]:
+        """All arrays by name, ready for a data frame.
+
+        Returns
+        -------
+        dict of ndarray
+            The columns.
+
+        Examples
+        --------
+        >>> list(table.to_columns())
+        ['west', 'south', 'east', 'north', 'people', 'std_error', 'low', 'high']
+        """
+        names = ("west", "south", "east", "north", "people", "std_error", "low", "high")
+        return {name: getattr(self, name) for name in names}
+
+    def to_arrow(self) -> pa.Table:
+        """The columns as a table of Arrow, with the quantity in each row.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each box.
+
+        Examples
+        --------
+        >>> table.to_arrow().num_rows
+        4
+        """
+        import pyarrow as pa
+
+        columns = self.to_columns()
+        return pa.table({**columns, "quantity": pa.array([self.quantity] * len(self), pa.string())})
+
+
+def estimate_distinct(distinct: DistinctCounts, domain: Domain) -> DistinctPeople:
+    """Best guesses and intervals for each box of the grid."""
+    from htf.estimation.noise_kernels import single_half_width
+
+    distinct.check_map(domain)
+    noisy = np.array(distinct.counts, dtype=np.float64)
+    variance = noise_variance(distinct.max_boxes / float(distinct.counts_epsilon))
+    half = single_half_width(variance, 1.0)
+    loss = Loss.of(distinct)
+    found, missed = np.maximum(noisy, 0.0), loss.expected(noisy - half)
+    beyond = np.maximum(loss.largest(noisy + half / 2) - missed, 0.0)
+    people = np.minimum(found + missed, loss.everybody)
+    high = np.minimum(np.maximum(noisy + missed + np.hypot(half, beyond), 0.0), loss.everybody)
+    low = np.minimum(np.maximum(noisy - half, 0.0), high)
+    error = np.sqrt(variance + (np.maximum(beyond, missed) / NORMAL_DEVIATIONS) ** 2)
+    edges = even_edges(domain.shape[:2], distinct.grid)
+    lines = [axis.from_cells(edge) for axis, edge in zip(domain.axes[:2], edges, strict=True)]
+    columns, rows = distinct.grid
+    return DistinctPeople(
+        west=np.repeat(lines[0][:-1], rows),
+        south=np.tile(lines[1][:-1], columns),
+        east=np.repeat(lines[0][1:], rows),
+        north=np.tile(lines[1][1:], columns),
+        people=people,
+        std_error=error,
+        low=low,
+        high=high,
+        quantity=distinct.quantity,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """How many people boxes miss because people count in at most so many of them."""
+
+    share: float = 0.0  # of pairs of a person and a box that is missing, as expected
+    largest_share: float = 0.0  # that one box may miss
+    people: float = 0.0  # the most that a box misses, as expected
+    largest_people: float = 0.0  # with the noise of that number
+    everybody: float = float("inf")  # all people there are, and some more for noise
+
+    @classmethod
+    def of(cls, distinct: DistinctCounts) -> Loss:
+        if not distinct.people:
+            return cls()
+        sizes = np.array(distinct.people, dtype=np.float64)
+        deviation = noise_variance(1 / float(distinct.people_epsilon)) ** 0.5
+        absent, missing, counted = map(
+            np.array, _mean_over_classes(distinct.boxes, distinct.max_boxes)
+        )
+        margin = DEVIATIONS_OF_LOSS * deviation
+        people, pairs = max(float(absent @ sizes), 0.0), max(float(missing @ sizes), 0.0)
+        kept = max(float(counted @ np.maximum(sizes, 0.0)), 1.0)
+        most = pairs + margin * float(np.linalg.norm(missing))
+        # Nobody is thought to be in more boxes than LAST_CLASS, nor is anybody in more than there are.
+        largest = 1 - distinct.max_boxes / max(min(distinct.boxes, LAST_CLASS), distinct.max_boxes)
+        everybody = float(sizes.sum()) + DEVIATIONS_OF_PEOPLE * deviation * len(sizes) ** 0.5
+        return cls(
+            min(pairs / (kept + pairs), largest),
+            min(UNEVEN_LOSS * most / (kept + most), largest),
+            people,
+            people + margin * float(np.linalg.norm(absent)),
+            max(everybody, 1.0),
+        )
+
+    def expected(self, counted: FloatArray) -> FloatArray:
+        """How many people boxes with so many counted ones probably miss."""
+        return _at_most(counted, self.share, self.people)
+
+    def largest(self, counted: FloatArray) -> FloatArray:
+        """How many people such boxes miss at most."""
+        return _at_most(counted, self.largest_share, self.largest_people)
+
+
+def _at_most(counted: FloatArray, share: float, people: float) -> FloatArray:
+    return np.asarray(np.minimum(share / (1 - share) * np.maximum(counted, 0.0), people))
