@@ -153,6 +153,7 @@ class World:
         self.suggestion = htf.suggest_max_records(
             self.people, "0.1", noise="fast", budget=self.riders
         )
+        self.activity = htf.measure_activity(self.people, "0.1", noise="fast", budget=self.riders)
         self.persons = htf.read_points(
             {"x": [0.5, 0.25], "y": [0.5, 0.5], "who": [1, 2]},
             self.domain,
@@ -280,6 +281,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "private": {"true"},
             "prior": NONE,
             "suggestion": NONE,
+            "activity": NONE,
             "distinct": NONE,
             "budget_entry": {*NONE, *TEXT},
         },
@@ -349,13 +351,67 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "epsilon": {"instance of ours"},
             "noise": TEXT,
             "private": {"true"},
+            "per": NONE,
             "budget_entry": {*NONE, *TEXT},
         },
         {
             "max_records": "records|suggestion",
             "most": "records|suggestion",
+            "per": "period",
             "budget_entry": "entry",
         },
+    ),
+    "Activity": lambda w: Call(
+        htf.Activity,
+        {f.name: getattr(w.activity, f.name) for f in fields(htf.Activity)},
+        {
+            "epsilon": {"instance of ours"},
+            "noise": TEXT,
+            "private": {"true"},
+            "decides": {"true"},
+            "per": NONE,
+            "budget_entry": {*NONE, *TEXT},
+        },
+        {"people": "people|activity", "per": "period", "budget_entry": "entry"},
+    ),
+    "Activity.from_dict": lambda w: Call(
+        htf.Activity.from_dict, {"data": w.activity.to_dict()}, {}, {"data": "activity"}
+    ),
+    "Activity.check_fits": lambda w: Call(
+        w.activity.check_fits,
+        {"protection": htf.Protection("person", 3)},
+        {},
+        {"protection": "protection"},
+    ),
+    "Suggestion.check_fits": lambda w: Call(
+        w.suggestion.check_fits,
+        {"protection": htf.Protection("person", 3)},
+        {},
+        {"protection": "protection"},
+    ),
+    "measure_activity": lambda w: Call(
+        htf.measure_activity,
+        {
+            "people": w.people,
+            "epsilon": 1,
+            "noise": "seeded:1",
+            "budget": None,
+            "label": "",
+            "per": None,
+        },
+        {
+            "epsilon": {*EPSILON, "instance of ours"},
+            "budget": NONE,
+            "label": TEXT,
+            "per": NONE,
+        },
+        {"per": "period"},
+    ),
+    "best_max_records": lambda w: Call(
+        htf.best_max_records,
+        {"activity": w.activity, "epsilon": htf.Epsilon.of(1), "most": 50},
+        {"epsilon": {*EPSILON, "instance of ours"}, "most": WHOLE},
+        {"most": "records"},
     ),
     "Suggestion.from_dict": lambda w: Call(
         Suggestion.from_dict, {"data": w.suggestion.to_dict()}, {}, {"data": "suggestion"}
@@ -569,6 +625,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "budget": None,
             "label": "",
             "suggestion": None,
+            "activity": None,
             "distinct": None,
             "progress": None,
             "ledger": None,
@@ -580,6 +637,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "budget": NONE,
             "label": TEXT,
             "suggestion": NONE,
+            "activity": NONE,
             "distinct": NONE,
             "progress": FUNCTION,
             "ledger": NONE,
@@ -609,6 +667,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "budget": None,
             "label": "",
             "suggestion": None,
+            "activity": None,
             "distinct": None,
         },
         {
@@ -618,6 +677,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "budget": NONE,
             "label": TEXT,
             "suggestion": NONE,
+            "activity": NONE,
             "distinct": NONE,
         },
     ),
@@ -639,13 +699,16 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": "seeded:1",
             "budget": None,
             "label": "",
+            "per": None,
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
             "quantile": SHARES,
             "budget": NONE,
             "label": TEXT,
+            "per": NONE,
         },
+        {"per": "period"},
     ),
     "verify": lambda w: Call(htf.verify, {"release": w.saved}, {}, {"release": "release|file"}),
     "BudgetFile": lambda w: Call(
@@ -686,7 +749,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "BudgetFile.withdraw": lambda w: Call(
         w.budget.withdraw, {"id_": w.charge().make().budget_entry}, {}, {"id_": "entry"}, runs=False
     ),
-    "BudgetFile.check_bought": lambda w: Call(w.riders.check_bought, {"suggestion": w.suggestion}),
+    "BudgetFile.check_bought": lambda w: Call(
+        w.riders.check_bought, {"bought": w.suggestion}, {}, {"bought": "bought"}
+    ),
     "BudgetFile.check_output": lambda w: Call(
         w.budget.check_output, {"path": w.output(".parquet")}, {"path": PATHS}, {"path": "output"}
     ),

@@ -17,14 +17,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from htf import Epsilon, FrequencyMatrix, InputError, Protection, RecordsPerPerson, publish, verify
-from htf.curator.contributions import _choose, rank_runs, suggest_max_records, utility_sensitivity
+from htf import (
+    Activity,
+    Epsilon,
+    FrequencyMatrix,
+    InputError,
+    Protection,
+    RecordsPerPerson,
+    publish,
+    verify,
+)
+from htf.cli.release import _part
+from htf.curator.contributions import (
+    CLASSES_OF_A_PERSON,
+    _choose,
+    people_by_class,
+    rank_runs,
+    suggest_max_records,
+    utility_sensitivity,
+)
 from htf.curator.medians import Runs, _cumulated, choose_run_exactly
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.sampler import Words
 from htf.mechanisms import registry
+from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.epsilon import UNITS_PER_EPSILON
-from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_share
+from htf.privacy.protection import (
+    OF_RECORDS,
+    Suggestion,
+    epsilon_per_share,
+    price_of_bought,
+    price_of_map,
+)
 from support import city_matrix
 
 ALARM = 1e-6  # for each statistical check; seeds are fixed
@@ -53,20 +77,75 @@ def test_a_person_with_k_records_gets_a_release_of_a_kth_of_epsilon(name: str) -
     assert [check for check in verify(made) if not check.passed] == []
 
 
-@given(st.integers(1, 10**18), st.integers(1, 2**20), st.integers(0, 10**18))
-@settings(max_examples=200)
-def test_the_parts_never_exceed_the_claim(units: int, number: int, cost: int) -> None:
-    """Of any epsilon, bound and price of a suggestion; and less than one unit a record is lost."""
-    total = Epsilon(units)
-    paid = Suggestion(1, SHARES[0], 2, Epsilon(cost), "", True) if cost else None
+@given(
+    st.integers(1, 10**18),
+    st.integers(1, 2**20),
+    st.one_of(st.just(0), st.integers(0, 10**18)),
+    st.one_of(st.just(0), st.integers(0, 10**18)),
+)
+@settings(max_examples=300)
+def test_the_parts_never_exceed_the_claim(
+    units: int, number: int, suggested: int, measured: int
+) -> None:
+    """Of any epsilon, bound and prices of what was bought; and less than one unit a record is lost."""
+    total, cost = Epsilon(units), suggested + measured
+    bought = (
+        Suggestion(1, SHARES[0], 2, Epsilon(suggested), "", True) if suggested else None,
+        Activity((0,) * len(CLASS_ENDS), Epsilon(measured), "", True) if measured else None,
+    )
+    assert price_of_bought(*bought) == Epsilon(cost)
+    protection = Protection("person", number)
     if units - cost < number:
         with pytest.raises(
             InputError, match=r"leaves nothing|over \d+ records per person is less than 1e-15 each"
         ):
-            epsilon_per_share(total, Protection("person", number), paid)
+            epsilon_per_share(total, protection, *bought)
         return
-    each = epsilon_per_share(total, Protection("person", number), paid)
+    each = epsilon_per_share(total, protection, *bought)
+    assert price_of_map(total, *bought) == Epsilon(units - cost)
     assert 0 <= units - cost - each.units * number < number
+    lost = price_of_bought(*bought) + each * number
+    assert lost <= total
+
+
+@given(st.integers(1, 10**18), st.fractions(0, 1).filter(lambda share: share < 1))
+@settings(max_examples=200)
+def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction) -> None:
+    """As `htf release --activity` takes it: rounded down, and never all."""
+    total = Epsilon(units)
+    if 0 < units * share < 1:
+        with pytest.raises(InputError, match="less than 1e-15"):
+            _part(total, share)
+        return
+    part = _part(total, share)
+    assert 0 <= units * share - part.units < 1
+    assert part < total
+
+
+# --- the activity ---------------------------------------------------------------------------------
+
+
+def test_one_person_moves_one_class_by_one() -> None:
+    """All data of up to three people, with numbers of records around the ends of classes."""
+    numbers = sorted({n for end in CLASS_ENDS for n in (end - 1, end, end + 1) if 1 <= n <= 300})
+    for people in range(3):
+        for records in product(numbers[::2] if people else numbers, repeat=people):
+            before = people_by_class(RecordsPerPerson.from_records(list(records), 300))
+            for added in numbers:
+                more = RecordsPerPerson.from_records([*records, added], 300)
+                moved = people_by_class(more) - before
+                assert np.abs(moved).sum() == moved.sum() == 1 == CLASSES_OF_A_PERSON
+
+
+@given(st.lists(st.integers(1, 2**21), max_size=30), st.integers(1, 2**20))
+@settings(max_examples=60, deadline=None)
+def test_everybody_is_in_one_class(records: list[int], most: int) -> None:
+    counted = people_by_class(
+        RecordsPerPerson.from_records(np.array(records, dtype=np.int64), most)
+    )
+    ends = np.array(CLASS_ENDS)
+    wanted = np.searchsorted(ends, np.minimum(records, most)) if records else np.zeros(0, int)
+    assert np.array_equal(counted, np.bincount(wanted, minlength=len(ends)))
 
 
 # --- the quantile ---------------------------------------------------------------------------------

@@ -25,7 +25,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from htf import Curator, Epsilon, FrequencyMatrix, Protection, Release
+from htf import (
+    Curator,
+    Epsilon,
+    FrequencyMatrix,
+    Protection,
+    RecordsPerPerson,
+    Release,
+    measure_activity,
+)
+from htf.curator import contributions
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
 from htf.curator.curve_measurements import WeightedRuns
@@ -42,6 +51,7 @@ from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import Histogram, Mechanism
 from htf.mechanisms.htf_paper import HtfPaper
+from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.ledger import Ledger
 from htf.release.kinds import KINDS
@@ -372,3 +382,48 @@ def test_no_run_tells_more_of_a_person_than_is_claimed(
             losses.append(abs(loss_of(made, more)))
         assert (max(losses) <= float(EPSILON) + 1e-9) == claimed
         assert max(losses) > 0.3, "the bound must be put to the test"
+
+
+# --- the activity of people -----------------------------------------------------------------------
+
+MEASURED = 700  # activities of each neighbour
+ENDS = np.array(CLASS_ENDS)
+
+
+def audited_activity(
+    noise: Callable[[int], NoiseSource], paid: Epsilon = EPSILON, together: int = 1
+) -> float:
+    """The epsilon that is proved of one person more: by their class, or by the last of several classes `together`.
+    Classes share nothing, so each of them, with such a person or without, is a run of its own."""
+    found = []
+    for likely in (True, False):
+        people = RecordsPerPerson.from_records(
+            ENDS[together - 1 :: together][: likely * len(ENDS)], 2**20
+        )
+        source = noise(int(likely))
+        drawn = [measure_activity(people, paid, noise=source).people for _ in range(MEASURED)]
+        runs = np.array(drawn).reshape(-1, together)
+        found.append(int(np.all(runs >= 1, axis=1).sum()))
+    return proved_epsilon(*found, len(runs))
+
+
+@pytest.mark.parametrize("source", ["seeded", "fast"])
+def test_the_activity_loses_no_more_than_it_claims(source: str) -> None:
+    assert SEEN < audited_activity(SOURCES[source]) <= float(EPSILON)
+
+
+def test_an_activity_at_half_scale_is_caught() -> None:
+    assert audited_activity(HalfScaleNoise) > CAUGHT
+
+
+def test_a_person_in_two_classes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were people counted in the class before theirs, too, they would lose epsilon twice."""
+    exact = contributions.people_by_class
+
+    def with_the_class_before(people: RecordsPerPerson) -> IntArray:
+        counted = exact(people)
+        counted[:-1] += counted[1:]
+        return counted
+
+    monkeypatch.setattr(contributions, "people_by_class", with_the_class_before)
+    assert audited_activity(SeededNoise, together=2) > float(EPSILON)

@@ -181,13 +181,15 @@ def test_exact_values_are_named_exact(path: Path) -> None:
 
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
-        "Account", "Answers", "Axis", "BudgetError", "BudgetFile", "Check", "CityPoints", "Curator", "Difference", "DistinctCounts", "DistinctPeople", "Domain",
-        "Entry", "Epsilon", "FileMark", "FrequencyMatrix", "Histogram", "HtfError", "InputError", "LedgerLine",
-        "Measurement", "MeasurementTable", "Mechanism", "MissingExtraError", "Named", "NoiseSource", "NothingInside",
-        "NothingInsideError", "OutputError", "PeopleByBox", "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release",
-        "ReleaseFileError", "Suggestion", "Trips", "View", "Visits", "Window", "Zones", "difference", "grid_zones",
-        "h3_zones", "make_mechanism", "measure_distinct", "plot_comparison", "plot_difference", "publish", "read_people_by_box", "read_points", "read_prior",
-        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "verify", "zone_layer",
+        "Account", "Activity", "Answers", "Axis", "BudgetError", "BudgetFile", "Check", "CityPoints", "Curator",
+        "Difference", "DistinctCounts", "DistinctPeople", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
+        "Histogram", "HtfError", "InputError", "LedgerLine", "Measurement", "MeasurementTable", "Mechanism",
+        "MissingExtraError", "Named", "NoiseSource", "NothingInside", "NothingInsideError", "OutputError", "PeopleByBox",
+        "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError", "Suggestion", "Trips",
+        "View", "Visits", "Window", "Zones", "best_max_records", "difference", "grid_zones", "h3_zones", "make_mechanism",
+        "measure_activity", "measure_distinct", "plot_comparison", "plot_difference", "publish", "read_people_by_box",
+        "read_points", "read_prior", "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits",
+        "verify", "zone_layer",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name

@@ -468,7 +468,7 @@ def test_suggestions_that_do_not_belong() -> None:
         match="the unit is one record, and records are counted: leave it out",
     ):
         made(OF_RECORDS, suggestion=suggested())
-    with pytest.raises(InputError, match=r"0\.2 leaves nothing for the records"):
+    with pytest.raises(InputError, match=r"0\.2 leaves nothing for the map"):
         made(epsilon="0.2", suggestion=suggested())
     with pytest.raises(InputError, match=r"noise that is not secret \(seeded:1\)"):
         made(suggestion=suggested(noise="seeded:1"))

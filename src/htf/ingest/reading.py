@@ -225,7 +225,7 @@ class Reading(Access):
                 "to count records and protect people, give the number of records to keep per person: --max-records K "
                 "(in Python: max_records); or count people, who need none (--count people; in Python: count)"
             )
-        if self.max_records == AUTO:
+        if isinstance(self.max_records, str) and self.max_records == AUTO:
             raise InputError(
                 "max_records='auto' is for htf release; in Python, give the number that "
                 "htf.best_max_records(activity, epsilon) finds"

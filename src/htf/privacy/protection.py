@@ -355,6 +355,7 @@ def check_counts_records(what: str, protection: Protection, per: str | None) -> 
 
     What was measured for a person in one day has cost someone with records in k days k times its epsilon.
     """
+    arguments.instance(protection, Protection, "protection", "see htf.Protection")
     if protection.unit != PERSON or protection.count != RECORDS:
         raise InputError(
             f"{what} needs records of people, but here the unit is {protection.name}, and {protection.quantity} are "
