@@ -10,29 +10,36 @@ what it claims is found out in all but 2 * MISSED of audits. Seeded noise gives 
 
 Maps consist of many equal blocks, each with the record or without. Blocks share nothing, so that one question
 about all of them is as many independent runs.
+
+Where people are counted, the neighbour has one person more, whose records lie in several cells of a block. Their
+shares are those that reading gives, and every cell is counted with all that a share may cost.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
 from htf import (
+    Axis,
     Curator,
+    Domain,
     Epsilon,
     FrequencyMatrix,
     Protection,
     RecordsPerPerson,
     Release,
     measure_activity,
+    read_points,
 )
 from htf.curator import contributions
 from htf.curator.catalogue import MEASUREMENTS
@@ -55,10 +62,10 @@ from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.ledger import Ledger
 from htf.release.kinds import KINDS
-from support import grid, with_one_more
+from support import dense, grid, with_one_more
 
-ALARM = 1e-8  # 12 audits of secret noise: a false alarm in 8 million runs of the tests
-MISSED = 1e-9  # on each side of 24 audits of secret noise: one in 20 million runs of the tests
+ALARM = 1e-8  # 16 audits of secret noise: a false alarm in 6 million runs of the tests
+MISSED = 1e-9  # on each side of 32 audits of secret noise: one in 15 million runs of the tests
 EPSILON = Epsilon.of(1)
 LEAK = (
     EPSILON * 13 // 10
@@ -66,6 +73,7 @@ LEAK = (
 SEEN = 0.6  # what is to be proved of sound measurements
 CAUGHT = 1.6  # and of half the noise, which loses nearly 2
 
+SHARED = Protection("person", count="people", shares=256)
 Happened = NDArray[np.bool_]
 SOURCES: dict[str, Callable[[int], NoiseSource]] = {
     "seeded": SeededNoise,
@@ -80,7 +88,7 @@ class Attack:
     """Neighbours made of blocks, a question about each block, and the event that tells them apart."""
 
     block: tuple[int, ...]  # the counts of its cells, without the record
-    added: int  # the cell of the record
+    added: int | tuple[int, ...]  # the cell of the record; or a person's shares in each cell
     ask: Callable[[Curator, int, Epsilon], Happened]  # spends epsilon; the event, for each block
     rates: tuple[float, ...] = ()  # of the noise in each answer that the event is about
     likely_with: bool = True  # whether the record makes the event likelier
@@ -89,9 +97,17 @@ class Attack:
 
     def frequency(self, noise: Callable[[int], NoiseSource], paid: Epsilon, likely: bool) -> int:
         """How often the event happens, on the neighbour where it is likelier or on the other."""
-        counts = np.tile(np.array(self.block), (self.blocks, 1))
-        counts[:, self.added] += likely == self.likely_with
+        counts, is_there = (
+            np.tile(np.array(self.block), (self.blocks, 1)),
+            likely == self.likely_with,
+        )
+        if isinstance(self.added, tuple):
+            counts += is_there * np.array(self.added)
+        else:
+            counts[:, self.added] += is_there
         matrix, found = FrequencyMatrix.from_dense(grid(*counts.shape), counts), 0
+        if isinstance(self.added, tuple):
+            matrix = of_shares(matrix)
         for number in range(self.rounds):
             curator = Curator(matrix, paid, noise(2 * number + likely))
             found += int(self.ask(curator, self.blocks, paid).sum())
@@ -163,6 +179,36 @@ def sum_runs(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
     return np.asarray(np.all(curator.measure(question).reshape(blocks, 2) >= [2, 3], axis=1))
 
 
+def of_shares(matrix: FrequencyMatrix) -> FrequencyMatrix:
+    """The same numbers, said to be of shares of people."""
+    counted = matrix.exact_coordinates, matrix.exact_counts
+    return FrequencyMatrix(matrix.domain, *counted, SHARED)
+
+
+def shares_of(records: Sequence[int]) -> tuple[int, ...]:
+    """What reading gives each cell of somebody who has so many records in each."""
+    places = np.repeat(np.arange(len(records)), records) + 0.5
+    table = pa.table({"x": places, "who": ["ann"] * len(places)})
+    line = Domain((Axis("x", 0.0, float(len(records)), len(records)),))
+    return tuple(map(int, dense(read_points(table, line, ["x"], user="who"))))
+
+
+def count_shares_of(held: tuple[int, ...]) -> Callable[[Curator, int, Epsilon], Happened]:
+    """Whether all of a person's cells have at least their shares."""
+
+    def ask(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
+        del paid  # of which each share has its part
+        tree, cells = curator.window.tree, len(held)
+        regions = cut_into_blocks(tree, blocks)
+        cuts = np.tile(np.arange(1, cells), blocks)
+        number = np.full(blocks, cells - 1)
+        inner = tree.cut(regions, np.ones(blocks, dtype=np.int64), cuts, number)
+        question = CountRegions("count", inner, each(curator.window.epsilon, inner))
+        return np.asarray(np.all(curator.measure(question).reshape(blocks, cells) >= held, axis=1))
+
+    return ask
+
+
 class Forest(Mechanism):
     """In each block what a tree does: a count, scores of two cuts, and counts on both sides of the
     better one. Blocks share nothing, so each may spend all of the budget."""
@@ -195,6 +241,8 @@ def grow_forest(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
     return forest.told
 
 
+FEW_RECORDS, MANY_RECORDS = (1, 3, 3), (999, 1, 500)  # the second more than there are shares
+SHARES_OF_FEW, SHARES_OF_MANY = shares_of(FEW_RECORDS), shares_of(MANY_RECORDS)
 ROW_OF_24 = (1, *[0] * 23)
 ATTACKS = {
     "count": Attack((0,), 0, count_blocks, (1,)),
@@ -207,7 +255,14 @@ ATTACKS = {
     "forest": Attack(
         ROW_OF_24, 1, grow_forest, (0.3, 0.05, 0.05, 0.5), blocks=Forest.blocks, rounds=4
     ),
+    "few records": Attack(
+        (0, 0, 0), SHARES_OF_FEW, count_shares_of(SHARES_OF_FEW), (1 / 256,) * 3, blocks=100_000
+    ),
+    "many records": Attack(
+        (0, 0, 0), SHARES_OF_MANY, count_shares_of(SHARES_OF_MANY), (1 / 256,) * 3, blocks=100_000
+    ),
 }
+OF_PEOPLE = {"few records", "many records"}
 every_attack = pytest.mark.parametrize("name", ATTACKS)
 
 
@@ -222,7 +277,7 @@ def chances(name: str, loss: float) -> tuple[float, float]:
 def test_every_measurement_is_audited() -> None:
     """But for two choices whose proofs leave room, so that half of the noise would not break the claim.
     Their noise is checked in tests/contract, and what they lose by enumeration in tests/properties."""
-    assert {*ATTACKS} - {"forest"} == {*KINDS} - {"privtree", "buckets"}
+    assert {*ATTACKS} - {"forest"} - OF_PEOPLE == {*KINDS} - {"privtree", "buckets"}
 
 
 @every_source
@@ -319,10 +374,10 @@ class CountOnce(Mechanism):
         return Histogram(np.array([0]), noisy, np.array([1 / float(window.epsilon)]), "last-count")
 
 
-def loss_of(release: Release, more: FrequencyMatrix = MORE) -> float:
-    """ln of the likelihood of the measurements with `more` over that with LESS, as claimed."""
+def loss_of(release: Release, more: FrequencyMatrix = MORE, less: FrequencyMatrix = LESS) -> float:
+    """ln of the likelihood of the measurements with `more` over that with `less`, as claimed."""
     table = release.measurements
-    exact = [exact_values(release, matrix) for matrix in (LESS, more)]
+    exact = [exact_values(release, matrix) for matrix in (less, more)]
     sensitivity = np.where(table.kind == MEASUREMENTS.index(ScoreSplits), 2, 1)
     rates = table.epsilon / UNITS_PER_EPSILON / sensitivity
     closer = np.abs(table.value - exact[0]) - np.abs(table.value - exact[1])
@@ -427,3 +482,61 @@ def test_a_person_in_two_classes_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(contributions, "people_by_class", with_the_class_before)
     assert audited_activity(SeededNoise, together=2) > float(EPSILON)
+
+
+# --- people, run by run ---------------------------------------------------------------------------
+
+LESS_SHARED = of_shares(FrequencyMatrix.from_dense(grid(4, 4), 256 * COUNTS))
+PAPER_SHARED = HtfPaper(
+    height=3, stop_count=5, stop_cells=2, epsilon_partition_level=Epsilon.of("0.05") // 256
+)
+
+
+def with_a_person(shares: Sequence[int], places: Sequence[tuple[int, int]]) -> FrequencyMatrix:
+    counts = dense(LESS_SHARED)
+    for number, place in zip(shares, places, strict=True):
+        counts[place] += number
+    return of_shares(FrequencyMatrix.from_dense(LESS_SHARED.domain, counts))
+
+
+def largest_loss(more: FrequencyMatrix, mechanism: Mechanism) -> float:
+    """The most that any of 150 runs tells of the person."""
+    losses = []
+    for run in range(150):
+        made = Curator(more if run % 2 else LESS_SHARED, EPSILON, SeededNoise(run)).run(mechanism)
+        losses.append(abs(loss_of(made, more, LESS_SHARED)))
+    return max(losses)
+
+
+@pytest.mark.parametrize("records", [(1, 0, 0), FEW_RECORDS, MANY_RECORDS, (0, 10**6, 1)])
+@pytest.mark.parametrize("mechanism", [CountOnce(), PAPER_SHARED])
+def test_no_run_tells_more_of_somebody_counted_than_is_claimed(
+    records: tuple[int, ...], mechanism: Mechanism
+) -> None:
+    """With any number of records, in one cell or in several."""
+    places = [(0, 0), (1, 1), (2, 2)]
+    largest = largest_loss(with_a_person(shares_of(records), places), mechanism)
+    assert 0.3 < largest <= float(EPSILON) + 1e-9
+
+
+def test_one_share_too_many_is_caught() -> None:
+    """By any run whose noise falls beyond both: 257 shares lose 257 / 256."""
+    given = list(shares_of(MANY_RECORDS))
+    given[0] += 1
+    more = with_a_person(given, [(0, 0), (1, 1), (2, 2)])
+    assert largest_loss(more, CountOnce()) == pytest.approx(257 / 256, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(OF_PEOPLE))
+def test_a_person_taken_for_half_of_their_shares_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise of epsilon / 128 for each of 256 shares."""
+    monkeypatch.setattr(Protection, "most_shares", 128)
+    assert ATTACKS[name].proved(SeededNoise) > CAUGHT
+
+
+def test_shares_for_each_record_are_caught() -> None:
+    """Somebody with two records counts as two: the loss is twice what is claimed."""
+    more = with_a_person((256, 256), [(0, 0), (1, 1)])
+    assert largest_loss(more, CountOnce()) > CAUGHT
