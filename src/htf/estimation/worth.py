@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.estimation.activity import read_profiles
+from htf.estimation.activity import Profiles, read_profiles
 from htf.estimation.noise_law import NORMAL_DEVIATIONS, noise_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import Activity
@@ -42,9 +42,10 @@ class Worth:
     ) -> Worth:
         if activity is None:
             return cls(1 / protection.shares)
-        profiles, most, kept = read_profiles(activity), protection.max_records, total / factor
+        profiles, most = read_profiles(activity), protection.max_records
+        kept = _plausible(total / factor, profiles, most)
         beyond, spread = profiles.records_beyond(most, kept)
-        of_total = spread / max(kept + beyond, 1.0)
+        of_total = spread / (kept + beyond)
         of_place = LOCAL * float(profiles.displaced(most)[0])
         return cls(factor, of_total, of_place, total, profiles.clump(most))
 
@@ -105,13 +106,18 @@ def scale_to_all(
 ) -> float:
     """The factor from the kept records, whose estimates these are, to all records.
 
-    Where noise hides how many were kept, their sum may be near 0, or below. So at least half of what the activity
-    says was kept counts. Nothing overflows: a release that was paid for must not fail for its numbers.
+    Nothing overflows: a release that was paid for must not fail for its numbers.
     """
     if activity is None:
         return 1.0
     profiles, most = read_profiles(activity), protection.max_records
-    kept = max(float(np.sum(estimates)), profiles.records_up_to(most) / 2, 1.0)
+    kept = _plausible(float(np.sum(estimates)), profiles, most)
     beyond, _ = profiles.records_beyond(most, kept)
     largest = max(np.max(np.abs(estimates), initial=1.0), np.max(scales, initial=1.0))
     return min(1.0 + beyond / kept, max(LARGEST / float(largest), 1.0))
+
+
+def _plausible(kept: float, profiles: Profiles, most: int) -> float:
+    """How many records were kept. Where noise hides that, their sum may be near 0, or below: so at least half of
+    what the activity says was kept counts."""
+    return max(kept, profiles.records_up_to(most) / 2, 1.0)
