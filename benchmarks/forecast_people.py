@@ -84,8 +84,7 @@ def split(points: Path, edges: str, user: str, number: int, folder: Path) -> lis
     """Two halves of the people."""
     table = pq.read_table(points, columns=["lon", "lat", user])
     lon, lat = (table[name].to_numpy() for name in ("lon", "lat"))
-    bounds = [float(edge) for edge in edges.split(",")]
-    west, south, east, north = bounds
+    west, south, east, north = (float(edge) for edge in edges.split(","))
     domain = Domain.from_bounds(west, south, east, north, cells=1024)
     inside = (lon >= west) & (lon < east) & (lat >= south) & (lat < north)
     lon, lat = lon[inside], lat[inside]

@@ -18,8 +18,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from htf import BudgetFile, Release
+from htf import BudgetFile, Protection, Release, publish
 from htf.cli.main import run as run_here
+from htf.evaluation.datasets import City
+from htf.evaluation.population import Population, RecordsEach
 from support import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -142,7 +144,11 @@ def test_the_readme_is_short() -> None:
 
 def test_the_forecasts_work(city: Path) -> None:
     ours = [c for c in commands((ROOT / "docs/forecast.md").read_text()) if "forecast --" in c]
-    assert len(ours) == 3
+    assert len(ours) == 6
+    people = Population("p", City("city", 20_000, 64), 500, RecordsEach.alike(9)).shared(
+        Protection("person", count="people", shares=256)
+    )
+    publish(people, 1, noise="fast").save(city / "people.parquet")
     for command in ours:
         assert "spent no budget" in run(made_small(command), city)
 

@@ -45,7 +45,6 @@ WHOLE_MAP = (
 LIKE_NEIGHBOURS = 0.015  # of the variance of ranks by number of records, for each level of squares
 DEPTH = 15  # halvings of each side that the order of places knows
 LEAST_PLACES, MOST_PLACES = 1_000_000, 10_000_000
-MOST_PEOPLE = 20_000_000
 MOST_RECORDS = 50_000_000  # of a population
 
 
