@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "less than a unit": (["--max-records", "3", "--epsilon", "5e-15"], 2, "less than 1e-15, the smallest epsilon: spend more, or count kept records (--activity 0)"),
     "too little for each": (["--max-records", "30", "--epsilon", "2e-14"], 2, "is less than 1e-15 each"),
     "too little for the range": ([*AUTO, "--epsilon", "5e-13"], 2, "over 1000 records per person is less than 1e-15"),
-    "nothing left for the map": (["--suggest-max-records", "0.9"], 2, "of which --activity takes 0.1: it must be less"),
+    "nothing left for the map": (["--suggest-max-records", "0.9"], 2, "of which 0.1 is spent on other things: it must be less"),
     "too little for the mechanism": ([*AUTO, "--mechanism", "htf-paper", "--epsilon", "0.001"], 3, "is too small"),
     "over the cap": ([*AUTO, "--epsilon", "3.1"], 3, "more than"),
     "not private": ([*AUTO, "--noise", "seeded:1"], 2, "seeded or scripted noise"),
@@ -201,6 +201,16 @@ def test_nobody_inside_charges_nothing(
     assert run([*asked, "--allow-empty"]) == 0
     assert [one[0] for one in charges(budget)] == ["activity", "ug"]
     assert published(budget).activity is not None
+
+
+def test_a_refusal_after_a_suggestion_comes_before_the_activity_is_charged(
+    points: Path, budget: BudgetFile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nine is found, but for a chance of exp(-100), and the paper's mechanism refuses what it leaves for a record."""
+    options = ["--suggest-max-records", "0.88", "--records-range", "9", "--mechanism", "htf-paper"]
+    assert run(command(points, budget, *options, "--cells", "64")) == 3
+    assert "at most 9 records each" in " ".join(capfd.readouterr().err.split())
+    assert charges(budget) == [("max-records", "0.88", "pending")]
 
 
 def broken_reading(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:

@@ -375,6 +375,7 @@ def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
     command = [
         *("release", str(points), "--bounds", "0,0,1,1", "--cells", "64", "--user", "who", "--noise", "fast"),
         *("--budget", str(budget.path), "--dataset", "pings", "-o", str(output), "--mechanism", "htf-paper"),
+        *("--activity", "0"),
     ]  # fmt: skip
     amounts = ["--epsilon", "0.0011", "--suggest-max-records", "0.001"]
     too_little = ["--epsilon", "2e-15", "--suggest-max-records", "1e-15"]

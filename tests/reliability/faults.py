@@ -56,7 +56,7 @@ MODES = {
     "SIGKILL": Mode(KILL),
 }
 MAP = ("--bounds", "0,0,1,1", "--cells", "16", "--mechanism", "ug", "--noise", "fast")
-# A plain release, and one for people, which is charged twice.
+# A plain release, and one for people, which is charged three times.
 SCENARIOS = {
     "records": ("--epsilon", "0.6"),
     "people": ("--epsilon", "0.6", "--user", "who", "--suggest-max-records", "0.1"),
@@ -226,11 +226,10 @@ def _about_charges(case: Case, ids: list[str]) -> list[str]:
     """Every charge that stands is told, and every one that does not."""
     told = _told_entries(case)
     unsure = "may stand" in case.said
-    wrong = [f"the charge of entry {id_} is not told" for id_ in ids if id_ not in told]
-    if (
-        case.code == 0
-    ):  # a suggestion's charge is part of what was asked for, and not told by itself
-        wrong = wrong[:-1]
+    # The charges of a suggestion and an activity are part of what was asked for. If all went well, only the map's,
+    # which comes last, is told by itself.
+    due = ids[-1:] if case.code == 0 else ids
+    wrong = [f"the charge of entry {id_} is not told" for id_ in due if id_ not in told]
     if not unsure:
         wrong += [f"entry {id_} is told and not there" for id_ in told if id_ not in ids]
     nothing = "Nothing was charged" in case.said or "was not entered" in case.said
