@@ -115,7 +115,10 @@ def test_suggestions_that_nobody_makes_are_refused(wrong: dict[str, Any], says: 
 
 
 def test_claims_at_their_bounds() -> None:
-    for number in (1, 2**20):
+    for number in (1, 256, 2**20):
+        counted = Protection("person", count="people", shares=number)
+        assert counted.most_shares == number
+        assert epsilon_per_share(Epsilon.of(1), counted).units == 10**15 // number
         kept = Protection("person", number)
         assert epsilon_per_share(Epsilon.of(1), kept).units == 10**15 // number
     fields: dict[str, Any] = {"noise": "fast", "private": True, "epsilon": Epsilon.of(1)}
@@ -468,6 +471,9 @@ def test_suggestions_that_do_not_belong() -> None:
         match="the unit is one record, and records are counted: leave the suggestion out",
     ):
         made(OF_RECORDS, suggestion=suggested())
+    shared = Protection("person", count="people", shares=256)
+    with pytest.raises(InputError, match="the unit is one person, and people are counted"):
+        made(shared, suggestion=suggested())
     with pytest.raises(InputError, match=r"0\.2 leaves nothing for the records"):
         made(epsilon="0.2", suggestion=suggested())
     with pytest.raises(InputError, match=r"noise that is not secret \(seeded:1\)"):
