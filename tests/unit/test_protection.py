@@ -115,7 +115,10 @@ def test_suggestions_that_nobody_makes_are_refused(wrong: dict[str, Any], says: 
 
 
 def test_claims_at_their_bounds() -> None:
-    for number in (1, 2**20):
+    for number in (1, 256, 2**20):
+        counted = Protection("person", count="people", shares=number)
+        assert counted.most_shares == number
+        assert epsilon_per_share(Epsilon.of(1), counted).units == 10**15 // number
         kept = Protection("person", number)
         assert epsilon_per_share(Epsilon.of(1), kept).units == 10**15 // number
     fields: dict[str, Any] = {"noise": "fast", "private": True, "epsilon": Epsilon.of(1)}
