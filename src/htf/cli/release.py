@@ -294,12 +294,13 @@ def _share_for_activity(reading: Reading, options: ReleaseOptions) -> Fraction:
 
 def _part(epsilon: Epsilon, share: Fraction) -> Epsilon:
     """A share of epsilon, rounded down."""
+    from htf.base import numerals
     from htf.privacy.epsilon import Epsilon
 
     part = Epsilon(int(epsilon.units * share))
     if share > 0 and part.units == 0:
         raise InputError(
-            f"--activity {share} of --epsilon {epsilon} is less than 1e-15, the smallest epsilon: spend more, or count "
+            f"--activity {numerals.shown(share)} of --epsilon {epsilon} is less than 1e-15, the smallest epsilon: spend more, or count "
             "kept records (--activity 0)"
         )
     return part
