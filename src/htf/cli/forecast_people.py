@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -147,14 +147,11 @@ def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
     per = options.per or (None if like is None else like.per)
     once_per = None if like is None else like.once_per
     asked = read_made_up(options.count, per, options.max_records)
-    takes_over = (
-        like is not None and asked.max_records is None and options.count in (None, like.count)
-    )
-    if (like.count if like is not None and takes_over else asked.counted) == PEOPLE:
-        return Counted(PEOPLE, per=per, once_per=once_per)
-    if like is not None and takes_over:
+    if like is not None and asked.max_records is None and options.count in (None, like.count):
         share = like.activity if options.activity is None else _read_share(options.activity)
-        return Counted(RECORDS, like.max_records, share, options.records_range, per, once_per)
+        return replace(like, per=per, activity=share if like.count == RECORDS else Fraction(0))
+    if asked.counted == PEOPLE:
+        return Counted(PEOPLE, per=per, once_per=once_per)
     share, finds_most = _read_share(options.activity or SHARE), isinstance(asked.max_records, str)
     if finds_most and share == 0:
         raise InputError(

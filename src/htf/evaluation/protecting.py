@@ -24,6 +24,7 @@ from htf.privacy.protection import (
     RECORDS,
     SHARES_OF_A_PERSON,
     Protection,
+    price_of_bought,
     price_of_map,
 )
 from htf.publication import publish
@@ -44,6 +45,9 @@ class Counted:
     most: int = MOST_RECORDS_OF_A_PERSON  # that max_records is looked for among
     per: str | None = None
     once_per: str | None = None
+    elsewhere: Fraction = Fraction(
+        0
+    )  # the share of epsilon that neither the activity nor the map gets
 
     def __post_init__(self) -> None:
         if self.count == RECORDS and self.max_records is None and self.activity <= 0:
@@ -88,20 +92,18 @@ class Known:
         unit, activity = release.protection, release.activity
         if unit.unit != PERSON:
             return None
+        other = price_of_bought(*(one for one in release.bought if one is not activity))
+        elsewhere = Fraction(other.units, release.epsilon.units)
+        plain = Counted(RECORDS, unit.max_records, per=unit.per, once_per=unit.once_per)
+        plain = replace(plain, most=most, elsewhere=elsewhere)
         if unit.count == PEOPLE:
-            counted = Counted(PEOPLE, per=unit.per, once_per=unit.once_per)
-            return cls(counted, max(round(float(release.estimates.sum())), 1))
+            people = max(round(float(release.estimates.sum())), 1)
+            return cls(replace(plain, count=PEOPLE, max_records=None), people)
         if activity is None:
-            kept = Counted(RECORDS, unit.max_records, per=unit.per, once_per=unit.once_per)
-            return cls(kept)
-        counted = Counted(
-            RECORDS,
-            None if activity.decides else unit.max_records,
-            Fraction(activity.epsilon.units, release.epsilon.units),
-            most,
-            unit.per,
-            unit.once_per,
-        )
+            return cls(plain)
+        share = Fraction(activity.epsilon.units, release.epsilon.units)
+        kept = None if activity.decides else unit.max_records
+        counted = replace(plain, max_records=kept, activity=share)
         records = RecordsByActivity(activity)
         return cls(counted, max(records.people, 1), records)
 
@@ -117,7 +119,8 @@ class Made:
 def release_people(bench: Bench, trial: Trial, counted: Counted) -> Made:
     """The steps of `htf release`, with seeded noise, on a population."""
     population = arguments.instance(trial.data_set, Population, "the data set of people")
-    epsilon, noise = Epsilon.of(trial.epsilon), seeded_noise(bench, trial)
+    total, noise = Epsilon.of(trial.epsilon), seeded_noise(bench, trial)
+    epsilon = total - Epsilon(int(total.units * counted.elsewhere))
     if counted.count == PEOPLE:
         matrix = population.shared(counted.protection(1))
         return Made(publish(matrix, epsilon, trial.spec.make(), noise=noise), matrix)
@@ -125,7 +128,7 @@ def release_people(bench: Bench, trial: Trial, counted: Counted) -> Made:
     most = counted.max_records
     if counted.activity > 0:
         people = RecordsPerPerson.from_records(population.records_each, MOST_RECORDS_OF_A_PERSON)
-        part = Epsilon(int(epsilon.units * counted.activity))
+        part = Epsilon(int(total.units * counted.activity))
         other = seeded_noise(bench, trial, "activity")
         activity = measure_activity(people, part, noise=other, per=counted.per)
         if most is None:
