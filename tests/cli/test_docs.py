@@ -209,24 +209,29 @@ def test_the_guarantee_for_people_works(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/people.md").read_text()
-    make, publish, scale = re.findall(r"```python\n(.*?)```", page, re.S)
+    make, *blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     exec(make, {})
     ours = [c for c in commands(page) if len(c.split()) > 2]
-    kinds = ["release", "info", *["release"] * 4, "budget", "release"]
-    assert [c.split()[1] for c in ours] == kinds
+    made = ["release", "query", "info", "release", "query", "release", "release"]
+    assert [c.split()[1] for c in ours] == [*made, "budget", "release", "release", "budget"]
     told = []
     for command in ours:
         assert run_here(shlex.split(command)[1:]) == 0
         told.append(capfd.readouterr().out)
-    assert "epsilon 1 for one person, at most 20 records each" in told[0]
-    assert "The unit of protection is one person" in told[1]
-    assert "found with noise, for epsilon 0.05" in told[3]
-    exec(publish, {})
-    assert capfd.readouterr().out.split()[-1] == "0.05"
-    exec(scale, {})
-    whole = Release.load("total.parquet").count().count
-    # Some 130,000, with noise of scale 4,000: fails by chance less than once in 10^8 times.
-    assert 50_000 < whole < 210_000
+    assert "epsilon 1 for one person" in told[0]
+    assert "The unit of protection is one person" in told[2]
+    assert "this number has the least expected error" in told[3]
+    assert "scaled" in told[4]
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    shown = capfd.readouterr().out.splitlines()
+    assert shown[0] == "people one person, counted once"
+    assert shown[-1].endswith("per person, scaled")
+    # All people of the page, with noise of scale 100: fails by chance less than once in 10^8 times.
+    people = Release.load("people.parquet").count().count
+    known = len(set(pq.read_table("visits.parquet")["person"].to_pylist()))
+    assert abs(people - known) < 2500
 
 
 def test_more_axes_work(
