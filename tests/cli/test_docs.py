@@ -179,7 +179,7 @@ def test_the_budget_works(folder: Path) -> None:
     (folder / "lost.parquet").write_bytes((folder / "htf-demo/release.parquet").read_bytes())
     assert "is published as lost.parquet" in run(ours[4].replace("ID", entry), folder)
     assert "1.25 of 2 was spent" in run(ours[3], folder)
-    assert "for each person" in run(ours[5], folder)
+    assert "for one person" in run(ours[5], folder)
     assert run_block(blocks[1], folder).split()[1:] == ["1.9"]
     assert '"label": "summer"' in run(ours[6], folder)
 
@@ -378,7 +378,7 @@ def serve_for_a_moment(command: str, place: Path) -> str:
 
 def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
     told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
-    assert "for each person" in told[0]
+    assert "for one person" in told[0]
     assert "for one person, at most 10 records each" in told[2]
     assert "1 spent of 2, 1 remains" in told[-1]
     assert (tmp_path / "pings.png").stat().st_size > 10_000

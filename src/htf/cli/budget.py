@@ -53,7 +53,7 @@ def init(file: Path, dataset: str, cap: str, unit: str) -> None:
 
     account = BudgetFile.create(file, dataset, cap, unit=UNITS[unit].name).account()
     say(
-        f"Created a budget for {dataset} in {file}: epsilon {account.cap} for each {account.unit.removeprefix('one ')}, over all "
+        f"Created a budget for {dataset} in {file}: epsilon {account.cap} for {account.unit}, over all "
         "releases."
     )
 
