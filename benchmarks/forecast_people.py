@@ -59,17 +59,19 @@ class Half:
     path: Path
     domain: Domain
     each: tuple[int, ...]  # records of each person inside the bounds
+    seed: int  # other noise for each half
 
     def read(self, **options: Any) -> FrequencyMatrix:
         return _read(self.path, self.domain, tuple(options.items()))
 
     def release(self, count: str, epsilon: str, seed: int) -> Release:
+        seed += 10_000 * self.seed
         noise, total = f"seeded:{seed}", Epsilon.of(epsilon)
         if count == PEOPLE:
             return publish(self.read(user="person", count=PEOPLE), total, noise=noise)
         people = RecordsPerPerson.from_records(np.array(self.each), MOST_RECORDS_OF_A_PERSON)
         part = Epsilon(int(total.units * SHARE))
-        activity = measure_activity(people, part, noise=f"seeded:{seed + 1000}")
+        activity = measure_activity(people, part, noise=f"seeded:{seed + 5_000}")
         most = best_max_records(activity, price_of_map(total, activity), RANGE)
         matrix = self.read(user="person", max_records=most)
         return publish(matrix, total, noise=noise, activity=activity)
@@ -96,7 +98,7 @@ def split(points: Path, edges: str, user: str, number: int, folder: Path) -> lis
         columns = {"lon": lon[mask], "lat": lat[mask], "person": person[mask]}
         pq.write_table(pa.table(columns), path)
         each = np.bincount(person[mask])
-        halves.append(Half(path, domain, tuple(each[each > 0].tolist())))
+        halves.append(Half(path, domain, tuple(each[each > 0].tolist()), 2 * number + place))
     return halves
 
 
@@ -124,7 +126,7 @@ def forecast(half: Half, way: str, count: str, epsilon: str, runs: int) -> Float
     population: Population
     if way == "points":
         places: DataSet = PublicPoints("half", half.path, ("lon", "lat"), half.domain)
-        population = Population("half", places, people, each)
+        population = Population(f"half {half.seed}", places, people, each)
     else:
         if way == "plain":
             release = publish(half.read(), epsilon, noise="seeded:99")
@@ -137,7 +139,7 @@ def forecast(half: Half, way: str, count: str, epsilon: str, runs: int) -> Float
             people, counted = known.people, known.counted
             records = known.records or ASSUMED
         places = PastRelease("half", release, places_wanted(len(half.each)), of_leaves=True)
-        population = Population("half", places, people, records)
+        population = Population(f"half {half.seed}", places, people, records)
     bench = Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, 1)
     plan = Simulation(population, Spec.of("htf"), Epsilon.of(epsilon), runs, bench, counted)
     return np.array([area.errors for area in look(plan, plan.epsilon, runs).areas]).T
@@ -158,13 +160,14 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=1, help="each gives two held-back halves")
     parser.add_argument("--runs", type=int, default=8, help="releases, and simulated releases")
     parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--counts", default=f"{PEOPLE},{RECORDS}")
     args = parser.parse_args()
     cells: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for number in range(args.splits):
         with TemporaryDirectory() as folder:
             halves = split(args.points, args.bounds, args.user, number, Path(folder))
             for count, epsilon, (other, held) in product(
-                (PEOPLE, RECORDS), EPSILONS, (halves, halves[::-1])
+                args.counts.split(","), EPSILONS, (halves, halves[::-1])
             ):
                 real = real_errors(held, count, epsilon, args.runs).mean(axis=0)
                 for way in args.ways.split(","):
@@ -181,7 +184,7 @@ def main() -> None:
     for cell, pairs in cells.items():
         each = " ".join(f"{ratio:.2f}" for ratio in np.exp(_logs(pairs)))
         print(*(f"{word:10}" for word in cell), f"{means[cell]:.2f}   ({each})")
-    for count, way in product((PEOPLE, RECORDS), args.ways.split(",")):
+    for count, way in product(args.counts.split(","), args.ways.split(",")):
         logs = [np.log(mean) for cell, mean in means.items() if cell[0] == count and cell[2] == way]
         worst = np.exp(max(logs, key=abs))
         inside = np.mean(np.abs(np.exp(logs) - 1) <= 0.25)
