@@ -379,7 +379,7 @@ def serve_for_a_moment(command: str, place: Path) -> str:
 def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
     told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
     assert "for one person" in told[0]
-    assert "for one person, at most 10 records each" in told[2]
+    assert "for one person, counted once" in told[2]
     assert "1 spent of 2, 1 remains" in told[-1]
     assert (tmp_path / "pings.png").stat().st_size > 10_000
 
