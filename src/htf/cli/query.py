@@ -90,11 +90,7 @@ def query(
     from htf.release.release import Release
 
     if distinct:
-        if boxes or boxes_file or polygons_file or by or where:
-            raise InputError(
-                "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
-                "without boxes, polygons and --where"
-            )
+        _check_distinct_alone(boxes, boxes_file, polygons_file, by, where)
         query_distinct(release_file, as_json, output, overwrite)
         return
     if polygons_file is not None and not (boxes or boxes_file):
@@ -123,6 +119,15 @@ def query(
         say(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
     _tell_outside(release.domain, asked.rows, answers)
     warn_if_not_private(release)
+
+
+def _check_distinct_alone(*others: object) -> None:
+    """Refuse other questions beside that for the table of distinct people."""
+    if any(others):
+        raise InputError(
+            "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
+            "without boxes, polygons and --where"
+        )
 
 
 def _read_boxes(
