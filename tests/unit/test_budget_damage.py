@@ -309,7 +309,7 @@ def test_connections_are_closed_on_every_way_out(
 @pytest.mark.parametrize("unit", ["record", "person", "", "one household", None, 1])
 def test_units_are_known_ones(tmp_path: Path, unit: str) -> None:
     with pytest.raises(
-        InputError, match="the unit must be 'one record' or 'one person' or .*, got"
+        InputError, match=r"the unit must be 'one record' or 'one person' or .*, got"
     ):
         BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1, unit=unit)
     assert not (tmp_path / "budget.sqlite").exists()
