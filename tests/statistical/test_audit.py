@@ -459,7 +459,8 @@ def audited_activity(
         drawn = [measure_activity(people, paid, noise=source).people for _ in range(MEASURED)]
         runs = np.array(drawn).reshape(-1, together)
         found.append(int(np.all(runs >= 1, axis=1).sum()))
-    return proved_epsilon(found[0], found[1], len(runs))
+    often, rarely = found
+    return proved_epsilon(often, rarely, len(runs))
 
 
 @pytest.mark.parametrize("source", ["seeded", "fast"])

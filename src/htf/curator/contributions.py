@@ -247,7 +247,7 @@ def measure_activity(
 def people_by_class(people: RecordsPerPerson) -> IntArray:
     """The exact number of people in each class. Sensitive. One person is in one class, or in none."""
     up_to = np.cumsum(people.exact_persons)[np.minimum(CLASS_ENDS, people.most) - 1]
-    return np.asarray(np.diff(up_to, prepend=0))
+    return np.asarray(np.diff(up_to, prepend=0), dtype=np.int64)
 
 
 def _check_people(people: object) -> None:
