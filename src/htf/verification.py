@@ -21,7 +21,7 @@ from htf.errors import HtfError, InputError, MissingExtraError
 from htf.estimation.distinct import best_max_boxes
 from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.estimation.noise_law import count_scales
-from htf.estimation.worth import scale_to_all
+from htf.estimation.worth import scale_to_all, worth_of
 from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.mechanisms import find_mechanism
@@ -271,7 +271,7 @@ def _check_sums(release: Release) -> Check:
         with np.errstate(all="ignore"):
             estimates, scales = estimator(release)
             factor = scale_to_all(estimates, scales, release.protection, release.activity)
-            estimates, scales = release.worth.of_estimates(estimates, scales)
+            estimates, scales = worth_of(release).of_estimates(estimates, scales)
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)

@@ -34,7 +34,7 @@ from htf.curator.contributions import people_by_class
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.curator.noise_check import check_noise
 from htf.estimation.activity import NUMBERS, read_profiles
-from htf.estimation.worth import LARGEST, Worth, scale_to_all
+from htf.estimation.worth import LARGEST, Worth, scale_to_all, worth_of
 from htf.frame.domain import IntArray
 from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import OF_RECORDS
@@ -390,7 +390,7 @@ def test_it_travels_in_the_file(tmp_path: Path) -> None:
     again = Release.load(path)
     assert again == release
     assert (again.activity, again.factor) == (release.activity, release.factor)
-    assert (again.statement, again.worth) == (release.statement, release.worth)
+    assert (again.statement, worth_of(again)) == (release.statement, worth_of(release))
     assert again != replace(release, activity=measured())
     assert again.summary()["activity"]["decides"] is True
     assert wrong(path) == []

@@ -236,7 +236,7 @@ def test_it_is_said_once_and_before_a_suggestion_is_charged(
     rows = ["0.5,0.5,a"] * 10 + ["north,0.5,a"] * 1234
     path = write(tmp_path / "a.csv", "lon,lat,who", *rows)
     asked = ["release", str(path), "--bounds", "0,0,1,1", "--cells", "8", "--noise", "fast"]
-    people = ["--user", "who", "--suggest-max-records", "0.1", "--epsilon", "1"]
+    people = ["--user", "who", "--suggest-max-records", "0.1", "--epsilon", "1", "--activity", "0"]
     assert main.run([*asked, *people, "-o", str(tmp_path / "out.parquet")]) == 0
     assert "1,234 of 1,244 rows are left out" in seen[0]
     assert "Using the columns" in seen[0]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 OPTION = "option"
+AUTO = "auto"  # in place of a number: it follows from a noisy measurement
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,17 @@ from typing import Any, TypeVar
 
 import click
 
-from htf.base.options import OPTION, Option
-from htf.cli.types import FileName, WholeNumber
+from htf.base.options import AUTO, OPTION, Option
+from htf.cli.types import FileName, WholeNumber, WholeNumberOr
 
 F = TypeVar("F", bound=Callable[..., Any])
 SEVERAL = "tuple[str, ...]"
 # By the type of a field, without "or None". All else is text.
-TYPES: dict[str, click.ParamType[Any]] = {"int": WholeNumber(1), "Path": FileName()}
+TYPES: dict[str, click.ParamType[Any]] = {
+    "int": WholeNumber(1),
+    "int | str": WholeNumberOr(AUTO, 1),
+    "Path": FileName(),
+}
 
 
 def options_of(declaration: type) -> Callable[[F], F]:

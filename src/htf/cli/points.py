@@ -17,7 +17,7 @@ from htf.base.numerals import decimal, whole
 from htf.base.options import option
 from htf.cli.declared import option_of, options_of, take
 from htf.errors import InputError
-from htf.ingest.reading import Reading, read_most
+from htf.ingest.reading import Reading
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
@@ -109,10 +109,9 @@ def reading_option(name: str, **changes: Any) -> Callable[[F], F]:
     return option_of(Reading, name, **changes)
 
 
-def read_made_up(count: str | None, per: str | None, max_records: str | None) -> Reading:
+def read_made_up(count: str | None, per: str | None, max_records: int | str | None) -> Reading:
     """What is counted of made-up people, by the rules of `htf release`."""
-    most = None if max_records is None else read_most(max_records)
-    return Reading(user="person", time="time", count=count, per=per, max_records=most)
+    return Reading(user="person", time="time", count=count, per=per, max_records=max_records)
 
 
 @dataclass(frozen=True, slots=True)

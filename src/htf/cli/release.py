@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.base.options import option
+from htf.base.options import AUTO, option
 from htf.cli import streams
 from htf.cli.charging import (
     check_charge,
@@ -32,7 +32,6 @@ from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
 from htf.errors import BudgetError, InputError, OutputError
 from htf.files import check_output
-from htf.ingest.reading import AUTO
 
 if TYPE_CHECKING:
     from htf.curator.contributions import RecordsPerPerson

@@ -25,6 +25,17 @@ class WholeNumber(click.IntRange):
         return super().convert(value, param, ctx)
 
 
+class WholeNumberOr(WholeNumber):
+    """A whole number in a range, or one word."""
+
+    def __init__(self, word: str, least: int) -> None:
+        super().__init__(least)
+        self.word = word
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == self.word else super().convert(value, param, ctx)
+
+
 class Number(click.FloatRange):
     """A finite number in a range, in ASCII digits."""
 

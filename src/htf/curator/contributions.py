@@ -233,7 +233,7 @@ def measure_activity(
     >>> import htf
     >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
     >>> htf.measure_activity(people, 0.5, noise="seeded:1").people[:4]
-    (499, 300, 190, 10)
+    (496, 298, 188, 11)
     """
     _check_people(people)
     purchase = Purchase.of(epsilon, noise, budget, label, per)

@@ -36,7 +36,6 @@ from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
     RECORDS,
-    Bought,
     Protection,
     Suggestion,
     epsilon_per_share,
@@ -342,7 +341,9 @@ def _check_given(
     arguments.text(label, "label")
 
 
-def check_bought(bought: Bought, noise: NoiseSource, budget: BudgetFile | None) -> None:
+def check_bought(
+    bought: Suggestion | Activity | DistinctCounts, noise: NoiseSource, budget: BudgetFile | None
+) -> None:
     """Refuse what would make the release claim, or the budget hold, less than was lost."""
     if noise.private and not bought.private:
         raise InputError(

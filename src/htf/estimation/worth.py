@@ -8,6 +8,7 @@ records, and intervals are widened by what that adds to their error.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from htf.estimation.noise_law import NORMAL_DEVIATIONS, noise_variances, scales_
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import Activity
 from htf.privacy.protection import Protection
+
+if TYPE_CHECKING:
+    from htf.release.release import Release
 
 # How much a place differs from the whole map, relatively, for each displaced record: measured (docs/people.md).
 LOCAL = 0.2
@@ -96,6 +100,12 @@ class Worth:
 
 
 AS_COUNTED = Worth()
+
+
+def worth_of(release: Release) -> Worth:
+    """How the published counts of a release follow from what was counted."""
+    total = float(release.estimates.sum())
+    return Worth.of(release.protection, release.activity, release.factor, total)
 
 
 def scale_to_all(

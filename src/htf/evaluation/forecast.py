@@ -19,6 +19,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import BudgetError
+from htf.estimation.worth import worth_of
 from htf.evaluation.counting import ExactCounter
 from htf.evaluation.datasets import DataSet
 from htf.evaluation.metrics import MRE, SMOOTHING, measure_errors
@@ -252,7 +253,10 @@ def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> _Run:
         truth = records if shares == 1 else exact / shares
         found.append(
             _Asked(
-                drawn, truth, answer, np.asarray(exact * made.release.worth.each, dtype=np.float64)
+                drawn,
+                truth,
+                answer,
+                np.asarray(exact * worth_of(made.release).each, dtype=np.float64),
             )
         )
     return _Run(found, made.measured.protection.max_records)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from htf.base import arguments, numerals
-from htf.base.options import option
+from htf.base import arguments
+from htf.base.options import AUTO, option
 from htf.errors import InputError
 from htf.privacy.protection import (
     COUNTED,
@@ -31,7 +31,6 @@ DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 LARGEST_OFFSET = 24 * 3600
-AUTO = "auto"  # the number of records to keep per person follows from a noisy measurement
 
 
 def read_offset(text: str) -> int:
@@ -43,18 +42,6 @@ def read_offset(text: str) -> int:
         )
     seconds = int(matched[2]) * 3600 + int(matched[3] or 0) * 60
     return -seconds if matched[1] == "-" else seconds
-
-
-def read_most(text: str) -> int | str:
-    """`20`, or `auto`."""
-    if text == AUTO:
-        return text
-    try:
-        return numerals.whole(text)
-    except ValueError:
-        raise InputError(
-            f"--max-records takes a whole number or {AUTO}, got {numerals.shown(text)}"
-        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +107,6 @@ class Reading(Access):
         metadata=option(
             "Count records, and keep at most K per person. auto finds the K of least expected error, with noise.",
             "K|auto",
-            read=read_most,
         ),
     )
     once_per: str | None = field(

@@ -380,7 +380,7 @@ class BudgetFile:
             )
         return replace(found, state=WITHDRAWN, withdrawn=now)
 
-    def check_bought(self, bought: Bought) -> None:
+    def check_bought(self, bought: Suggestion | Activity | DistinctCounts) -> None:
         """Refuse what was not charged here, such as a suggestion: its epsilon would be missing from the sum.
 
         Parameters

@@ -22,7 +22,7 @@ from htf.estimation.noise_law import (
 )
 from htf.estimation.parts import Parts
 from htf.estimation.prior import Prior
-from htf.estimation.worth import AS_COUNTED, Worth
+from htf.estimation.worth import AS_COUNTED, Worth, worth_of
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.query.index import BoxIndex
@@ -65,7 +65,7 @@ class Derived(ReadOnlyArrays):
             release.scales,
             release.prior,
             release.measurements.tree_counts(),
-            release.worth,
+            worth_of(release),
         )
 
     @cached_property

@@ -32,7 +32,6 @@ from htf.privacy.ledger import LedgerLine
 from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
-    Bought,
     Protection,
     Suggestion,
     epsilon_per_share,
@@ -409,15 +408,10 @@ class Release(ReadOnlyArrays):
         return epsilon_per_share(self.epsilon, self.protection, *self.bought)
 
     @property
-    def bought(self) -> tuple[Bought, ...]:
+    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts, ...]:
         """What was measured about people before the map. `epsilon` includes its cost."""
         bought = (self.suggestion, self.activity, self.distinct)
         return tuple(one for one in bought if one is not None)
-
-    @property
-    def worth(self) -> Worth:
-        """How published counts follow from what was counted. Not part of what is promised."""
-        return Worth.of(self.protection, self.activity, self.factor, float(self.estimates.sum()))
 
     @property
     def quantity(self) -> str:
