@@ -30,7 +30,7 @@ def test_reading_is_measured_against_a_plain_count(tmp_path: Path) -> None:
         len(re.findall(r"^\| \S+ M \| (?:records|people) \| (?:none|200MB) \| \d+", told, re.M))
         == 8
     )
-    assert len(re.findall(r"^\| .* \| [+-]\d+% \|$", told, re.M)) == 9  # the stages
+    assert len(re.findall(r"^\| .* \| [+-]\d+% \|$", told, re.M)) == 11  # the stages
 
 
 def test_few_people_of_the_made_up_points_are_cut(tmp_path: Path) -> None:
