@@ -33,7 +33,12 @@ class WholeNumberOr(WholeNumber):
         self.word = word
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if value == self.word else super().convert(value, param, ctx)
+        if value == self.word:
+            return value
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            self.fail(f"{error.message.removesuffix('.')} or {self.word}.", param, ctx)
 
 
 class Number(click.FloatRange):
