@@ -56,10 +56,11 @@ MODES = {
     "SIGKILL": Mode(KILL),
 }
 MAP = ("--bounds", "0,0,1,1", "--cells", "16", "--mechanism", "ug", "--noise", "fast")
-# A plain release, and one for people, which is charged three times.
+# The last is charged three times: for the limit, for the activity and for the map.
 SCENARIOS = {
     "records": ("--epsilon", "0.6"),
-    "people": ("--epsilon", "0.6", "--user", "who", "--suggest-max-records", "0.1"),
+    "people": ("--epsilon", "0.6", "--user", "who"),
+    "limited": ("--epsilon", "0.6", "--user", "who", "--suggest-max-records", "0.1"),
 }
 
 
@@ -243,12 +244,14 @@ def _about_charges(case: Case, ids: list[str]) -> list[str]:
 def _make_inputs(folder: Path) -> None:
     import random
 
-    from htf.privacy.account import UNITS
+    from htf.privacy.account import ONE_RECORD
     from htf.privacy.budget import BudgetFile
+    from htf.privacy.protection import PERSON, Protection
 
     chance = random.Random(1)
     rows = [f"{chance.random():.3f},{chance.random():.3f},p{n % 30}" for n in range(300)]
-    for scenario, unit in zip(SCENARIOS, UNITS, strict=True):
+    for scenario, options in SCENARIOS.items():
+        unit = Protection(PERSON).name if "--user" in options else ONE_RECORD
         (folder / scenario).mkdir(parents=True)
         (folder / scenario / "points.csv").write_text("\n".join(["lon,lat,who", *rows, ""]))
         BudgetFile.create(folder / scenario / "budget.sqlite", "pings", 1, unit=unit)

@@ -30,9 +30,11 @@ from htf.frame.tree import RegionTree
 from htf.mechanisms import registry
 from htf.privacy.epsilon import Epsilon
 from htf.release import file as release_file
+from htf.release.header import FORMAT
 from htf.release.release import MeasurementTable
 
 HTF, GEO = b"htf", b"geo"
+OWN_FORMAT = f'"format": {FORMAT}'
 OPTIONS = {"compression": "zstd", "write_page_checksum": True}
 
 
@@ -532,10 +534,10 @@ HOSTILE = (
     Hostile("header: nested 100,000 deep", text('"facts": {', f'"facts": {{"a": {_nested(100_000)}, ')),
     Hostile("header: nested 100 deep", text('"facts": {', f'"facts": {{"a": {_nested(100)}, ')),
     Hostile("header: 2 MB", text('"facts": {', f'"facts": {{"a": "{"x" * 2**21}", ')),
-    Hostile("header: format 1e400", text('"format": 4', '"format": 1e400')),
-    Hostile("header: format NaN", text('"format": 4', '"format": NaN')),
-    Hostile("header: format 4.0", text('"format": 4', '"format": 4.0')),
-    Hostile("header: format of 5,000 digits", text('"format": 4', f'"format": {"9" * 5000}')),
+    Hostile("header: format 1e400", text(OWN_FORMAT, '"format": 1e400')),
+    Hostile("header: format NaN", text(OWN_FORMAT, '"format": NaN')),
+    Hostile("header: its format with a point", text(OWN_FORMAT, f"{OWN_FORMAT}.0")),
+    Hostile("header: format of 5,000 digits", text(OWN_FORMAT, f'"format": {"9" * 5000}')),
     Hostile("header: a number of 5,000 digits", text('"facts": {', f'"facts": {{"a": {"9" * 5000}, ')),
     Hostile("header: half of a character", text('"facts": {', '"facts": {"a": "\\ud800", ')),
     Hostile("header: half of a character in a name", text('"facts": {', '"facts": {"\\udfff": 1, ')),
