@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from htf.evaluation.trips import Trips, synthetic_trips
     from htf.evaluation.visits import Visits, synthetic_visits
     from htf.frame.domain import Axis, Domain
+    from htf.frame.names import Level, Names, Outlines
     from htf.frame.tree import RegionTree
     from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
@@ -84,14 +85,17 @@ _HOME = {
     "HtfError": "htf.errors",
     "InputError": "htf.errors",
     "LedgerLine": "htf.privacy.ledger",
+    "Level": "htf.frame.names",
     "Measurement": "htf.curator.measurements",
     "MeasurementTable": "htf.release.release",
     "Mechanism": "htf.mechanisms.base",
     "MissingExtraError": "htf.errors",
     "Named": "htf.maps.comparison",
+    "Names": "htf.frame.names",
     "NoiseSource": "htf.curator.noise",
     "NothingInside": "htf.ingest.points",
     "NothingInsideError": "htf.errors",
+    "Outlines": "htf.frame.names",
     "OutputError": "htf.errors",
     "PeopleByBox": "htf.curator.distinct",
     "Prior": "htf.estimation.prior",
@@ -149,14 +153,17 @@ __all__ = [
     "HtfError",
     "InputError",
     "LedgerLine",
+    "Level",
     "Measurement",
     "MeasurementTable",
     "Mechanism",
     "MissingExtraError",
     "Named",
+    "Names",
     "NoiseSource",
     "NothingInside",
     "NothingInsideError",
+    "Outlines",
     "OutputError",
     "PeopleByBox",
     "Prior",

@@ -183,9 +183,9 @@ def test_public_names() -> None:
     assert sorted(htf.__all__) == [
         "Account", "Activity", "Answers", "Axis", "BudgetError", "BudgetFile", "Check", "CityPoints", "Curator",
         "Difference", "DistinctCounts", "DistinctPeople", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
-        "Histogram", "HtfError", "InputError", "LedgerLine", "Measurement", "MeasurementTable", "Mechanism",
-        "MissingExtraError", "Named", "NoiseSource", "NothingInside", "NothingInsideError", "OutputError", "PeopleByBox",
-        "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError", "Suggestion", "Trips",
+        "Histogram", "HtfError", "InputError", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
+        "MissingExtraError", "Named", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
+        "OutputError", "PeopleByBox", "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError", "Suggestion", "Trips",
         "View", "Visits", "Window", "Zones", "best_max_records", "difference", "grid_zones", "h3_zones", "make_mechanism",
         "measure_activity", "measure_distinct", "plot_comparison", "plot_difference", "publish", "read_people_by_box",
         "read_points", "read_prior", "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits",

@@ -143,7 +143,7 @@ def _read_boxes(
     from htf.query.where import full_rows
 
     if output is not None:
-        check_layer(output, domain.crs, domain.dimensions)
+        check_layer(output, domain.crs, domain.has_map)
     if boxes and boxes_file:
         raise InputError("give --box W,S,E,N or --boxes FILE.csv, not both")
     if boxes_file is not None:

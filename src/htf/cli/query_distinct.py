@@ -45,7 +45,7 @@ def query_distinct(release_file: Path, as_json: bool, output: Path | None, overw
         check_output(output, overwrite=overwrite, inputs=[release_file])
     release = Release.load(release_file)
     if output is not None:
-        check_layer(output, release.domain.crs, release.domain.dimensions)
+        check_layer(output, release.domain.crs, release.domain.has_map)
     found = release.count_distinct()
     if as_json:
         say_json(to_json(found.to_arrow()))

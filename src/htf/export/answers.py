@@ -55,14 +55,14 @@ def check_ending(path: Path) -> None:
         )
 
 
-def check_layer(path: Path, crs: Any, dimensions: int = 2) -> None:
+def check_layer(path: Path, crs: Any, has_map: bool = True) -> None:
     """Refuse a layer that this map cannot have, before anything is counted."""
     suffix = path.suffix.lower()
     if suffix not in LAYERS:
         return
-    if dimensions < 2:
+    if not has_map:
         raise InputError(
-            f"a layer needs a map with two axes, but this one has one: write one of {', '.join(TABLES)}"
+            f"a layer needs a map with axes x and y, but this one has none: write one of {', '.join(TABLES)}"
         )
     if suffix == ".geojson" and crs is None:
         raise InputError(

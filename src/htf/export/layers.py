@@ -56,10 +56,9 @@ def leaf_columns(release: Release) -> dict[str, Any]:
 
 def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, in the release's reference system."""
-    if check_release(release).domain.dimensions < 2:
+    if not check_release(release).domain.has_map:
         raise InputError(
-            f"a map needs two axes, but this release has only {release.domain.names[0]!r}: "
-            "export it as .csv"
+            f"a map needs axes x and y, but this release has {', '.join(release.domain.names)}: export it as .csv"
         )
     try:
         import geopandas

@@ -18,7 +18,7 @@ def square_kilometres(domain: Domain, low: IntArray, high: IntArray) -> FloatArr
     On a map in degrees it is the area on the ellipsoid between two parallels and two meridians. On a
     map in a unit of length it is the area on the map, which is as true as the projection.
     """
-    if domain.dimensions < 2 or domain.crs is None:
+    if not domain.has_map or domain.crs is None:
         return None
     x, y = domain.axes[:2]
     west, east = x.from_cells(low[:, 0]), x.from_cells(high[:, 0])

@@ -16,7 +16,7 @@ POLAR = -60.0  # degrees of latitude: south of it are Antarctica and its sea, an
 
 def check_bounds(domain: Domain) -> None:
     """Refuse bounds that the map's reference system rules out. Maps in OGC:CRS84 were checked when made."""
-    if domain.crs in (None, CRS84) or domain.dimensions < 2:
+    if domain.crs in (None, CRS84) or not domain.has_map:
         return
     x, y = domain.axes[:2]
     shown = f"{x.low:g},{y.low:g},{x.high:g},{y.high:g}"

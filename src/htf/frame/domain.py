@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.crs import CRS84
+from htf.frame.names import Names, Outlines
 
 KM_PER_DEGREE = 111.32  # of latitude, and of longitude at the equator
 MOST_CELLS_PER_AXIS = 2**31 - 1  # cell indices are 32-bit
@@ -46,6 +47,8 @@ class Axis:
         The bounds. A value equal to `high` is outside.
     cells : int
         How many cells there are.
+    names : Names, optional
+        What the cells are called, if they are categories or zones. Cell i is then `[i, i + 1)`.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class Axis:
     low: float
     high: float
     cells: int
+    names: Names | None = None
 
     def __post_init__(self) -> None:
         name = arguments.text(self.name, "the name of an axis")
@@ -95,6 +99,46 @@ class Axis:
                 f"axis {self.name!r} is too narrow for {self.cells} cells between "
                 f"{self.low} and {self.high}: numbers cannot tell them apart"
             )
+        if self.names is not None:
+            size = len(arguments.instance(self.names, Names, f"the names of axis {name!r}"))
+            if (self.low, self.high, self.cells) != (0, size, size):
+                raise InputError(
+                    f"axis {name!r} of {size} names must have as many cells, from 0 to {size}: make it with Axis.named"
+                )
+
+    @classmethod
+    def named(cls, name: str, names: Names) -> Axis:
+        """Make an axis of named cells.
+
+        Parameters
+        ----------
+        name : str
+            A plain word, such as `zone` or `offence`.
+        names : Names
+            What its cells are called.
+
+        Returns
+        -------
+        Axis
+            The axis.
+
+        Raises
+        ------
+        InputError
+            If the name is not a plain word.
+
+        Examples
+        --------
+        >>> htf.Axis.named("kind", htf.Names.of({"kind": ["tram", "bus"]})).cells
+        2
+        """
+        size = len(arguments.instance(names, Names, f"the names of axis {name!r:.100}"))
+        return cls(name, 0, size, size, names)
+
+    @property
+    def is_zoned(self) -> bool:
+        """Whether the cells are zones with outlines on the map. Two columns, x and y, then say where a record is."""
+        return self.names is not None and self.names.outlines is not None
 
     @property
     def cells_per_unit(self) -> float:
@@ -328,6 +372,16 @@ class Domain:
         """The number of cells, exact however large."""
         return math.prod(self.shape)
 
+    @property
+    def has_map(self) -> bool:
+        """Whether the first two axes are coordinates, so that there are boxes and polygons on a map."""
+        return self.dimensions > 1 and all(axis.names is None for axis in self.axes[:2])
+
+    @property
+    def zoned(self) -> tuple[int, ...]:
+        """The places of the axes whose cells are zones."""
+        return tuple(number for number, axis in enumerate(self.axes) if axis.is_zoned)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the map with plain values, for JSON.
 
@@ -341,17 +395,26 @@ class Domain:
         >>> domain.to_dict()["axes"][0]
         {'name': 'x', 'low': 0.0, 'high': 10.0, 'cells': 5}
         """
-        axes = [{"name": a.name, "low": a.low, "high": a.high, "cells": a.cells} for a in self.axes]
+        axes: list[dict[str, Any]] = [
+            {"name": a.name, "low": a.low, "high": a.high, "cells": a.cells} for a in self.axes
+        ]
+        for axis, said in zip(self.axes, axes, strict=True):
+            if axis.names is not None:
+                said["names"] = axis.names.to_dict()
         return {"axes": axes, "crs": self.crs}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Domain:
+    def from_dict(
+        cls, data: Mapping[str, Any], outlines: Mapping[str, Outlines] | None = None
+    ) -> Domain:
         """Make a map from what `to_dict` gave.
 
         Parameters
         ----------
         data : mapping
             The axes and the reference system.
+        outlines : mapping, optional
+            The outlines of zones, by the names of their axes.
 
         Returns
         -------
@@ -370,10 +433,16 @@ class Domain:
         """
         known = arguments.fields(data, "a domain", ("axes", "crs"))
         given = arguments.items(known["axes"], "the axes of a domain", "a list of dictionaries")
-        names = ("name", "low", "high", "cells")
-        return cls(
-            tuple(Axis(**arguments.fields(a, "an axis", names)) for a in given), known["crs"]
-        )
+        return cls(tuple(_axis_from(one, outlines or {}) for one in given), known["crs"])
+
+
+def _axis_from(given: object, outlines: Mapping[str, Outlines]) -> Axis:
+    names = ("name", "low", "high", "cells")
+    has_names = isinstance(given, Mapping) and "names" in given
+    known = arguments.fields(given, "an axis", (*names, "names") if has_names else names)
+    if has_names:
+        known["names"] = Names.from_dict(known["names"], outlines.get(known["name"]))
+    return Axis(**known)
 
 
 def check_domain(given: object) -> Domain:

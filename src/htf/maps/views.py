@@ -165,6 +165,10 @@ def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:
         raise InputError(f"a map needs two axes, but this release has only {domain.names[0]!r}")
     names = read_axes(names)
     if tuple(names) == PLACES[0] and not set(names) & set(domain.names):
+        if not domain.has_map:
+            raise InputError(
+                f"a map needs axes x and y, but this release has {', '.join(domain.names)}: name two of them"
+            )
         return 0, 1
     if names[0] == names[1]:
         raise InputError(f"a map is drawn along two different axes, got {', '.join(names)}")

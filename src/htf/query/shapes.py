@@ -40,8 +40,10 @@ def read_shapes(geometries: Any, domain: Domain, crs: Any = None) -> Shapes:
     `crs` is the reference system of the geometries. Without it, GeoPandas knows it, GeoJSON is in
     degrees of longitude and latitude, and bare shapely geometries are in the coordinates of the map.
     """
-    if domain.dimensions < 2:
-        raise InputError("polygons need a map with two axes, but this one has one: give boxes")
+    if not domain.has_map:
+        raise InputError(
+            f"polygons need a map with axes x and y, but this one has {', '.join(domain.names)}"
+        )
     shapes, own_crs = _gather(geometries)
     shapes = _repair(_check(shapes))
     given_crs = crs if crs is None or isinstance(crs, str) else parse_crs(crs)

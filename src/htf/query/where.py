@@ -124,7 +124,7 @@ def show(value: float) -> str:
 
 
 def _as_rows(boxes: ArrayLike, domain: Domain) -> FloatArray:
-    sizes = sorted({2 * min(domain.dimensions, 2), 2 * domain.dimensions})
+    sizes = sorted({4 if domain.has_map else 2 * domain.dimensions, 2 * domain.dimensions})
     form = f"{sizes[-1]} numbers, {_edge_names(domain, domain.dimensions)}"
     if len(sizes) > 1:
         form += f", or {sizes[0]}, {_edge_names(domain, 2)} with all of the other axes"

@@ -299,8 +299,10 @@ def _check_number(number: float) -> None:
 
 
 def _first_two(domain: Domain) -> tuple[Axis, Axis]:
-    if domain.dimensions < 2:
-        raise InputError("zones need a map with two axes, but this one has one")
+    if not domain.has_map:
+        raise InputError(
+            f"zones need a map with axes x and y, but this one has {', '.join(domain.names)}"
+        )
     return domain.axes[0], domain.axes[1]
 
 

@@ -103,7 +103,7 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
     domain = release.domain
     total = {n: column.item() for n, column in release.count().to_columns(of_leaves=True).items()}
     _warm_polygons(release)
-    on_map = domain.axes[:2] if domain.dimensions > 1 else ()
+    on_map = domain.axes[:2] if domain.has_map else ()
     bounds = [*(axis.low for axis in on_map), *(axis.high for axis in on_map)]
     return {
         "id": slug,
@@ -126,7 +126,7 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
 
 def _warm_polygons(release: Release) -> None:
     """Load the loops for polygons, which takes seconds. Without shapely, polygons are not served."""
-    if release.domain.dimensions < 2:
+    if not release.domain.has_map:
         return
     try:
         import shapely
@@ -138,7 +138,7 @@ def _warm_polygons(release: Release) -> None:
 
 def bounds_in_degrees(domain: Domain) -> Bounds | None:
     """W,S,E,N of the map in longitude and latitude; None if it has no reference system."""
-    if domain.dimensions < 2 or domain.crs is None:
+    if not domain.has_map or domain.crs is None:
         return None
     x, y = domain.axes[:2]
     bounds = x.low, y.low, x.high, y.high

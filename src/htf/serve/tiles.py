@@ -101,8 +101,8 @@ def _no_tile(*place: int | str) -> Refusal:
 
 
 def check_tiles(domain: Domain) -> None:
-    if domain.dimensions < 2 or domain.crs is None:
-        lack = "one axis only" if domain.dimensions < 2 else "no reference system"
+    if not domain.has_map or domain.crs is None:
+        lack = "no reference system" if domain.has_map else "no axes x and y"
         raise Refusal(404, f"this release has {lack}, so it has no tiles")
 
 

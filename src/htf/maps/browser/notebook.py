@@ -61,7 +61,7 @@ def _thumbnail(release: Release) -> bytes | None:
     from htf.maps.plot import colour_limits, draw_density, shown_ratio, visible_density
     from htf.maps.views import view
 
-    if release.domain.dimensions < 2:
+    if not release.domain.has_map:
         return None
     seen = view(release, release.domain.names[:2], None, PIXELS)  # type: ignore[arg-type]
     density = visible_density(seen)
