@@ -153,8 +153,9 @@ def _same_column(name: str, stored: pa.Table, wanted: pa.Table) -> bool:
 def _same_map(stored: bytes | None, release: Release) -> bool:
     """What the file says of its polygons. How a reference system is described in full depends on the
     version of PROJ, so two descriptions of the same one are as good."""
-    if stored is None or release.domain.dimensions < 2:
-        return stored is None and release.domain.dimensions < 2
+    drawn = release.domain.has_map or bool(release.domain.zoned)
+    if stored is None or not drawn:
+        return stored is None and not drawn
     try:
         found, wanted = read_json(stored), geo_metadata(release.domain)
     except MissingExtraError:

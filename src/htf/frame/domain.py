@@ -11,6 +11,7 @@ would be an exact fact about the data.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.crs import CRS84
-from htf.frame.names import Names, Outlines
+from htf.frame.names import LONGEST_NAMES, Names, Outlines
 
 KM_PER_DEGREE = 111.32  # of latitude, and of longitude at the equator
 MOST_CELLS_PER_AXIS = 2**31 - 1  # cell indices are 32-bit
@@ -255,6 +256,11 @@ class Domain:
             raise InputError(
                 f"the grid {' x '.join(map(str, self.shape))} has more than 2**62 cells: "
                 "use fewer cells per axis"
+            )
+        named = [axis.names.to_dict() for axis in self.axes if axis.names is not None]
+        if named and len(json.dumps(named)) > LONGEST_NAMES:
+            raise InputError(
+                f"the names of this map take more than {LONGEST_NAMES:,} bytes: use fewer or shorter ones"
             )
 
     @classmethod

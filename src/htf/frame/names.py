@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.errors import InputError
 
-MOST_NAMES = 100_000  # of one axis
+MOST_NAMES = 50_000  # of one axis
+LONGEST_NAMES = (
+    3 * 2**20
+)  # bytes of JSON, of all axes of a map: the header of a release has room for that
 MOST_LEVELS = 8
 LONGEST_LABEL = 200  # characters
 BETWEEN = ":"  # a level and a label, where the label alone is of two levels
@@ -372,7 +375,7 @@ class Names:
         data : mapping
             The levels and the rest.
         outlines : Outlines, optional
-            Where the cells are zones.
+            Where the cells are zones, by default empty ones.
 
         Returns
         -------
@@ -390,11 +393,14 @@ class Names:
         True
         """
         known = arguments.fields(data, "names", ("levels", "rest", "zones"))
+        is_zoned = arguments.flag(known["zones"], "whether names are zones")
         given = arguments.items(known["levels"], "the levels of names", "a list of dictionaries")
         fields = ("name", "labels", "starts")
         levels = tuple(Level(**arguments.fields(one, "a level", fields)) for one in given)
         if known["rest"] is not None:
             arguments.text(known["rest"], "the rest of names")
+        if is_zoned and outlines is None:
+            outlines = Outlines((b"",) * len(levels[0].labels))
         return cls(levels, known["rest"], outlines)
 
 

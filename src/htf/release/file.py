@@ -2,8 +2,8 @@
 
 GIS tools open it as polygons with a `count`. The regions of the tree and the raw measurements are stored
 in two list columns, with some of them in each row, so that the file stays one flat table whose `count`
-adds up. A prior, if there is one, is stored in the same way. The rest is JSON under the key `htf` of the
-file's metadata, with a digest of everything.
+adds up. A prior, if there is one, is stored in the same way, and so is a layer of zones
+(htf.release.zones). The rest is JSON under the key `htf` of the file's metadata, with a digest of everything.
 """
 
 from __future__ import annotations
@@ -47,6 +47,18 @@ from htf.release.header import (
 from htf.release.kinds import KINDS
 from htf.release.parquet_pages import PageError, column_size
 from htf.release.release import MeasurementTable, Release
+from htf.release.zones import (
+    ZONES,
+    bounds_of_zones,
+    content_of_zones,
+    kinds_of_outlines,
+    label_columns,
+    labels_of,
+    row_outlines,
+    with_outlines,
+    zone_lists,
+    zone_type,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,9 +82,10 @@ def save(
 
     check_release_name(path)
     table = _to_table(release)
-    # Outlines are all different: a list of different ones would only be in the way of reading them.
-    short = [name for name in _leaf_columns(table.schema) if name != "geometry"]
+    # Texts and outlines may be long: a list of different ones would only be in the way of reading them.
+    short = [name for name in _leaf_columns(table.schema) if not _is_long(table.schema, name)]
     options = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": short}
+    options["write_statistics"] = short
 
     def write(unfinished: Path) -> None:
         # Of a file that it opened itself pyarrow prints a traceback where the disk stays full.
@@ -127,7 +140,10 @@ def read(path: Path, *, every_column: bool = False) -> Contents:
             packed = _check_sizes(file, names)
         table = file.read(names, packed)
     with _said_of(path):
-        table = _plain_outlines(table)
+        if domain.zoned:
+            domain = with_outlines(domain, _flat(table[ZONES]))
+        else:
+            table = _plain_outlines(table)
         release = _from_table(table, header, domain)
         found, geo = digests(release), metadata.get(GEO)
         drawn = _digest_of_columns(table, geo, domain) if covered else None
@@ -269,20 +285,28 @@ def _schema(domain: Domain, with_prior: bool) -> pa.Schema:
 
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
     numbers = [*(f.name for f in fields(MeasurementTable))]
-    columns = [("geometry", pa.binary())] if domain.dimensions > 1 else []
+    columns = [("geometry", pa.binary())] if _has_geometry(domain) else []
+    columns += [(name, pa.string()) for name in label_columns(domain)]
     columns += [(name, pa.float64()) for name in ("count", "std_error", "noise_scale", *edges)]
     columns += [("region", pa.int64())]
     for name, inner in (("regions", ["id", "parent", *edges]), ("measurements", ["row", *numbers])):
         columns.append((name, pa.list_(pa.struct([(one, pa.int64()) for one in inner]))))
     if with_prior:
         columns.append(("prior", pa.list_(pa.uint32())))
+    if domain.zoned:
+        columns.append((ZONES, zone_type()))
     return pa.schema(columns)
+
+
+def _has_geometry(domain: Domain) -> bool:
+    return domain.has_map or bool(domain.zoned)
 
 
 def _drawn_columns(domain: Domain) -> list[str]:
     """Columns from which nothing is read: they are for other tools, and follow from the others."""
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
-    return [*(["geometry"] if domain.dimensions > 1 else []), "std_error", *edges]
+    geometry = ["geometry"] if _has_geometry(domain) else []
+    return [*geometry, *label_columns(domain), "std_error", *edges]
 
 
 def _leaf_columns(schema: pa.Schema) -> list[str]:
@@ -298,6 +322,16 @@ def _leaf_columns(schema: pa.Schema) -> list[str]:
         ends = [f".{one.name}" for one in inner] if pa.types.is_struct(inner) else [""]
         names += [f"{field.name}.list.element{end}" for end in ends]
     return names
+
+
+def _is_long(schema: pa.Schema, leaf: str) -> bool:
+    """Whether a column as Parquet has it holds texts or outlines."""
+    import pyarrow as pa
+
+    name, *inner = leaf.split(".list.element.")
+    kind = schema.field(name).type
+    kind = kind.value_type.field(inner[0]).type if inner else kind
+    return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
 
 def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -330,6 +364,8 @@ def _check_sizes(file: _File, names: list[str]) -> list[str]:
                 raise ReleaseFileError(f"its column {name!r} has a number of values that cannot be")
             size = column_size(file.source, chunk)
             if size.has_dictionary and chunk.physical_type == "BYTE_ARRAY":
+                if name != "geometry" or ZONES in names:
+                    raise ReleaseFileError(f"its column {name!r} is packed as in no release")
                 packed.add(name)
             total += size.page_bytes + size.values * BYTES_OF_A_VALUE
             if total > most:
@@ -369,7 +405,7 @@ def _to_table(release: Release) -> pa.Table:
     header = {**_header(release), "statement": release.statement}
     header["digest"] = digests(release)
     metadata = {}
-    if release.domain.dimensions > 1:
+    if _has_geometry(release.domain):
         metadata[GEO] = json.dumps(geo_metadata(release.domain)).encode()
     header["columns_digest"] = _digest_of_columns(columns, metadata.get(GEO), release.domain)
     metadata[KEY] = json.dumps(header).encode()
@@ -382,8 +418,10 @@ def table_of_columns(release: Release) -> pa.Table:
 
     domain = release.domain
     columns: dict[str, Any] = {}
-    if domain.dimensions > 1:
-        columns["geometry"] = _rectangles(release)
+    if _has_geometry(domain):
+        outlines = pa.array(row_outlines(release), pa.binary()) if domain.zoned else None
+        columns["geometry"] = _rectangles(release) if outlines is None else outlines
+    columns.update(_labels(release))
     columns["count"] = release.estimates
     columns["std_error"] = noise_deviations(release.scales)
     columns["noise_scale"] = release.scales
@@ -395,7 +433,22 @@ def table_of_columns(release: Release) -> pa.Table:
     columns["measurements"] = _measurement_lists(release)
     if release.prior is not None:
         columns["prior"] = _prior_lists(release, release.prior.weights)
+    if domain.zoned:
+        columns[ZONES] = zone_lists(release)
     return pa.table(columns)
+
+
+def _labels(release: Release) -> dict[str, pa.Array]:
+    """The names of each leaf along axes that have names, on each level."""
+    import pyarrow as pa
+
+    found = {}
+    for name, (place, level) in label_columns(release.domain).items():
+        names = release.domain.axes[place].names
+        assert names is not None
+        texts = labels_of(names, level, release.low[:, place], release.high[:, place])
+        found[name] = pa.array(texts, pa.string())
+    return found
 
 
 def _from_table(table: pa.Table, header: dict[str, Any], domain: Domain) -> Release:
@@ -524,6 +577,8 @@ def _digest_of_rows(release: Release) -> str:
     prior = [] if release.prior is None else [release.prior.weights]
     for array in [*arrays, *release.measurements.columns().values(), *prior]:
         digest.update(np.ascontiguousarray(array).tobytes())
+    for content in content_of_zones(release.domain):
+        digest.update(content)
     return digest.hexdigest()
 
 
@@ -533,6 +588,8 @@ def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> st
     digest = hashlib.sha256(geo or b"")
     for name in _drawn_columns(domain):
         for chunk in table[name].chunks:
+            if name != "geometry" or domain.zoned:  # else outlines have the same length
+                digest.update(_lengths(chunk))
             digest.update(_stored_bytes(chunk))
     for name in ("regions", "measurements"):
         chunks = table[name].chunks
@@ -543,12 +600,22 @@ def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> st
     return digest.hexdigest()
 
 
-def _stored_bytes(chunk: pa.Array) -> Any:
-    """Numbers, or outlines one after the other."""
+def _lengths(chunk: pa.Array) -> bytes:
+    """Those of texts and outlines, without which it would not be clear where one ends."""
     import pyarrow as pa
 
-    if not pa.types.is_binary(chunk.type):
+    is_long = pa.types.is_binary(chunk.type) or pa.types.is_string(chunk.type)
+    return np.diff(_ends_of(chunk)).tobytes() if is_long else b""
+
+
+def _stored_bytes(chunk: pa.Array) -> Any:
+    """Numbers, or texts or outlines one after the other."""
+    import pyarrow as pa
+
+    if not (pa.types.is_binary(chunk.type) or pa.types.is_string(chunk.type)):
         return _numbers(chunk).tobytes()
+    if chunk.null_count:
+        raise ReleaseFileError("values are missing")
     ends = _ends_of(chunk)
     return memoryview(chunk.buffers()[2])[int(ends[0]) : int(ends[-1])]
 
@@ -633,14 +700,14 @@ def _rectangles(release: Release) -> pa.Array:
 
 
 def geo_metadata(domain: Domain) -> dict[str, Any]:
-    x, y = domain.axes[:2]
-    column = {
-        "encoding": "WKB",
-        "geometry_types": ["Polygon"],
-        "orientation": "counterclockwise",
-        "edges": "planar",
-        "bbox": [x.low, y.low, x.high, y.high],
-    }
+    column: dict[str, Any] = {"encoding": "WKB"}
+    if domain.zoned:
+        column |= {"geometry_types": kinds_of_outlines(domain), "edges": "planar"}
+        column["bbox"] = bounds_of_zones(domain)
+    else:
+        x, y = domain.axes[:2]
+        column |= {"geometry_types": ["Polygon"], "orientation": "counterclockwise"}
+        column |= {"edges": "planar", "bbox": [x.low, y.low, x.high, y.high]}
     if domain.crs != CRS84:  # which is GeoParquet's default
         column["crs"] = to_projjson(domain.crs)
     return {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}

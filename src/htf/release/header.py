@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from htf.errors import ReleaseFileError
 from htf.estimation.prior import MOST_PRIOR_CELLS
 from htf.frame.domain import LONGEST_CRS, LONGEST_NAME, MOST_AXES, MOST_CELLS_PER_AXIS
+from htf.frame.names import LONGEST_LABEL, MOST_LEVELS, MOST_NAMES
 from htf.privacy import distinct
 from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import (
@@ -31,7 +32,7 @@ from htf.privacy.protection import (
 
 FORMAT = 5  # the newest that is read, and the one that is written
 WITH_COLUMNS = 4  # from this one on a digest covers every column
-LONGEST_HEADER = 2**20  # bytes; HDMM's strategies of 1024 x 1024 cells take 20 kB
+LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
 DEEPEST = 16  # lists in lists, or objects in objects
 MOST_LINES = (
     1024  # of the ledger; a line is one round of questions, and releases have up to some hundred
@@ -190,13 +191,31 @@ def _inside(place: str, name: str) -> str:
 
 _epsilon = _text(form=r"\d{1,4}(\.\d{1,15})?")
 _sha256 = _text(form="[0-9a-f]{64}")
+_names = _fields(
+    {
+        "levels": _list(
+            _fields(
+                {
+                    "name": _text(LONGEST_LABEL),
+                    "labels": _list(_text(LONGEST_LABEL), 1, MOST_NAMES),
+                    "starts": _list(_whole(0, MOST_NAMES), 1, MOST_NAMES),
+                }
+            ),
+            1,
+            MOST_LEVELS,
+        ),
+        "rest": _or_null(_text(LONGEST_LABEL)),
+        "zones": _flag,
+    }
+)
 _axis = _fields(
     {
         "name": _text(LONGEST_NAME),
         "low": _number,
         "high": _number,
         "cells": _whole(1, MOST_CELLS_PER_AXIS),
-    }
+    },
+    {"names": _names},
 )
 _line = _fields(
     {

@@ -16,6 +16,7 @@ PLAIN, PLAIN_DICTIONARY, RLE_DICTIONARY = 0, 2, 8
 LONGEST_HEADER = 4096  # bytes; statistics of a page may hold two of its values
 DEEPEST = 3  # a page header holds that of the data, which holds statistics
 VALUES_PER_PAGE = 4096  # at least, as written here, but for the last page of each column and group
+BYTES_PER_PAGE = 2**19  # or else at least so many bytes, where values are long
 SPARE_PAGES = 16
 
 # Kinds of fields in Thrift's compact protocol.
@@ -55,7 +56,8 @@ def column_size(source: Any, chunk: Any) -> Size:
             dictionaries += about.get(2) != PLAIN
         else:
             dictionaries += 1
-        if place > end or pages > SPARE_PAGES + chunk.num_values / VALUES_PER_PAGE:
+        most = SPARE_PAGES + chunk.num_values / VALUES_PER_PAGE + held / BYTES_PER_PAGE
+        if place > end or pages > most:
             raise PageError("pages that no release has")
     if values != chunk.num_values:
         raise PageError("pages hold another number of values than they are said to")
