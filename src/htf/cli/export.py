@@ -15,6 +15,7 @@ from htf.files import check_output
 from htf.query.texts import read_numbers, read_where
 
 if TYPE_CHECKING:
+    from htf.query.where import Where
     from htf.release.release import Release
 
 RASTERS = (".tif", ".tiff")
@@ -105,7 +106,7 @@ def _write_raster(
     release: Release,
     output: Path,
     pixels: int | None,
-    where: dict[str, tuple[float, float]],
+    where: Where,
     overwrite: bool,
 ) -> str:
     from htf.export.raster import write_raster
@@ -133,7 +134,7 @@ def _write_zones(
     output: Path,
     resolution: int | None,
     grid: str | None,
-    where: dict[str, tuple[float, float]],
+    where: Where,
     overwrite: bool,
 ) -> str:
     from htf.export.layers import ZONES, zones_rule

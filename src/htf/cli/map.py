@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from htf.maps.comparison import Named
+    from htf.query.where import Where
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class MapRequest:
 
     output: Path
     axes: tuple[str, ...]
-    where: dict[str, tuple[float, float]]
+    where: Where
     by: str | None
     boxes: bool
     as_difference: bool

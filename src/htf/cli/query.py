@@ -27,9 +27,10 @@ from htf.query.texts import read_boxes, read_where
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from htf.frame.domain import Domain, FloatArray
+    from htf.frame.domain import Axis, Domain, FloatArray
     from htf.query.box_files import BoxFile
     from htf.query.columns import Answers
+    from htf.query.where import Where
     from htf.release.release import Release
 
 
@@ -55,6 +56,16 @@ class AnswersCommand(click.Command):
 )
 @polygons_option
 @by_option
+@click.option(
+    "--zone", "zones", multiple=True, metavar="NAME", help="A zone of any level. Can be repeated."
+)
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    metavar="LEVEL",
+    help="A row for each zone of a level, e.g. district; of trips, for each pair. zone:district is of one axis.",
+)
 @distinct_option
 @where_option
 @json_option
@@ -62,7 +73,7 @@ class AnswersCommand(click.Command):
     "-o",
     "--output",
     type=FileName(),
-    help="File to write. Its ending sets the format: .csv, .json, .parquet, .geojson, .gpkg or .fgb.",
+    help="File to write. Its ending sets the format: .csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb.",
 )
 @overwrite_option
 def query(
@@ -70,7 +81,9 @@ def query(
     boxes: tuple[str, ...],
     boxes_file: Path | None,
     polygons_file: Path | None,
-    by: str | None,
+    by: tuple[str, ...],
+    zones: tuple[str, ...],
+    levels: tuple[str, ...],
     distinct: bool,
     where: tuple[str, ...],
     as_json: bool,
@@ -79,8 +92,9 @@ def query(
 ) -> None:
     """Count the records or people in boxes or polygons, with a standard error and an interval.
 
-    Without boxes or polygons, the whole map is counted. If the release has more axes than the map's two,
-    `--where hour=7:10` selects a part; axes that you do not name count in full.
+    Without boxes or polygons, the whole map is counted; of a release of zones, each zone. If the release has
+    more axes than the map's two, `--where hour=7:10` or `--where offence=Assault` selects a part; axes that you
+    do not name count in full. `--by offence` gives a row for each.
 
     The interval covers the noise. Where estimates use every count in the tree, it also covers
     records or people that are spread unevenly.
@@ -90,20 +104,21 @@ def query(
     from htf.release.release import Release
 
     if distinct:
-        _check_distinct_alone(boxes, boxes_file, polygons_file, by, where)
+        _check_distinct_alone(boxes, boxes_file, polygons_file, by, zones, levels, where)
         query_distinct(release_file, as_json, output, overwrite)
         return
-    if polygons_file is not None and not (boxes or boxes_file):
+    if polygons_file is not None:
+        if boxes or boxes_file or zones or levels:
+            raise InputError("give boxes, zones or --polygons FILE, only one of them")
         query_polygons(release_file, polygons_file, by, where, as_json, output, overwrite)
         return
-    if polygons_file is not None or by is not None:
-        raise InputError("give boxes or --polygons FILE, not both; --by is for polygons")
     if output is not None:
         check_ending(output)
         check_output(output, overwrite=overwrite, inputs=[release_file, boxes_file])
     ranges = read_where(where)
     release = Release.load(release_file)
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
+    asked = _by_name(release.domain, asked, zones, levels, by, is_cut=bool(boxes or boxes_file))
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
         found = count_boxes(release.domain, release.derived.answering_index, asked.rows)
@@ -134,7 +149,7 @@ def _read_boxes(
     domain: Domain,
     boxes: tuple[str, ...],
     boxes_file: Path | None,
-    where: dict[str, tuple[float, float]],
+    where: Where,
     output: Path | None,
 ) -> BoxFile:
     """The boxes to count; the whole map if none is given. Refuses an output that cannot be written."""
@@ -143,7 +158,7 @@ def _read_boxes(
     from htf.query.where import full_rows
 
     if output is not None:
-        check_layer(output, domain.crs, domain.has_map)
+        check_layer(output, domain.crs, domain.has_map or bool(domain.zoned))
     if boxes and boxes_file:
         raise InputError("give --box W,S,E,N or --boxes FILE.csv, not both")
     if boxes_file is not None:
@@ -151,11 +166,54 @@ def _read_boxes(
     return BoxFile(full_rows(domain, read_boxes(boxes) if boxes else None, where), {})
 
 
+def _by_name(
+    domain: Domain,
+    asked: BoxFile,
+    zones: tuple[str, ...],
+    levels: tuple[str, ...],
+    by: tuple[str, ...],
+    *,
+    is_cut: bool,
+) -> BoxFile:
+    """The question with a row for each zone, or for each name of a level or an axis. A release of zones that is asked
+    for nothing in particular tells about each zone."""
+    from htf.query.box_files import BoxFile
+    from htf.query.named import Named, as_column, ask_by, ask_names, read_by, read_level, zone_axis
+
+    parts = [part for text in levels for part in read_level(domain, text)]
+    parts += [part for text in by for part in read_by(domain, text)]
+    named = Named(asked.rows, {name: column.to_pylist() for name, column in asked.given.items()})
+    if zones:
+        if is_cut:
+            raise InputError("give boxes or --zone NAME, not both")
+        named = ask_names(domain, asked.rows, zone_axis(domain), zones)
+    elif domain.zoned and not (parts or is_cut or _is_cut(domain, asked.rows)):
+        parts = read_by(domain, domain.names[domain.zoned[0]])
+    if not (zones or parts):
+        return asked
+    named = ask_by(domain, named, parts)
+    return BoxFile(named.rows, {name: as_column(column) for name, column in named.columns.items()})
+
+
+def _is_cut(domain: Domain, rows: FloatArray) -> bool:
+    """Whether --where asks for a part of the zones."""
+    size = domain.dimensions
+    return any(
+        rows[0, n] > domain.axes[n].low or rows[0, size + n] < domain.axes[n].high
+        for n in domain.zoned
+    )
+
+
 def _edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
-    """The edges of the boxes, under the names that they have in a file of boxes."""
+    """The edges of the boxes, under the names that they have in a file of boxes. Edges between names say nothing."""
     from htf.query.tables import edge_places
 
-    return {name: rows[:, place] for name, place in edge_places(domain).items()}
+    size = domain.dimensions
+    return {
+        name: rows[:, place]
+        for name, place in edge_places(domain).items()
+        if domain.axes[place % size].names is None
+    }
 
 
 def _write(
@@ -163,10 +221,12 @@ def _write(
 ) -> None:
     from htf.export.answers import LAYERS, boxes_rule, rectangles, write_shapes, write_table
     from htf.export.provenance import provenance
+    from htf.query.named import outlines_of
 
     about = provenance(release, boxes_rule(release.quantity))
     if output.suffix.lower() in LAYERS:
-        shapes = rectangles(release.domain, asked.rows)
+        zoned = bool(release.domain.zoned)
+        shapes = (outlines_of if zoned else rectangles)(release.domain, asked.rows)
         crs = release.domain.crs
         write_shapes(table, shapes, crs, output, about, "boxes", overwrite=overwrite)
     else:
@@ -194,13 +254,18 @@ def _show_questions(domain: Domain, asked: BoxFile) -> list[tuple[str, list[str]
 
     rows = asked.rows[:MOST_ROWS_ON_SCREEN]
     number = len(rows)
-    header, names = naming_column(asked.given) or ("", [])
+    header, names = (domain.has_map and naming_column(asked.given)) or ("", [])
     columns = [(header, names)] if names else []
-    if len(set(names[:number])) < number:
+    if domain.has_map and len(set(names[:number])) < number:
         columns.append(("box", [_show_box(domain, row) for row in rows]))
     ranges = [_show_ranges(domain, row) for row in rows]
-    further = enumerate(domain.names[2:])
-    return [*columns, *((name, [row[place] for row in ranges]) for place, name in further)]
+    further = enumerate(domain.names[_on_map(domain) :])
+    shown = [(name, [row[place] for row in ranges]) for place, name in further]
+    return [*columns, *((name, texts) for name, texts in shown if texts != names[:number])]
+
+
+def _on_map(domain: Domain) -> int:
+    return 2 if domain.has_map else 0
 
 
 def _show_box(domain: Domain, row: FloatArray) -> str:
@@ -210,9 +275,14 @@ def _show_box(domain: Domain, row: FloatArray) -> str:
 
 
 def _show_ranges(domain: Domain, row: FloatArray) -> list[str]:
-    size = domain.dimensions
-    ranges = zip(domain.axes[2:], row[2:size], row[size + 2 :], strict=True)
-    return [
-        "all" if low <= axis.low and axis.high <= high else f"{low:g} to {high:g}"
-        for axis, low, high in ranges
-    ]
+    size, first = domain.dimensions, _on_map(domain)
+    ranges = zip(domain.axes[first:], row[first:size], row[size + first :], strict=True)
+    return [_show_range(axis, low, high) for axis, low, high in ranges]
+
+
+def _show_range(axis: Axis, low: float, high: float) -> str:
+    if low <= axis.low and axis.high <= high:
+        return "all"
+    if axis.names is not None and low.is_integer() and high.is_integer():
+        return axis.names.label_of(int(low), int(high))
+    return f"{low:g} to {high:g}"

@@ -39,15 +39,17 @@ polygons_option = click.option(
 )
 by_option = click.option(
     "--by",
-    metavar="COLUMN",
-    help="Column that names the polygons.  [default: the only column of text]",
+    multiple=True,
+    metavar="NAME",
+    help="A row for each step or name of an axis, or for each name of a level, e.g. hour or district. Can be repeated. With --polygons: the column that "
+    "names them.  [default there: the only column of text]",
 )
 
 
 def query_polygons(
     release_file: Path,
     polygons_file: Path,
-    by: str | None,
+    by: tuple[str, ...],
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
@@ -61,13 +63,15 @@ def query_polygons(
 
     if output is not None:
         _check_output(output, (release_file, polygons_file), overwrite)
+    if len(by) > 1:
+        raise InputError(f"polygons are named by one column, got --by {' --by '.join(by)}")
     ranges = read_where(where)
     release = Release.load(release_file)
     with progress_bar() as bar:
         task = bar.add_task(f"reading {polygons_file.name}", total=None)
         frame = _read(polygons_file)
-        by = _label_column(frame, by, polygons_file)
-        labels = _labels(frame, by)
+        named = _label_column(frame, by[0] if by else None, polygons_file)
+        labels = _labels(frame, named)
         if output is not None:
             check_layer(output, frame.crs)
         bar.update(task, description=f"counting {len(frame):,} polygons")
@@ -76,7 +80,7 @@ def query_polygons(
         )
         answers = label_answers(found, release)
     _report_odd(release, frame, labels, answers)
-    table = _as_table(frame, by, labels, answers)
+    table = _as_table(frame, named, labels, answers)
     if as_json:
         say_json(to_json(table))
     elif output is None:

@@ -2,7 +2,7 @@
 
 | ending | boxes | polygons |
 | --- | --- | --- |
-| .csv, .json | a table | a table |
+| .csv, .xlsx, .json | a table | a table |
 | .parquet | a table | GeoParquet |
 | .geojson, .gpkg, .fgb | rectangles | polygons |
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
 
     from htf.frame.domain import Domain, FloatArray
 
-TABLES = (".csv", ".json", ".parquet")
+TABLES = (".csv", ".xlsx", ".json", ".parquet")
 LAYERS = (".geojson", ".gpkg", ".fgb")
 TAKEN_BY_LAYERS = ("geometry", "bbox")
 PREFIX = "given_"
+MOST_SHEET_ROWS, LONGEST_CELL = 2**20, 32_767  # of .xlsx
+SHEET_LESS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what its texts cannot hold
 NAMES = ("name", "id", "label")  # names of columns that tell rows apart on the screen
 
 
@@ -53,6 +56,8 @@ def check_ending(path: Path) -> None:
         raise InputError(
             f"cannot tell the format of {path.name!r}: the name must end in one of {endings}"
         )
+    if path.suffix.lower() == ".xlsx":
+        need_openpyxl()
 
 
 def check_layer(path: Path, crs: Any, has_map: bool = True) -> None:
@@ -127,11 +132,54 @@ def write_table(
                 csv.write_csv(table, unfinished)
             case ".json":
                 unfinished.write_text(to_json(table) + "\n", encoding="utf-8")
+            case ".xlsx":
+                _write_sheet(table, unfinished, about)
             case _:
                 metadata = as_metadata(EXPORT, about)
                 pq.write_table(table.replace_schema_metadata(metadata), unfinished)
 
     write_whole(path, write, overwrite=overwrite)
+
+
+def need_openpyxl() -> Any:
+    """The openpyxl package, or an error that names what to install."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise MissingExtraError("openpyxl", "tables", "Writing .xlsx") from None
+    return openpyxl
+
+
+def _write_sheet(table: pa.Table, path: Path, about: dict[str, Any]) -> None:
+    """A workbook with the table, and a second sheet that says where it comes from. Names that look like formulas
+    stay texts."""
+    if len(table) >= MOST_SHEET_ROWS:
+        raise InputError(
+            f"a sheet of .xlsx has room for {MOST_SHEET_ROWS:,} rows, but there are {len(table):,}: write .csv or .parquet"
+        )
+    book = need_openpyxl().Workbook(write_only=True)
+    sheet = book.create_sheet("answers")
+    sheet.freeze_panes = "A2"
+    sheet.append(table.column_names)
+    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        sheet.append([_cell(sheet, value) for value in row])
+    notes = book.create_sheet("about")
+    for name, value in about.items():
+        notes.append([name, _cell(notes, value)])
+    book.save(path)
+
+
+def _cell(sheet: Any, value: Any) -> Any:
+    from openpyxl.cell import WriteOnlyCell
+
+    plain = value if isinstance(value, (bool, int, date)) else _plain(value)
+    if not isinstance(plain, (bool, int, float, date, str, type(None))):
+        plain = json.dumps(plain, ensure_ascii=False)
+    if isinstance(plain, str):
+        cell = WriteOnlyCell(sheet, SHEET_LESS.sub("", plain)[:LONGEST_CELL])
+        cell.data_type = "s"
+        return cell
+    return plain
 
 
 def write_shapes(

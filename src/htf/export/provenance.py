@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.files import write_whole
-from htf.query.where import Where, show
+from htf.query.where import Where, told_range
 from htf.release.file import digests
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def provenance(release: Release, rule: str) -> dict[str, Any]:
 
 def told_where(where: Where) -> str:
     """A sentence for a rule on the ranges of further axes that were counted; empty if they were whole."""
-    ranges = (f"{name} from {show(low)} to {show(high)}" for name, (low, high) in where.items())
+    ranges = (f"{name} from {told_range(asked)}" for name, asked in where.items())
     return f" Counted: {', '.join(ranges)}." if where else ""
 
 

@@ -19,7 +19,7 @@ from htf.errors import InputError
 from htf.estimation.noise_law import is_clear, noise_variances
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray, read_pair
 from htf.query.boxes import to_snapped_cells
-from htf.query.where import Where, axis_number, full_ranges, read_where, show
+from htf.query.where import Where, axis_number, full_ranges, read_where, told_range
 
 if TYPE_CHECKING:
     from htf.estimation.parts import Parts
@@ -189,9 +189,7 @@ def describe_summed(domain: Domain, drawn: tuple[int, int], where: Where | None)
     others = [axis for number, axis in enumerate(domain.axes) if number not in drawn]
     asked = read_where(where)
     ranges = [
-        f"{axis.name} {show(asked[axis.name][0])} to {show(asked[axis.name][1])}"
-        for axis in others
-        if axis.name in asked
+        f"{axis.name} {told_range(asked[axis.name])}" for axis in others if axis.name in asked
     ]
     whole = [axis.name for axis in others if axis.name not in asked]
     return "; ".join([*ranges, *([f"all of {', '.join(whole)}"] if whole else [])])

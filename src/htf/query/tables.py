@@ -22,11 +22,10 @@ EDGES = ("west", "south", "east", "north")
 
 def edge_places(domain: Domain) -> dict[str, int]:
     """The names of the edges of a box, and where each stands in a full row."""
-    size = domain.dimensions
-    plane = EDGES if size > 1 else (f"{domain.names[0]}_low", f"{domain.names[0]}_high")
-    on_map = min(size, 2)
-    places = dict(zip(plane, [*range(on_map), *range(size, size + on_map)], strict=True))
-    for number, name in enumerate(domain.names[2:], start=2):
+    size, on_map = domain.dimensions, 2 if domain.has_map else 0
+    plane = [*range(on_map), *range(size, size + on_map)]
+    places = dict(zip(EDGES if on_map else (), plane, strict=True))
+    for number, name in enumerate(domain.names[on_map:], start=on_map):
         places[f"{name}_low"], places[f"{name}_high"] = number, size + number
     return places
 

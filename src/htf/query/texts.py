@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from htf.base.numerals import decimal
 from htf.errors import InputError
@@ -13,18 +14,21 @@ from htf.errors import InputError
 BOX = "W,S,E,N"
 
 
-def read_where(texts: Sequence[str], option: str = "--where") -> dict[str, tuple[float, float]]:
-    """Ranges of axes, from texts such as `hour=7:10`."""
-    ranges: dict[str, tuple[float, float]] = {}
+def read_where(
+    texts: Sequence[str], option: str = "--where"
+) -> dict[str, tuple[float, float] | str]:
+    """Ranges of axes, from texts such as `hour=7:10`, and names on them, as in `offence=Assault`."""
+    ranges: dict[str, tuple[float, float] | str] = {}
     for text in texts:
         name, equals, ends = text.partition("=")
         low, colon, high = ends.partition(":")
-        try:
-            asked = decimal(low), decimal(high)
-        except ValueError:
-            equals = ""
-        if not (equals and colon):
-            raise InputError(f"{option} takes AXIS=LOW:HIGH, such as hour=7:10, got {text!r}")
+        asked: tuple[float, float] | str = ends.strip()
+        with suppress(ValueError):
+            asked = (decimal(low), decimal(high)) if colon else asked
+        if not (equals and asked):
+            raise InputError(
+                f"{option} takes AXIS=LOW:HIGH, such as hour=7:10, or AXIS=NAME, got {text!r}"
+            )
         if name.strip() in ranges:
             raise InputError(
                 f"{option} names {name.strip()} twice: query each range separately, and add the counts"

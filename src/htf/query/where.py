@@ -1,7 +1,7 @@
 """Boxes and ranges, made into full rows, for maps with any number of axes.
 
 A box gives edges of the first two axes (W,S,E,N) or of all; `where` gives ranges of single axes, such
-as `{"hour": (7, 10)}`. An axis that neither names is taken whole. Only this module decides that:
+as `{"hour": (7, 10)}`, or names on them, such as `{"offence": "Assault"}`. An axis that neither names is taken whole. Only this module decides that:
 counts, views and everything else that asks by place and range use it.
 """
 
@@ -17,7 +17,7 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray
 
-Where = Mapping[str, Sequence[float]]
+Where = Mapping[str, Sequence[float] | str]
 
 
 def full_rows(
@@ -91,6 +91,12 @@ def _check_order(domain: Domain, rows: FloatArray) -> None:
 
 def _read_range(axis: Axis, asked: object) -> tuple[float, float]:
     name = axis.name
+    if isinstance(asked, str) and axis.names is not None:
+        return axis.names.range_of(asked)
+    if isinstance(asked, str):
+        raise InputError(
+            f"a range of {name} takes AXIS=LOW:HIGH, such as hour=7:10, got {f'{name}={asked}'!r:.100}"
+        )
     ends = arguments.numbers(asked, f"a range of {name}") if _is_list(asked) else np.empty(0)
     if ends.shape != (2,):
         raise arguments.unfit(f"a range of {name}", "two numbers, low and high", asked)
@@ -116,6 +122,14 @@ def _read_range(axis: Axis, asked: object) -> tuple[float, float]:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+
+
+def told_range(asked: Sequence[float] | str) -> str:
+    """What `where` says of one axis, in words: `7 to 10`, or a name."""
+    if isinstance(asked, str):
+        return asked
+    low, high = asked
+    return f"{show(low)} to {show(high)}"
 
 
 def show(value: float) -> str:

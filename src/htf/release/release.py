@@ -552,6 +552,39 @@ class Release(ReadOnlyArrays):
         warn_of_polygons(self.domain, answers.inside)
         return label_answers(answers, self)
 
+    def table(self, *by: str, where: Where | None = None) -> pa.Table:
+        """Count by names: a row for each zone or category of a level, or for each step of an axis.
+
+        Parameters
+        ----------
+        *by : str
+            Levels, such as `district`, and axes, such as `hour`. A level of zones that both ends of trips have gives
+            a row for each pair. By default the lowest level of the first axis of zones.
+        where : mapping, optional
+            Ranges of other axes, or names on them, such as `{"hour": (7, 10), "offence": "Assault"}`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Labels, all that the layer says of zones, and the columns of `Answers`.
+
+        Raises
+        ------
+        InputError
+            If there is no such level or axis, or there would be too many rows.
+
+        Examples
+        --------
+        >>> kinds = htf.Names.of({"kind": ["tram", "bus"]})
+        >>> domain = htf.Domain((htf.Axis.named("kind", kinds),))
+        >>> matrix = htf.FrequencyMatrix.from_dense(domain, [70, 30])
+        >>> htf.publish(matrix, 1, "singular", noise="seeded:1").table("kind")["kind"].to_pylist()
+        ['tram', 'bus']
+        """
+        from htf.query.named import count_by
+
+        return count_by(self, by, where)
+
     def plot(self, **options: Any) -> Figure:
         """Draw the density on a map, with a log scale. Needs matplotlib.
 

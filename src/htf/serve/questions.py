@@ -86,7 +86,7 @@ def _read_plain_row(domain: Domain, query: bytes) -> Row | None:
     return [west, south, *(a.low for a in further), east, north, *(a.high for a in further)]
 
 
-def read_where_parameter(query: bytes) -> dict[str, tuple[float, float]]:
+def read_where_parameter(query: bytes) -> Where:
     return read_where(read_parameters(query, ("where",)).get("where", ()), "where")
 
 

@@ -1,0 +1,219 @@
+"""Questions by name: zones, categories, and every step of an axis.
+
+A question is a row of edges, as everywhere (htf.query.where). This module turns names into such rows, and tells what
+each row is called: its labels on every level, and what the layer of zones says of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.frame.names import BETWEEN, Names
+from htf.query.shapes import need_shapely
+from htf.query.where import Where, full_rows, show
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from htf.release.release import Release
+
+MOST_ROWS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An axis that gets a row for each label of a level, or for each cell if its cells have no names."""
+
+    axis: int
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Rows of edges, and columns that say what each row is called."""
+
+    rows: FloatArray
+    columns: dict[str, list[Any]]
+
+
+def read_level(domain: Domain, text: str) -> list[Part]:
+    """`district` is that level of every axis of zones that has it, so that flows are between districts.
+
+    If no axis of zones has it, an axis of categories may. `zone:district` is that of one axis.
+    """
+    start, _, end = arguments.text(text, "a level").partition(BETWEEN)
+    if end and start in domain.names:
+        return [_part_of(domain, start, end)]
+    having = [n for n, axis in enumerate(domain.axes) if text in _levels(axis)]
+    zoned = [n for n in having if domain.axes[n].is_zoned]
+    found = [Part(n, _levels(domain.axes[n]).index(text)) for n in zoned or having]
+    if not found:
+        raise InputError(f"there is no level {text!r:.100}: {_known(domain)}")
+    return found
+
+
+def read_by(domain: Domain, text: str) -> list[Part]:
+    """As `read_level`, or the name of an axis: every name of its lowest level, or every step of it."""
+    if arguments.text(text, "what to count by") in domain.names:
+        return [Part(domain.names.index(text))]
+    return read_level(domain, text)
+
+
+def zone_axis(domain: Domain, name: str | None = None) -> int:
+    """The place of the axis of zones, by default the first."""
+    if name is not None and name in domain.names:
+        number = domain.names.index(name)
+        if domain.axes[number].names is not None:
+            return number
+        raise InputError(f"the cells of axis {name!r} have no names: give it a range, with --where")
+    if not domain.zoned or name is not None:
+        raise InputError(
+            f"this release has no {'axis ' + repr(name) if name else 'zones'}: its axes are {', '.join(domain.names)}"
+        )
+    return domain.zoned[0]
+
+
+def ask_names(domain: Domain, whole: FloatArray, number: int, labels: Sequence[str]) -> Named:
+    """One row for each name along an axis, from the edges of all other axes."""
+    names = names_of(domain.axes[number])
+    ranges = np.array([names.range_of(label) for label in labels], dtype=np.float64)
+    rows = np.repeat(whole, len(labels), axis=0)
+    rows[:, number], rows[:, domain.dimensions + number] = ranges.T
+    return Named(rows, {domain.names[number]: list(labels)})
+
+
+def ask_by(domain: Domain, asked: Named, parts: Sequence[Part]) -> Named:
+    """Each row again for every label of the parts, in order: the last part changes fastest."""
+    for part in parts:
+        asked = _cross(domain, asked, part)
+    return asked
+
+
+def count_by(release: Release, by: Sequence[str], where: Where | None = None) -> pa.Table:
+    """A table with a row for each name, or for each step of an axis."""
+    import pyarrow as pa
+
+    domain = release.domain
+    texts = by or [domain.names[zone_axis(domain)]]
+    parts = [part for text in texts for part in read_by(domain, text)]
+    asked = ask_by(domain, Named(full_rows(domain, None, where), {}), parts)
+    answers = release.count(asked.rows).to_labelled_columns()
+    columns = {name: as_column(column) for name, column in asked.columns.items()}
+    kept = {name: column for name, column in columns.items() if name not in answers}
+    return pa.table({**kept, **answers})
+
+
+def as_column(values: list[Any]) -> pa.Array:
+    """A column of a layer: numbers or texts if all are, else texts."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except pa.ArrowException:
+        return pa.array([None if value is None else str(value) for value in values])
+
+
+def _cross(domain: Domain, asked: Named, part: Part) -> Named:
+    axis, number, size = domain.axes[part.axis], part.axis, domain.dimensions
+    low, high = _steps(axis, part.level)
+    edges = axis.from_cells(low), axis.from_cells(high)
+    _check_whole(axis, asked.rows[:, [number, size + number]])
+    if len(asked.rows) * len(low) > MOST_ROWS:
+        raise InputError(
+            f"that would be {len(asked.rows) * len(low):,} rows, but at most {MOST_ROWS:,} are allowed: ask for less at a time"
+        )
+    rows = np.repeat(asked.rows, len(low), axis=0)
+    for place, ends in zip((number, size + number), edges, strict=True):
+        rows[:, place] = np.tile(ends, len(asked.rows))
+    columns = {name: [one for one in column for _ in low] for name, column in asked.columns.items()}
+    for name, column in _told(axis, part.level, low, high).items():
+        free = name if name not in columns else f"{axis.name} {name}"
+        columns[free] = column * len(asked.rows)
+    return Named(rows, columns)
+
+
+def _check_whole(axis: Axis, ends: FloatArray) -> None:
+    """An axis that gets a row for each of its steps is not cut as well."""
+    if np.any(ends != [axis.low, axis.high]):
+        raise InputError(
+            f"counts by {axis.name!r} are of all of it: leave it out of --where, --zone and boxes"
+        )
+
+
+def _steps(axis: Axis, level: int) -> tuple[IntArray, IntArray]:
+    """The cells of each label, or each cell."""
+    edges = np.arange(axis.cells + 1) if axis.names is None else axis.names.edges(level)
+    return edges[:-1], edges[1:]
+
+
+def _told(axis: Axis, level: int, low: IntArray, high: IntArray) -> dict[str, list[Any]]:
+    """What rows are called: labels of this level and those above, and on the lowest one all that the layer says."""
+    if axis.names is None:
+        ends = zip(axis.from_cells(low).tolist(), axis.from_cells(high).tolist(), strict=True)
+        return {axis.name: [f"{show(a)} to {show(b)}" for a, b in ends]}
+    found: dict[str, list[Any]] = {}
+    for number, above in enumerate(axis.names.levels[level:], start=level):
+        found[above.name] = labels_at(axis.names, number, low)
+    if level == 0 and axis.names.outlines is not None:
+        for name, values in axis.names.outlines.attributes:
+            found.setdefault(name, list(values))
+    return found
+
+
+def labels_at(names: Names, level: int, cells: IntArray) -> list[str]:
+    """The labels of a level that cells lie in."""
+    labels, edges = names.levels[level].labels, names.edges(level)
+    return [labels[place] for place in (np.searchsorted(edges, cells, side="right") - 1).tolist()]
+
+
+def names_of(axis: Axis) -> Names:
+    if axis.names is None:
+        raise InputError(f"the cells of axis {axis.name!r} have no names")
+    return axis.names
+
+
+def outlines_of(domain: Domain, rows: FloatArray) -> Any:
+    """The outlines of rows along the axis of zones, joined where a row holds several; of flows, lines. Needs shapely."""
+    shapely = need_shapely("A layer of zones")
+    ends = [_shapes_along(domain, rows, place) for place in domain.zoned[:2]]
+    if len(ends) == 1:
+        return ends[0]
+    middles = [shapely.get_coordinates(shapely.point_on_surface(end)) for end in ends]
+    return shapely.linestrings(np.stack(middles, axis=1))
+
+
+def _shapes_along(domain: Domain, rows: FloatArray, place: int) -> Any:
+    shapely = need_shapely()
+    outlines = names_of(domain.axes[place]).outlines
+    assert outlines is not None
+    shapes = shapely.from_wkb([shape or None for shape in outlines.shapes])
+    shapes = np.where(shapely.is_missing(shapes), shapely.Polygon(), shapes)
+    ranges = rows[:, [place, domain.dimensions + place]].astype(np.int64)
+    of_range: dict[tuple[int, int], Any] = {}
+    for low, high in map(tuple, np.unique(ranges, axis=0).tolist()):
+        one = high == low + 1
+        of_range[low, high] = shapes[low] if one else shapely.union_all(shapes[low:high])
+    return np.array(
+        [of_range[low, high] for low, high in map(tuple, ranges.tolist())], dtype=object
+    )
+
+
+def _part_of(domain: Domain, axis: str, level: str) -> Part:
+    number = domain.names.index(axis)
+    return Part(number, names_of(domain.axes[number]).level_number(level))
+
+
+def _levels(axis: Axis) -> list[str]:
+    return [] if axis.names is None else [level.name for level in axis.names.levels]
+
+
+def _known(domain: Domain) -> str:
+    told = [f"{a.name} has {', '.join(_levels(a))}" for a in domain.axes if a.names is not None]
+    return "; ".join(told) or "no axis of this release has names"
