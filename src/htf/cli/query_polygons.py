@@ -90,7 +90,16 @@ def query_polygons(
         rule = RULE.format(file=polygons_file.name, columns=columns) + told_where(ranges)
         _write(provenance(release, rule), frame, table, output, overwrite)
         say(f"Wrote {output}: {len(frame):,} answers.", err=True)
+    _hint_at_zones(release, answers)
     warn_if_not_private(release)
+
+
+def _hint_at_zones(release: Release, answers: Answers) -> None:
+    from htf.query.zone_hint import zone_hint
+
+    hint = zone_hint(release, answers)
+    if hint is not None:
+        say(hint, err=True)
 
 
 def _check_output(output: Path, inputs: tuple[Path, ...], overwrite: bool) -> None:
