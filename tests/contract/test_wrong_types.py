@@ -197,12 +197,41 @@ ARRAYS = {
 }  # fmt: skip
 EPSILON = {"int", "numpy int", *SHARES}
 ANSWERS = [*COLUMNS]
+NAMES = htf.Names.of({"kind": ["a", "b"]})
 
 CALLS: dict[str, Callable[[World], Call]] = {
     "Axis": lambda _: Call(
         htf.Axis,
-        {"name": "x", "low": 0, "high": 1, "cells": 4},
-        {"name": {"text"}, "low": NUMBER - WHOLE, "high": NUMBER - {"negative"}, "cells": WHOLE},
+        {"name": "x", "low": 0, "high": 1, "cells": 4, "names": None},
+        {
+            "name": {"text"},
+            "names": NONE,
+            "low": NUMBER - WHOLE,
+            "high": NUMBER - {"negative"},
+            "cells": WHOLE,
+        },
+    ),
+    "Axis.named": lambda _: Call(
+        htf.Axis.named, {"name": "kind", "names": NAMES}, {"name": {"text"}}, {"name": "name"}
+    ),
+    "Names.of": lambda _: Call(
+        htf.Names.of,
+        {"columns": {"kind": ["a"]}, "rest": None, "outlines": None},
+        {"rest": {*NONE, "text"}, "outlines": NONE},
+        {"columns": "columns|names|labels", "rest": "rest|label"},
+    ),
+    "Names.edges": lambda _: Call(NAMES.edges, {"level": 0}, {"level": set()}, {"level": "level"}),
+    "Names.level_number": lambda _: Call(
+        NAMES.level_number, {"name": "kind"}, {"name": set()}, {"name": "level"}
+    ),
+    "Names.range_of": lambda _: Call(
+        NAMES.range_of,
+        {"label": "a", "level": None},
+        {"label": set(), "level": NONE},
+        {"label": "name|no", "level": "level"},
+    ),
+    "Names.label_of": lambda _: Call(
+        NAMES.label_of, {"low": 0, "high": 1}, {"low": set(), "high": set()}
     ),
     "Axis.to_cells": lambda w: Call(
         w.domain.axes[0].to_cells,
@@ -244,7 +273,10 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"side_km": "side"},
     ),
     "Domain.from_dict": lambda w: Call(
-        htf.Domain.from_dict, {"data": w.domain.to_dict()}, {}, {"data": "domain"}
+        htf.Domain.from_dict,
+        {"data": w.domain.to_dict(), "outlines": None},
+        {"outlines": {*NONE, "empty dict", "dict"}},
+        {"data": "domain"},
     ),
     "Epsilon": lambda _: Call(
         htf.Epsilon, {"units": 5}, {"units": {*WHOLE, "huge", "too long"}}, {"units": "units|e-15"}
@@ -1033,8 +1065,8 @@ def test_parameters_of_mechanisms(name: str) -> None:
 
 # Classes that functions of ours make and give out, or that only mechanisms hold.
 MADE_HERE = {
-    "Account", "Check", "CityPoints", "Difference", "Entry", "FileMark", "Histogram", "LedgerLine", "RegionTree", "Trips",
-    "View", "Visits", "Window", "Zones",
+    "Account", "Check", "CityPoints", "Difference", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "RegionTree",
+    "Trips", "View", "Visits", "Window", "Zones",
 }  # fmt: skip
 
 

@@ -133,7 +133,7 @@ class Axis:
         >>> htf.Axis.named("kind", htf.Names.of({"kind": ["tram", "bus"]})).cells
         2
         """
-        size = len(arguments.instance(names, Names, f"the names of axis {name!r:.100}"))
+        size = len(arguments.instance(names, Names, "the names of an axis"))
         return cls(name, 0, size, size, names)
 
     @property
@@ -439,7 +439,9 @@ class Domain:
         """
         known = arguments.fields(data, "a domain", ("axes", "crs"))
         given = arguments.items(known["axes"], "the axes of a domain", "a list of dictionaries")
-        return cls(tuple(_axis_from(one, outlines or {}) for one in given), known["crs"])
+        shapes = {} if outlines is None else outlines
+        arguments.mapping(shapes, "outlines", "a dictionary of htf.Outlines by axis")
+        return cls(tuple(_axis_from(one, shapes) for one in given), known["crs"])
 
 
 def _axis_from(given: object, outlines: Mapping[str, Outlines]) -> Axis:

@@ -187,6 +187,12 @@ class Names:
         ('tram', 'bus', 'other')
         """
         known = arguments.mapping(columns, "columns of names", "a dictionary of lists")
+        for name, labels in known.items():
+            arguments.items(labels, f"the labels of {name!r:.100}", "a list of texts")
+        if rest is not None:
+            arguments.text(rest, "the rest of names")
+        if outlines is not None:
+            arguments.instance(outlines, Outlines, "outlines of names")
         sizes = {len(labels) for labels in known.values()}
         if len(sizes) != 1:
             raise InputError("the columns of names need one label for each cell, all of them")
@@ -222,7 +228,10 @@ class Names:
         >>> kinds.edges(1)
         array([0, 2, 3])
         """
-        return np.array([*self.levels[level].starts, len(self)], dtype=np.int64)
+        number = arguments.whole(level, "the number of a level")
+        if not 0 <= number < len(self.levels):
+            raise InputError(f"names have the levels 0 to {len(self.levels) - 1}, got {number}")
+        return np.array([*self.levels[number].starts, len(self)], dtype=np.int64)
 
     def level_number(self, name: str) -> int:
         """Find a level by its name.
@@ -339,6 +348,11 @@ class Names:
         >>> kinds.label_of(0, 2), kinds.label_of(1, 3)
         ('public', 'bus … bike')
         """
+        low, high = (arguments.whole(end, "low and high, each") for end in (low, high))
+        if not 0 <= low < high <= len(self):
+            raise InputError(
+                f"cells go from 0 to {len(self)}, low before high, got {low} and {high}"
+            )
         for number, level in enumerate(self.levels):
             edges = self.edges(number)
             place = int(np.searchsorted(edges, low))

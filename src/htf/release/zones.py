@@ -195,7 +195,7 @@ def _parts(shape: bytes) -> list[bytes]:
     """The polygons of a shape, each as well-known binary of its own."""
     kind, number = START.unpack_from(shape)[1:]
     if kind == POLYGON:
-        return [shape] if number else []
+        return [shape[: _end_of_polygon(shape, 0)]] if number else []
     parts, place = [], START.size
     for _ in range(number):
         end = _end_of_polygon(shape, place)
