@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from htf.evaluation.synthetic import CityPoints, synthetic_city
     from htf.evaluation.trips import Trips, synthetic_trips
     from htf.evaluation.visits import Visits, synthetic_visits
+    from htf.evaluation.zones import synthetic_zones
     from htf.frame.domain import Axis, Domain
     from htf.frame.names import Level, Names, Outlines
     from htf.frame.tree import RegionTree
@@ -127,6 +128,7 @@ _HOME = {
     "synthetic_city": "htf.evaluation.synthetic",
     "synthetic_trips": "htf.evaluation.trips",
     "synthetic_visits": "htf.evaluation.visits",
+    "synthetic_zones": "htf.evaluation.zones",
     "verify": "htf.verification",
     "zone_layer": "htf.query.zones",
 }
@@ -195,6 +197,7 @@ __all__ = [
     "synthetic_city",
     "synthetic_trips",
     "synthetic_visits",
+    "synthetic_zones",
     "verify",
     "zone_layer",
 ]
