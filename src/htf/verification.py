@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from htf.release.file import (
     table_of_columns,
 )
 from htf.release.header import read_json
+from htf.release.inside_zones import inside_zones, taken_apart
 from htf.release.kinds import KINDS
 from htf.release.release import MeasurementTable, Release
 
@@ -125,6 +126,8 @@ def verify(release: Release | str | Path) -> list[Check]:
         checks.append(Check("file", True, "sound, its digest matches"))
         checks.append(_check_columns(file))
     checks += [check(release) for check in CHECKS]
+    if release.zones is not None:
+        checks += [_of_zones(check(release.zones)) for check in CHECKS if check is not _check_sums]
     if release.distinct is not None:
         checks.append(_check_distinct(release.distinct))
     checks.append(_check_statement(release, statement))
@@ -258,14 +261,58 @@ def _is_paid(line: LedgerLine, table: MeasurementTable, rows: slice) -> bool:
     )
 
 
+def _of_zones(check: Check) -> Check:
+    return replace(check, name=f"zones: {check.name}")
+
+
+def _check_joined(release: Release) -> Check:
+    """The estimates of a map and its zones are what the measurements of both make of them."""
+    try:
+        with np.errstate(all="ignore"):
+            on_map, zones = map(_estimated, taken_apart(release))
+            again = inside_zones(on_map, zones)
+    except (HtfError, *NOT_GIVEN) as error:
+        return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
+    pairs = [(release.estimates, again.estimates), (release.scales, again.scales)]
+    passed = release.zones is not None and again.zones is not None
+    if release.zones is not None and again.zones is not None:
+        pairs.append((release.zones.estimates, again.zones.estimates))
+    passed = passed and all(_nearly_agree(stored, found) for stored, found in pairs)
+    total = f"{release.estimates.sum():,.0f} {release.counted}"
+    return Check(
+        "sums", passed, f"map and zones follow from the measurements of both and add up to {total}"
+    )
+
+
+def _estimated(release: Release) -> Release:
+    """The release with the estimates that its measurements give."""
+    estimator = _find_estimator(release)
+    if estimator is None:
+        raise InputError(f"unknown estimator {release.estimator!r}")
+    estimates, scales = worth_of(release).of_estimates(*estimator(release))
+    return replace(release, estimates=estimates, scales=scales)
+
+
+def _nearly_agree(stored: FloatArray, computed: FloatArray) -> bool:
+    """Steps of an iteration round differently on other processors, and it ends before the last digits."""
+    if stored.shape != computed.shape:
+        return False
+    return bool(np.all(np.abs(stored - computed) <= 1e-6 * np.max(np.abs(computed), initial=1.0)))
+
+
+def _find_estimator(release: Release) -> Estimator | None:
+    found = ESTIMATORS.get(release.estimator)
+    if found is None:  # only then is the package of a mechanism loaded, and no other than its own
+        mechanism = find_mechanism(release.mechanism)
+        found = mechanism.estimators.get(release.estimator) if mechanism else None
+    return found
+
+
 def _check_sums(release: Release) -> Check:
     """The estimates are what the measurements make of them."""
-    estimator = ESTIMATORS.get(release.estimator)
-    if (
-        estimator is None
-    ):  # only then is the package of a mechanism loaded, and no other than its own
-        mechanism = find_mechanism(release.mechanism)
-        estimator = mechanism.estimators.get(release.estimator) if mechanism else None
+    if release.zones is not None:
+        return _check_joined(release)
+    estimator = _find_estimator(release)
     if estimator is None:
         return Check("sums", False, f"unknown estimator {release.estimator!r}")
     try:

@@ -117,6 +117,8 @@ def query(
         check_output(output, overwrite=overwrite, inputs=[release_file, boxes_file])
     ranges = read_where(where)
     release = Release.load(release_file)
+    if release.zones is not None and (zones or levels):
+        release = release.zones
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     asked = _by_name(release.domain, asked, zones, levels, by, is_cut=bool(boxes or boxes_file))
     with progress_bar() as bar:

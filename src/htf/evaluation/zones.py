@@ -22,9 +22,7 @@ SYLLABLES = ("Al", "Ber", "Cor", "Dun", "El", "Fen", "Gar", "Hol", "Iv", "Kir", 
 ENDINGS = ("bridge", "field", "ford", "ham", "mouth", "stead", "ton", "wood")
 
 
-def synthetic_zones(
-    tracts: int = 120, districts: int = 8, seed: int = 1
-) -> geopandas.GeoDataFrame:
+def synthetic_zones(tracts: int = 120, districts: int = 8, seed: int = 1) -> geopandas.GeoDataFrame:
     """Make up zones that cover the map of `synthetic_city`, small where many people are. Needs GeoPandas.
 
     A tract is all that is nearest to its middle (a Voronoi cell), and belongs to the district whose middle is

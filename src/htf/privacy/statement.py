@@ -116,12 +116,23 @@ OF_QUERY = (
     "covered."
 )
 
+INSIDE_ZONES = (
+    "The release also counts {zones} zones of a public layer. This cost {price} of the epsilon of {epsilon}. The map and the "
+    "zones were then fitted to each other from their noisy counts alone, so that the map adds up to the zones."
+)
+
 NOT_PROTECTED = (
-    "Not protected: what is public beforehand, namely the bounds of the map, its grid, the mechanism and its "
+    "Not protected: what is public beforehand, namely {frame}, the mechanism and its "
     "parameters{bound}; facts about a place that do not depend on any {one}; and anything learnt outside this "
     "release, such as other releases of the same data, whose epsilons add up, or the time the computation took. "
-    "Records outside the bounds are left out and not reported."
+    "Records outside the {frame_ends} are left out and not reported."
 )
+FRAME = {
+    "map": "the bounds of the map, its grid",
+    "zones": "the zones, their names and outlines",
+    "names": "the names of its cells",
+}
+FRAME_ENDS = {"map": "bounds", "zones": "zones", "names": "lists of names"}
 
 TOTAL_DISCLOSED = (
     "The curator gave the mechanism the number of records as a public fact: {total} was disclosed exactly, "
@@ -136,7 +147,7 @@ PRIOR_USED = (
 
 SENTENCES = (
     NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
-    OF_QUERY, NOT_PROTECTED, TOTAL_DISCLOSED, PRIOR_USED, DISTINCT_TABLE, DISTINCT_CHOSEN, DISTINCT_GIVEN, KNOWN_GRID,
+    OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, DISTINCT_TABLE, DISTINCT_CHOSEN, DISTINCT_GIVEN, KNOWN_GRID,
     KNOWN_BOXES,
 )  # fmt: skip
 # Written into releases. One with another mark was worded by other code, whatever its version is called.
@@ -159,11 +170,33 @@ def privacy_statement(release: Release) -> str:
         parts.append(PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
     if (total := release.parameters.get("public_total")) is not None:
         parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
-    parts.append(
-        NOT_PROTECTED.format(bound=_known(release) + _known_grid(release), one=protection.name)
-    )
+    if release.zones is not None:
+        parts.append(_inside_zones(release, release.zones))
+    parts.append(_not_protected(release))
     parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
+
+
+def _inside_zones(release: Release, zones: Release) -> str:
+    return INSIDE_ZONES.format(
+        zones=f"{zones.domain.size:,}", price=zones.epsilon, epsilon=release.epsilon
+    )
+
+
+def _not_protected(release: Release) -> str:
+    domain, frames = release.domain, []
+    if domain.zoned or release.zones is not None:
+        frames.append("zones")
+    if domain.has_map or not (domain.zoned or any(axis.names for axis in domain.axes)):
+        frames.insert(0, "map")
+    if any(axis.names is not None and not axis.is_zoned for axis in domain.axes):
+        frames.append("names")
+    return NOT_PROTECTED.format(
+        frame=", ".join(FRAME[frame] for frame in frames),
+        frame_ends=" or the ".join(FRAME_ENDS[frame] for frame in frames),
+        bound=_known(release) + _known_grid(release),
+        one=release.protection.name,
+    )
 
 
 def _guarantee(release: Release) -> str:

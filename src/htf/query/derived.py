@@ -14,6 +14,12 @@ import numpy as np
 
 from htf.base.read_only import ReadOnlyArrays
 from htf.estimation.homogeneous import HOMOGENEOUS, interpolate, measures
+from htf.estimation.inside_zones import (
+    COUNTED_REGIONS,
+    INSIDE_ZONES,
+    counted_tree,
+    regions_before,
+)
 from htf.estimation.least_squares import TreeCounts, sum_leaves
 from htf.estimation.noise_law import (
     CLEAR_DEVIATIONS_DENOISED,
@@ -42,6 +48,40 @@ class Divided:
 
 
 @dataclass(frozen=True, eq=False)
+class CutLeaves:
+    """The leaves of a map that were cut along the borders of zones, beyond what was counted. Intervals follow from
+    what was counted, so for them these leaves are parts of counted ones."""
+
+    tree: RegionTree
+    leaves: IntArray
+    estimates: FloatArray
+    owner: IntArray  # the index of the counted leaf that each is a part of
+    before: tuple[
+        RegionTree, IntArray, FloatArray, FloatArray
+    ]  # tree, leaves, estimates and scales
+
+    @classmethod
+    def of(cls, release: Release) -> CutLeaves:
+        counted = int(release.facts.get(COUNTED_REGIONS, 0))
+        tree, leaves = counted_tree(release.tree, counted)
+        estimates = sum_leaves(release.tree, release.leaves, release.estimates)[leaves]
+        place = np.zeros(len(tree), dtype=np.int64)
+        place[leaves] = np.arange(len(leaves))
+        owner = place[regions_before(release.tree, release.leaves, counted)]
+        share = release.tree.cells(release.leaves) / tree.cells(leaves)[owner]
+        variances = np.zeros(len(leaves))
+        variances[owner] = noise_variances(release.scales) / share**2
+        before = tree, leaves, estimates, scales_of_variances(variances)
+        return cls(release.tree, release.leaves, release.estimates, owner, before)
+
+    def divided(self) -> Divided:
+        """The counted leaves in parts: those that zones cut, and in them where the density is uneven."""
+        every = sum_leaves(self.tree, self.leaves, self.estimates)
+        finer, found, leaf = interpolate(self.tree, self.leaves, every)
+        return Divided(finer, found, np.where(leaf >= 0, self.owner[leaf], -1))
+
+
+@dataclass(frozen=True, eq=False)
 class Derived(ReadOnlyArrays):
     """The values computed from one release. It holds the fields it needs, not the release itself,
     because the release holds this."""
@@ -54,18 +94,27 @@ class Derived(ReadOnlyArrays):
     prior: Prior | None
     tree_counts: TreeCounts  # of what was counted, such as shares of people
     worth: Worth = AS_COUNTED
+    cut: CutLeaves | None = None  # of a map that zones have cut
 
     @classmethod
     def of(cls, release: Release) -> Derived:
+        tree, leaves, estimates, scales = (
+            release.tree, release.leaves, release.estimates, release.scales,
+        )  # fmt: skip
+        cut = None
+        if release.estimator == INSIDE_ZONES:
+            cut = CutLeaves.of(release)
+            tree, leaves, estimates, scales = cut.before
         return cls(
             release.estimator,
-            release.tree,
-            release.leaves,
-            release.estimates,
-            release.scales,
+            tree,
+            leaves,
+            estimates,
+            scales,
             release.prior,
             release.measurements.tree_counts(),
             worth_of(release),
+            cut,
         )
 
     @cached_property
@@ -124,8 +173,10 @@ class Derived(ReadOnlyArrays):
 
     @cached_property
     def _divided(self) -> Divided | None:
-        if self.estimator != HOMOGENEOUS:
+        if self.estimator not in (HOMOGENEOUS, INSIDE_ZONES):
             return None
+        if self.cut is not None:
+            return self.cut.divided()
         # The estimates of halves add up exactly, so those of all regions follow from the leaves.
         all_estimates = sum_leaves(self.tree, self.leaves, self.estimates)
         return Divided(*interpolate(self.tree, self.leaves, all_estimates, self.prior))

@@ -100,6 +100,8 @@ def count_by(release: Release, by: Sequence[str], where: Where | None = None) ->
     """A table with a row for each name, or for each step of an axis."""
     import pyarrow as pa
 
+    if release.zones is not None and not set(by) & {*release.domain.names}:
+        release = release.zones
     domain = release.domain
     texts = by or [domain.names[zone_axis(domain)]]
     parts = [part for text in texts for part in read_by(domain, text)]

@@ -12,9 +12,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, fields
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 KEY, GEO = b"htf", b"geo"
+INSIDE, INNER = (
+    "inside_zones",
+    "inner",
+)  # the header of a map inside zones, and the column that has their file
 LONGEST_FOOTER = 4 * LONGEST_HEADER  # bytes; pyarrow writes the header twice
 # What the columns may come to in memory: a release of any size is below 30 times its file.
 SMALL, MOST_TIMES = 2**26, 128  # bytes; times the size of the file
@@ -78,19 +83,14 @@ def save(
 ) -> None:
     """Write the file, whole or not at all. `budget` knows which older release may be written over."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     check_release_name(path)
     table = _to_table(release)
-    # Texts and outlines may be long: a list of different ones would only be in the way of reading them.
-    short = [name for name in _leaf_columns(table.schema) if not _is_long(table.schema, name)]
-    options = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": short}
-    options["write_statistics"] = short
 
     def write(unfinished: Path) -> None:
         # Of a file that it opened itself pyarrow prints a traceback where the disk stays full.
         with pa.OSFile(str(unfinished), "wb") as sink:
-            pq.write_table(table, sink, **options)
+            _write(table, sink)
 
     write_whole(
         path,
@@ -99,6 +99,15 @@ def save(
         by_release=True,
         budget=budget,
     )
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
+    import pyarrow.parquet as pq
+
+    # Texts and outlines may be long: a list of different ones would only be in the way of reading them.
+    short = [name for name in _leaf_columns(table.schema) if not _is_long(table.schema, name)]
+    options = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": short}
+    pq.write_table(table, sink, write_statistics=short, **options)
 
 
 def check_release_name(path: Path) -> None:
@@ -127,7 +136,11 @@ class Contents:
 def read(path: Path, *, every_column: bool = False) -> Contents:
     """A release with its file. Before format 4, columns from which nothing is read had no digest. In such a
     file they are read only if every column is asked for."""
-    with _opened(path) as file:
+    return _read(_opened(path), path, every_column)
+
+
+def _read(opened: AbstractContextManager[_File], path: Path, every_column: bool) -> Contents:
+    with opened as file:
         metadata = _metadata(file)
         header = _read_header(metadata, path)
         covered = header["format"] >= WITH_COLUMNS
@@ -144,7 +157,11 @@ def read(path: Path, *, every_column: bool = False) -> Contents:
             domain = with_outlines(domain, _flat(table[ZONES]))
         else:
             table = _plain_outlines(table)
-        release = _from_table(table, header, domain)
+        zones = None
+        if INSIDE in header:
+            content = b"".join(table[INNER].to_pylist())
+            zones = _read(_opened(path, content), path, every_column).release
+        release = _from_table(table, header, domain, zones)
         found, geo = digests(release), metadata.get(GEO)
         drawn = _digest_of_columns(table, geo, domain) if covered else None
     if header["digest"] != found or header.get("columns_digest") != drawn:
@@ -218,8 +235,8 @@ class _File:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_File]:
-    """A Parquet file. Whatever goes wrong while it is read is about the file: a single bit may make
+def _opened(path: Path, content: bytes | None = None) -> Iterator[_File]:
+    """A Parquet file, or the one whose content is stored in it. Whatever goes wrong while it is read is about the file: a single bit may make
     pyarrow raise nearly anything, such as a UnicodeDecodeError for the name of a column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -227,7 +244,7 @@ def _opened(path: Path) -> Iterator[_File]:
     if not is_file(path):
         raise ReleaseFileError(f"there is no file {path}")
     try:
-        with pa.OSFile(str(path)) as source:
+        with pa.OSFile(str(path)) if content is None else pa.BufferReader(content) as source:
             _check_footer(source)
             yield _File(source, pq.ParquetFile(source, page_checksum_verification=True))
     except HtfError:
@@ -267,7 +284,8 @@ def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
 
 def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[str]:
     """The names of the columns, which must be those of a release, with their types, and no others."""
-    found, wanted = file.reader.schema_arrow, _schema(domain, "prior" in header)
+    found = file.reader.schema_arrow
+    wanted = _schema(domain, "prior" in header, INSIDE in header)
     for name in found.names:
         if name not in wanted.names:
             raise ReleaseFileError(f"it has a column {name!r:.100}, which no release has")
@@ -279,7 +297,7 @@ def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[
     return list(wanted.names)
 
 
-def _schema(domain: Domain, with_prior: bool) -> pa.Schema:
+def _schema(domain: Domain, with_prior: bool, with_inner: bool) -> pa.Schema:
     """The columns of a release: the same in every format."""
     import pyarrow as pa
 
@@ -295,6 +313,8 @@ def _schema(domain: Domain, with_prior: bool) -> pa.Schema:
         columns.append(("prior", pa.list_(pa.uint32())))
     if domain.zoned:
         columns.append((ZONES, zone_type()))
+    if with_inner:
+        columns.append((INNER, pa.binary()))
     return pa.schema(columns)
 
 
@@ -435,7 +455,20 @@ def table_of_columns(release: Release) -> pa.Table:
         columns["prior"] = _prior_lists(release, release.prior.weights)
     if domain.zoned:
         columns[ZONES] = zone_lists(release)
+    if release.zones is not None:
+        columns[INNER] = _inner_pieces(release, release.zones)
     return pa.table(columns)
+
+
+def _inner_pieces(release: Release, zones: Release) -> pa.Array:
+    """The whole file of the zones, in pieces of about the same size, one in each row."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    _write(_to_table(zones), sink)
+    content = sink.getvalue().to_pybytes()
+    ends = (np.arange(len(release) + 1) * len(content) // len(release)).tolist()
+    return pa.array([content[a:b] for a, b in pairwise(ends)], pa.binary())
 
 
 def _labels(release: Release) -> dict[str, pa.Array]:
@@ -451,7 +484,9 @@ def _labels(release: Release) -> dict[str, pa.Array]:
     return found
 
 
-def _from_table(table: pa.Table, header: dict[str, Any], domain: Domain) -> Release:
+def _from_table(
+    table: pa.Table, header: dict[str, Any], domain: Domain, zones: Release | None = None
+) -> Release:
     regions = _flat_rows(table["regions"])
     order = _order(regions.pop("id"))
     box = {
@@ -478,6 +513,7 @@ def _from_table(table: pa.Table, header: dict[str, Any], domain: Domain) -> Rele
         measurements=_measurements_from(table, domain),
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
         prior=prior,
+        zones=zones,
         budget_entry=header.get("budget_entry"),
         **_guarantee_from(header),
     )
@@ -532,6 +568,8 @@ def _guarantee(release: Release) -> dict[str, Any]:
         found["activity"], found["factor"] = release.activity.to_dict(), release.factor
     if release.distinct is not None:
         found["distinct"] = release.distinct.to_dict()
+    if release.zones is not None:
+        found[INSIDE] = digests(release.zones)
     return found
 
 
@@ -591,6 +629,9 @@ def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> st
             if name != "geometry" or domain.zoned:  # else outlines have the same length
                 digest.update(_lengths(chunk))
             digest.update(_stored_bytes(chunk))
+    if INNER in table.column_names:
+        for chunk in table[INNER].chunks:
+            digest.update(_lengths(chunk))
     for name in ("regions", "measurements"):
         chunks = table[name].chunks
         for chunk in chunks:

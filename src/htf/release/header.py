@@ -308,6 +308,7 @@ HEADER = _fields(
         "activity": _activity,
         "factor": _number,
         "distinct": _distinct,
+        "inside_zones": _list(_sha256, 2, 2),
         "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
         "columns_digest": _sha256,
     },

@@ -37,6 +37,7 @@ from htf.privacy.protection import (
     epsilon_per_share,
 )
 from htf.privacy.statement import privacy_statement
+from htf.privacy.zones import ZonesBought
 from htf.release.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -217,6 +218,8 @@ class Release(ReadOnlyArrays):
         What kept records were multiplied by, so that counts are of all records. It follows from the activity.
     distinct : DistinctCounts, optional
         How many different people were in each box of a grid, found with noise. `epsilon` includes its cost.
+    zones : Release, optional
+        The zones that the map adds up to. `epsilon` includes their cost. `inside_zones` makes such a release.
     budget_entry : str, optional
         The entry of the budget file that was charged. Random, and public.
     low, high : ndarray of int
@@ -253,6 +256,7 @@ class Release(ReadOnlyArrays):
     activity: Activity | None = None  # of people, found with noise; `epsilon` counts it in
     factor: float = 1.0  # by which counts of kept records are multiplied, for those of all records
     distinct: DistinctCounts | None = None  # people in boxes of a grid; `epsilon` counts it in
+    zones: Release | None = None  # that this map is inside of; `epsilon` counts them in
     budget_entry: str | None = None  # of the budget file that it was charged to; random, public
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
@@ -285,6 +289,7 @@ class Release(ReadOnlyArrays):
             "activity": Activity | None,
             "factor": float,
             "distinct": DistinctCounts | None,
+            "zones": Release | None,
             "budget_entry": str | None,
         }
         for name, kind in kinds.items():
@@ -399,7 +404,8 @@ class Release(ReadOnlyArrays):
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
-        claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct)
+        zones = None if self.zones is None else self.zones._content()
+        claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct, zones)
         return (*plain, *rest, *claim, *(array.tobytes() for array in arrays))
 
     @property
@@ -408,10 +414,19 @@ class Release(ReadOnlyArrays):
         return epsilon_per_share(self.epsilon, self.protection, *self.bought)
 
     @property
-    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts, ...]:
+    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts | ZonesBought, ...]:
         """What was measured about people before the map. `epsilon` includes its cost."""
-        bought = (self.suggestion, self.activity, self.distinct)
+        bought = (self.suggestion, self.activity, self.distinct, self._zones_bought)
         return tuple(one for one in bought if one is not None)
+
+    @property
+    def _zones_bought(self) -> ZonesBought | None:
+        zones = self.zones
+        if zones is None:
+            return None
+        return ZonesBought(
+            zones.epsilon, zones.noise, zones.private, zones.budget_entry, zones.protection
+        )
 
     @property
     def quantity(self) -> str:
@@ -758,6 +773,7 @@ class Release(ReadOnlyArrays):
             "activity": None if self.activity is None else self.activity.to_dict(),
             "factor": self.factor,
             "distinct": None if self.distinct is None else self.distinct.to_dict(),
+            "zones": None if self.zones is None else self.zones.summary(),
             "spent": str(self.spent),
             "noise": self.noise,
             "mechanism": self.mechanism,

@@ -1,0 +1,212 @@
+"""Makes one release of a map and of zones that were published from the same records, so that the map adds up to the zones.
+
+All of it is computed from the two releases, and costs nothing. The map and the zones keep their measurements, ledgers
+and prices. Their estimates become one: htf.estimation.inside_zones says how.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.estimation.homogeneous import HOMOGENEOUS
+from htf.estimation.inside_zones import (
+    COUNTED_REGIONS,
+    INSIDE_ZONES,
+    WITH_MAP,
+    TreeErrors,
+    counted_tree,
+    cut_along_zones,
+    fit_to_zones,
+    map_errors,
+)
+from htf.estimation.least_squares import sum_leaves
+from htf.estimation.noise_law import noise_variances, scales_of_variances
+from htf.frame.crs import same_crs
+from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.frame.tree import RegionTree
+from htf.frame.zone_index import find_cells
+from htf.release.release import Release, check_release
+
+OWN_ESTIMATOR = "own_estimator"  # the fact of zones that says how they were estimated by themselves
+MOST_CELLS = 2**26  # of the map: the zone of each is found
+ROWS_AT_ONCE = 2**20  # cells
+
+
+def inside_zones(on_map: Release, zones: Release) -> Release:
+    """Join a map and zones of the same records into one release, in which the map adds up to the zones.
+
+    This costs nothing: the release claims the epsilons of both together.
+
+    Parameters
+    ----------
+    on_map : Release
+        A map of boxes by the mechanism `htf`, with the axes x and y alone.
+    zones : Release
+        A release of zones of one layer, without other axes. They may cover more or less than the map.
+
+    Returns
+    -------
+    Release
+        The map, cut along the borders of zones. Its `zones` are the zones.
+
+    Raises
+    ------
+    InputError
+        If the two do not go together.
+
+    Examples
+    --------
+    >>> import htf
+    >>> trips, layer = htf.synthetic_trips(5000), htf.synthetic_zones(tracts=20, districts=4)
+    >>> domain = htf.Domain.from_bounds(*trips.domain_bounds, cells=64)
+    >>> tracts = htf.Domain((htf.read_zones(layer, "tract", ["district"]),))
+    >>> maps = htf.publish(htf.read_points([trips.x, trips.y], domain), "0.8", noise="seeded:1")
+    >>> zones = htf.publish(htf.read_points([trips.x, trips.y], tracts), "0.2", noise="seeded:1")
+    >>> both = htf.inside_zones(maps, zones)
+    >>> str(both.epsilon), len(both.zones.table("district"))
+    ('1', 4)
+    """
+    _check_pair(check_release(on_map, "on_map"), check_release(zones, "zones"))
+    tree, each = on_map.tree.copy(), 1 / on_map.protection.shares
+    counted = len(tree)
+    cells = zone_of_cells(on_map.domain, zones.domain.axes[0])
+    leaves, owner = cut_along_zones(tree, on_map.leaves, cells)
+    order = np.argsort(tree.preorder()[leaves])
+    leaves, owner = leaves[order], owner[order]
+    of_zone = cells[tree.low[leaves, 0], tree.low[leaves, 1]]
+    estimates = _count_boxes(on_map, tree, leaves) / each
+    errors = map_errors(
+        tree, counted, on_map.measurements.tree_counts(), sum_leaves(tree, leaves, estimates)
+    )
+    inside = of_zone >= 0
+    estimates[inside] = fit_to_zones(
+        leaves[inside],
+        estimates[inside],
+        of_zone[inside],
+        errors,
+        _by_cell(zones) / each,
+        _error_of_zones(zones),
+    )
+    share = tree.cells(leaves) / on_map.tree.cells(on_map.leaves)[owner]
+    sums = np.bincount(of_zone[inside], estimates[inside], minlength=zones.domain.size)
+    return replace(
+        on_map,
+        tree=tree,
+        leaves=leaves,
+        estimates=estimates * each,
+        scales=scales_of_variances(share**2 * noise_variances(on_map.scales)[owner]),
+        estimator=INSIDE_ZONES,
+        facts={**on_map.facts, COUNTED_REGIONS: counted},
+        epsilon=on_map.epsilon + zones.epsilon,
+        zones=replace(
+            zones,
+            estimates=np.asarray(sums * each, np.float64)[zones.low[:, 0]],
+            estimator=WITH_MAP,
+            facts={**zones.facts, OWN_ESTIMATOR: zones.estimator},
+        ),
+    )
+
+
+def taken_apart(both: Release) -> tuple[Release, Release]:
+    """The two releases before they were joined, but for their estimates, which follow from the measurements.
+
+    Both have their own estimators again. `htf verify` finds their estimates, and joins them once more.
+    """
+    counted, zones = both.facts.get(COUNTED_REGIONS), both.zones
+    if zones is None or type(counted) is not int:
+        raise InputError("this release does not say which of its regions were counted")
+    tree, leaves = counted_tree(both.tree, counted)
+    facts = {name: fact for name, fact in both.facts.items() if name != COUNTED_REGIONS}
+    of_zones = {name: fact for name, fact in zones.facts.items() if name != OWN_ESTIMATOR}
+    own = zones.facts.get(OWN_ESTIMATOR)
+    return (
+        replace(
+            both,
+            tree=tree,
+            leaves=leaves,
+            estimates=np.zeros(len(leaves)),
+            scales=np.zeros(len(leaves)),
+            estimator=HOMOGENEOUS,
+            facts=facts,
+            epsilon=both.epsilon - zones.epsilon,
+            zones=None,
+        ),
+        replace(zones, estimator=arguments.text(own, "the estimator of zones"), facts=of_zones),
+    )
+
+
+def zone_of_cells(domain: Domain, axis: Axis) -> IntArray:
+    """The number of the zone that holds the middle of each cell of a map; -1 where there is none."""
+    assert axis.names is not None
+    assert axis.names.outlines is not None
+    if domain.size > MOST_CELLS:
+        raise InputError(
+            f"a map inside zones has at most {MOST_CELLS:,} cells, but this one has {domain.size:,}: use fewer --cells"
+        )
+    x, y = (one.from_cells(np.arange(one.cells) + 0.5) for one in domain.axes)
+    found = np.full(domain.shape, -1, dtype=np.int64)
+    step = max(ROWS_AT_ONCE // len(y), 1)
+    for start in range(0, len(x), step):
+        some = x[start : start + step]
+        places = np.repeat(some, len(y)), np.tile(y, len(some))
+        zones = find_cells(axis.names.outlines.shapes, axis.names.rest is not None, *places)
+        found[start : start + step] = np.nan_to_num(zones, nan=-1.0).reshape(len(some), len(y))
+    return found
+
+
+def _check_pair(on_map: Release, zones: Release) -> None:
+    domain, layer = on_map.domain, zones.domain
+    if not domain.has_map or domain.dimensions != 2 or on_map.estimator != HOMOGENEOUS:
+        raise InputError(
+            "a map inside zones is one by the mechanism htf, with the axes x and y alone"
+        )
+    if layer.dimensions != 1 or not layer.zoned or zones.zones is not None:
+        raise InputError("a map is put inside the zones of one layer, without other axes")
+    if len(zones) != layer.size:
+        raise InputError("a map is put inside zones that were counted one by one")
+    if not same_crs(domain.crs, layer.crs):
+        raise InputError(
+            f"the map is in {domain.crs}, but the zones are in {layer.crs}: give both the same"
+        )
+    if on_map.activity is not None or zones.activity is not None or on_map.prior is not None:
+        raise InputError(
+            "a map inside zones is of what was counted: without an activity of people and without a prior"
+        )
+    if on_map.private != zones.private:
+        raise InputError(
+            "the noise of the map and that of the zones must both be secret, or neither"
+        )
+
+
+def _count_boxes(on_map: Release, tree: RegionTree, regions: IntArray) -> FloatArray:
+    """What a map counts in regions of a finer tree."""
+    x, y = on_map.domain.axes
+    low, high = tree.low[regions], tree.high[regions]
+    edges = [x.from_cells(low[:, 0]), y.from_cells(low[:, 1])]
+    edges += [x.from_cells(high[:, 0]), y.from_cells(high[:, 1])]
+    return np.array(on_map.count(np.column_stack(edges)).count)
+
+
+def _by_cell(zones: Release) -> FloatArray:
+    counts = np.zeros(zones.domain.size)
+    counts[zones.low[:, 0]] = zones.estimates
+    return counts
+
+
+def _error_of_zones(zones: Release) -> Any:
+    """Multiplies by the covariance of the zones' errors."""
+    errors = TreeErrors.of(zones.tree, zones.measurements.tree_counts())
+    regions = np.zeros(zones.domain.size, dtype=np.int64)
+    regions[zones.low[:, 0]] = zones.leaves
+
+    def times(vector: FloatArray) -> FloatArray:
+        every = np.zeros(len(zones.tree))
+        every[regions] = vector
+        return np.asarray(errors.times(every)[regions])
+
+    return times
