@@ -12,6 +12,7 @@ export const labels = {
   sideBySide: "Side by side",
   difference: "Difference",
   outlineLeaves: "Outline the leaves",
+  outlineBoxes: "Outline the boxes",
   countPlace: "Count a place",
   draw: "Draw",
   box: "Box",
