@@ -541,7 +541,6 @@ def test_the_command_draws_the_table(
         assert (data["unit"], data["per_box"], data["boxes"]) == ("box", True, True)
         assert data["panels"][0]["quantity"] == "distinct people"
         assert data["panels"][0]["sheets"][0]["length"] == 12
-        assert "outlineBoxes" in text
 
 
 @pytest.mark.parametrize("name", ["map.html", "map.png"])

@@ -127,7 +127,6 @@ def _page(
         description=escape(" ".join(one.release.statement for one in maps), quote=True),
         title=escape(title, quote=True),
         subtitle=escape("; ".join(text for text in dict.fromkeys(subtitle) if text)),
-        outline="outlineBoxes" if data.get("per_box") else "outlineLeaves",
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
         panels="".join(_panel(panel) for panel in data["panels"]),

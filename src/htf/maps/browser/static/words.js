@@ -12,7 +12,6 @@ export const labels = {
   sideBySide: "Side by side",
   difference: "Difference",
   outlineLeaves: "Outline the leaves",
-  outlineBoxes: "Outline the boxes",
   countPlace: "Count a place",
   draw: "Draw",
   box: "Box",
@@ -65,6 +64,7 @@ export const words = {
   beyondNoise: "more than noise",
   faintIsNoise: "faint: no more than noise",
   moreIn: (name) => `more in ${name}`,
+  outlineBoxes: "Outline the boxes",
   strongColours:
     "Strong colours are more than noise. By chance, about one square in twenty stands out.",
   noMap: (names, hasBoxes) =>

@@ -113,6 +113,7 @@ function showTheme() {
 
 async function start() {
   fillLabels(labels);
+  if (data.per_box) byId("outlines").nextElementSibling.textContent = words.outlineBoxes;
   const panels = data.panels.map((packed) => new Panel(packed));
   await Promise.all(panels.map((panel, number) => panel.load(data.panels[number])));
   listen(panels);

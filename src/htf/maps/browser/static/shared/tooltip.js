@@ -45,8 +45,8 @@ export class Tooltip {
 const densityLines = (density, quantity, unit) =>
   density === null ? [] : [`${shortNumber(density)} ${words.density(quantity, unit)}`];
 
-/* For a rectangle of one release. Its interval may still be on its way. Where numbers are not spread
-   over an area, there is no density. */
+/* For a rectangle of one release. Its interval may still be on its way. Numbers that are not
+   spread over an area have no density. */
 export function countLines(answer, { isClear, density, quantity, unit }) {
   const hasInterval = answer.low !== undefined;
   const [low, high] = [answer.low, answer.high].map((value) => countText(value, quantity));
