@@ -194,10 +194,10 @@ def main() -> None:
         logs = [np.log(mean) for cell, mean in means.items() if cell[0] == count and cell[2] == way]
         worst = np.exp(max(logs, key=abs))
         inside = np.abs(np.exp(logs) - 1) <= 0.25
-        each = np.concatenate(
+        single = np.concatenate(
             [_logs(pairs) for cell, pairs in cells.items() if cell[0] == count and cell[2] == way]
         )
-        alone = np.mean(np.abs(np.exp(each) - 1) <= 0.25)
+        alone = np.mean(np.abs(np.exp(single) - 1) <= 0.25)
         print(
             f"{count:7} {way:8} mean ratio {np.exp(np.mean(logs)):.2f}, worst {worst:.2f}, within 25 %: {inside.sum()} of "
             f"{len(inside)} means, {alone:.0%} of single forecasts"
