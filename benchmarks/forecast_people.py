@@ -119,8 +119,10 @@ def real_errors(half: Half, count: str, epsilon: str, runs: int) -> FloatArray:
     return np.array(rows)
 
 
-def forecast(half: Half, way: str, count: str, epsilon: str, runs: int) -> FloatArray:
-    """The forecast medians, from what is known of the other half."""
+def forecast(
+    half: Half, way: str, count: str, epsilon: str, runs: int, past: int = 0
+) -> FloatArray:
+    """The forecast medians, from what is known of the other half. `past` is the number of its release."""
     people, each = len(half.each), _quantiles(half)
     counted = Counted(PEOPLE) if count == PEOPLE else Counted(RECORDS, None, SHARE, RANGE)
     population: Population
@@ -129,10 +131,10 @@ def forecast(half: Half, way: str, count: str, epsilon: str, runs: int) -> Float
         population = Population(f"half {half.seed}", places, people, each)
     else:
         if way == "plain":
-            release = publish(half.read(), epsilon, noise="seeded:99")
+            release = publish(half.read(), epsilon, noise=f"seeded:{99 + past}")
             records: RecordsEach | RecordsByActivity = each
         else:
-            release = half.release(count, epsilon, 99)
+            release = half.release(count, epsilon, 9_900 + past)
             known = Known.of(release, RANGE)
             assert known is not None
             assert known.people is not None
@@ -158,7 +160,11 @@ def main() -> None:
     parser.add_argument("--bounds", required=True, metavar="W,S,E,N")
     parser.add_argument("--user", required=True, metavar="COLUMN")
     parser.add_argument("--splits", type=int, default=1, help="each gives two held-back halves")
-    parser.add_argument("--runs", type=int, default=8, help="releases, and simulated releases")
+    parser.add_argument("--runs", type=int, default=8, help="simulated releases")
+    parser.add_argument("--real-runs", type=int, default=30, help="releases of the held-back half")
+    parser.add_argument(
+        "--past", type=int, default=3, help="releases of the other half to learn from"
+    )
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--counts", default=f"{PEOPLE},{RECORDS}")
     args = parser.parse_args()
@@ -169,9 +175,9 @@ def main() -> None:
             for count, epsilon, (other, held) in product(
                 args.counts.split(","), EPSILONS, (halves, halves[::-1])
             ):
-                real = real_errors(held, count, epsilon, args.runs).mean(axis=0)
-                for way in args.ways.split(","):
-                    told = forecast(other, way, count, epsilon, args.runs).mean(axis=0)
+                real = real_errors(held, count, epsilon, args.real_runs).mean(axis=0)
+                for way, past in product(args.ways.split(","), range(args.past)):
+                    told = forecast(other, way, count, epsilon, args.runs, past).mean(axis=0)
                     print(
                         f"split {number} {count:7} {epsilon:3} {way:8}",
                         *_pairs(told, real),
@@ -179,7 +185,7 @@ def main() -> None:
                     )
                     for workload, *pair in zip(WORKLOADS, told, real, strict=True):
                         cells.setdefault((count, epsilon, way, workload), []).append((*pair,))
-    print("\nforecast / real, the geometric mean over held-back halves, and the halves")
+    print("\nforecast / real, the geometric mean over halves and past releases, and each of them")
     means = {cell: float(np.exp(np.mean(_logs(pairs)))) for cell, pairs in cells.items()}
     for cell, pairs in cells.items():
         each = " ".join(f"{ratio:.2f}" for ratio in np.exp(_logs(pairs)))
@@ -187,9 +193,14 @@ def main() -> None:
     for count, way in product(args.counts.split(","), args.ways.split(",")):
         logs = [np.log(mean) for cell, mean in means.items() if cell[0] == count and cell[2] == way]
         worst = np.exp(max(logs, key=abs))
-        inside = np.mean(np.abs(np.exp(logs) - 1) <= 0.25)
+        inside = np.abs(np.exp(logs) - 1) <= 0.25
+        single = np.concatenate(
+            [_logs(pairs) for cell, pairs in cells.items() if cell[0] == count and cell[2] == way]
+        )
+        alone = np.mean(np.abs(np.exp(single) - 1) <= 0.25)
         print(
-            f"{count:7} {way:8} mean ratio {np.exp(np.mean(logs)):.2f}, worst {worst:.2f}, within 25 %: {inside:.0%}"
+            f"{count:7} {way:8} mean ratio {np.exp(np.mean(logs)):.2f}, worst {worst:.2f}, within 25 %: {inside.sum()} of "
+            f"{len(inside)} means, {alone:.0%} of single forecasts"
         )
 
 

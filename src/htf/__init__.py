@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from htf.ingest.prior import read_prior
     from htf.maps.comparison import Difference, Named, difference
     from htf.maps.plot_compare import plot_comparison, plot_difference
+    from htf.maps.plot_distinct import plot_distinct
     from htf.maps.views import View
     from htf.mechanisms import make_mechanism
     from htf.mechanisms.base import Histogram, Mechanism
@@ -120,6 +121,7 @@ _HOME = {
     "measure_distinct": "htf.curator.distinct",
     "plot_comparison": "htf.maps.plot_compare",
     "plot_difference": "htf.maps.plot_compare",
+    "plot_distinct": "htf.maps.plot_distinct",
     "publish": "htf.publication",
     "read_people_by_box": "htf.ingest.points",
     "read_points": "htf.ingest.points",
@@ -189,6 +191,7 @@ __all__ = [
     "measure_distinct",
     "plot_comparison",
     "plot_difference",
+    "plot_distinct",
     "publish",
     "read_people_by_box",
     "read_points",

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Release
+from htf import (
+    Domain,
+    FrequencyMatrix,
+    PeopleByBox,
+    Protection,
+    Release,
+    measure_distinct,
+    publish,
+)
 from htf.cli.main import run
 from htf.maps.comparison import difference, grids_to_compare
 from support import wait_for
@@ -282,3 +290,30 @@ def test_without_its_base_map_it_is_drawn_all_the_same(
     assert (
         np.abs(pixels(page)[y, x] - [0x0B, 0x09, 0x24]).max() <= 12
     )  # the last colour of the scale
+
+
+def test_distinct_people_are_shown_box_by_box(tmp_path: Path, window: Any) -> None:
+    domain = Domain.from_bounds(-0.1, 51.4, 0.1, 51.6, 30)
+    by_box = PeopleByBox((4, 4), [[40 * (box % 5) for box in range(16)]])
+    table = measure_distinct(by_box, 1, max_boxes=1, noise="seeded:1")
+    shared = Protection("person", count="people", shares=256)
+    people = FrequencyMatrix(domain, np.zeros((2, 1), dtype=np.int32), np.array([25_600]), shared)
+    release = publish(people, 2, "ug", distinct=table, noise="seeded:2")
+    release.save(tmp_path / "reach.parquet")
+    page = window().open(draw(tmp_path, tmp_path, "reach", more=("--distinct",)))
+    found = release.count_distinct()
+    for box in (int(np.argmax(found.people)), int(np.argmin(found.people))):
+        edges = found.west[box], found.south[box], found.east[box], found.north[box]
+        point_at(page, (edges[0] + edges[2]) / 2, (edges[1] + edges[3]) / 2)
+        big, interval, *rest = page.locator(".tooltip > div").all_inner_texts()
+        step = found.std_error[box] / 32 + 0.5
+        assert big.endswith(" distinct people")
+        assert number(big) == pytest.approx(found.people[box], abs=step)
+        low, high = interval.removeprefix("95 %: ").split(" to ")
+        assert number(low) == pytest.approx(found.low[box], abs=step)
+        assert number(high) == pytest.approx(found.high[box], abs=step)
+        assert rest == ([] if found.low[box] > 0 else ["no more than noise"])
+    assert "distinct people per box" in page.inner_text("#legend")
+    assert "distinct people in 4 x 4 boxes" in page.inner_text("header")
+    assert "Outline the boxes" in page.inner_text("header")
+    assert "Boxes do not add up" in page.inner_text("footer")

@@ -67,7 +67,6 @@ CHARGED: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     ),
     "auto": (["--max-records", "auto"], [("activity", "0.1"), ("ug", "0.9")]),
     "people": ([], [("ug", "1")]),
-    "people, whatever the share": (["--activity", "0.5"], [("ug", "1")]),
 }  # fmt: skip
 
 
@@ -152,7 +151,9 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "no number": (["--max-records", "3", "--activity", "x"], 2, "got 'x'"),
     "not a number": (["--max-records", "3", "--activity", "nan"], 2, "a share of epsilon"),
     "by nothing": (["--max-records", "3", "--activity", "1/0"], 2, "a share of epsilon"),
-    "for people too": (["--activity", "x"], 2, "a share of epsilon"),
+    "of people": (["--activity", "0.5"], 2, "here people are counted: leave out --activity 0.5, or count records (--max-records K)"),
+    "of people, by their name": (["--count", "people", "--activity", "0.1"], 2, "leave out --activity 0.1"),
+    "none of people": (["--activity", "0"], 2, "leave out --activity 0,"),
     "auto of nothing": ([*AUTO, "--activity", "0"], 2, "give --activity a share above 0"),
     "auto of people": ([*AUTO, "--count", "people"], 2, "leave out --max-records auto"),
     "auto twice": ([*AUTO, "--suggest-max-records", "0.1"], 2, "not both"),
@@ -187,6 +188,9 @@ def test_auto_needs_people(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     asked = ["--bounds", "0,0,1,1", "--epsilon", "1", "-o", str(tmp_path / "out.parquet")]
     assert run(["release", "not-there.csv", *asked, "--max-records", "auto"]) == 2
     assert "--max-records auto limits the records per person: name" in capfd.readouterr().err
+    assert run(["release", "not-there.csv", *asked, "--activity", "0.2"]) == 2
+    told = " ".join(capfd.readouterr().err.split())
+    assert "leave out --activity 0.2, or name the column of people with --user" in told
 
 
 @pytest.mark.parametrize("most", ["3", "auto"])

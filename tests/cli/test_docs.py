@@ -192,7 +192,7 @@ def test_distinct_people_work(
     make, publish = re.findall(r"```python\n(.*?)```", page, re.S)
     exec(make, {})
     ours = [c for c in commands(page) if len(c.split()) > 2]
-    assert [c.split()[1] for c in ours] == ["release", "query", "query"]
+    assert [c.split()[1] for c in ours] == ["release", "query", "query", "map", "map"]
     told = []
     for command in ours:
         assert run_here(shlex.split(command)[1:]) == 0
@@ -200,6 +200,9 @@ def test_distinct_people_work(
     assert "Counting distinct people in 16 x 16 boxes" in told[0]
     assert "95 % interval" in told[1]
     assert len((tmp_path / "distinct.csv").read_text().splitlines()) == 257
+    assert told[3:] == [
+        f"Wrote distinct.{kind}: 256 boxes of distinct people.\n" for kind in ("html", "png")
+    ]
     exec(publish, {})
     assert capfd.readouterr().out.split()[-2:] == ["distinct", "people"]
 

@@ -257,6 +257,16 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
             2,
             "give --activity a share above 0",
         ),
+        "a share for people": (
+            but(*PEOPLE, *EACH, "--activity", "0.2"),
+            2,
+            "here people are counted: leave out --activity 0.2",
+        ),
+        "a share for a release of people": (
+            but("--like", folder / "people.parquet", "--activity", "0.2"),
+            2,
+            "here people are counted: leave out --activity 0.2",
+        ),
         "bad count": (but(*PEOPLE, "--count", "cows"), 2, "cows"),
         "no budget": (
             but(*SMALL, "--mechanism", "htf-paper", "--epsilon", "0.01"),

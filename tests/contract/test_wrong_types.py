@@ -43,6 +43,7 @@ from htf.export.vector import write_layer
 from htf.maps.browser.document import Wish, html_map
 from htf.maps.comparison import Named, difference
 from htf.maps.plot_compare import plot_comparison, plot_difference
+from htf.maps.plot_distinct import plot_distinct
 from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
@@ -159,6 +160,9 @@ class World:
             self.domain,
             user="who",
             max_records=1,
+        )
+        self.with_distinct = htf.publish(
+            self.persons, 1, "singular", noise="fast", distinct=self.distinct
         )
         self.budget = htf.BudgetFile.create(folder / "budget.sqlite", "pings", 1000)
         self.points = {"lon": np.array([0.5, 0.25]), "lat": np.array([0.5, 0.75])}
@@ -895,6 +899,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"maps": w.pair, "axes": ("x", "y"), "where": None},
         {"where": NONE},
         {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
+    ),
+    "plot_distinct": lambda w: Call(
+        plot_distinct, {"release": w.with_distinct, "boxes": False}, {"boxes": {"true"}}
     ),
     "html_map": lambda w: Call(
         html_map,

@@ -187,7 +187,7 @@ def test_public_names() -> None:
         "MissingExtraError", "Named", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
         "OutputError", "PeopleByBox", "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError", "Suggestion", "Trips",
         "View", "Visits", "Window", "Zones", "best_max_records", "difference", "grid_zones", "h3_zones", "make_mechanism",
-        "measure_activity", "measure_distinct", "plot_comparison", "plot_difference", "publish", "read_people_by_box",
+        "measure_activity", "measure_distinct", "plot_comparison", "plot_difference", "plot_distinct", "publish", "read_people_by_box",
         "read_points", "read_prior", "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits",
         "synthetic_zones", "verify", "zone_layer",
     ]  # fmt: skip

@@ -109,7 +109,7 @@ def test_rows_of_a_grid_name_every_axis() -> None:
     assert rows.tolist() == [[0, 0, 7, 2, 4, 10], [2, 0, 7, 4, 4, 10]]
 
 
-def test_people_less_records_mean_nothing() -> None:
+def test_people_minus_records_mean_nothing() -> None:
     pytest.importorskip("matplotlib")
     from htf.maps.plot_compare import plot_comparison, plot_difference
 
@@ -147,3 +147,4 @@ def test_pictures_of_two_have_both_names_and_the_claim() -> None:
         assert "after" in words
         assert "NOT PRIVATE" in words
         assert "ε = 1" in words
+    assert plot_difference(maps).axes[0].get_title() == "before minus after"

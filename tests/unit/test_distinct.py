@@ -477,3 +477,96 @@ def test_reading_does_not_depend_on_how_records_are_limited(visits: Path) -> Non
     limited = Reading(user="who", max_records=1, once_per="day", time="at")
     assert np.array_equal(read_people(visits, DOMAIN, limited, 4).exact_people, plain)
     assert read_points(visits, DOMAIN, user="who").protection.quantity == "people"
+
+
+# --- maps ----------------------------------------------------------------------------------------
+
+
+def test_a_picture_has_a_colour_for_each_box_that_is_more_than_noise() -> None:
+    """4 x 3 boxes on 10 x 10 cells, so that they are not all of the same size."""
+    pytest.importorskip("matplotlib")
+    from htf import plot_distinct
+
+    release = made(distinct(noise="seeded:1"), noise="seeded:2")
+    table = release.count_distinct()
+    clear = table.low > 0
+    assert 0 < clear.sum() < 12
+    for boxes in (False, True):
+        figure = plot_distinct(release, boxes=boxes)
+        ax, bar = figure.axes
+        assert ax.get_title() == "distinct people in 4 x 3 boxes,  ε = 1"
+        assert bar.get_ylabel() == "distinct people per box"
+        told = figure.get_supxlabel()
+        assert "No privacy guarantee" in told
+        assert "Boxes do not add up" in told
+        collections: list[Any] = list(ax.collections)
+        mesh, *outlines = collections
+        assert len(outlines) == boxes
+        drawn = np.ma.masked_invalid(mesh.get_array()).reshape(3, 4).T.ravel()
+        assert (~np.ma.getmaskarray(drawn)).tolist() == clear.tolist()
+        shown = np.clip(table.people[clear], mesh.norm.vmin, mesh.norm.vmax)
+        assert np.allclose(drawn.compressed(), shown)
+        corners = mesh.get_coordinates()
+        for along, axis in ((corners[0, :, 0], 0), (corners[:, 0, 1], 1)):
+            edges = even_edges((10, 10), (4, 3))[axis]
+            assert np.allclose(along, DOMAIN.axes[axis].from_cells(edges))
+
+
+def test_a_picture_of_nobody_says_so() -> None:
+    pytest.importorskip("matplotlib")
+    from htf import plot_distinct
+
+    nobody = PeopleByBox((2, 2), [[0] * 4] * 4)
+    table = measure_distinct(nobody, "0.2", noise="seeded:1")  # an interval of 2 misses 1 in 40
+    (ax,) = plot_distinct(made(table, noise="seeded:2")).axes
+    assert "nothing rises above the noise" in [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize("name", ["map.html", "map.png", "map.svg"])
+def test_the_command_draws_the_table(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("maplibre")
+    made().save(tmp_path / "r.parquet")
+    asked = ["map", str(tmp_path / "r.parquet"), "--distinct", "-o", str(tmp_path / name)]
+    assert run([*asked, "--boxes"]) == 0
+    assert "12 boxes of distinct people" in capfd.readouterr().out
+    if name == "map.png":
+        return
+    text = (tmp_path / name).read_text(encoding="utf-8")
+    assert "distinct people in 4 x 3 boxes" in text
+    if name == "map.html":
+        data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+        assert (data["unit"], data["per_box"], data["boxes"]) == ("box", True, True)
+        assert data["panels"][0]["quantity"] == "distinct people"
+        assert data["panels"][0]["sheets"][0]["length"] == 12
+
+
+@pytest.mark.parametrize("name", ["map.html", "map.png"])
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["r.parquet"], "leave out a second release"),
+        (["--difference"], "leave out --difference"),
+        (["--by", "x"], "leave out --by"),
+        (["--where", "x=0:1"], "leave out --where"),
+        (["--axes", "y,x"], "leave out --axes"),
+        ([], "this release has no table of distinct people"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    name: str,
+    more: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("maplibre")
+    monkeypatch.chdir(tmp_path)
+    publish(matrix(), 1, "ug", noise="fast").save("r.parquet")
+    assert run(["map", "r.parquet", *more, "--distinct", "-o", name]) == 2
+    assert says in " ".join(capfd.readouterr().err.split())
+    assert not (tmp_path / name).exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,15 +25,16 @@ from htf import (
     read_points,
     suggest_max_records,
 )
+from htf.estimation.activity import NUMBERS, read_profiles
 from htf.estimation.nonnegative import non_negative
 from htf.evaluation.datasets import City, DataSet, GaussianSet
 from htf.evaluation.forecast import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
 from htf.evaluation.metrics import MRE
 from htf.evaluation.population import Population, RecordsByActivity, RecordsEach, visits
-from htf.evaluation.protecting import Counted, Known
+from htf.evaluation.protecting import SCALINGS, Counted, Known, release_people
 from htf.evaluation.specs import Spec
 from htf.evaluation.standins import PastRelease, PublicPoints, scatter
-from htf.evaluation.trials import Bench, Trial, run_trial
+from htf.evaluation.trials import Bench, Trial, run_trial, seeded_noise
 from htf.evaluation.workloads import read_workload
 from htf.release.file import is_release
 from support import city_matrix, dense, grid
@@ -350,6 +352,46 @@ def test_the_number_of_records_is_found_in_each_run() -> None:
     assert "per person, scaled" in found.counted
     if len(set(found.main.kept)) > 1:
         assert f"at most {min(found.main.kept)} to {max(found.main.kept)}" in found.counted
+
+
+def test_totals_are_drawn_several_times_for_each_map() -> None:
+    """As a release of the same records with another activity would be scaled."""
+    people, counted = some_people(2000), Counted("records", 5, Fraction(1, 10))
+    trial = Trial(people, Spec.of("htf"), "1", 0)
+    made = release_people(BENCH, trial, counted)
+    assert len(made.scalings) == SCALINGS == len(set(made.scalings))
+    assert made.scalings[0] == 1
+    each = RecordsPerPerson.from_records(people.records_each, 2**20)
+    for number in (1, SCALINGS - 1):
+        noise = seeded_noise(BENCH, trial, f"activity {number}")
+        again = measure_activity(each, "0.1", noise=noise)
+        other = publish(made.measured, 1, noise=seeded_noise(BENCH, trial), activity=again)
+        wanted = made.release.estimates * made.scalings[number]
+        assert np.allclose(other.estimates, wanted, rtol=1e-9)
+    assert release_people(BENCH, trial, replace(counted, activity=Fraction(0))).scalings == (1.0,)
+    assert release_people(BENCH, trial, Counted()).scalings == (1.0,)
+    for asked, number in ((counted, 2 * SCALINGS), (Counted(), 2)):
+        found = simulate(Simulation(people, Spec.of("htf"), Epsilon.of(1), 2, BENCH, asked))
+        assert {len(area.errors) for area in found.main.areas} == {number}
+        assert len(found.main.kept) == 2
+
+
+def test_records_follow_the_middle_of_what_the_activity_leaves_open() -> None:
+    """The mean of 50 populations is that of one profile: a deviation of more than 6 standard errors fails, by chance
+    less than once in 100 million seeds."""
+    noisy = RecordsPerPerson.from_records(some_people(2000).records_each, 2**20)
+    records = RecordsByActivity(measure_activity(noisy, "0.05", noise="seeded:1"))
+    profiles = read_profiles(records.activity)
+    totals = profiles.people @ NUMBERS
+    below = profiles.weights[totals < np.median(totals)].sum()
+    assert 0 < below < 1  # several profiles are possible
+    drawn = [records.of_people(2000, np.random.default_rng(seed)).mean() for seed in range(50)]
+    error = np.std(drawn, ddof=1) / 50**0.5
+    order = np.argsort(totals)
+    middle = order[np.searchsorted(np.cumsum(profiles.weights[order]), 0.5)]
+    profile = profiles.people[middle]
+    wanted = profile @ np.rint(NUMBERS) / profile.sum()
+    assert abs(np.mean(drawn) - wanted) < 6 * error
 
 
 def test_what_a_release_of_people_tells() -> None:

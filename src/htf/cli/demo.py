@@ -68,7 +68,7 @@ def demo(out: Path, points: int, overwrite: bool) -> None:
         city = synthetic_city(points)
         domain = Domain.from_bounds(*city.domain_bounds, cells=CELLS)
         write_whole(out / POINTS, lambda path: _write_points(city, path), overwrite=overwrite)
-        bar.update(task, description="counting points per cell")
+        bar.update(task, description="counting records per cell")
         matrix = read_points(out / POINTS, domain)
         release = publish(
             matrix, EPSILON, progress=lambda label: bar.update(task, description=label)

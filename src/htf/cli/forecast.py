@@ -361,7 +361,7 @@ def _show_areas(areas: Sequence[Area], quantity: str) -> None:
     show_table(headers, rows)
     console().print(
         f"Share and count are medians. The typical error is the median, in {quantity}; ± is the standard deviation "
-        f"between runs. In the last column, {RELATIVE_TO}.\n"
+        f"between releases. In the last column, {RELATIVE_TO}.\n"
     )
 
 

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from htf.base import numerals
 from htf.cli.declared import option_of
 from htf.cli.points import read_made_up, reading_option
-from htf.cli.release import ReleaseOptions
+from htf.cli.release import (
+    ACTIVITY_SHARE,
+    ReleaseOptions,
+    check_no_activity,
+    read_activity,
+)
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
 from htf.privacy.protection import PEOPLE, RECORDS
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_PEOPLE = 20_000_000
-SHARE = "0.1"  # of epsilon for the activity of people, as in `htf release`
 MODEL = (
     "People are made up: homes and places are drawn from the stand-in, most of them near the home. The error depends "
     "on how close together the records of a person lie, which no release tells."
@@ -63,7 +66,7 @@ def people_options(command: F) -> F:
             "activity",
             default=None,
             show_default=False,
-            help=f"With --max-records: share of epsilon that measures how many records people have.  [default: {SHARE}, "
+            help=f"With --max-records: share of epsilon that measures how many records people have.  [default: {ACTIVITY_SHARE}, "
             "or that of the release]",
         ),
         option_of(ReleaseOptions, "records_range", help="With auto: look for K between 1 and N."),
@@ -148,29 +151,24 @@ def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
     once_per = None if like is None else like.once_per
     asked = read_made_up(options.count, per, options.max_records)
     if like is not None and asked.max_records is None and options.count in (None, like.count):
-        share = like.activity if options.activity is None else _read_share(options.activity)
-        return replace(like, per=per, activity=share if like.count == RECORDS else Fraction(0))
+        if like.count == PEOPLE:
+            check_no_activity(options.activity, has_people=True)
+            return replace(like, per=per, activity=Fraction(0))
+        share = like.activity if options.activity is None else read_activity(options.activity)
+        return replace(like, per=per, activity=share)
     if asked.counted == PEOPLE:
+        check_no_activity(options.activity, has_people=True)
         return Counted(PEOPLE, per=per, once_per=once_per)
-    share, finds_most = _read_share(options.activity or SHARE), isinstance(asked.max_records, str)
+    share, finds_most = (
+        read_activity(options.activity or ACTIVITY_SHARE),
+        isinstance(asked.max_records, str),
+    )
     if finds_most and share == 0:
         raise InputError(
             "--max-records auto follows from the activity of people: give --activity a share above 0"
         )
     kept = None if finds_most else asked.protection.max_records  # says what is missing
     return Counted(RECORDS, kept, share, options.records_range, per, once_per)
-
-
-def _read_share(text: str) -> Fraction:
-    try:
-        share = numerals.fraction(text)
-    except ValueError:
-        share = Fraction(-1)
-    if not 0 <= share < 1:
-        raise InputError(
-            f"--activity is a share of epsilon, from 0 to below 1 such as 0.1, got {text!r}"
-        )
-    return share
 
 
 def _whom(counted: Counted) -> str:

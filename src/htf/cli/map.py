@@ -33,6 +33,7 @@ class MapRequest:
     by: str | None
     boxes: bool
     as_difference: bool
+    distinct: bool
     style: str | None
     overwrite: bool
 
@@ -58,6 +59,11 @@ class MapRequest:
 @click.option("--boxes", is_flag=True, help="Add the outlines of the leaves.")
 @click.option("--difference", is_flag=True, help="Draw the first release minus the second.")
 @click.option(
+    "--distinct",
+    is_flag=True,
+    help="Draw the table of different people in the boxes of a fixed grid, if the release has one.",
+)
+@click.option(
     "--style",
     metavar="URL",
     help="For .html: a base map (a MapLibre style or tiles), which the page then downloads.",
@@ -71,6 +77,7 @@ def draw_map(
     by: str | None,
     boxes: bool,
     difference: bool,
+    distinct: bool,
     style: str | None,
     overwrite: bool,
 ) -> None:
@@ -80,7 +87,9 @@ def draw_map(
     zoom, with counts and intervals. It works offline.
     """
     drawn = tuple(name.strip() for name in axes.split(","))
-    request = MapRequest(output, drawn, read_where(where), by, boxes, difference, style, overwrite)
+    request = MapRequest(
+        output, drawn, read_where(where), by, boxes, difference, distinct, style, overwrite
+    )
     write = _writer(output)
     _check(request, release_files)
     check_output(output, overwrite=overwrite, inputs=release_files)
@@ -89,10 +98,32 @@ def draw_map(
         maps = _load(release_files)
         bar.update(task, description="drawing the map")
         write(maps, request)
-    shown = " and ".join(f"{len(one.release):,} leaves by {one.release.mechanism}" for one in maps)
-    say(f"Wrote {output}: {shown}.")
+    say(f"Wrote {output}: {_shown(maps, request)}.")
     for one in maps:
         warn_if_not_private(one.release)
+
+
+def _shown(maps: Sequence[Named], request: MapRequest) -> str:
+    if request.distinct:
+        return f"{len(maps[0].release.count_distinct()):,} boxes of distinct people"
+    return " and ".join(f"{len(one.release):,} leaves by {one.release.mechanism}" for one in maps)
+
+
+def _check_distinct(request: MapRequest, files: Sequence[Path]) -> None:
+    """The table has a fixed grid over the first two axes."""
+    given = {
+        "a second release": len(files) > 1,
+        "--difference": request.as_difference,
+        "--by": request.by is not None,
+        "--where": bool(request.where),
+        "--axes": request.axes != ("x", "y"),
+    }
+    for what, is_given in given.items():
+        if is_given:
+            raise InputError(
+                "--distinct draws the table of distinct people of one release, on its own grid over the first two axes: "
+                f"leave out {what}"
+            )
 
 
 def _check(request: MapRequest, files: Sequence[Path]) -> None:
@@ -102,6 +133,8 @@ def _check(request: MapRequest, files: Sequence[Path]) -> None:
     is_html = request.output.suffix.lower() == ".html"
     if len(files) not in (1, 2):
         raise InputError(f"a map shows one release or two, got {len(files)}")
+    if request.distinct:
+        _check_distinct(request, files)
     if request.as_difference and len(files) == 1:
         raise InputError("--difference needs two releases, got one")
     if request.by is not None and (is_html or len(files) > 1):
@@ -125,6 +158,10 @@ def _load(files: Sequence[Path]) -> list[Named]:
 
 def _figure(maps: Sequence[Named], request: MapRequest) -> Figure:
     options: dict[str, Any] = {"axes": request.axes, "where": request.where}
+    if request.distinct:
+        from htf.maps.plot_distinct import plot_distinct
+
+        return plot_distinct(maps[0].release, boxes=request.boxes)
     if len(maps) == 1:
         return maps[0].release.plot(**options, by=request.by, boxes=request.boxes)
     from htf.maps.plot_compare import plot_comparison, plot_difference
@@ -156,10 +193,13 @@ def _write_picture(maps: Sequence[Named], request: MapRequest) -> None:
 
 
 def _write_html(maps: Sequence[Named], request: MapRequest) -> None:
-    from htf.maps.browser.document import Wish, html_map
+    from htf.maps.browser.document import Wish, html_distinct, html_map
 
     wish = Wish(cast(tuple[str, str], request.axes), request.where, request.boxes, request.style)
-    text = html_map(maps, wish, as_difference=request.as_difference)
+    if request.distinct:
+        text = html_distinct(maps[0], boxes=request.boxes, style=request.style)
+    else:
+        text = html_map(maps, wish, as_difference=request.as_difference)
 
     def write(unfinished: Path) -> None:
         unfinished.write_text(text, encoding="utf-8")

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 
+ACTIVITY_SHARE = "0.1"  # of epsilon, for the activity of people
 FEWEST_PEOPLE = 2000  # for counts of records; docs/people.md has what was measured
 
 
@@ -63,11 +64,11 @@ class ReleaseOptions:
             "EPSILON",
         ),
     )
-    activity: str = field(
-        default="0.1",
+    activity: str | None = field(
+        default=None,
         metadata=option(
             "With --max-records: share of epsilon that measures how many records people have, so that counts are of "
-            "all records and not only of those kept. 0: count kept records.",
+            f"all records and not only of those kept. 0: count kept records.  [default: {ACTIVITY_SHARE}]",
             "SHARE",
         ),
     )
@@ -271,24 +272,47 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
 
 def _share_for_activity(reading: Reading, options: ReleaseOptions) -> Fraction:
     """The share of epsilon that measures the activity of people; 0 where records of people are not counted."""
-    from htf.base import numerals
     from htf.privacy.protection import RECORDS
 
-    try:
-        share = numerals.fraction(options.activity)
-    except ValueError:
-        share = Fraction(-1)
-    if not 0 <= share < 1:
-        raise InputError(
-            f"--activity is a share of epsilon, from 0 to below 1 such as 0.1, got {options.activity!r}"
-        )
     if reading.user is None or reading.counted != RECORDS:
+        check_no_activity(options.activity, has_people=reading.user is not None)
         return Fraction(0)
+    share = read_activity(options.activity or ACTIVITY_SHARE)
     if share == 0 and reading.max_records == AUTO:
         raise InputError(
             "--max-records auto follows from the activity of people: give --activity a share above 0"
         )
     return share
+
+
+def read_activity(text: str) -> Fraction:
+    """The share of epsilon that --activity gives."""
+    from htf.base import numerals
+
+    try:
+        share = numerals.fraction(text)
+    except ValueError:
+        share = Fraction(-1)
+    if not 0 <= share < 1:
+        raise InputError(
+            f"--activity is a share of epsilon, from 0 to below 1 such as 0.1, got {text!r}"
+        )
+    return share
+
+
+def check_no_activity(given: str | None, *, has_people: bool) -> None:
+    """Refuse a share for the activity of people where it would have no effect."""
+    if given is None:
+        return
+    if has_people:
+        raise InputError(
+            f"--activity is for counting records of people, and here people are counted: leave out --activity {given}, "
+            "or count records (--max-records K)"
+        )
+    raise InputError(
+        f"--activity is for counting records of people: leave out --activity {given}, or name the column of people "
+        "with --user and count records (--max-records K)"
+    )
 
 
 def _part(epsilon: Epsilon, share: Fraction) -> Epsilon:

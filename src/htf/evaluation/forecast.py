@@ -207,7 +207,7 @@ def look(
     for run in range(runs):
         tell(run)
         try:
-            found.append(_run_once(plan, epsilon, run))
+            found += _run_once(plan, epsilon, run)
         except BudgetError as error:
             if epsilon == plan.epsilon:
                 raise
@@ -229,37 +229,36 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """The workloads of one run, and how many records it kept per person."""
+    """The workloads of one release, and how many records it kept per person."""
 
-    asked: Sequence[_Asked]
+    asked: list[_Asked]
     kept: int | None = None
 
 
-def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> _Run:
+def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> list[_Run]:
+    """One release; or several that share a map, where counts are scaled by a total that is drawn anew."""
     stand_in = _stand_in(plan, run)
     trial = Trial(stand_in, plan.spec, str(epsilon), run)
     asked = draw_questions(plan.bench, stand_in, run)
     boxes = [drawn for drawn, _ in asked]
     if plan.counted is None:
         answers = answer_all(make_release(plan.bench, trial), boxes)
-        return _Run(
-            [_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)]
-        )
+        return [
+            _Run(
+                [_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)]
+            )
+        ]
     made = release_people(plan.bench, trial, plan.counted)
     counter, shares = ExactCounter(made.measured), made.measured.protection.shares
-    found = []
+    each, kept = worth_of(made.release).each, made.measured.protection.max_records
+    found = [_Run([], None if number else kept) for number in range(len(made.scalings))]
     for (drawn, records), answer in zip(asked, answer_all(made.release, boxes), strict=True):
         exact = counter.count(drawn)
         truth = records if shares == 1 else exact / shares
-        found.append(
-            _Asked(
-                drawn,
-                truth,
-                answer,
-                np.asarray(exact * worth_of(made.release).each, dtype=np.float64),
-            )
-        )
-    return _Run(found, made.measured.protection.max_records)
+        for times, one in zip(made.scalings, found, strict=True):
+            measured = np.asarray(exact * (each * times), dtype=np.float64)
+            one.asked.append(_Asked(drawn, truth, answer * times, measured))
+    return found
 
 
 def _stand_in(plan: Simulation, run: int) -> DataSet:

@@ -141,10 +141,14 @@ class RecordsByActivity:
     def of_people(self, people: int, generator: np.random.Generator) -> IntArray:
         """The number of records of each, drawn at random, in rising order.
 
-        Several profiles fit the noisy activity. One of them is drawn first, by its probability.
+        Several profiles fit the noisy activity. The one with the median number of records is taken. Drawing one of them
+        by its probability would add the noise of the activity twice, because a simulated release measures it again.
         """
         profiles = read_profiles(self.activity)
-        profile = profiles.people[generator.choice(len(profiles.weights), p=profiles.weights)]
+        records = profiles.people @ NUMBERS
+        order = np.argsort(records)
+        middle = np.searchsorted(np.cumsum(profiles.weights[order]), 0.5)
+        profile = profiles.people[order[min(int(middle), len(order) - 1)]]
         if profile.sum() < 1:
             raise InputError(
                 "the activity of the release says that there is nobody: give --people N and --records-per-person"

@@ -13,6 +13,7 @@ from htf.curator.contributions import RecordsPerPerson, measure_activity
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.estimation.activity import best_max_records
+from htf.estimation.worth import scale_to_all
 from htf.evaluation.population import Population, RecordsByActivity
 from htf.evaluation.trials import Bench, Trial, derive_seeds, seeded_noise
 from htf.privacy.activity import Activity
@@ -29,6 +30,8 @@ from htf.privacy.protection import (
 )
 from htf.publication import publish
 from htf.release.release import Release
+
+SCALINGS = 8  # draws of the activity of people per simulated map
 
 
 @dataclass(frozen=True)
@@ -110,10 +113,16 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """A simulated release, and the exact counts that it measured."""
+    """A simulated release, and the exact counts that it measured.
+
+    Where counts are scaled by the activity of people, all of them share one error, that of the total. It is drawn once
+    per release, so a few releases say little about it. Other draws of the activity are cheap. `scalings` says by how
+    much each of them would multiply the published counts; the first is that of the release, 1.
+    """
 
     release: Release
     measured: FrequencyMatrix
+    scalings: tuple[float, ...] = (1.0,)
 
 
 def release_people(bench: Bench, trial: Trial, counted: Counted) -> Made:
@@ -126,9 +135,9 @@ def release_people(bench: Bench, trial: Trial, counted: Counted) -> Made:
         return Made(publish(matrix, epsilon, trial.spec.make(), noise=noise), matrix)
     activity: Activity | None = None
     most = counted.max_records
+    people = RecordsPerPerson.from_records(population.records_each, MOST_RECORDS_OF_A_PERSON)
+    part = Epsilon(int(total.units * counted.activity))
     if counted.activity > 0:
-        people = RecordsPerPerson.from_records(population.records_each, MOST_RECORDS_OF_A_PERSON)
-        part = Epsilon(int(total.units * counted.activity))
         other = seeded_noise(bench, trial, "activity")
         activity = measure_activity(people, part, noise=other, per=counted.per)
         if most is None:
@@ -136,4 +145,11 @@ def release_people(bench: Bench, trial: Trial, counted: Counted) -> Made:
     chance = np.random.default_rng(derive_seeds(bench.seed, "kept", trial.run))
     matrix = population.kept(counted.protection(most or 1), chance)
     made = publish(matrix, epsilon, trial.spec.make(), noise=noise, activity=activity)
-    return Made(made, matrix)
+    if activity is None:
+        return Made(made, matrix)
+    kept, others = made.estimates / made.factor, []
+    for number in range(1, SCALINGS):
+        other = seeded_noise(bench, trial, f"activity {number}")
+        again = measure_activity(people, part, noise=other, per=counted.per)
+        others.append(scale_to_all(kept, made.scales, made.protection, again) / made.factor)
+    return Made(made, matrix, (1.0, *others))

@@ -102,13 +102,13 @@ def plot_release(
     target = new_figure(map_size(seen)).add_subplot() if ax is None else ax
     image = draw_density(target, seen, density, colour_limits(density))
     if np.isfinite(density).any():
-        draw_colour_bar([target], image, seen, release.quantity, is_below=_is_wide(seen))
+        draw_colour_bar([target], image, seen, release.quantity, is_below=is_wide(seen))
     else:
         write_in_the_middle(target, "nothing rises above the noise")
     if boxes:
         draw_boxes(target, release, axes, where)
-    _draw_frame(target, release, seen)
-    _write_footer(target, release, seen, is_own_figure=ax is None)
+    draw_frame(target, heading(release), seen)
+    write_footer(target, footer(release, seen), is_own_figure=ax is None)
     if not release.private:
         draw_warning(target)
     return target.figure.figure  # the whole figure, even if the axes are on a subfigure
@@ -141,7 +141,7 @@ def map_size(seen: View) -> tuple[float, float]:
     height_to_width = shown_ratio(seen)
     width = LONG_SIDE_INCHES * min(1.0, 1 / height_to_width)
     height = LONG_SIDE_INCHES * min(1.0, height_to_width)
-    below = 2.1 if _is_wide(seen) else 1.25
+    below = 2.1 if is_wide(seen) else 1.25
     above = 0.18 * len(wrap(seen.summed, LONGEST_LINE))
     return max(width + 1.9, 5.2), height + below + above
 
@@ -176,20 +176,27 @@ def shown_ratio(seen: View) -> float:
     return min(max(_true_ratio(seen), THINNEST), 1 / THINNEST)
 
 
-def _is_wide(seen: View) -> bool:
+def is_wide(seen: View) -> bool:
     return shown_ratio(seen) < 0.55
 
 
-def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float, float]) -> Any:
+def colours_of() -> Any:
+    """The colour map, blank for what is no more than noise."""
     from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap, LogNorm
+    from matplotlib.colors import ListedColormap
+
+    colours = ListedColormap(colormaps[COLOURS](np.linspace(PALEST, DARKEST, 256)))
+    return colours.with_extremes(bad=BLANK, under=BLANK)
+
+
+def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float, float]) -> Any:
+    from matplotlib.colors import LogNorm
 
     x, y = seen.domain.axes
-    colours = ListedColormap(colormaps[COLOURS](np.linspace(PALEST, DARKEST, 256)))
     return ax.imshow(
         # Values are clipped, because those below the least colour would be drawn blank.
         np.clip(density, *limits),
-        cmap=colours.with_extremes(bad=BLANK, under=BLANK),
+        cmap=colours_of(),
         norm=LogNorm(*limits),
         extent=(x.low, x.high, y.low, y.high),
         origin="lower",
@@ -216,9 +223,15 @@ def colour_limits(density: FloatArray) -> tuple[float, float]:
 
 
 def draw_colour_bar(
-    axes: Sequence[Axes], image: Any, seen: View, quantity: str, *, is_below: bool
+    axes: Sequence[Axes],
+    image: Any,
+    seen: View,
+    quantity: str,
+    *,
+    is_below: bool,
+    per: str | None = None,
 ) -> None:
-    """One bar for all `axes`, beside or below them."""
+    """One bar for all `axes`, beside or below them. It is about densities, unless `per` says something else."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     # As a share of the width of the axes that the bar is for.
@@ -234,7 +247,8 @@ def draw_colour_bar(
         aspect=28,
         pad=pad,
     )
-    bar.set_label(f"{quantity} per {'cell' if _ground(seen) is None else 'km²'}")
+    unit = per or ("cell" if _ground(seen) is None else "km²")
+    bar.set_label(f"{quantity} per {unit}")
     lowest, decades = image.norm.vmin, math.log10(image.norm.vmax / image.norm.vmin)
     nearest = lowest * 10 ** (decades * 0.05)  # a lower number would overlap those words
     bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
@@ -259,9 +273,14 @@ def short_number(value: float) -> str:
 
 
 def draw_boxes(ax: Axes, release: Plottable, names: tuple[str, str], where: Where | None) -> None:
+    draw_outlines(ax, outlines(release, names, where))
+
+
+def draw_outlines(ax: Axes, boxes: FloatArray) -> None:
+    """Of rectangles, in rows W,S,E,N."""
     from matplotlib.collections import PolyCollection
 
-    west, south, east, north = outlines(release, names, where).T
+    west, south, east, north = boxes.T
     columns, rows = (west, east, east, west), (south, south, north, north)
     corners = np.stack([np.stack(columns, axis=1), np.stack(rows, axis=1)], axis=2)
     style: dict[str, Any] = {"facecolors": "none", "edgecolors": GREY, "linewidths": 0.25}
@@ -272,11 +291,12 @@ def heading(release: Plottable) -> str:
     return f"{release.mechanism},  ε = {release.epsilon}"
 
 
-def _draw_frame(ax: Axes, release: Plottable, seen: View) -> None:
+def draw_frame(ax: Axes, title: str, seen: View) -> None:
+    """Title, axes and scale bar of a map."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     summed = wrap(seen.summed, LONGEST_LINE)
-    ax.set_title(heading(release), fontsize=13, pad=9 + 13 * len(summed))
+    ax.set_title(title, fontsize=13, pad=9 + 13 * len(summed))
     ax.annotate(
         "\n".join(summed),
         (0.5, 1.0),
@@ -348,11 +368,16 @@ def unit_of(protection: Protection) -> str:
 
 
 def footer(release: Plottable, seen: View) -> str:
-    counts = f"Differentially private counts of {release.quantity}"
+    note = counted_note(release.quantity, release.counted)
+    return claim(release, release.quantity, seen, note)
+
+
+def claim(release: Plottable, quantity: str, seen: View, note: str | None) -> str:
+    """What is counted and protected, and what else to know."""
+    counts = f"Differentially private counts of {quantity}"
     words = f"{counts}: ε-DP per {unit_of(release.protection)}, ε = {release.epsilon}"
     if not release.private:
         words = f"No privacy guarantee: the noise only imitates ε = {release.epsilon}"
-    note = counted_note(release.quantity, release.counted)
     if note is not None:
         words += f"\n{note}"
     if shown_ratio(seen) != _true_ratio(seen):
@@ -360,8 +385,7 @@ def footer(release: Plottable, seen: View) -> str:
     return words
 
 
-def _write_footer(ax: Axes, release: Plottable, seen: View, *, is_own_figure: bool) -> None:
-    words = footer(release, seen)
+def write_footer(ax: Axes, words: str, *, is_own_figure: bool) -> None:
     if is_own_figure:
         ax.figure.supxlabel(words, fontsize=8, color=GREY)
     else:  # the rest of the figure is the caller's

@@ -164,7 +164,7 @@ def plot_difference(
     ax = figure.add_subplot()
     _draw_difference(ax, differences, shown, first.quantity)
     names = [one.name for one in maps]
-    title = f"{names[0]} less {names[1]}" + (f"\n{seen.summed}" if seen.summed else "")
+    title = f"{names[0]} minus {names[1]}" + (f"\n{seen.summed}" if seen.summed else "")
     ax.set_title(title, fontsize=12)
     _label(ax, shown)
     words = (

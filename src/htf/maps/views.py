@@ -150,7 +150,7 @@ def view(
     return View(
         domain=_display_domain(domain, drawn, frame, shape),
         cells=(columns, rows),
-        is_place=_is_place(domain, drawn),
+        is_place=is_place(domain, drawn),
         counts=counts,
         noise=noise,
         is_clear=is_clear(counts, noise, parts.clear_deviations, rounding),
@@ -237,10 +237,10 @@ def _display_domain(
         axis = domain.axes[number]
         low, high = axis.from_cells(frame[:, place]).tolist()
         axes.append(Axis(axis.name, low, high, shape[place]))
-    return Domain(tuple(axes), domain.crs if _is_place(domain, drawn) else None)
+    return Domain(tuple(axes), domain.crs if is_place(domain, drawn) else None)
 
 
-def _is_place(domain: Domain, drawn: tuple[int, int]) -> bool:
+def is_place(domain: Domain, drawn: tuple[int, int]) -> bool:
     return drawn == (0, 1) or (domain.names[drawn[0]], domain.names[drawn[1]]) in PLACES
 
 

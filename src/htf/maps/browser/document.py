@@ -29,6 +29,7 @@ from htf.maps.browser.rectangles import (
     Rectangles,
     difference_limits,
     difference_rectangles,
+    distinct_rectangles,
     leaf_boxes,
     pack,
     packed_corners,
@@ -45,6 +46,7 @@ from htf.maps.comparison import (
     shared_bounds,
 )
 from htf.maps.plot import NOT_PRIVATE, unit_of
+from htf.maps.plot_distinct import DO_NOT_ADD_UP, PER, heading
 from htf.maps.views import PLACES, describe_summed, drawn_axes, read_axes
 from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import Release
@@ -75,24 +77,56 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
     """The text of the file for one release, for two side by side, or for their difference."""
     arguments.instance(wish, Wish, "wish")
     _check_maps(maps, arguments.flag(as_difference, "as_difference"))
-    script = maplibre("maplibre-gl.js")
     _check_places(maps, wish)
     data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
-    summary, statement = _statement(maps)
     words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
     counts = [f"counts of {one.release.counted}" for one in maps]
     title = (" minus " if as_difference else " and ").join(one.name for one in maps)
     domains = [one.release.domain for one in maps]
     summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]
+    return _page(maps, wish, title, [*words, *counts, *summed], data, caption)
+
+
+def html_distinct(named: Named, *, boxes: bool = False, style: str | None = None) -> str:
+    """The text of the file for the table of distinct people of a release."""
+    arguments.instance(named, Named, "the map", "Named(release, name) makes one")
+    release = named.release
+    first, second = release.domain.names[:2] if release.domain.dimensions > 1 else PLACES[0]
+    wish = Wish((first, second), None, boxes, style)
+    found = distinct_rectangles(release)
+    data = _common([named], [_ring(release, wish, plane := _plane([named]))], plane)
+    data |= {"limits": weighted_limits([found]), "sides": None, "unit": PER, "per_box": True}
+    panel = data["panels"][0]
+    table = release.count_distinct()
+    panel["quantity"] = table.quantity
+    panel["sheets"] = [_sheet(found, release, data)]
+    panel["outlines"] = _corners(found.boxes, release, data)
+    summed = describe_summed(release.domain, (0, 1), None)
+    said = [
+        _how_to_read(),
+        DO_NOT_ADD_UP,
+        "Boxes whose interval reaches down to zero have no colour.",
+    ]
+    return _page([named], wish, named.name, [heading(release, table), summed], data, said)
+
+
+def _page(
+    maps: Sequence[Named],
+    wish: Wish,
+    title: str,
+    subtitle: Sequence[str],
+    data: dict[str, Any],
+    caption: Sequence[str],
+) -> str:
+    script = maplibre("maplibre-gl.js")
+    summary, statement = _statement(maps)
     is_private = all(one.release.private for one in maps)
     return _fill(
         own("offline/offline.html"),
         policy=_policy(wish.style),
         description=escape(" ".join(one.release.statement for one in maps), quote=True),
         title=escape(title, quote=True),
-        subtitle=escape(
-            "; ".join(text for text in dict.fromkeys([*words, *counts, *summed]) if text)
-        ),
+        subtitle=escape("; ".join(text for text in dict.fromkeys(subtitle) if text)),
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
         panels="".join(_panel(panel) for panel in data["panels"]),

@@ -82,6 +82,14 @@ def difference_rectangles(differences: Difference) -> Rectangles:
     )  # fmt: skip
 
 
+def distinct_rectangles(release: Release) -> Rectangles:
+    """The boxes of the table of distinct people. They do not add up, so their number is no density: each has area 1."""
+    table = release.count_distinct()
+    boxes = np.column_stack([table.west, table.south, table.east, table.north])
+    columns = table.people, table.low, table.high, table.std_error
+    return Rectangles(boxes, np.ones(len(table)), *columns, table.low > 0)
+
+
 def _on_grid(
     grid: Domain, answers: Answers, is_clear: NDArray[np.bool_], cells: FloatArray | None
 ) -> Rectangles:

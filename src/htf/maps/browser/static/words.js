@@ -64,6 +64,7 @@ export const words = {
   beyondNoise: "more than noise",
   faintIsNoise: "faint: no more than noise",
   moreIn: (name) => `more in ${name}`,
+  outlineBoxes: "Outline the boxes",
   strongColours:
     "Strong colours are more than noise. By chance, about one square in twenty stands out.",
   noMap: (names, hasBoxes) =>

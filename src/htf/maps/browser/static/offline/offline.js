@@ -43,7 +43,7 @@ function linesOf(sheet, i, quantity) {
     const sides = [[first, sheet.first[i]], [second, sheet.second[i]]];
     return differenceLines(answer, { isBeyond: isClear, sides, quantity });
   }
-  const density = answer.count / sheet.area[i];
+  const density = data.per_box ? null : answer.count / sheet.area[i];
   return countLines(answer, { isClear, density, quantity, unit: data.unit });
 }
 
@@ -113,6 +113,7 @@ function showTheme() {
 
 async function start() {
   fillLabels(labels);
+  if (data.per_box) byId("outlines").nextElementSibling.textContent = words.outlineBoxes;
   const panels = data.panels.map((packed) => new Panel(packed));
   await Promise.all(panels.map((panel, number) => panel.load(data.panels[number])));
   listen(panels);

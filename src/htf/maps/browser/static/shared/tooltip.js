@@ -42,7 +42,11 @@ export class Tooltip {
   }
 }
 
-/* For a rectangle of one release. Its interval may still be on its way. */
+const densityLines = (density, quantity, unit) =>
+  density === null ? [] : [`${shortNumber(density)} ${words.density(quantity, unit)}`];
+
+/* For a rectangle of one release. Its interval may still be on its way. Numbers that are not
+   spread over an area have no density. */
 export function countLines(answer, { isClear, density, quantity, unit }) {
   const hasInterval = answer.low !== undefined;
   const [low, high] = [answer.low, answer.high].map((value) => countText(value, quantity));
@@ -52,9 +56,7 @@ export function countLines(answer, { isClear, density, quantity, unit }) {
     ...(hasInterval && isOutsideInterval(answer, quantity)
       ? [[words.outsideInShort, "quiet"]]
       : []),
-    isClear
-      ? `${shortNumber(density)} ${words.density(quantity, unit)}`
-      : [words.onlyNoise, "quiet"],
+    ...(isClear ? densityLines(density, quantity, unit) : [[words.onlyNoise, "quiet"]]),
   ];
 }
 
