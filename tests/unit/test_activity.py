@@ -470,7 +470,8 @@ def exact(name: str) -> Activity:
 @pytest.mark.parametrize("most", [1, 10, 100])
 def test_totals_come_back(name: str, most: int) -> None:
     profiles, records = read_profiles(exact(name)), GROUPS[name]
-    beyond, error = profiles.records_beyond(most, profiles.records_up_to(most))
+    beyond, error, above = profiles.records_beyond(most, profiles.records_up_to(most))
+    assert above >= error
     assert beyond + profiles.records_up_to(most) == pytest.approx(records.sum(), rel=0.06)
     assert abs(beyond - np.maximum(records - most, 0).sum()) <= 2 * error + 0.04 * records.sum()
     assert profiles.weights.sum() == pytest.approx(1)
@@ -482,7 +483,8 @@ def test_lone_classes_are_known_to_be_uncertain(name: str, most: int) -> None:
     """Their people may be anywhere in the class, which ends at four times its start."""
     activity = replace(exact(name), epsilon=Epsilon.of(1000))  # a single person is seen, too
     profiles = read_profiles(activity)
-    beyond, error = profiles.records_beyond(most, profiles.records_up_to(most))
+    beyond, error, above = profiles.records_beyond(most, profiles.records_up_to(most))
+    assert above >= error
     truth = np.maximum(GROUPS[name] - most, 0).sum()
     assert truth / 4 < beyond < truth * 4
     assert 0.1 * truth < abs(beyond - truth) < 2 * error < 3 * truth
@@ -546,6 +548,7 @@ def test_no_numbers_break_it(people: list[int], price: str) -> None:
             worth = Worth.of(protection, activity, factor, float(estimates.sum()) * factor)
             assert 0 <= worth.of_total < np.inf
             assert 0 <= worth.of_place <= 2
+            assert 1 <= worth.upward < np.inf or worth.of_total == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -627,16 +630,17 @@ def test_worth_of_protections() -> None:
     worth = Worth.of(Protection("person", MOST), exact("one heavy"), 1.0, 5000.0)
     assert worth.of_total == 0
     rare = replace(SOUND, people=(5000, *[0] * 13), epsilon=Epsilon.of("0.001"))
-    beyond, error = read_profiles(rare).records_beyond(16, 5000.0)
+    beyond, error, above = read_profiles(rare).records_beyond(16, 5000.0)
     factor = scale_to_all(np.array([5000.0]), np.ones(1), Protection("person", 16), rare)
     worth = Worth.of(Protection("person", 16), rare, factor, 5000.0 * factor)
     assert worth.of_total == pytest.approx(error / (5000 + beyond), rel=1e-3)
+    assert worth.upward == pytest.approx(above / error)
     for name in SMOOTH:
         activity, most = exact(name), Protection("person", 5)
         kept = float(np.minimum(GROUPS[name], 5).sum())
         factor = scale_to_all(np.array([kept]), np.ones(1), most, activity)
         worth = Worth.of(most, activity, factor, kept * factor)
-        _, error = read_profiles(activity).records_beyond(5, kept)
+        _, error, _ = read_profiles(activity).records_beyond(5, kept)
         assert worth.of_total == pytest.approx(error / (kept * factor))
         assert 0 < worth.of_place < 0.4
 
