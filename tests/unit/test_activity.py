@@ -654,3 +654,41 @@ def test_displaced_records_lie_between_none_and_all() -> None:
         assert displaced[-1] == pytest.approx(0, abs=1e-9)
     assert NUMBERS[0] == 1
     assert np.all(np.diff(NUMBERS) > 0)
+
+
+def test_a_total_may_be_further_above() -> None:
+    even = Worth(2.0, 0.1, 0.05, 3000.0).of_answers(*answers())
+    found = Worth(2.0, 0.1, 0.05, 3000.0, upward=3.0).of_answers(*answers())
+    for number in range(3):
+        assert np.array_equal(found[number], even[number])
+    assert np.all(found[3] >= even[3])
+    assert found[3][-1] - found[0][-1] > 2 * (even[3][-1] - even[0][-1])
+
+
+def test_places_differ_more_where_people_are_few() -> None:
+    """By 4000 / people, and never by more than all that is displaced."""
+    shape = np.array([40, 20, 20, 10, 6, 3, 1, *[0] * 7])
+    found = []
+    for people in (50, 2000, 4000, 8000):
+        numbers = tuple((shape * people // 100).tolist())
+        activity = replace(SOUND, people=numbers, epsilon=Epsilon.of(1000))
+        displaced = float(read_profiles(activity).displaced(2)[0])
+        of_place = Worth.of(Protection("person", 2), activity, 2.0, 1e4).of_place
+        found.append(of_place / displaced)
+    assert found == pytest.approx([1.0, 0.4, 0.2, 0.2], rel=0.05)
+
+
+@pytest.mark.parametrize("number", [300, 900])
+def test_totals_of_few_people_are_in_their_intervals(number: int) -> None:
+    """At least 90 of 100. Seeds are fixed, so this never fails by chance."""
+    draws, inside = np.random.default_rng(7), 0
+    for seed in range(100):
+        records = np.maximum(1, np.rint(draws.lognormal(1.6, 1.5, number))).astype(np.int64)
+        people = RecordsPerPerson.from_records(records, MOST)
+        activity = measure_activity(people, "0.1", noise=f"seeded:{seed}")
+        most = best_max_records(activity, Epsilon.of("0.9"))
+        kept = float(np.minimum(records, most).sum())
+        beyond, below, above = read_profiles(activity).records_beyond(most, kept)
+        off = float(records.sum()) - kept - beyond
+        inside += -1.96 * below <= off <= 1.96 * above
+    assert inside >= 90
