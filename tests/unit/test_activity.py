@@ -470,7 +470,8 @@ def exact(name: str) -> Activity:
 @pytest.mark.parametrize("most", [1, 10, 100])
 def test_totals_come_back(name: str, most: int) -> None:
     profiles, records = read_profiles(exact(name)), GROUPS[name]
-    beyond, error = profiles.records_beyond(most, profiles.records_up_to(most))
+    beyond, error, above = profiles.records_beyond(most, profiles.records_up_to(most))
+    assert above >= error
     assert beyond + profiles.records_up_to(most) == pytest.approx(records.sum(), rel=0.06)
     assert abs(beyond - np.maximum(records - most, 0).sum()) <= 2 * error + 0.04 * records.sum()
     assert profiles.weights.sum() == pytest.approx(1)
@@ -482,7 +483,8 @@ def test_lone_classes_are_known_to_be_uncertain(name: str, most: int) -> None:
     """Their people may be anywhere in the class, which ends at four times its start."""
     activity = replace(exact(name), epsilon=Epsilon.of(1000))  # a single person is seen, too
     profiles = read_profiles(activity)
-    beyond, error = profiles.records_beyond(most, profiles.records_up_to(most))
+    beyond, error, above = profiles.records_beyond(most, profiles.records_up_to(most))
+    assert above >= error
     truth = np.maximum(GROUPS[name] - most, 0).sum()
     assert truth / 4 < beyond < truth * 4
     assert 0.1 * truth < abs(beyond - truth) < 2 * error < 3 * truth
@@ -546,6 +548,7 @@ def test_no_numbers_break_it(people: list[int], price: str) -> None:
             worth = Worth.of(protection, activity, factor, float(estimates.sum()) * factor)
             assert 0 <= worth.of_total < np.inf
             assert 0 <= worth.of_place <= 2
+            assert 1 <= worth.upward < np.inf or worth.of_total == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -627,16 +630,17 @@ def test_worth_of_protections() -> None:
     worth = Worth.of(Protection("person", MOST), exact("one heavy"), 1.0, 5000.0)
     assert worth.of_total == 0
     rare = replace(SOUND, people=(5000, *[0] * 13), epsilon=Epsilon.of("0.001"))
-    beyond, error = read_profiles(rare).records_beyond(16, 5000.0)
+    beyond, error, above = read_profiles(rare).records_beyond(16, 5000.0)
     factor = scale_to_all(np.array([5000.0]), np.ones(1), Protection("person", 16), rare)
     worth = Worth.of(Protection("person", 16), rare, factor, 5000.0 * factor)
     assert worth.of_total == pytest.approx(error / (5000 + beyond), rel=1e-3)
+    assert worth.upward == pytest.approx(above / error)
     for name in SMOOTH:
         activity, most = exact(name), Protection("person", 5)
         kept = float(np.minimum(GROUPS[name], 5).sum())
         factor = scale_to_all(np.array([kept]), np.ones(1), most, activity)
         worth = Worth.of(most, activity, factor, kept * factor)
-        _, error = read_profiles(activity).records_beyond(5, kept)
+        _, error, _ = read_profiles(activity).records_beyond(5, kept)
         assert worth.of_total == pytest.approx(error / (kept * factor))
         assert 0 < worth.of_place < 0.4
 
@@ -650,3 +654,41 @@ def test_displaced_records_lie_between_none_and_all() -> None:
         assert displaced[-1] == pytest.approx(0, abs=1e-9)
     assert NUMBERS[0] == 1
     assert np.all(np.diff(NUMBERS) > 0)
+
+
+def test_a_total_may_be_further_above() -> None:
+    even = Worth(2.0, 0.1, 0.05, 3000.0).of_answers(*answers())
+    found = Worth(2.0, 0.1, 0.05, 3000.0, upward=3.0).of_answers(*answers())
+    for number in range(3):
+        assert np.array_equal(found[number], even[number])
+    assert np.all(found[3] >= even[3])
+    assert found[3][-1] - found[0][-1] > 2 * (even[3][-1] - even[0][-1])
+
+
+def test_places_differ_more_where_people_are_few() -> None:
+    """By 4000 / people, and never by more than all that is displaced."""
+    shape = np.array([40, 20, 20, 10, 6, 3, 1, *[0] * 7])
+    found = []
+    for people in (50, 2000, 4000, 8000):
+        numbers = tuple((shape * people // 100).tolist())
+        activity = replace(SOUND, people=numbers, epsilon=Epsilon.of(1000))
+        displaced = float(read_profiles(activity).displaced(2)[0])
+        of_place = Worth.of(Protection("person", 2), activity, 2.0, 1e4).of_place
+        found.append(of_place / displaced)
+    assert found == pytest.approx([1.0, 0.4, 0.2, 0.2], rel=0.05)
+
+
+@pytest.mark.parametrize("number", [300, 900])
+def test_totals_of_few_people_are_in_their_intervals(number: int) -> None:
+    """At least 90 of 100. Seeds are fixed, so this never fails by chance."""
+    draws, inside = np.random.default_rng(7), 0
+    for seed in range(100):
+        records = np.maximum(1, np.rint(draws.lognormal(1.6, 1.5, number))).astype(np.int64)
+        people = RecordsPerPerson.from_records(records, MOST)
+        activity = measure_activity(people, "0.1", noise=f"seeded:{seed}")
+        most = best_max_records(activity, Epsilon.of("0.9"))
+        kept = float(np.minimum(records, most).sum())
+        beyond, below, above = read_profiles(activity).records_beyond(most, kept)
+        off = float(records.sum()) - kept - beyond
+        inside += -1.96 * below <= off <= 1.96 * above
+    assert inside >= 90

@@ -1,10 +1,11 @@
 """What the noisy activity of people says: which K to keep, how many records there are, how far they are misplaced. Public.
 
-Classes of people with few records are taken as measured. In the *tail*, the quarter of people with most records,
-noise is large beside the few people of a class, and these hold most of the records. So the tail follows a curve: the
-log density of people over the log number of records is a parabola that bends down. All parabolas of a grid are
-weighed by the likelihood of the noisy tail, with room for a misfit, and by a prior for the bend. What follows is
-computed for each of them, so its uncertainty is known too. docs/people.md has what was measured.
+Classes of people with few records are taken as measured. In the *tail*, noise is large beside the few people of a
+class, and these hold most of the records. So the tail follows a curve: the log density of people over the log number
+of records is a parabola that bends down. All parabolas of a grid are weighed by the likelihood of the noisy tail, with
+room for a misfit, and by a prior for the bend. The tail is at most the quarter of people with most records, or starts
+earlier: with any class from which a parabola fits, each weighed by how well it does. What follows is computed for each
+of them, so its uncertainty is known too. docs/people.md has what was measured.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from htf.base import arguments
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import CLASS_ENDS, Activity
 from htf.privacy.epsilon import Epsilon
@@ -24,7 +26,7 @@ from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 ENDS = np.array(CLASS_ENDS)
 LAST_SINGLE = 16  # numbers of records up to here are points of their own
 POINTS_PER_DOUBLING = 8  # above
-TAIL = 0.25  # the share of people, those with most records, whose numbers are smoothed
+TAIL = 0.25  # the share of people, those with most records, whose numbers are smoothed at least
 SEEN = 6.0  # scales of noise: a class with more people is not empty
 PLAIN = 12.0  # scales: a class with more people is taken as measured, whatever the curve says
 MISFIT = 0.15  # how far, relatively, true classes are from the curve
@@ -33,8 +35,10 @@ BEND_SPREAD = 0.65  # the deviation of its log
 SLOPES = np.linspace(-3.0, 0.5, 29)
 BENDS = -BEND * np.exp(BEND_SPREAD * np.linspace(-2.5, 2.5, 19))
 HEIGHTS = np.linspace(-3.0, 3.0, 9)  # standard errors from the best height
+FREE = 0.5  # of log likelihood: what a class costs that is taken as measured, not from the curve
 WITHIN = 0.1  # relative error of records beyond K that no noise explains: tails of another form
-LEAST_WEIGHT = 1e-4  # of a parabola, beside the best
+WHOLE = 0.5  # of the variance if people were drawn from the curve: some of it is measured
+LEAST_WEIGHT = 1e-3  # of a parabola, beside the best
 ISLAND = 4.0  # times what the curve expects: a class that is off it
 
 # Of relative noise beside displaced records, in a square with 1 % of the records. Found on six data sets.
@@ -55,19 +59,23 @@ class Profiles:
         """The expected number of people at each point."""
         return np.asarray(self.weights @ self.people)
 
-    def records_beyond(self, most: int, kept: float) -> tuple[float, float]:
-        """The records beyond `most` of each person, in all, where `kept` are within; and the standard error.
+    def records_beyond(self, most: int, kept: float) -> tuple[float, float, float]:
+        """The records beyond `most` of each person, in all, where `kept` are within; and its standard errors.
 
         The estimate is the one that makes the expected relative error of the total least: the median, with
-        profiles weighed by one over their total. The error is half of the middle 68 % of the profiles, with what is
-        unknown within classes and of other tails.
+        profiles weighed by one over their total. The errors are for a truth below and above it: what profiles
+        leave open, with what is unknown within classes, of other tails, and because people are whole.
         """
         each = np.maximum(NUMBERS - most, 0)
         beyond = self.people @ each
         low, high = weighted_quantiles(beyond, self.weights, (0.16, 0.84))
         (middle,) = weighted_quantiles(beyond, self.weights / (max(kept, 1.0) + beyond), (0.5,))
-        errors = (high - low) / 2, WITHIN * middle, self._unknown_within_classes(each)
-        return middle, float(np.linalg.norm(errors))
+        (far,) = weighted_quantiles(beyond, self.weights, (0.975,))
+        whole = WHOLE * weighted_quantiles(self.people @ each**2, self.weights, (0.84,))[0]
+        common = WITHIN * middle, self._unknown_within_classes(each), np.sqrt(whole)
+        below = float(np.linalg.norm(((high - low) / 2, *common)))
+        above = max((high - low) / 2, (far - middle) / NORMAL_DEVIATIONS)
+        return middle, below, float(np.linalg.norm((above, *common)))
 
     def _unknown_within_classes(self, each: FloatArray) -> float:
         """The standard error of a sum of `each` over people, if those of a lone class are all alike.
@@ -186,44 +194,63 @@ def weighted_quantiles(
     return [float(value) for value in np.interp(shares, below, values[order])]
 
 
-@lru_cache(maxsize=8)  # of up to 6 MB
+@lru_cache(maxsize=8)  # of a few MB
 def _read(noisy: tuple[int, ...], units: int) -> Profiles:
     seen, scale = np.array(noisy, dtype=np.float64), 1 / float(Epsilon(units))
-    first = _tail_start(seen, scale)
-    inside, tail = first <= CLASSES, seen[first:]
-    slope, bend = (grid.ravel() for grid in np.meshgrid(SLOPES, BENDS, indexing="ij"))
-    doublings = np.log2(NUMBERS[inside] / NUMBERS[inside][0])
-    curve = WIDTHS[inside] * np.exp(slope[:, None] * doublings + bend[:, None] * doublings**2 / 2)
-    by_class = curve @ IN_CLASS[inside, first:]
-    parabola, weights, expected = _weigh(by_class, bend, tail, scale)
-    trust = (MISFIT * expected) ** 2 / (scale**2 + (MISFIT * expected) ** 2)
-    classes = np.maximum(expected + trust * (tail - expected), 0.0)
-    plain = tail > PLAIN * scale
-    classes[:, plain] = tail[plain]
-    place = CLASSES[inside] - first
-    shape = curve[parabola] / np.maximum(by_class[parabola], 1e-300)[:, place]
-    shape = np.where((plain & (expected * ISLAND < tail))[:, place], EVEN[inside], shape)
-    people = np.empty((len(weights), len(NUMBERS)))
-    people[:, inside] = shape * classes[:, place]
-    people[:, ~inside] = (EVEN * np.maximum(seen, 0.0)[CLASSES])[~inside]
-    return Profiles(people, weights)
+    fits = [Fit.of(seen, scale, first) for first in range(_tail_start(seen, scale) + 1)]
+    best = max(float(fit.log_weight.max()) for fit in fits)
+    weights = [np.exp(fit.log_weight - best) for fit in fits]
+    likely = [weight > LEAST_WEIGHT for weight in weights]
+    people = [fit.people(seen, scale, kept) for fit, kept in zip(fits, likely, strict=True)]
+    all_weights = np.concatenate([w[kept] for w, kept in zip(weights, likely, strict=True)])
+    return Profiles(np.concatenate(people), all_weights / all_weights.sum())
 
 
-def _weigh(
-    by_class: FloatArray, bend: FloatArray, tail: FloatArray, scale: float
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Parabolas at heights around that of least squares: which, how likely, and the people they expect."""
-    variance = 2 * scale**2 + (MISFIT * np.maximum(tail, 0.0)) ** 2
-    information = (by_class**2 / variance).sum(axis=1)
-    best, spread = (by_class * tail / variance).sum(axis=1) / information, information**-0.5
-    height = np.maximum(best + HEIGHTS[:, None] * spread, 1e-9)
-    expected = height[:, :, None] * by_class
-    reach = scale + MISFIT * expected
-    log_weight = np.log(spread) - (np.abs(tail - expected) / reach + np.log(reach)).sum(axis=2)
-    log_weight -= (np.log(-bend / BEND) / BEND_SPREAD) ** 2 / 2
-    weight = np.exp(log_weight - log_weight.max())
-    kept = weight > LEAST_WEIGHT
-    return np.nonzero(kept)[1], weight[kept] / weight[kept].sum(), expected[kept]
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """All parabolas through the classes from `first` on, and how likely each is at each height."""
+
+    first: int
+    curve: FloatArray  # (parabolas, points of the tail), of height 1
+    by_class: FloatArray  # (parabolas, classes of the tail)
+    expected: FloatArray  # (heights, parabolas, classes of the tail)
+    log_weight: FloatArray  # (heights, parabolas)
+
+    @classmethod
+    def of(cls, seen: FloatArray, scale: float, first: int) -> Fit:
+        inside, tail = first <= CLASSES, seen[first:]
+        slope, bend = (grid.ravel() for grid in np.meshgrid(SLOPES, BENDS, indexing="ij"))
+        doublings = np.log2(NUMBERS[inside] / NUMBERS[inside][0])
+        density = np.exp(slope[:, None] * doublings + bend[:, None] * doublings**2 / 2)
+        curve = WIDTHS[inside] * density
+        by_class = curve @ IN_CLASS[inside, first:]
+        variance = 2 * scale**2 + (MISFIT * np.maximum(tail, 0.0)) ** 2
+        information = (by_class**2 / variance).sum(axis=1)
+        best, spread = (by_class * tail / variance).sum(axis=1) / information, information**-0.5
+        height = np.maximum(best + HEIGHTS[:, None] * spread, 1e-9)
+        expected = height[:, :, None] * by_class
+        reach = scale + MISFIT * expected
+        log_weight = np.log(spread / np.maximum(best, spread))
+        log_weight = log_weight - (np.abs(tail - expected) / reach + np.log(reach)).sum(axis=2)
+        log_weight -= (np.log(-bend / BEND) / BEND_SPREAD) ** 2 / 2
+        log_weight -= np.sum(FREE + np.log(scale + MISFIT * np.maximum(seen[:first], 0.0)))
+        return cls(first, curve, by_class, expected, log_weight)
+
+    def people(self, seen: FloatArray, scale: float, kept: NDArray[np.bool_]) -> FloatArray:
+        """People at each point, for the kept heights and parabolas."""
+        inside, tail = self.first <= CLASSES, seen[self.first :]
+        parabola, expected = np.nonzero(kept)[1], self.expected[kept]
+        trust = (MISFIT * expected) ** 2 / (scale**2 + (MISFIT * expected) ** 2)
+        classes = np.maximum(expected + trust * (tail - expected), 0.0)
+        plain = tail > PLAIN * scale
+        classes[:, plain] = tail[plain]
+        place = CLASSES[inside] - self.first
+        shape = self.curve[parabola] / np.maximum(self.by_class[parabola], 1e-300)[:, place]
+        shape = np.where((plain & (expected * ISLAND < tail))[:, place], EVEN[inside], shape)
+        people = np.empty((len(parabola), len(NUMBERS)))
+        people[:, inside] = shape * classes[:, place]
+        people[:, ~inside] = (EVEN * np.maximum(seen, 0.0)[CLASSES])[~inside]
+        return people
 
 
 def _tail_start(seen: FloatArray, scale: float) -> int:

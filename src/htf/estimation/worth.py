@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # How much a place differs from the whole map, relatively, for each displaced record: measured (docs/people.md).
 LOCAL = 0.2
+FEW = 4000  # people: with fewer, places differ more, because less of what people do averages out
 LARGEST = 2.0**61  # published count or noise; a release allows twice that
 
 
@@ -35,6 +36,7 @@ class Worth:
     of_place: float = 0.0  # relative error of a small place, compared with the whole map
     total: float = np.inf  # published, of the whole map
     clump: float = 0.0  # variance per record, because records of one person come together
+    upward: float = 1.0  # the error of the total for a truth above it, in times `of_total`
 
     @classmethod
     def of(
@@ -48,10 +50,12 @@ class Worth:
             return cls(1 / protection.shares)
         profiles, most = read_profiles(activity), protection.max_records
         kept = _plausible(total / factor, profiles, most)
-        beyond, spread = profiles.records_beyond(most, kept)
-        of_total = spread / (kept + beyond)
-        of_place = LOCAL * float(profiles.displaced(most)[0])
-        return cls(factor, of_total, of_place, total, profiles.clump(most))
+        beyond, below, above = profiles.records_beyond(most, kept)
+        of_total = below / (kept + beyond)
+        few = max(FEW / max(float(profiles.mean.sum()), 1.0), 1.0)
+        of_place = min(LOCAL * few, 1.0) * float(profiles.displaced(most)[0])
+        upward = above / max(below, 1e-300)
+        return cls(factor, of_total, of_place, total, profiles.clump(most), upward)
 
     def of_estimates(
         self, estimates: FloatArray | IntArray, scales: FloatArray
@@ -73,14 +77,15 @@ class Worth:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Published counts with their standard errors and intervals.
 
-        Scaling adds an error that grows with the count. On the upper side it is one of the upper end.
+        Scaling adds an error that grows with the count. On the upper side it is one of the upper end, and of a
+        total that may be further above its estimate than below: nobody knows of a few people with very many records.
         """
         count, std_error, low, high = (self.each * one for one in (count, std_error, low, high))
         if self.of_total == self.of_place == self.clump == 0:
             return count, std_error, low, high
         middle = np.maximum(count, 0.0)
         top = np.maximum(middle, high)
-        off, off_top = self._off(middle, middle), self._off(middle, top)
+        off, off_top = self._off(middle, middle), self._off(middle, top, self.upward)
         own_up, own_down = np.maximum(high - middle, 0.0), np.maximum(middle - low, 0.0)
         up = np.hypot(own_up / NORMAL_DEVIATIONS, off_top)
         down = np.hypot(own_down / NORMAL_DEVIATIONS, off)
@@ -88,7 +93,7 @@ class Worth:
         high = middle + NORMAL_DEVIATIONS * up
         return count, error, middle - NORMAL_DEVIATIONS * down, high
 
-    def _off(self, count: FloatArray, records: FloatArray) -> FloatArray:
+    def _off(self, count: FloatArray, records: FloatArray, upward: float = 1.0) -> FloatArray:
         """The standard error that scaling adds to a place with so many records.
 
         What a place has too much, the rest of the map has too little, so in a place that counts a share s of the
@@ -96,7 +101,7 @@ class Worth:
         """
         rest = 1 - np.clip(count / max(self.total, 1e-9), 0.0, 1.0)
         local = np.square(self.of_place * records) + self.clump * records
-        return np.sqrt(np.square(self.of_total * records) + rest * local)
+        return np.sqrt(np.square(upward * self.of_total * records) + rest * local)
 
 
 AS_COUNTED = Worth()
@@ -122,7 +127,7 @@ def scale_to_all(
         return 1.0
     profiles, most = read_profiles(activity), protection.max_records
     kept = _plausible(float(np.sum(estimates)), profiles, most)
-    beyond, _ = profiles.records_beyond(most, kept)
+    beyond, *_ = profiles.records_beyond(most, kept)
     largest = max(np.max(np.abs(estimates), initial=1.0), np.max(scales, initial=1.0))
     return min(1.0 + beyond / kept, max(LARGEST / float(largest), 1.0))
 
