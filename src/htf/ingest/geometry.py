@@ -98,7 +98,7 @@ def _decoder(part: str, columns_as: str) -> Any:
     def decode(values: NDArray[Any]) -> FloatArray:
         return decode_points(values, OF_GEOMETRY.index(part))
 
-    return _function(decode, f"htf_point_{part}", "binary", 1, columns_as)
+    return column_function(decode, f"htf_point_{part}", "binary", 1, columns_as)
 
 
 @lru_cache
@@ -110,10 +110,10 @@ def _projection(source: str, target: str, number: int, columns_as: str) -> Any:
         return np.asarray(moved[number], dtype=np.float64)
 
     name = f"htf_project_{abs(hash((source, target)))}_{number}"
-    return _function(project, name, "float64", 2, columns_as)
+    return column_function(project, name, "float64", 2, columns_as)
 
 
-def _function(
+def column_function(
     work: Callable[..., FloatArray], name: str, kind: str, number: int, columns_as: str
 ) -> Any:
     """A function of `number` columns, for an engine that passes columns as `columns_as`."""

@@ -1,0 +1,125 @@
+"""Finds the zone of each record, by exact tests of its point against outlines. Sensitive.
+
+Each point is tested alone, and by the same compiled loop on every engine. So records go to the same zones on all of
+them, and a record has no influence on another. Coordinates that are missing, NaN or infinite are in no zone, and
+not elsewhere either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.frame.domain import Axis, FloatArray, IntArray
+from htf.ingest.geometry import column_function
+from htf.query.shapes import need_shapely
+
+if TYPE_CHECKING:
+    from ibis.expr.types import FloatingValue, Value
+
+    from htf.ingest.zone_kernels import ZoneIndex
+
+MOST_LINES = 2048
+MOST_ENTRIES = 50_000_000  # edges in all rows of the index, 32 bytes each
+Shapes = tuple[bytes, ...]
+
+
+def zone_of(x: Value, y: Value, axis: Axis, columns_as: str) -> FloatingValue:
+    """The cell of a zoned axis that a point is in; missing or NaN if it is in none."""
+    assert axis.names is not None
+    assert axis.names.outlines is not None
+    function = _zone_function(
+        axis.names.outlines.shapes, axis.names.rest is not None, columns_as
+    )
+    found: FloatingValue = function(x, y)
+    return found
+
+
+def find_cells(shapes: Shapes, has_rest: bool, x: FloatArray, y: FloatArray) -> FloatArray:
+    """The number of the first zone that holds each point. Points in none are in the last cell if that takes the
+    rest, else NaN; places that are not finite are always NaN."""
+    from htf.ingest import zone_kernels as kernels
+
+    found = np.empty(len(x))
+    kernels.find_zones(zone_index(shapes), x, y, found)
+    found[found == kernels.NOWHERE] = len(shapes) - 1 if has_rest else np.nan
+    return found
+
+
+@lru_cache(maxsize=8)
+def zone_index(shapes: Shapes) -> ZoneIndex:
+    """The index of outlines given as well-known binary. Empty ones hold no point."""
+    edges, ends = _edges(shapes)
+    lines = int(2 * np.sqrt(len(edges))) + 2
+    while True:
+        lines = min(lines, MOST_LINES)
+        made = _make_index(edges, ends, lines)
+        if made is not None:
+            return made
+        lines //= 2
+
+
+@lru_cache(maxsize=8)
+def _zone_function(shapes: Shapes, has_rest: bool, columns_as: str) -> Any:
+    need_shapely("Counting in zones")
+    zone_index(shapes)  # so that an error is raised here, and not inside the engine
+
+    def find(x: FloatArray, y: FloatArray) -> FloatArray:
+        return find_cells(shapes, has_rest, x, y)
+
+    digest = hashlib.sha256(b"".join(shapes)).hexdigest()[:32]
+    name = f"htf_zone_{digest}_{len(shapes)}_{int(has_rest)}"
+    return column_function(find, name, "float64", 2, columns_as)
+
+
+def _edges(shapes: Shapes) -> tuple[FloatArray, IntArray]:
+    """All edges, from the lower end to the upper, zone by zone; and where those of each zone end."""
+    from htf.ingest.zone_kernels import TINY
+
+    shapely = need_shapely("Counting in zones")
+    outlines = shapely.from_wkb([shape or None for shape in shapes])
+    rings, of_ring = shapely.get_rings(outlines, return_index=True)
+    corners, ring = shapely.get_coordinates(rings, return_index=True)
+    corners[np.abs(corners) < TINY] = 0.0
+    same_ring = ring[1:] == ring[:-1]
+    edges = np.column_stack([corners[:-1], corners[1:]])[same_ring]
+    zones = of_ring[ring[1:][same_ring]]
+    is_down = (edges[:, 3] < edges[:, 1]) | ((edges[:, 3] == edges[:, 1]) & (edges[:, 2] < edges[:, 0]))
+    edges[is_down] = edges[is_down][:, [2, 3, 0, 1]]
+    return np.ascontiguousarray(edges), np.cumsum(np.bincount(zones, minlength=len(shapes)))
+
+
+def _make_index(edges: FloatArray, ends: IntArray, lines: int) -> ZoneIndex | None:
+    """The index, or None if it would be too large."""
+    from htf.ingest import zone_kernels as kernels
+
+    x_lines, y_lines = (_quantiles(edges[:, [low, low + 2]].ravel(), lines) for low in (0, 1))
+    runs, entries = kernels.count_runs(edges, ends, y_lines)
+    if entries > MOST_ENTRIES and lines > 2:
+        return None
+    cells = (len(x_lines) - 1) * (len(y_lines) - 1)
+    run_starts, laid = np.zeros(runs + 1, dtype=np.int64), np.empty((entries, 4))
+    run_rows, run_zones = np.empty(runs, dtype=np.int32), np.empty(runs, dtype=np.int32)
+    kernels.lay_runs(edges, ends, y_lines, run_starts, run_rows, run_zones, laid)
+    starts, none = np.zeros(cells + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+    index = kernels.ZoneIndex(x_lines, y_lines, starts, none, none, run_starts, laid)
+    kernels.list_zones(index, run_rows, run_zones, starts[1:], False)
+    np.cumsum(starts, out=starts)
+    size = int(starts[-1])
+    listed = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+    index = index._replace(zones=listed[0], runs=listed[1])
+    kernels.list_zones(index, run_rows, run_zones, starts[:-1].copy(), True)
+    return index
+
+
+def _quantiles(values: FloatArray, number: int) -> FloatArray:
+    """Lines with about the same number of corners between any two, at corners themselves."""
+    ordered = np.sort(values)
+    places = np.linspace(0, len(ordered) - 1, number).round().astype(np.int64)
+    lines = np.unique(ordered[places])
+    if len(lines) == 1:  # a line of no width, which holds no point
+        lines = np.array([lines[0], np.nextafter(lines[0], np.inf)])
+    return lines
