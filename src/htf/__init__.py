@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from htf.frame.domain import Axis, Domain
     from htf.frame.names import Level, Names, Outlines
     from htf.frame.tree import RegionTree
+    from htf.ingest.layers import read_zones
     from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
     from htf.maps.comparison import Difference, Named, difference
@@ -123,6 +124,7 @@ _HOME = {
     "read_people_by_box": "htf.ingest.points",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
+    "read_zones": "htf.ingest.layers",
     "suggest_max_records": "htf.curator.contributions",
     "synthetic_city": "htf.evaluation.synthetic",
     "synthetic_trips": "htf.evaluation.trips",
@@ -191,6 +193,7 @@ __all__ = [
     "read_people_by_box",
     "read_points",
     "read_prior",
+    "read_zones",
     "suggest_max_records",
     "synthetic_city",
     "synthetic_trips",

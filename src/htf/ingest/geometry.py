@@ -119,7 +119,7 @@ def column_function(
     """A function of `number` columns, for an engine that passes columns as `columns_as`."""
     import ibis
 
-    type_ = object if kind == "binary" else np.float64
+    type_ = np.float64 if kind == "float64" else object
 
     def on_arrow(*columns):  # type: ignore[no-untyped-def]
         import pyarrow as pa
