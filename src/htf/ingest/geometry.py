@@ -124,21 +124,23 @@ def column_function(
     def on_arrow(*columns):  # type: ignore[no-untyped-def]
         import pyarrow as pa
 
-        return pa.array(work(*(np.asarray(column.to_pandas(), dtype=type_) for column in columns)))
+        arrays = (np.asarray(column.to_numpy(), dtype=type_) for column in columns)
+        return pa.array(work(*arrays))
 
     def on_pandas(*columns):  # type: ignore[no-untyped-def]
         import pandas as pd
 
         return pd.Series(work(*(np.asarray(column, dtype=type_) for column in columns)))
 
-    made, vectorised = (
-        (on_arrow, ibis.udf.scalar.pyarrow)
+    # DuckDB calls a function with side effects once for each row; it would repeat others in every filter.
+    made, vectorised, more = (
+        (on_arrow, ibis.udf.scalar.pyarrow, {"side_effects": True})
         if columns_as == ARROW
-        else (on_pandas, ibis.udf.scalar.pandas)
+        else (on_pandas, ibis.udf.scalar.pandas, {})
     )
     named = [Parameter(f"column{n}", Parameter.POSITIONAL_OR_KEYWORD) for n in range(number)]
     made.__signature__ = Signature(named)  # type: ignore[attr-defined]
-    return vectorised(made, name=name, signature=((kind,) * number, "float64"))
+    return vectorised(made, name=name, signature=((kind,) * number, "float64"), **more)
 
 
 @once_per_process

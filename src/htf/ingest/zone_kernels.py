@@ -7,9 +7,10 @@ corners each point then belongs to exactly one zone, also on edges and corners. 
 edge is decided without rounding: where doubles leave a doubt, exact sums of doubles decide (Shewchuk, "Adaptive
 Precision Floating-Point Arithmetic", 1997).
 
-Two sorted lists of lines cut the plane into rows and columns. A *run* is a zone in one row: its edges there. A cell
-of this index lists the zones that reach into it, in order, each with its run, or `INSIDE` if no edge of the zone
-touches the cell, so that all of the cell is in the zone.
+Two sorted lists of lines cut the plane into rows and columns. A *run* is a zone in one row: its edges there. Each
+cell of this index knows the zones that reach into it, in order. If no edge of the first of them touches the cell, all
+of the cell is in that zone, and its number stands for the cell. Other cells have a list: how many zones, and for each
+its number and where the edges of its run start and end, or an empty run if all of the cell is in the zone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from htf.base.compiled import compiled
 from htf.frame.domain import FloatArray
 
 NOWHERE = -1.0
-INSIDE = -1  # in place of a run
+EMPTY, LISTED = -1, -2  # in place of a zone's number: no zone, or a list at `LISTED - number`
+ENTRY = 3  # numbers for each zone in a list
 TINY = 2.0**-400  # coordinates closer to 0 are 0, so that no product is too small for a double
 LARGEST = 2.0**300  # coordinates of outlines are below it, so that no product is too large
 DOUBT = 4.0 * 2.0**-53  # more than the rounding error of a cross product, as a share of its terms
@@ -40,10 +42,8 @@ class ZoneIndex(NamedTuple):
 
     x_lines: FloatArray
     y_lines: FloatArray
-    cell_starts: Longs  # row by row, in `zones` and `runs`
-    zones: Ints
-    runs: Ints
-    run_starts: Longs  # in `edges`
+    cells: Ints  # row by row
+    lists: Ints
     edges: FloatArray
 
 
@@ -51,7 +51,7 @@ class ZoneIndex(NamedTuple):
 def find_zones(index: ZoneIndex, x: FloatArray, y: FloatArray, found: FloatArray) -> None:
     """The number of the first zone that holds each point, `NOWHERE` for other points, NaN for those that are no
     finite place."""
-    x_lines, y_lines, starts, zones, runs, run_starts, edges = index
+    x_lines, y_lines, cells, lists, edges = index
     columns = len(x_lines) - 1
     for point in range(len(x)):
         px, py = x[point], y[point]
@@ -64,11 +64,15 @@ def find_zones(index: ZoneIndex, x: FloatArray, y: FloatArray, found: FloatArray
         column, row = place_of(x_lines, px), place_of(y_lines, py)
         if column < 0 or row < 0:
             continue
-        cell = row * columns + column
-        for entry in range(starts[cell], starts[cell + 1]):
-            run = runs[entry]
-            if run == INSIDE or _is_inside(edges, run_starts[run], run_starts[run + 1], px, py):
-                found[point] = zones[entry]
+        number = cells[row * columns + column]
+        if number > LISTED:
+            found[point] = number
+            continue
+        first = LISTED - number
+        for entry in range(first + 1, first + 1 + ENTRY * lists[first], ENTRY):
+            start, end = lists[entry + 1], lists[entry + 2]
+            if start == end or _is_inside(edges, start, end, px, py):
+                found[point] = lists[entry]
                 break
 
 
@@ -235,25 +239,30 @@ def lay_runs(
 
 @compiled
 def list_zones(
-    index: ZoneIndex, run_rows: Ints, run_zones: Ints, cursors: Longs, fill: bool
+    x_lines: FloatArray,
+    y_lines: FloatArray,
+    edges: FloatArray,
+    run_starts: Longs,
+    run_rows: Ints,
+    run_zones: Ints,
+    counts: Ints,
+    cells: Ints,
+    lists: Ints,
 ) -> None:
-    """Count the zones that reach into each cell, or write them to where `cursors` says."""
-    columns = len(index.x_lines) - 1
+    """Count the zones that reach into each cell. If there are lists to write, write them to where `cells` says."""
+    columns = len(x_lines) - 1
     touched, crossed = np.zeros(columns + 1, np.int64), np.zeros(columns + 1, np.int64)
     for run in range(len(run_rows)):
         touched[:], crossed[:] = 0, 0
-        bottom = index.y_lines[run_rows[run]]
-        reach = 0
-        for number in range(index.run_starts[run], index.run_starts[run + 1]):
-            edge = index.edges[number]
-            first, last = _span(
-                index.x_lines, min(edge[X1], edge[X2]), max(edge[X1], edge[X2])
-            )
+        bottom, reach = y_lines[run_rows[run]], 0
+        for number in range(run_starts[run], run_starts[run + 1]):
+            x1, x2 = edges[number, X1], edges[number, X2]
+            first, last = _span(x_lines, min(x1, x2), max(x1, x2))
             touched[first] += 1
             touched[last + 1] -= 1
             reach = max(reach, last + 1)
-            if edge[Y1] <= bottom < edge[Y2]:  # crossed by rays from all columns to the left
-                crossed[0] += 1
+            if edges[number, Y1] <= bottom < edges[number, Y2]:
+                crossed[0] += 1  # by rays from all columns to the left
                 crossed[first] -= 1
         edges_here, crossings = 0, 0
         for column in range(reach):
@@ -261,10 +270,26 @@ def list_zones(
             crossings += crossed[column]
             if edges_here > 0 or crossings % 2 == 1:
                 cell = run_rows[run] * columns + column
-                if fill:
-                    index.zones[cursors[cell]] = run_zones[run]
-                    index.runs[cursors[cell]] = run if edges_here > 0 else INSIDE
-                cursors[cell] += 1
+                if len(lists) > 0 and cells[cell] <= LISTED:
+                    entry = LISTED - cells[cell] + 1 + ENTRY * counts[cell]
+                    lists[entry - 1 - ENTRY * counts[cell]] += 1
+                    lists[entry] = run_zones[run]
+                    if edges_here > 0:
+                        lists[entry + 1], lists[entry + 2] = run_starts[run], run_starts[run + 1]
+                elif counts[cell] == 0 and edges_here == 0:
+                    cells[cell] = run_zones[run]
+                counts[cell] += 1
+
+
+@compiled
+def place_lists(counts: Ints, cells: Ints) -> int:
+    """Give each cell without an answer of its own a place for its list. Returns the size of all lists."""
+    size = 0
+    for cell in range(len(cells)):
+        if cells[cell] == EMPTY and counts[cell] > 0:
+            cells[cell] = LISTED - size
+            size += 1 + ENTRY * counts[cell]
+    return size
 
 
 @compiled

@@ -100,19 +100,18 @@ def _make_index(edges: FloatArray, ends: IntArray, lines: int) -> ZoneIndex | No
     runs, entries = kernels.count_runs(edges, ends, y_lines)
     if entries > MOST_ENTRIES and lines > 2:
         return None
-    cells = (len(x_lines) - 1) * (len(y_lines) - 1)
     run_starts, laid = np.zeros(runs + 1, dtype=np.int64), np.empty((entries, 4))
     run_rows, run_zones = np.empty(runs, dtype=np.int32), np.empty(runs, dtype=np.int32)
     kernels.lay_runs(edges, ends, y_lines, run_starts, run_rows, run_zones, laid)
-    starts, none = np.zeros(cells + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-    index = kernels.ZoneIndex(x_lines, y_lines, starts, none, none, run_starts, laid)
-    kernels.list_zones(index, run_rows, run_zones, starts[1:], False)
-    np.cumsum(starts, out=starts)
-    size = int(starts[-1])
-    listed = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    index = index._replace(zones=listed[0], runs=listed[1])
-    kernels.list_zones(index, run_rows, run_zones, starts[:-1].copy(), True)
-    return index
+    size = (len(x_lines) - 1) * (len(y_lines) - 1)
+    counts = np.zeros(size, dtype=np.int32)
+    cells, lists = np.full(size, kernels.EMPTY, np.int32), np.zeros(0, np.int32)
+    runs_of = x_lines, y_lines, laid, run_starts, run_rows, run_zones
+    kernels.list_zones(*runs_of, counts, cells, lists)
+    lists = np.zeros(kernels.place_lists(counts, cells), np.int32)
+    counts[:] = 0
+    kernels.list_zones(*runs_of, counts, cells, lists)
+    return kernels.ZoneIndex(x_lines, y_lines, cells, lists, laid)
 
 
 def _quantiles(values: FloatArray, number: int) -> FloatArray:
