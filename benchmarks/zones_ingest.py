@@ -19,10 +19,20 @@ from pathlib import Path
 import geopandas
 import numpy as np
 import shapely
-from ingest import BOUNDS, KEPT, PEOPLE, ask_duckdb, plain_parts, points_in, show_table, take_turns
 
 from htf import Domain, read_points, read_zones
+from htf.frame.domain import FloatArray
 from htf.ingest.zones import zone_index
+from ingest import (  # type: ignore[import-not-found]
+    BOUNDS,
+    KEPT,
+    PEOPLE,
+    ask_duckdb,
+    plain_parts,
+    points_in,
+    show_table,
+    take_turns,
+)
 
 TARGET = 6.0  # times the plain count
 CORNERS = 100
@@ -39,13 +49,13 @@ def make_zones(number: int, corners: int = CORNERS, seed: int = 5) -> geopandas.
     cells = shapely.intersection(cells, frame)
     cells = shapely.segmentize(cells, np.median(shapely.length(cells)) / corners)
     spacing = np.sqrt((east - west) * (north - south) / number)
-    zones = shapely.transform(cells, lambda xy: _wound(np.round(xy, 9), spacing))
+    zones = shapely.transform(cells, lambda xy: _wound(np.asarray(np.round(xy, 9)), spacing))
     return geopandas.GeoDataFrame(
         {"zone": [f"zone {n}" for n in range(number)]}, geometry=zones, crs="OGC:CRS84"
     )
 
 
-def _wound(corners: np.ndarray, spacing: float) -> np.ndarray:
+def _wound(corners: FloatArray, spacing: float) -> FloatArray:
     """A smooth map of the plane that makes straight borders wind."""
     x, y = 2 * np.pi * corners.T / spacing
     return corners + WINDING / 4 * spacing * np.column_stack([np.sin(2 * y), np.sin(2 * x)])
@@ -63,7 +73,9 @@ def show_times(path: Path, number: int, rounds: int) -> None:
     of_index = time.process_time() - started
     corners = int(np.sum(shapely.get_num_coordinates(layer.geometry)))
     print(f"{number:,} zones of {corners / number:.0f} corners; reading and checking them takes")
-    print(f"{of_layer:.1f} s of the processor, and their index {of_index:.1f} s (compiling included).")
+    print(
+        f"{of_layer:.1f} s of the processor, and their index {of_index:.1f} s (compiling included)."
+    )
     plain, domain = plain_parts(f"'{path}'")["plain"], Domain((axis,))
     ways: dict[str, Callable[[], object]] = {
         "plain": lambda: ask_duckdb(plain),

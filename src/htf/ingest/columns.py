@@ -31,7 +31,9 @@ class Field:
     """The source of the place along one axis: a column, or a part of its value."""
 
     column: str
-    part: str = ""  # of a geometry: x or y; of a time: hour, weekday or day; of a list of names: name
+    part: str = (
+        ""  # of a geometry: x or y; of a time: hour, weekday or day; of a list of names: name
+    )
 
     @property
     def of_geometry(self) -> bool:
@@ -171,7 +173,12 @@ def _split(name: str) -> tuple[str, str]:
 
 def refuse_degrees(fields: Sequence[Field], domain: Domain, crs: str | None) -> None:
     """Refuse longitudes and latitudes on a map in metres, unless told. Only names of columns count."""
-    if crs is not None or domain.crs is None or 0 not in pairs(domain) or not is_projected(domain.crs):
+    if (
+        crs is not None
+        or domain.crs is None
+        or 0 not in pairs(domain)
+        or not is_projected(domain.crs)
+    ):
         return
     x, y = fields[0].column, fields[1].column
     if _split(x)[1] in DEGREES_EAST and _split(y)[1] in DEGREES_NORTH:

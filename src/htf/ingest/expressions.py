@@ -166,7 +166,8 @@ def place_in_list(label: StringValue, names: Sequence[str], rest: bool, digests:
     texts = [md5(name.encode()).hexdigest() for name in names] if digests else names
     other = ibis.literal(len(names) - 1).cast("float64") if rest else ibis.null("float64")
     found: Any = (digest(label) if digests else label).cases(
-        *((text, ibis.literal(place).cast("float64")) for place, text in enumerate(texts)), else_=other
+        *((text, ibis.literal(place).cast("float64")) for place, text in enumerate(texts)),
+        else_=other,
     )
     return label.notnull().ifelse(found, None)
 

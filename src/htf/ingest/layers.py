@@ -14,6 +14,7 @@ import datetime as dt
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ ELSEWHERE_LABEL = "elsewhere"
 LARGEST_OVERLAP = 0.001  # of the smaller zone
 PIECES_OF_LAYER = 256
 FARTHEST = 1e80  # a coordinate beyond is no place
+MISSING_VALUES = ("<NA>", "NaT")  # as pandas writes them
 Rows = dict[str, list[Any]]
 
 
@@ -137,7 +139,9 @@ def _read_frame(layer: Any) -> tuple[Any, str]:
     if isinstance(layer, (str, Path)):
         return _read_file(Path(layer), geopandas), Path(layer).name
     if not isinstance(layer, geopandas.GeoDataFrame):
-        expected = "the name of a file (GeoPackage, GeoJSON, shapefile, GeoParquet) or a GeoDataFrame"
+        expected = (
+            "the name of a file (GeoPackage, GeoJSON, shapefile, GeoParquet) or a GeoDataFrame"
+        )
         raise arguments.unfit("a layer of zones", expected, layer)
     if layer.active_geometry_name is None:
         raise InputError("the frame of zones has no column of outlines: set its geometry")
@@ -151,7 +155,9 @@ def _read_file(path: Path, geopandas: Any) -> Any:
         if path.suffix.lower() in PARQUET_FILES:
             return geopandas.read_parquet(path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of corners that are not closed, and the like: we check
+            warnings.simplefilter(
+                "ignore"
+            )  # of corners that are not closed, and the like: we check
             return geopandas.read_file(path, layer=_only_layer(path))
     except InputError:
         raise
@@ -189,10 +195,10 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, (dt.date, dt.time)):  # a timestamp that is missing is one of these too
-        return None if value != value else value.isoformat()
     text = str(value)
-    return None if text in ("<NA>", "NaT") else text
+    if text in MISSING_VALUES:
+        return None
+    return value.isoformat() if isinstance(value, (dt.date, dt.time)) else text
 
 
 def _labels(rows: Rows, level: str, told: str) -> list[str]:
@@ -211,7 +217,9 @@ def _labels(rows: Rows, level: str, told: str) -> list[str]:
 def _label(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, float) and value.is_integer():  # a code, in a column where some are missing
+    if (
+        isinstance(value, float) and value.is_integer()
+    ):  # a code, in a column where some are missing
         value = int(value)
     return str(value).strip()
 
@@ -254,7 +262,7 @@ def _check_corners(shapes: Shapes, labels: Sequence[str], what: str) -> None:
     corners, owner = need_shapely().get_coordinates(shapes, return_index=True)
     wrong = np.flatnonzero(~(np.abs(corners) < FARTHEST).all(axis=1))
     if len(wrong):
-        raise InputError(f"the zone {labels[owner[wrong[0]]]!r:.100} {what}")
+        raise InputError(f"the zone {labels[int(owner[wrong[0]])]!r:.100} {what}")
 
 
 def _repaired(shapes: Shapes, labels: Sequence[str]) -> Shapes:
@@ -333,7 +341,8 @@ def _transformed(shapes: Shapes, source: Any, target: str) -> Shapes:
     west, south, east, north = shapely.total_bounds(shapes)
     longest = max(east - west, north - south) / PIECES_OF_LAYER
     rings, polygon = shapely.get_rings(shapely.get_parts(shapes), return_index=True)
-    corners, ring = _divided(*shapely.get_coordinates(rings, return_index=True), longest)
+    corners, ring = shapely.get_coordinates(rings, return_index=True)
+    corners, ring = _divided(corners, ring, longest)
     moved = np.column_stack(change.transform(corners[:, 0], corners[:, 1]))
     moved[~np.isfinite(moved)] = 2 * FARTHEST  # so that the zone is named in an error
     polygons = shapely.polygons(shapely.linearrings(moved, indices=ring), indices=polygon)
@@ -393,7 +402,7 @@ def _names(
 def check_nesting(labels: Mapping[str, Sequence[str]]) -> None:
     """Refuse a label that lies in two of the level above."""
     levels = list(labels)
-    for below, above in zip(levels, levels[1:], strict=False):
+    for below, above in pairwise(levels):
         parents: dict[str, str] = {}
         for child, parent in zip(labels[below], labels[above], strict=True):
             if parents.setdefault(child, parent) != parent:

@@ -340,11 +340,6 @@ def read_people(
     arguments.function(progress, "progress")
     arguments.function(tell, "tell")
     boxes = check_grid(grid)
-    if not domain.has_map:
-        raise InputError(
-            f"distinct people are counted in boxes of a map with axes x and y, but this one has "
-            f"{', '.join(domain.names)}"
-        )
     check_grid_fits(boxes, domain)
     if reading.user is None:
         raise InputError(NOT_PEOPLE)
@@ -532,17 +527,13 @@ def _other_crs(
     return crs
 
 
-def _placed(
-    rows: Table, domain: Domain, crs: str | None, engine: Engine, collates: bool
-) -> Table:
+def _placed(rows: Table, domain: Domain, crs: str | None, engine: Engine, collates: bool) -> Table:
     """The place along each axis, from the values of columns, and all other columns."""
     values = [rows[name] for name in rows.columns if name.startswith("v")]
     if crs is not None:
         for first in pairs(domain):
             x, y = values[first : first + 2]
-            values[first : first + 2] = projected(
-                x, y, crs, str(domain.crs), engine.columns_as
-            )
+            values[first : first + 2] = projected(x, y, crs, str(domain.crs), engine.columns_as)
     places = {}
     waiting = iter(values)
     for number, axis in enumerate(domain.axes):
@@ -725,10 +716,12 @@ def _remark_nothing(
     """Raise an error for the curator, who may have mistyped something; or make a remark, for a program
     whose releases must not reveal by their absence that there was nothing. The reasons are in
     docs/decisions/0013-before-the-charge.md."""
-    message = f"No record is inside the bounds{_why_nothing(opened, domain, reading, source)}"
+    where = "inside the bounds" if domain.has_map else "in any cell of the map"
+    message = f"No record is {where}{_why_nothing(opened, domain, reading, source)}"
     if not reading.allow_empty:
+        bounds = "the order of --bounds W,S,E,N, " if domain.has_map else ""
         raise NothingInsideError(
-            f"{message} Check the order of --bounds W,S,E,N, the columns (--x, --y), and the reference systems "
+            f"{message} Check {bounds}the columns (--x, --y), and the reference systems "
             "(--crs, --points-crs). To make a release whatever the data hold, as a program must: --allow-empty "
             "(in Python allow_empty=True). (This message is for your eyes: it is a fact about the data.)"
         )

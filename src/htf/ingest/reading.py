@@ -73,7 +73,9 @@ class Access:
 class Reading(Access):
     """Options that say how to open the source, and what its columns mean."""
 
-    columns: Sequence[str | None] | None = None  # one for each axis, two for zones; None: to be guessed
+    columns: Sequence[str | None] | None = (
+        None  # one for each axis, two for zones; None: to be guessed
+    )
     crs: str | None = field(
         default=None,
         metadata=option(

@@ -15,7 +15,7 @@ its number and where the edges of its run start and end, or an empty run if all 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,8 @@ def is_left(x1: float, y1: float, x2: float, y2: float, x: float, y: float) -> b
         return True
     if difference < -doubt:
         return False
-    return exact_side(x1, y1, x2, y2, x, y) > 0
+    side: int = exact_side(x1, y1, x2, y2, x, y)
+    return side > 0
 
 
 @compiled
@@ -160,7 +161,7 @@ def _sum(a: float, b: float) -> tuple[float, float]:
 
 
 @compiled
-def _difference(a: float, b: float) -> tuple[float, float]:
+def _difference(a: float, b: float) -> Any:
     return _sum(a, -b)
 
 

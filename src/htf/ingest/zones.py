@@ -31,9 +31,7 @@ def zone_of(x: Value, y: Value, axis: Axis, columns_as: str) -> FloatingValue:
     """The cell of a zoned axis that a point is in; missing or NaN if it is in none."""
     assert axis.names is not None
     assert axis.names.outlines is not None
-    function = _zone_function(
-        axis.names.outlines.shapes, axis.names.rest is not None, columns_as
-    )
+    function = _zone_function(axis.names.outlines.shapes, axis.names.rest is not None, columns_as)
     found: FloatingValue = function(x, y)
     return found
 
@@ -44,7 +42,7 @@ def find_cells(shapes: Shapes, has_rest: bool, x: FloatArray, y: FloatArray) -> 
     from htf.ingest import zone_kernels as kernels
 
     found = np.empty(len(x))
-    kernels.find_zones(zone_index(shapes), x, y, found)
+    kernels.find_zones(zone_index(shapes), np.ascontiguousarray(x), np.ascontiguousarray(y), found)
     found[found == kernels.NOWHERE] = len(shapes) - 1 if has_rest else np.nan
     return found
 
@@ -81,13 +79,16 @@ def _edges(shapes: Shapes) -> tuple[FloatArray, IntArray]:
 
     shapely = need_shapely("Counting in zones")
     outlines = shapely.from_wkb([shape or None for shape in shapes])
-    rings, of_ring = shapely.get_rings(outlines, return_index=True)
+    polygons, zone_of_polygon = shapely.get_parts(outlines, return_index=True)
+    rings, polygon_of_ring = shapely.get_rings(polygons, return_index=True)
     corners, ring = shapely.get_coordinates(rings, return_index=True)
     corners[np.abs(corners) < TINY] = 0.0
     same_ring = ring[1:] == ring[:-1]
     edges = np.column_stack([corners[:-1], corners[1:]])[same_ring]
-    zones = of_ring[ring[1:][same_ring]]
-    is_down = (edges[:, 3] < edges[:, 1]) | ((edges[:, 3] == edges[:, 1]) & (edges[:, 2] < edges[:, 0]))
+    zones = zone_of_polygon[polygon_of_ring[ring[1:][same_ring]]]
+    is_down = (edges[:, 3] < edges[:, 1]) | (
+        (edges[:, 3] == edges[:, 1]) & (edges[:, 2] < edges[:, 0])
+    )
     edges[is_down] = edges[is_down][:, [2, 3, 0, 1]]
     return np.ascontiguousarray(edges), np.cumsum(np.bincount(zones, minlength=len(shapes)))
 
