@@ -316,6 +316,21 @@ def counted(matrix: FrequencyMatrix) -> dict[tuple[int, ...], int]:
     return dict(zip(cells, map(int, matrix.exact_counts), strict=True))
 
 
+def exact_zone(shape: Any, x: float, y: float) -> bool:
+    """Whether a point is in a polygon, by crossings of a ray to the right, in fractions. Numbers below 2**-400 are 0, as documented."""
+    import shapely
+
+    px, py = (Fraction(0 if abs(v) < 2.0**-400 else v) for v in (x, y))
+    inside = False
+    for polygon in shapely.get_parts(shape):
+        for ring in shapely.get_rings(polygon):
+            corners = [tuple(map(Fraction, c)) for c in shapely.get_coordinates(ring).tolist()]
+            for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False):
+                if (y1 > py) != (y2 > py) and px < x1 + (py - y1) / (y2 - y1) * (x2 - x1):
+                    inside = not inside
+    return inside
+
+
 def naive_objective(counts: IntArray, axis: int, cut: int) -> tuple[Fraction, int]:
     """[HTF, Eq. 4] word by word, exactly, and with each half rounded down."""
     halves = np.split(counts, [cut], axis=axis)

@@ -17,6 +17,7 @@ from htf.frame.domain import FloatArray
 from htf.ingest import zones as zones_module
 from htf.ingest.zone_kernels import TINY, exact_side, is_left
 from htf.ingest.zones import find_cells, zone_index
+from support import exact_zone
 
 SCALES = [1.0, 1e-3, 5e6, 1e-12]
 SHIFTS = [0.0, 0.1, 5e6, -118.25]
@@ -24,19 +25,6 @@ SHIFTS = [0.0, 0.1, 5e6, -118.25]
 
 def found_in(shapes: Sequence[shapely.Geometry], points: FloatArray) -> FloatArray:
     return find_cells(tuple(shapely.to_wkb(list(shapes))), False, points[:, 0], points[:, 1])
-
-
-def exact_zone(shape: shapely.Geometry, x: float, y: float) -> bool:
-    """By crossings of a ray to the right, in fractions. Numbers below 2**-400 are 0, as documented."""
-    px, py = (Fraction(0 if abs(v) < TINY else v) for v in (x, y))
-    inside = False
-    for polygon in shapely.get_parts(shape):
-        for ring in shapely.get_rings(polygon):
-            corners = [tuple(map(Fraction, c)) for c in shapely.get_coordinates(ring).tolist()]
-            for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False):
-                if (y1 > py) != (y2 > py) and px < x1 + (py - y1) / (y2 - y1) * (x2 - x1):
-                    inside = not inside
-    return inside
 
 
 def hard_points(shapes: Sequence[shapely.Geometry], draw: np.random.Generator) -> FloatArray:

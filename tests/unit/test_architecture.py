@@ -188,7 +188,7 @@ def test_public_names() -> None:
         "OutputError", "PeopleByBox", "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError", "Suggestion", "Trips",
         "View", "Visits", "Window", "Zones", "best_max_records", "difference", "grid_zones", "h3_zones", "make_mechanism",
         "measure_activity", "measure_distinct", "plot_comparison", "plot_difference", "publish", "read_people_by_box",
-        "read_points", "read_prior", "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits",
+        "read_points", "read_prior", "read_zones", "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits",
         "verify", "zone_layer",
     ]  # fmt: skip
     for name in htf.__all__:
