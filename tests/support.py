@@ -14,6 +14,7 @@ import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any, NoReturn, TypeVar
 
@@ -325,7 +326,7 @@ def exact_zone(shape: Any, x: float, y: float) -> bool:
     for polygon in shapely.get_parts(shape):
         for ring in shapely.get_rings(polygon):
             corners = [tuple(map(Fraction, c)) for c in shapely.get_coordinates(ring).tolist()]
-            for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False):
+            for (x1, y1), (x2, y2) in pairwise(corners):
                 if (y1 > py) != (y2 > py) and px < x1 + (py - y1) / (y2 - y1) * (x2 - x1):
                     inside = not inside
     return inside

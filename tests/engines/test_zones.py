@@ -218,13 +218,15 @@ def test_in_postgresql(name: str, case: str, server: str) -> None:
     ("name", "case"),
     [*((name, "people") for name in DOMAINS), *(("flows of kinds", case) for case in CASES)],
 )
-def test_in_spark(name: str, case: str, folder: Path, spark: Any) -> None:
+@pytest.mark.usefixtures("spark")
+def test_in_spark(name: str, case: str, folder: Path) -> None:
     check(folder / "trips.parquet", name, case, engine="spark")
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("name", ["flows of kinds", "kinds on a map"])
 def test_long_lists_are_looked_up_alike(
-    name: str, folder: Path, server: str, spark: Any, monkeypatch: pytest.MonkeyPatch
+    name: str, folder: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(categories, "MOST_COMPARED", 1)
     check(folder / "trips.parquet", name, "people")
@@ -233,11 +235,11 @@ def test_long_lists_are_looked_up_alike(
     check(server, name, "people", table="trips")
 
 
-def test_points_of_another_reference_system(folder: Path, server: str, spark: Any) -> None:
+def test_points_of_another_reference_system(folder: Path, server: str) -> None:
     """Also from a database, which cannot transform them itself."""
     shapes = LAYER.assign(geometry=LAYER.translate(2_600_000, 1_200_000)).set_crs("EPSG:2056")
     domain = Domain((read_zones(shapes, "zone", crs="EPSG:3857"),))
-    moved = f"x + 2600000 AS x, y + 1200000 AS y FROM trips"
+    moved = "x + 2600000 AS x, y + 1200000 AS y FROM trips"
     found = [
         read_points(source, domain, ["x", "y"], crs="EPSG:2056", sql=f"SELECT {moved}")
         for source in (folder / "trips.duckdb", server)

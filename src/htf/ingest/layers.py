@@ -275,7 +275,9 @@ def _repaired(shapes: Shapes, labels: Sequence[str]) -> Shapes:
         )
     for number in crossed:
         if shapely.area(shapes[number]) == 0:
-            raise InputError(f"the outline of the zone {labels[int(number)]!r:.100} encloses no area")
+            raise InputError(
+                f"the outline of the zone {labels[int(number)]!r:.100} encloses no area"
+            )
     return shapes
 
 
