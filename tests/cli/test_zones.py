@@ -84,7 +84,10 @@ def test_releases(options: Any, told: str | None, capfd: pytest.CaptureFixture[s
         ((*ZONES, "--elsewhere", "keep"), "elsewhere"),
         ((*ZONES, "--within", "ward"), "has no column 'ward'"),
         ((*ZONES, "--dest-zones", "same"), "give --dest-x and --dest-y"),
-        ((*ZONES, "--prior", "trips.parquet"), "leave --prior out with zones"),
+        (
+            (*ZONES, "--prior", "trips.parquet", "--mechanism", "htf"),
+            "leave --prior out with zones",
+        ),
         ((*ZONES, "--user", "rider", "--distinct", "2"), "distinct people are counted"),
         (("--bounds", "0,0,1,1", "--by", "tract"), "--by needs zones: give --zones FILE"),
         (("--bounds", "0,0,1,1", "--dest-zones", "same"), "--dest-zones needs zones"),
