@@ -22,7 +22,7 @@ import shapely
 
 from htf import Domain, read_points, read_zones
 from htf.frame.domain import FloatArray
-from htf.ingest.zones import zone_index
+from htf.frame.zone_index import zone_index
 from ingest import (  # type: ignore[import-not-found]
     BOUNDS,
     KEPT,

@@ -19,7 +19,16 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from htf import Axis, Domain, InputError, Names, read_people_by_box, read_points, read_zones
+from htf import (
+    Axis,
+    Domain,
+    InputError,
+    Names,
+    Outlines,
+    read_people_by_box,
+    read_points,
+    read_zones,
+)
 from htf.ingest import categories
 from support import NaiveRecord, counted, exact_zone, naive_counts, naive_shares
 
@@ -310,6 +319,13 @@ def test_nothing_in_any_zone() -> None:
     with pytest.raises(InputError, match="No record is in any cell of the map") as caught:
         read_points({"x": [50.0], "y": [50.0]}, Domain((ZONES,)))
     assert "bounds W,S,E,N" not in str(caught.value)
+
+
+def test_zones_without_outlines() -> None:
+    assert ZONES.names is not None
+    bare = Names(ZONES.names.levels, None, Outlines((b"",) * ZONES.cells))
+    with pytest.raises(InputError, match="have no outlines"):
+        read_points({"x": [0.5], "y": [0.5]}, Domain((Axis.named("zone", bare),)))
 
 
 def test_distinct_people_need_a_map() -> None:

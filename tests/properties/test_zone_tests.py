@@ -13,10 +13,10 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from htf.frame import zone_index as index_module
 from htf.frame.domain import FloatArray
-from htf.ingest import zones as zones_module
-from htf.ingest.zone_kernels import TINY, exact_side, is_left
-from htf.ingest.zones import find_cells, zone_index
+from htf.frame.zone_index import find_cells, zone_index
+from htf.frame.zone_kernels import TINY, exact_side, is_left
 from support import exact_zone
 
 SCALES = [1.0, 1e-3, 5e6, 1e-12]
@@ -166,7 +166,7 @@ def test_the_index_changes_nothing(lines: int, monkeypatch: pytest.MonkeyPatch) 
     shapes = shapely.segmentize(shapely.get_parts(shapely.voronoi_polygons(sites)), 0.1)
     points = hard_points(list(shapes), draw)
     wanted = found_in(list(shapes), points)
-    monkeypatch.setattr(zones_module, "MOST_LINES", lines)
+    monkeypatch.setattr(index_module, "MOST_LINES", lines)
     zone_index.cache_clear()
     assert np.array_equal(found_in(list(shapes), points), wanted, equal_nan=True)
     zone_index.cache_clear()
@@ -176,7 +176,7 @@ def test_an_index_that_would_be_too_large_is_made_coarser(monkeypatch: pytest.Mo
     shapes = [shapely.box(n, 0, n + 1, 100).segmentize(0.5) for n in range(20)]
     points = np.random.default_rng(0).uniform(0, (20, 100), (500, 2))
     wanted = np.floor(points[:, 0])
-    monkeypatch.setattr(zones_module, "MOST_ENTRIES", 9000)
+    monkeypatch.setattr(index_module, "MOST_ENTRIES", 9000)
     zone_index.cache_clear()
     assert np.array_equal(found_in(shapes, points), wanted)
     assert len(zone_index(tuple(shapely.to_wkb(shapes))).edges) <= 9000

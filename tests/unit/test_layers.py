@@ -14,8 +14,8 @@ import pytest
 import shapely
 
 from htf import Axis, Domain, InputError, MissingExtraError, Names, read_points, read_zones
+from htf.frame.zone_index import find_cells
 from htf.ingest import layers
-from htf.ingest.zones import find_cells
 from support import counted
 
 SQUARES = [shapely.box(x, y, x + 1, y + 1) for x, y in ((0, 0), (1, 0), (0, 1), (1, 1))]

@@ -103,6 +103,7 @@ def read_zones(
     (0, 2)
     """
     levels = _level_names(by, within)
+    arguments.text(name, "the name of an axis")
     arguments.choice(elsewhere, ELSEWHERE, "elsewhere")
     if crs is not None:
         arguments.text(crs, "crs", "write it like EPSG:2056")

@@ -11,20 +11,13 @@ import hashlib
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from htf.frame.domain import Axis, FloatArray, IntArray
+from htf.errors import InputError
+from htf.frame.domain import Axis, FloatArray
+from htf.frame.zone_index import Shapes, find_cells, zone_index
 from htf.ingest.geometry import column_function
-from htf.query.shapes import need_shapely
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, Value
-
-    from htf.ingest.zone_kernels import ZoneIndex
-
-MOST_LINES = 2048
-MOST_ENTRIES = 50_000_000  # edges in all rows of the index, 32 bytes each
-Shapes = tuple[bytes, ...]
 
 
 def zone_of(x: Value, y: Value, axis: Axis, columns_as: str) -> FloatingValue:
@@ -36,33 +29,12 @@ def zone_of(x: Value, y: Value, axis: Axis, columns_as: str) -> FloatingValue:
     return found
 
 
-def find_cells(shapes: Shapes, has_rest: bool, x: FloatArray, y: FloatArray) -> FloatArray:
-    """The number of the first zone that holds each point. Points in none are in the last cell if that takes the
-    rest, else NaN; places that are not finite are always NaN."""
-    from htf.ingest import zone_kernels as kernels
-
-    found = np.empty(len(x))
-    kernels.find_zones(zone_index(shapes), np.ascontiguousarray(x), np.ascontiguousarray(y), found)
-    found[found == kernels.NOWHERE] = len(shapes) - 1 if has_rest else np.nan
-    return found
-
-
-@lru_cache(maxsize=8)
-def zone_index(shapes: Shapes) -> ZoneIndex:
-    """The index of outlines given as well-known binary. Empty ones hold no point."""
-    edges, ends = _edges(shapes)
-    lines = int(2 * np.sqrt(len(edges))) + 2
-    while True:
-        lines = min(lines, MOST_LINES)
-        made = _make_index(edges, ends, lines)
-        if made is not None:
-            return made
-        lines //= 2
-
-
 @lru_cache(maxsize=8)
 def _zone_function(shapes: Shapes, has_rest: bool, columns_as: str) -> Any:
-    need_shapely("Counting in zones")
+    if not any(shapes):
+        raise InputError(
+            "the zones of this map have no outlines: read their layer by htf.read_zones"
+        )
     zone_index(shapes)  # so that an error is raised here, and not inside the engine
 
     def find(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -71,55 +43,3 @@ def _zone_function(shapes: Shapes, has_rest: bool, columns_as: str) -> Any:
     digest = hashlib.sha256(b"".join(shapes)).hexdigest()[:32]
     name = f"htf_zone_{digest}_{len(shapes)}_{int(has_rest)}"
     return column_function(find, name, "float64", 2, columns_as)
-
-
-def _edges(shapes: Shapes) -> tuple[FloatArray, IntArray]:
-    """All edges, from the lower end to the upper, zone by zone; and where those of each zone end."""
-    from htf.ingest.zone_kernels import TINY
-
-    shapely = need_shapely("Counting in zones")
-    outlines = shapely.from_wkb([shape or None for shape in shapes])
-    polygons, zone_of_polygon = shapely.get_parts(outlines, return_index=True)
-    rings, polygon_of_ring = shapely.get_rings(polygons, return_index=True)
-    corners, ring = shapely.get_coordinates(rings, return_index=True)
-    corners[np.abs(corners) < TINY] = 0.0
-    same_ring = ring[1:] == ring[:-1]
-    edges = np.column_stack([corners[:-1], corners[1:]])[same_ring]
-    zones = zone_of_polygon[polygon_of_ring[ring[1:][same_ring]]]
-    is_down = (edges[:, 3] < edges[:, 1]) | (
-        (edges[:, 3] == edges[:, 1]) & (edges[:, 2] < edges[:, 0])
-    )
-    edges[is_down] = edges[is_down][:, [2, 3, 0, 1]]
-    return np.ascontiguousarray(edges), np.cumsum(np.bincount(zones, minlength=len(shapes)))
-
-
-def _make_index(edges: FloatArray, ends: IntArray, lines: int) -> ZoneIndex | None:
-    """The index, or None if it would be too large."""
-    from htf.ingest import zone_kernels as kernels
-
-    x_lines, y_lines = (_quantiles(edges[:, [low, low + 2]].ravel(), lines) for low in (0, 1))
-    runs, entries = kernels.count_runs(edges, ends, y_lines)
-    if entries > MOST_ENTRIES and lines > 2:
-        return None
-    run_starts, laid = np.zeros(runs + 1, dtype=np.int64), np.empty((entries, 4))
-    run_rows, run_zones = np.empty(runs, dtype=np.int32), np.empty(runs, dtype=np.int32)
-    kernels.lay_runs(edges, ends, y_lines, run_starts, run_rows, run_zones, laid)
-    size = (len(x_lines) - 1) * (len(y_lines) - 1)
-    counts = np.zeros(size, dtype=np.int32)
-    cells, lists = np.full(size, kernels.EMPTY, np.int32), np.zeros(0, np.int32)
-    runs_of = x_lines, y_lines, laid, run_starts, run_rows, run_zones
-    kernels.list_zones(*runs_of, counts, cells, lists)
-    lists = np.zeros(kernels.place_lists(counts, cells), np.int32)
-    counts[:] = 0
-    kernels.list_zones(*runs_of, counts, cells, lists)
-    return kernels.ZoneIndex(x_lines, y_lines, cells, lists, laid)
-
-
-def _quantiles(values: FloatArray, number: int) -> FloatArray:
-    """Lines with about the same number of corners between any two, at corners themselves."""
-    ordered = np.sort(values)
-    places = np.linspace(0, len(ordered) - 1, number).round().astype(np.int64)
-    lines = np.unique(ordered[places])
-    if len(lines) == 1:  # a line of no width, which holds no point
-        lines = np.array([lines[0], np.nextafter(lines[0], np.inf)])
-    return lines
