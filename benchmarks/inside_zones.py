@@ -101,7 +101,7 @@ def compare(
 ) -> dict[str, tuple[float, float]]:
     """Errors alone and together, by what was asked."""
     axis = make_zones(points, bounds, number, seed)
-    domain = htf.Domain.from_bounds(*bounds, cells=1024)
+    domain = htf.Domain.from_bounds(bounds[0], bounds[1], bounds[2], bounds[3], cells=1024)
     layer = htf.Domain((axis,), CRS84)
     columns = [points[:, 0], points[:, 1]]
     of_zones = htf.read_points(columns, layer)

@@ -14,6 +14,7 @@ import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any, NoReturn, TypeVar
 
@@ -314,6 +315,21 @@ def counted(matrix: FrequencyMatrix) -> dict[tuple[int, ...], int]:
     """The non-empty cells."""
     cells = (tuple(map(int, cell)) for cell in matrix.exact_coordinates.T)
     return dict(zip(cells, map(int, matrix.exact_counts), strict=True))
+
+
+def exact_zone(shape: Any, x: float, y: float) -> bool:
+    """Whether a point is in a polygon, by crossings of a ray to the right, in fractions. Numbers below 2**-400 are 0, as documented."""
+    import shapely
+
+    px, py = (Fraction(0 if abs(v) < 2.0**-400 else v) for v in (x, y))
+    inside = False
+    for polygon in shapely.get_parts(shape):
+        for ring in shapely.get_rings(polygon):
+            corners = [tuple(map(Fraction, c)) for c in shapely.get_coordinates(ring).tolist()]
+            for (x1, y1), (x2, y2) in pairwise(corners):
+                if (y1 > py) != (y2 > py) and px < x1 + (py - y1) / (y2 - y1) * (x2 - x1):
+                    inside = not inside
+    return inside
 
 
 def naive_objective(counts: IntArray, axis: int, cut: int) -> tuple[Fraction, int]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from htf.frame.domain import Axis, Domain
     from htf.frame.names import Level, Names, Outlines
     from htf.frame.tree import RegionTree
+    from htf.ingest.layers import read_zones
     from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
     from htf.maps.comparison import Difference, Named, difference
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from htf.publication import publish
     from htf.query.columns import Answers
     from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
+    from htf.release.inside_zones import inside_zones
     from htf.release.release import MeasurementTable, Release
     from htf.verification import Check, verify
 
@@ -116,6 +118,7 @@ _HOME = {
     "difference": "htf.maps.comparison",
     "grid_zones": "htf.query.zones",
     "h3_zones": "htf.query.zones",
+    "inside_zones": "htf.release.inside_zones",
     "make_mechanism": "htf.mechanisms",
     "measure_activity": "htf.curator.contributions",
     "measure_distinct": "htf.curator.distinct",
@@ -126,6 +129,7 @@ _HOME = {
     "read_people_by_box": "htf.ingest.points",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
+    "read_zones": "htf.ingest.layers",
     "suggest_max_records": "htf.curator.contributions",
     "synthetic_city": "htf.evaluation.synthetic",
     "synthetic_trips": "htf.evaluation.trips",
@@ -186,6 +190,7 @@ __all__ = [
     "difference",
     "grid_zones",
     "h3_zones",
+    "inside_zones",
     "make_mechanism",
     "measure_activity",
     "measure_distinct",
@@ -196,6 +201,7 @@ __all__ = [
     "read_people_by_box",
     "read_points",
     "read_prior",
+    "read_zones",
     "suggest_max_records",
     "synthetic_city",
     "synthetic_trips",

@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import geopandas
 import numpy as np
 import pandas as pd
 import pytest
@@ -167,6 +168,11 @@ class World:
         self.budget = htf.BudgetFile.create(folder / "budget.sqlite", "pings", 1000)
         self.points = {"lon": np.array([0.5, 0.25]), "lat": np.array([0.5, 0.75])}
         self.points |= {"who": np.array([1, 2]), "at": np.array([0, 3600])}
+        self.zones = geopandas.GeoDataFrame(
+            {"tract": ["a", "b"], "district": ["c", "c"]},
+            geometry=[shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)],
+            crs="EPSG:2056",
+        )
         self.saved = folder / "release.parquet"
         self.release.save(self.saved)
         self.layer = leaf_layer(self.release)
@@ -630,6 +636,25 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"source": np.ones((4, 4)), "domain": w.domain, "columns": ["lon", "lat"]},
         {"source": {"nested", "truths", "frame"}, "columns": {"empty list"}},
         {"source": "prior|file", "columns": "columns"},
+    ),
+    "read_zones": lambda w: Call(
+        htf.read_zones,
+        {
+            "layer": w.zones,
+            "by": "tract",
+            "within": ["district"],
+            "crs": "EPSG:2056",
+            "elsewhere": "drop",
+            "name": "zone",
+        },
+        {"within": {"empty list"}, "crs": NONE, "name": {"text"}},
+        {
+            "layer": "zones|file",
+            "by": "column",
+            "within": "within|column",
+            "crs": "crs|reference system",
+            "name": "name of an axis|axis name",
+        },
     ),
     "Prior": lambda w: Call(
         Prior,

@@ -186,10 +186,10 @@ def test_public_names() -> None:
         "Histogram", "HtfError", "InputError", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
         "MissingExtraError", "Named", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
         "OutputError", "PeopleByBox", "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError", "Suggestion", "Trips",
-        "View", "Visits", "Window", "Zones", "best_max_records", "difference", "grid_zones", "h3_zones", "make_mechanism",
-        "measure_activity", "measure_distinct", "plot_comparison", "plot_difference", "plot_distinct", "publish", "read_people_by_box",
-        "read_points", "read_prior", "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits",
-        "synthetic_zones", "verify", "zone_layer",
+        "View", "Visits", "Window", "Zones", "best_max_records", "difference", "grid_zones", "h3_zones", "inside_zones",
+        "make_mechanism", "measure_activity", "measure_distinct", "plot_comparison", "plot_difference", "plot_distinct", "publish",
+        "read_people_by_box", "read_points", "read_prior", "read_zones", "suggest_max_records", "synthetic_city",
+        "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "zone_layer",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name

@@ -33,6 +33,18 @@ def test_reading_is_measured_against_a_plain_count(tmp_path: Path) -> None:
     assert len(re.findall(r"^\| .* \| [+-]\d+% \|$", told, re.M)) == 11  # the stages
 
 
+def test_zones_are_measured_against_a_plain_count(tmp_path: Path) -> None:
+    options = ["--points", "0.01", "--zones", "40", "--rounds", "1", "--folder", str(tmp_path)]
+    command = [sys.executable, str(INGEST.with_name("zones_ingest.py")), *options]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "40 zones of" in told
+    assert re.findall(r"^\| (\w+) \| [0-9.]+ \| [0-9.]+ \|", told, re.M)[:3] == [
+        "plain",
+        "records",
+        "people",
+    ]
+
+
 def test_few_people_of_the_made_up_points_are_cut(tmp_path: Path) -> None:
     """As the benchmark says of them: ten records each, and one to five in a hundred with more than 30."""
     code = f"import sys; sys.path.insert(0, {str(INGEST.parent)!r}); import ingest; from pathlib import Path; "

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from htf.frame.domain import Axis, Domain
 
 F = TypeVar("F", bound=Callable[..., Any])
-DESTINATION = ("dest_x", "dest_y")
+SAME = "same"
+CELLS = "1024"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +51,69 @@ class MapOptions:
     around: str | None = field(
         default=None, metadata=option("Or: a square of KM km around a point.", "LAT,LON,KM")
     )
-    cells: str = field(default="1024", metadata=option("Cells of the grid per side.", "N|NX,NY"))
+    cells: str | None = field(
+        default=None,
+        metadata=option(f"Cells of the grid per side.  [default: {CELLS}]", "N|NX,NY"),
+    )
+    zones: Path | None = field(
+        default=None,
+        metadata=option(
+            "Or: a public layer of zones (GeoPackage, GeoJSON, shapefile, GeoParquet). Counts are then of zones, not "
+            "of cells of a grid.",
+            "FILE",
+        ),
+    )
+    by: str | None = field(
+        default=None,
+        metadata=option("With --zones: column of the layer that names zones.", "COLUMN"),
+    )
+    within: str | None = field(
+        default=None,
+        metadata=option(
+            "With --zones: columns that name the zones above them, from the lowest up.", "COLUMN,…"
+        ),
+    )
+    elsewhere: str | None = field(
+        default=None,
+        metadata=option(
+            "With --zones: points in no zone are left out, or counted in a zone of their own, `elsewhere`.  "
+            "[default: drop]",
+            "drop|zone",
+        ),
+    )
     map_crs: str | None = field(
         default=None,
         metadata=option(
-            "Reference system of the map and its bounds.  [default: degrees, OGC:CRS84]",
+            "Reference system of the map and its bounds.  [default: that of the zones, else degrees, OGC:CRS84]",
             "CRS",
             flag="--crs",
         ),
     )
     dest_x: str | None = field(
         default=None,
-        metadata=option("For trips: column of the destination's x, as a third axis.", "COLUMN"),
+        metadata=option("For trips: column of the destination's x, as a further axis.", "COLUMN"),
     )
     dest_y: str | None = field(
         default=None,
-        metadata=option("For trips: column of the destination's y, as a fourth axis.", "COLUMN"),
+        metadata=option("For trips: column of the destination's y, as a further axis.", "COLUMN"),
+    )
+    dest_zones: str | None = field(
+        default=None,
+        metadata=option(
+            "For trips between zones: the layer of destinations.  [default: same, the layer of --zones]",
+            f"FILE|{SAME}",
+        ),
+    )
+    dest_by: str | None = field(
+        default=None,
+        metadata=option("Column of that layer that names zones.  [default: --by]", "COLUMN"),
+    )
+    dest_within: str | None = field(
+        default=None,
+        metadata=option(
+            "Columns of that layer that name the zones above them.  [default: none; --within for the same layer]",
+            "COLUMN,…",
+        ),
     )
     axes: tuple[str, ...] = field(
         default=(),
@@ -75,26 +123,119 @@ class MapOptions:
             flag="--axis",
         ),
     )
+    categories: tuple[str, ...] = field(
+        default=(),
+        metadata=option(
+            "One more axis, of names from a public list: names with commas between them, a .txt file with one on each "
+            "line, or a .csv file whose first line names levels, as in offence,group. Never take it from the data.",
+            "NAME[:COLUMN]=LIST",
+            flag="--category",
+        ),
+    )
+    other: tuple[str, ...] = field(
+        default=(),
+        metadata=option(
+            "Count values that are not in the list of this category under the name `other`. Without it such records "
+            "are left out.",
+            "NAME",
+        ),
+    )
 
     def read(self) -> tuple[Domain, list[str | None]]:
-        """The map, and one column for each axis; None where it is to be guessed."""
+        """The map, and one column for each axis, two for zones; None where it is to be guessed."""
         from htf.frame.domain import Domain
 
-        flat = read_domain(self.bounds, self.around, self.cells, self.map_crs)
+        self._check_pairs()
         columns: list[str | None] = [self.x_column, self.y_column]
-        axes = list(flat.axes)
+        if self.zones is None:
+            flat = self._read_flat()
+            axes, crs = list(flat.axes), flat.crs
+            axes += [] if self.dest_x is None else _destination(flat)
+        else:
+            axes = self._read_zones(self.zones)
+            crs = Domain(tuple(axes)).crs
+        columns += [] if self.dest_x is None else [self.dest_x, self.dest_y]
+        for axis, column in (*map(read_axis, self.axes), *self._read_categories()):
+            axes.append(axis)
+            columns.append(column)
+        return Domain(tuple(axes), crs), columns
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The public files of zones and categories."""
+        lists = [text.partition("=")[2] for text in self.categories]
+        named = [self.zones, self.dest_zones, *lists]
+        return tuple(Path(name) for name in named if name is not None and Path(name).is_file())
+
+    def _check_pairs(self) -> None:
         if (self.x_column is None) != (self.y_column is None):
             raise InputError("give both --x and --y, or neither")
         if (self.dest_x is None) != (self.dest_y is None):
             raise InputError("give both --dest-x and --dest-y, or neither")
-        if self.dest_x is not None:
-            columns += [self.dest_x, self.dest_y]
-            axes += _destination(flat)
-        for text in self.axes:
-            axis, column = read_axis(text)
-            axes.append(axis)
-            columns.append(column)
-        return Domain(tuple(axes), flat.crs), columns
+
+    def _read_flat(self) -> Domain:
+        named = ("by", "within", "elsewhere", "dest_zones", "dest_by", "dest_within")
+        for name in named:
+            if getattr(self, name) is not None:
+                raise InputError(f"--{name.replace('_', '-')} needs zones: give --zones FILE")
+        return read_domain(self.bounds, self.around, self.cells or CELLS, self.map_crs)
+
+    def _read_zones(self, layer: Path) -> list[Axis]:
+        """The axis of zones, and one of the zones of destinations if there are any."""
+        from htf.ingest.layers import DEST_ZONE, DROP, read_zones
+
+        for name in ("bounds", "around", "cells"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"zones have outlines of their own: leave out --{name}, or --zones"
+                )
+        if self.by is None:
+            raise InputError("say which column of the layer names the zones: give --by COLUMN")
+        if self.dest_x is None and (self.dest_zones or self.dest_by or self.dest_within):
+            raise InputError("name the columns of destinations: give --dest-x and --dest-y")
+        elsewhere = self.elsewhere or DROP
+        zones = read_zones(
+            layer, self.by, _listed(self.within), crs=self.map_crs, elsewhere=elsewhere
+        )
+        if self.dest_x is None:
+            return [zones]
+        is_same = self.dest_zones in (None, SAME)
+        other = read_zones(
+            layer if is_same else str(self.dest_zones),
+            self.dest_by or self.by,
+            _listed(self.dest_within or (self.within if is_same and not self.dest_by else None)),
+            crs=_crs_of(zones),
+            elsewhere=elsewhere,
+            name=DEST_ZONE,
+        )
+        return [zones, other]
+
+    def _read_categories(self) -> list[tuple[Axis, str]]:
+        from htf.ingest.categories import OTHER, read_category
+
+        found = []
+        for text in self.categories:
+            named, given, listed = text.partition("=")
+            name, _, column = named.partition(":")
+            if not (given and name and listed):
+                raise InputError(
+                    f"--category takes NAME=LIST or NAME:COLUMN=LIST, as in offence=offences.txt, got {text!r}"
+                )
+            rest = OTHER if name in self.other else None
+            found.append((read_category(name, listed, rest), column or name))
+        for name in self.other:
+            if name not in [axis.name for axis, _ in found]:
+                raise InputError(f"--other {name} needs a list: give --category {name}=LIST")
+        return found
+
+
+def _listed(text: str | None) -> list[str]:
+    return [] if text is None else [one.strip() for one in text.split(",")]
+
+
+def _crs_of(zones: Axis) -> str | None:
+    outlines = None if zones.names is None else zones.names.outlines
+    return None if outlines is None else outlines.crs
 
 
 def points_options(command: F) -> F:
@@ -121,6 +262,9 @@ class Points:
     source: str
     domain: Domain
     reading: Reading
+    lists: tuple[
+        Path, ...
+    ] = ()  # public files of zones and categories, which no output may replace
 
     @property
     def name(self) -> str:
@@ -132,8 +276,9 @@ def read_points_options(points: str, given: dict[str, Any]) -> Points:
     """Check everything that can be checked before the points are read."""
     reading = take(Reading, given)
     _check_words(reading["crs"], reading["memory"])
-    domain, columns = MapOptions(**take(MapOptions, given)).read()
-    return Points(points, domain, Reading(columns, **reading))
+    options = MapOptions(**take(MapOptions, given))
+    domain, columns = options.read()
+    return Points(points, domain, Reading(columns, **reading), options.files)
 
 
 def _check_words(points_crs: str | None, memory: str | None) -> None:
@@ -157,7 +302,9 @@ def read_domain(
 
     grid = read_cells(cells)
     if (bounds is None) == (around is None):
-        raise InputError("say where the map is: give --bounds W,S,E,N or --around LAT,LON,KM")
+        raise InputError(
+            "say where the map is: give --bounds W,S,E,N, or --around LAT,LON,KM, or --zones FILE"
+        )
     if bounds is not None:
         given = crs
         check_crs(crs or CRS84)
@@ -207,6 +354,7 @@ def read_axis(text: str) -> tuple[Axis, str]:
 def _destination(flat: Domain) -> list[Axis]:
     """The same bounds and cells again."""
     from htf.frame.domain import Axis
+    from htf.ingest.columns import DESTINATION
 
     return [
         Axis(name, axis.low, axis.high, axis.cells)

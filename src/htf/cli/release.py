@@ -127,8 +127,8 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files. With
     --table or --sql it is a DuckDB or SQLite file, or postgresql://USER@HOST/DATABASE.
 
-    Points are left out if they lie outside the bounds or on their upper edges, or if they are missing, NaN
-    or infinite. How many rows could not be read, and why, appears on your screen only, never in the
+    Points are left out if they lie outside the bounds or on their upper edges, or in none of the --zones, or if they
+    are missing, NaN or infinite. How many rows could not be read, and why, appears on your screen only, never in the
     release. It is an error if no point is inside; nothing is charged then.
     """
 
@@ -227,7 +227,7 @@ def _check_output(plan: Plan, options: ReleaseOptions) -> None:
     check_output(
         plan.output,
         overwrite=plan.overwrite,
-        inputs=[source, prior, options.budget],
+        inputs=[source, prior, options.budget, *plan.points.lists],
         by_release=True,
         budget=plan.budget,
     )
@@ -483,11 +483,17 @@ def _is_accepted(plan: Plan, prior: Prior | None, options: ReleaseOptions) -> bo
 def _report(plan: Plan, made: Release) -> None:
     with _even_if_unseen():
         say(
-            f"Wrote {plan.output}: {len(made):,} leaves by {made.mechanism}, epsilon {made.epsilon} "
+            f"Wrote {plan.output}: {len(made):,} leaves{_of_zones(made)} by {made.mechanism}, epsilon {made.epsilon} "
             f"for {made.protection.spoken}."
         )
         report_charge(plan.budget, made)
         warn_if_not_private(made)
+
+
+def _of_zones(made: Release) -> str:
+    """How many zones there are, if there are any."""
+    numbers = [f"{made.domain.shape[axis]:,}" for axis in made.domain.zoned]
+    return f" over {' x '.join(numbers)} zones" if numbers else ""
 
 
 @contextmanager

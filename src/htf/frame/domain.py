@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.frame.crs import CRS84
+from htf.frame.crs import CRS84, same_crs, shown_crs
 from htf.frame.names import LONGEST_NAMES, Names, Outlines
 
 KM_PER_DEGREE = 111.32  # of latitude, and of longitude at the equator
@@ -215,7 +215,8 @@ class Domain:
     axes : tuple of Axis
         The axes, in order.
     crs : str, optional
-        The reference system of the first two axes, such as `EPSG:2056`.
+        The reference system of the first two axes, such as `EPSG:2056`. By default that of zones, if an axis has
+        them.
 
     Raises
     ------
@@ -241,6 +242,7 @@ class Domain:
         object.__setattr__(self, "axes", tuple(axes))
         if self.crs is not None:
             arguments.text(self.crs, "crs", "write it like EPSG:2056")
+        self._settle_crs()
         names = self.names
         if not names:
             raise InputError("a domain needs at least one axis")
@@ -262,6 +264,20 @@ class Domain:
             raise InputError(
                 f"the names of this map take more than {LONGEST_NAMES:,} bytes: use fewer or shorter ones"
             )
+
+    def _settle_crs(self) -> None:
+        """Take the reference system from zones, or check that theirs is the same."""
+        for axis in self.axes:
+            outlines = None if axis.names is None else axis.names.outlines
+            if outlines is None or outlines.crs is None:
+                continue
+            if self.crs is None:
+                object.__setattr__(self, "crs", outlines.crs)
+            elif not same_crs(self.crs, outlines.crs):
+                raise InputError(
+                    f"the zones of axis {axis.name!r} are in {shown_crs(outlines.crs)}, but the map is in "
+                    f"{shown_crs(self.crs)}: give both the same, by the argument crs of htf.read_zones"
+                )
 
     @classmethod
     def from_bounds(

@@ -8,7 +8,7 @@ cells. So regions, accounting, estimates and error bars need to know nothing of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,8 @@ class Outlines:
         Polygons as well-known binary, in the reference system of the map. Empty for the rest, which has no outline.
     attributes : tuple of (str, tuple)
         Names of columns and their values.
+    crs : str, optional
+        The reference system of the outlines, if the map is yet to learn it from them.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Outlines:
 
     shapes: tuple[bytes, ...]
     attributes: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    crs: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name, values in self.attributes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.crs import CRS84, is_projected
-from htf.frame.domain import Domain
+from htf.frame.domain import Axis, Domain
 from htf.ingest import expressions as ex
 
 # Pairs of names that mean x and y. Both may have the same prefix, as in pickup_lon.
@@ -21,6 +21,8 @@ DEGREES_EAST = {"lon", "lng", "long", "longitude"}
 DEGREES_NORTH = {"lat", "latitude"}
 OF_TIME = tuple(ex.OF_TIME)
 OF_GEOMETRY = ("x", "y")
+OF_NAMES = "name"
+DESTINATION = ("dest_x", "dest_y")
 _OF_TIME = re.compile(rf"({'|'.join(OF_TIME)})\((.+)\)")
 
 
@@ -29,7 +31,9 @@ class Field:
     """The source of the place along one axis: a column, or a part of its value."""
 
     column: str
-    part: str = ""  # of a geometry: x or y; of a time: hour, weekday or day
+    part: str = (
+        ""  # of a geometry: x or y; of a time: hour, weekday or day; of a list of names: name
+    )
 
     @property
     def of_geometry(self) -> bool:
@@ -38,6 +42,39 @@ class Field:
     @property
     def of_time(self) -> bool:
         return self.part in OF_TIME
+
+    @property
+    def of_names(self) -> bool:
+        return self.part == OF_NAMES
+
+
+def inputs(domain: Domain) -> list[Axis]:
+    """The axis of each column that a record needs. Zones need two, x and y, and all other axes one."""
+    return [axis for axis in domain.axes for _ in range(2 if axis.is_zoned else 1)]
+
+
+def pairs(domain: Domain) -> list[int]:
+    """The numbers of the columns that are an x with its y next to it: of places, destinations and zones."""
+    starts = [0] if domain.has_map else []
+    if domain.has_map and domain.names[2:4] == DESTINATION:
+        starts.append(2)
+    column = 0
+    for axis in domain.axes:
+        if axis.is_zoned:
+            starts.append(column)
+        column += 2 if axis.is_zoned else 1
+    return starts
+
+
+def default_columns(domain: Domain) -> list[str | None]:
+    """The columns if nobody names them: the first place is guessed, and all else has the name of its axis."""
+    names: list[str | None] = []
+    for number, axis in enumerate(domain.axes):
+        if axis.is_zoned:
+            names += DESTINATION if number else [None, None]
+        else:
+            names.append(None if domain.has_map and number < 2 else axis.name)
+    return names
 
 
 def check_columns(columns: object) -> None:
@@ -54,16 +91,21 @@ def find_fields(
     wanted: Sequence[str | None],
     geometry: str | None,
 ) -> list[Field]:
-    """One field per axis. The first two are guessed if they are not named and the guess is clear."""
-    fields = [None if name is None else _read_field(name, there) for name in wanted]
+    """One field for each column that is needed. The first two are guessed if they are not named and the guess is
+    clear."""
+    axes = inputs(domain)
+    fields = [
+        None if name is None else _field_of(axis, name, there)
+        for axis, name in zip(axes, wanted, strict=True)
+    ]
     if fields[:2] == [None, None]:
         fields[:2] = _guess(there, geometry)
-    for axis, field in zip(domain.axes, fields, strict=True):
+    for axis, field in zip(axes, fields, strict=True):
         if field is None:
             raise InputError(f"there is no column for axis {axis.name!r}: name one")
         check_there(field.column, there)
     found = [field for field in fields if field is not None]
-    if domain.crs == CRS84:
+    if domain.crs == CRS84 and 0 in pairs(domain):
         _refuse_swapped(found)
     return found
 
@@ -82,6 +124,12 @@ def check_there(name: str, there: Sequence[str]) -> None:
     if name not in there:
         names = ", ".join(map(repr, there))
         raise InputError(f"there is no column {name!r}; there are {names or 'none'}")
+
+
+def _field_of(axis: Axis, name: str, there: Sequence[str]) -> Field:
+    if axis.names is not None and not axis.is_zoned:
+        return Field(name, OF_NAMES)
+    return _read_field(name, there)
 
 
 def _read_field(name: str, there: Sequence[str]) -> Field:
@@ -125,7 +173,12 @@ def _split(name: str) -> tuple[str, str]:
 
 def refuse_degrees(fields: Sequence[Field], domain: Domain, crs: str | None) -> None:
     """Refuse longitudes and latitudes on a map in metres, unless told. Only names of columns count."""
-    if crs is not None or domain.crs is None or len(fields) < 2 or not is_projected(domain.crs):
+    if (
+        crs is not None
+        or domain.crs is None
+        or 0 not in pairs(domain)
+        or not is_projected(domain.crs)
+    ):
         return
     x, y = fields[0].column, fields[1].column
     if _split(x)[1] in DEGREES_EAST and _split(y)[1] in DEGREES_NORTH:

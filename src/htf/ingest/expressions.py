@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from hashlib import md5
 from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError
@@ -141,6 +142,36 @@ def as_person(column: Value, name: str, text: bool) -> Value:
     )
 
 
+def as_label(column: Value, name: str, text: bool) -> StringValue:
+    """Text as it stands, or whole numbers as text; missing where it is empty."""
+    kind = column.type()
+    if text:
+        return _stripped(column).nullif("")
+    if kind.is_string():
+        return column.nullif("")
+    if kind.is_integer():
+        return column.cast("string")
+    raise InputError(
+        f"column {name!r} must hold names, as text or whole numbers, but it holds {_named(kind)}"
+    )
+
+
+def place_in_list(label: StringValue, names: Sequence[str], rest: bool, digests: bool) -> Value:
+    """The place of a text in a list; missing if it is not there. With `rest`, every other text has the last place.
+
+    With `digests`, digests of texts are compared: a database may treat different texts as equal.
+    """
+    import ibis
+
+    texts = [md5(name.encode()).hexdigest() for name in names] if digests else names
+    other = ibis.literal(len(names) - 1).cast("float64") if rest else ibis.null("float64")
+    found: Any = (digest(label) if digests else label).cases(
+        *((text, ibis.literal(place).cast("float64")) for place, text in enumerate(texts)),
+        else_=other,
+    )
+    return label.notnull().ifelse(found, None)
+
+
 def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
     """Whole seconds since 1970, in UTC if the zone is known, else as written. Missing outside the
     years 1 to 9999: engines differ beyond them, and some have infinite times."""
@@ -264,10 +295,10 @@ def digest(text: StringValue) -> StringValue:
     import ibis
 
     @ibis.udf.scalar.builtin(name="md5", signature=(("string",), "string"))
-    def md5(text):  # type: ignore[no-untyped-def]
+    def md5_(text):  # type: ignore[no-untyped-def]
         ...
 
-    found: StringValue = md5(text)
+    found: StringValue = md5_(text)
     return found
 
 

@@ -98,7 +98,7 @@ def _decoder(part: str, columns_as: str) -> Any:
     def decode(values: NDArray[Any]) -> FloatArray:
         return decode_points(values, OF_GEOMETRY.index(part))
 
-    return _function(decode, f"htf_point_{part}", "binary", 1, columns_as)
+    return column_function(decode, f"htf_point_{part}", "binary", 1, columns_as)
 
 
 @lru_cache
@@ -110,35 +110,37 @@ def _projection(source: str, target: str, number: int, columns_as: str) -> Any:
         return np.asarray(moved[number], dtype=np.float64)
 
     name = f"htf_project_{abs(hash((source, target)))}_{number}"
-    return _function(project, name, "float64", 2, columns_as)
+    return column_function(project, name, "float64", 2, columns_as)
 
 
-def _function(
+def column_function(
     work: Callable[..., FloatArray], name: str, kind: str, number: int, columns_as: str
 ) -> Any:
     """A function of `number` columns, for an engine that passes columns as `columns_as`."""
     import ibis
 
-    type_ = object if kind == "binary" else np.float64
+    type_ = np.float64 if kind == "float64" else object
 
     def on_arrow(*columns):  # type: ignore[no-untyped-def]
         import pyarrow as pa
 
-        return pa.array(work(*(np.asarray(column.to_pandas(), dtype=type_) for column in columns)))
+        arrays = (np.asarray(column.to_numpy(), dtype=type_) for column in columns)
+        return pa.array(work(*arrays))
 
     def on_pandas(*columns):  # type: ignore[no-untyped-def]
         import pandas as pd
 
         return pd.Series(work(*(np.asarray(column, dtype=type_) for column in columns)))
 
-    made, vectorised = (
-        (on_arrow, ibis.udf.scalar.pyarrow)
+    # DuckDB calls a function with side effects once for each row; it would repeat others in every filter.
+    made, vectorised, more = (
+        (on_arrow, ibis.udf.scalar.pyarrow, {"side_effects": True})
         if columns_as == ARROW
-        else (on_pandas, ibis.udf.scalar.pandas)
+        else (on_pandas, ibis.udf.scalar.pandas, {})
     )
     named = [Parameter(f"column{n}", Parameter.POSITIONAL_OR_KEYWORD) for n in range(number)]
     made.__signature__ = Signature(named)  # type: ignore[attr-defined]
-    return vectorised(made, name=name, signature=((kind,) * number, "float64"))
+    return vectorised(made, name=name, signature=((kind,) * number, "float64"), **more)
 
 
 @once_per_process

@@ -24,11 +24,13 @@ from htf.errors import InputError, NothingInsideError
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.ingest import expressions as ex
+from htf.ingest.categories import needs_function, place_of
 from htf.ingest.columns import (
     Field,
     check_there,
     find_fields,
     fits,
+    pairs,
     refuse_degrees,
 )
 from htf.ingest.engines import Engine, Progress
@@ -50,14 +52,15 @@ from htf.ingest.people import (
     records_of_each,
 )
 from htf.ingest.reading import DUCKDB, Access, Reading
-from htf.ingest.sources import Source, open_source
+from htf.ingest.sources import Source, moved, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
+from htf.ingest.zones import zone_of
 from htf.privacy.distinct import NOT_PEOPLE, check_grid, check_grid_fits, most_boxes
 from htf.privacy.origins import FileMark, mark_files
 from htf.privacy.protection import PEOPLE, Protection
 
 if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, IntegerValue, Table
+    from ibis.expr.types import FloatingValue, IntegerValue, Table, Value
 
 WEIGHT = "weight"  # the column of public points that says how much each counts
 OUTSIDE_OF_BOUNDS = "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not fit its rows?"
@@ -195,14 +198,14 @@ def read_matrix(
     arguments.function(progress, "progress")
     arguments.function(tell, "tell")
     protection = reading.protection
-    with _located(source, domain, reading, tell) as (opened, located):
+    with _located(source, domain, reading, tell) as (opened, engine, located):
         if reading.user is None:
             counted = count_records(located)
         elif protection.count == PEOPLE:
             counted = count_shared(located, protection.shares)
         else:
             counted = count_kept(located, protection.max_records, of_query=opened.of_query)
-        counts_by_cell = opened.engine.run(counted, opened.name, progress)
+        counts_by_cell = engine.run(counted, opened.name, progress)
         opened.check_unchanged()  # so that remarks are about the rows that were counted
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
@@ -226,8 +229,8 @@ def read_records_per_person(
     """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
     if reading.user is None:
         raise InputError("counting records per person needs the column of people: give user")
-    with _located(source, domain, reading, tell) as (opened, located):
-        histogram = opened.engine.run(records_of_each(located, most), opened.name, progress)
+    with _located(source, domain, reading, tell) as (opened, engine, located):
+        histogram = engine.run(records_of_each(located, most), opened.name, progress)
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
         if len(histogram["records"]) == 0:
@@ -342,8 +345,8 @@ def read_people(
         raise InputError(NOT_PEOPLE)
     reading = replace(reading, count=PEOPLE, max_records=None, once_per=None)
     most = most_boxes(boxes[0] * boxes[1])
-    with _located(source, domain, reading, tell, boxes) as (opened, located):
-        found = opened.engine.run(count_distinct(located, most), opened.name, progress)
+    with _located(source, domain, reading, tell, boxes) as (opened, engine, located):
+        found = engine.run(count_distinct(located, most), opened.name, progress)
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
         if len(found[BOX]) == 0:
@@ -371,11 +374,14 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
         fields = find_fields(opened.columns, domain, reading.wanted(path, domain), opened.geometry)
         weighted = WEIGHT in opened.columns
         names = _names(fields, [WEIGHT] if weighted else [])
-        rows, places = _places(opened, opened.select(names), fields, domain, reading)
+        table = opened.select(names)
+        values = _values(opened, table, fields, reading)
         if weighted:
-            worth = ex.as_number(rows[WEIGHT], WEIGHT, opened.text)
-            places["worth"] = worth.fill_null(float("nan"))
-        inside = _inside(rows.select(**places), domain)
+            worth = ex.as_number(table[WEIGHT], WEIGHT, opened.text)
+            values["worth"] = worth.fill_null(float("nan"))
+        crs = _other_crs(opened, fields, domain, reading)
+        placed = _placed(table.select(**values), domain, crs, opened.engine, opened.collates)
+        inside = _inside(placed, domain)
         inside = inside.mutate(cell=_cell(inside, domain, opened.engine))
         inside = inside.filter(inside[CELL].notnull())
         weight_sums = (
@@ -404,7 +410,7 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
 def _opened(source: Any, domain: Domain, reading: Reading) -> Iterator[Source]:
     wanted, others = reading.wanted(source, domain), (reading.user, reading.time)
     named = [repr(name) for name in (*wanted, *others) if name is not None]
-    if None in wanted[:2]:
+    if wanted[:2] == [None, None]:
         named.insert(0, "one pair like lon and lat (else give --x and --y)")
     with open_source(
         source, reading, lambda header: fits(wanted, others, header), ", ".join(named)
@@ -419,9 +425,9 @@ def _located(
     reading: Reading,
     tell: Tell | None,
     grid: tuple[int, int] | None = None,
-) -> Iterator[tuple[Source, Table]]:
-    """The records inside the bounds, each with its cell and, if there are any, its person and time. With a `grid`,
-    also the box of it that the record lies in."""
+) -> Iterator[tuple[Source, Engine, Table]]:
+    """The records inside the bounds, each with its cell and, if there are any, its person and time; and the engine
+    that has them. With a `grid`, also the box of it that the record lies in."""
     wanted = reading.wanted(source, domain)
     with _opened(source, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
@@ -432,27 +438,52 @@ def _located(
             check_there(name, opened.columns)
         table = opened.select(_names(fields, others))
         _check_times(opened, table, fields, reading, tell)
-        rows, places = _places(opened, table, fields, domain, reading)
-        if reading.user is not None:
-            person = ex.as_person(rows[reading.user], reading.user, opened.text)
-            places[PERSON] = person
-            if opened.collates and person.type().is_string():
-                places[SPELLING] = ex.digest(person)
-            if reading.per is not None:
-                seconds = _seconds(rows, str(reading.time), opened, reading)
-                places[PERIOD] = ex.period(seconds, reading.per)
-            if reading.once_per is not None or reading.counted != PEOPLE:
-                places[TIME] = _time_key(rows, opened, reading)
-        inside = _inside(rows.select(**places), domain)
-        for name in (PERSON, PERIOD):
-            if name in places:
-                inside = inside.filter(inside[name].notnull())
-        located = inside.select(
-            cell=_cell(inside, domain, opened.engine),
-            **{n: inside[n] for n in (*WHO, TIME) if n in places},
-            **({} if grid is None else {BOX: _box(inside, domain, opened.engine, grid)}),
-        )
-        yield opened, located if reading.once_per is None else keep_once(located)
+        crs = _other_crs(opened, fields, domain, reading)
+        values = _values(opened, table, fields, reading) | _whose(opened, table, reading)
+        with _where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
+            inside = _inside(_placed(rows, domain, crs, engine, opened.collates), domain)
+            for name in (PERSON, PERIOD):
+                if name in values:
+                    inside = inside.filter(inside[name].notnull())
+            located = inside.select(
+                cell=_cell(inside, domain, engine),
+                **{n: inside[n] for n in (*WHO, TIME) if n in values},
+                **({} if grid is None else {BOX: _box(inside, domain, engine, grid)}),
+            )
+            yield opened, engine, located if reading.once_per is None else keep_once(located)
+
+
+def _whose(opened: Source, rows: Table, reading: Reading) -> dict[str, Any]:
+    """The person of each record, and the period and time where they matter."""
+    if reading.user is None:
+        return {}
+    person = ex.as_person(rows[reading.user], reading.user, opened.text)
+    whose: dict[str, Any] = {PERSON: person}
+    if opened.collates and person.type().is_string():
+        whose[SPELLING] = ex.digest(person)
+    if reading.per is not None:
+        seconds = _seconds(rows, str(reading.time), opened, reading)
+        whose[PERIOD] = ex.period(seconds, reading.per)
+    if reading.once_per is not None or reading.counted != PEOPLE:
+        whose[TIME] = _time_key(rows, opened, reading)
+    return whose
+
+
+@contextmanager
+def _where_counted(
+    opened: Source, rows: Table, domain: Domain, reading: Reading
+) -> Iterator[tuple[Engine, Table]]:
+    """The engine that counts: the one that has the rows, unless it cannot call our functions and has to."""
+    if opened.engine.columns_as or not _calls_functions(domain):
+        yield opened.engine, rows
+    else:
+        with moved(opened, rows, reading.memory) as there:
+            yield there
+
+
+def _calls_functions(domain: Domain) -> bool:
+    """Whether places are found by functions of ours, which not every engine can call."""
+    return bool(domain.zoned) or any(map(needs_function, domain.axes))
 
 
 def _guess_told(fields: Sequence[Field]) -> str:
@@ -465,48 +496,63 @@ def _names(fields: Sequence[Field], others: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*(field.column for field in fields), *others]))
 
 
-def _places(
-    opened: Source, rows: Table, fields: Sequence[Field], domain: Domain, reading: Reading
-) -> tuple[Table, dict[str, Any]]:
-    """The place along each axis, under our own names, which no column of the data can have."""
-    values = [_value(rows, field, opened, reading) for field in fields]
+def _values(
+    opened: Source, rows: Table, fields: Sequence[Field], reading: Reading
+) -> dict[str, Any]:
+    """The value of each column, under our own names, which no column of the data can have."""
+    return {f"v{n}": _value(rows, field, opened, reading) for n, field in enumerate(fields)}
+
+
+def _other_crs(
+    opened: Source, fields: Sequence[Field], domain: Domain, reading: Reading
+) -> str | None:
+    """The reference system of the points, if it is not that of the map."""
     crs = reading.crs or (opened.crs if fields[0].of_geometry else None)
     refuse_degrees(fields, domain, crs)
-    if crs is not None and domain.dimensions < 2:
-        raise InputError(f"a reference system ({crs}) needs two axes, but the map has one")
-    if crs is not None and domain.crs is None:
+    if crs is None:
+        return None
+    if not pairs(domain):
+        raise InputError(f"a reference system ({crs}) needs two axes x and y, but the map has none")
+    if domain.crs is None:
         raise InputError(
             f"the points are in {crs}, but the map names no reference system: give it one"
         )
-    if crs is not None and domain.crs is not None and not same_crs(crs, domain.crs):
-        if not opened.engine.columns_as:
-            raise InputError(
-                f"a database cannot transform {crs} to {domain.crs} for us: do it in the query, as with "
-                "PostGIS's ST_Transform"
-            )
-        numbered = rows.mutate(**{f"raw{n}": value for n, value in enumerate(values)})
-        for first in _spatial_pairs(domain):
-            pair = (numbered[f"raw{first}"], numbered[f"raw{first + 1}"])
-            values[first : first + 2] = projected(*pair, crs, domain.crs, opened.engine.columns_as)
-        values = [
-            value
-            if n in {p + i for p in _spatial_pairs(domain) for i in (0, 1)}
-            else numbered[f"raw{n}"]
-            for n, value in enumerate(values)
-        ]
-        rows = numbered
-    return rows, {f"p{number}": value for number, value in enumerate(values)}
+    if same_crs(crs, domain.crs):
+        return None
+    if not opened.engine.columns_as and not _calls_functions(domain):
+        raise InputError(
+            f"a database cannot transform {crs} to {domain.crs} for us: do it in the query, as with "
+            "PostGIS's ST_Transform"
+        )
+    return crs
 
 
-def _spatial_pairs(domain: Domain) -> list[int]:
-    """Where pairs of coordinates begin: the place, and a destination."""
-    return [0, 2] if domain.names[2:4] == ("dest_x", "dest_y") else [0]
+def _placed(rows: Table, domain: Domain, crs: str | None, engine: Engine, collates: bool) -> Table:
+    """The place along each axis, from the values of columns, and all other columns."""
+    values = [rows[name] for name in rows.columns if name.startswith("v")]
+    if crs is not None:
+        for first in pairs(domain):
+            x, y = values[first : first + 2]
+            values[first : first + 2] = projected(x, y, crs, str(domain.crs), engine.columns_as)
+    places = {}
+    waiting = iter(values)
+    for number, axis in enumerate(domain.axes):
+        place = next(waiting)
+        if axis.is_zoned:
+            place = zone_of(place, next(waiting), axis, engine.columns_as)
+        elif axis.names is not None:
+            place = place_of(place, axis, engine.columns_as, collates)
+        places[f"p{number}"] = place
+    others = {name: rows[name] for name in rows.columns if not name.startswith("v")}
+    return rows.select(**places, **others)
 
 
-def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> FloatingValue:
+def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> Value:
     column = rows[field.column]
     if field.of_geometry:
         return coordinate(column, field.part, opened.engine.columns_as)
+    if field.of_names:
+        return ex.as_label(column, field.column, opened.text)
     if not field.of_time:
         return ex.as_number(column, field.column, opened.text)
     seconds = _seconds(rows, field.column, opened, reading)
@@ -670,10 +716,12 @@ def _remark_nothing(
     """Raise an error for the curator, who may have mistyped something; or make a remark, for a program
     whose releases must not reveal by their absence that there was nothing. The reasons are in
     docs/decisions/0013-before-the-charge.md."""
-    message = f"No record is inside the bounds{_why_nothing(opened, domain, reading, source)}"
+    where = "inside the bounds" if domain.has_map else "in any cell of the map"
+    message = f"No record is {where}{_why_nothing(opened, domain, reading, source)}"
     if not reading.allow_empty:
+        bounds = "the order of --bounds W,S,E,N, " if domain.has_map else ""
         raise NothingInsideError(
-            f"{message} Check the order of --bounds W,S,E,N, the columns (--x, --y), and the reference systems "
+            f"{message} Check {bounds}the columns (--x, --y), and the reference systems "
             "(--crs, --points-crs). To make a release whatever the data hold, as a program must: --allow-empty "
             "(in Python allow_empty=True). (This message is for your eyes: it is a fact about the data.)"
         )
@@ -696,11 +744,14 @@ def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) 
         except InputError as error:
             return f": {error}."
     why = "." if reading.user is None else f", or none there names a person in {reading.user!r}."
-    if domain.dimensions == 1 or fields[0].of_geometry:
+    in_place = bool(opened.engine.columns_as) or not _calls_functions(domain)
+    if 0 not in pairs(domain) or fields[0].of_geometry or not in_place:
         return why
     swapped = [fields[1], fields[0], *fields[2:]]
-    rows, places = _places(opened, table, swapped, domain, reading)
-    inside = _inside(rows.select(**places), domain)
+    values = _values(opened, table, swapped, reading)
+    crs = _other_crs(opened, swapped, domain, reading)
+    placed = _placed(table.select(**values), domain, crs, opened.engine, opened.collates)
+    inside = _inside(placed, domain)
     cells = inside.select(cell=_cell(inside, domain, opened.engine))
     first = opened.engine.run(cells.filter(cells[CELL].notnull()).limit(1), opened.name)
     if len(first[CELL]) == 0:
@@ -714,7 +765,7 @@ def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) 
 def _refuse_text(opened: Source, table: Table, fields: Sequence[Field]) -> None:
     """Refuse a column of a text file without a single number: it is the wrong column."""
     for field in fields:
-        if field.of_time:
+        if field.of_time or field.of_names:
             continue
         column = table[field.column]
         number = ex.as_number(column, field.column, True)

@@ -73,7 +73,9 @@ class Access:
 class Reading(Access):
     """Options that say how to open the source, and what its columns mean."""
 
-    columns: Sequence[str | None] | None = None  # one for each axis; None: to be guessed
+    columns: Sequence[str | None] | None = (
+        None  # one for each axis, two for zones; None: to be guessed
+    )
     crs: str | None = field(
         default=None,
         metadata=option(
@@ -220,21 +222,24 @@ class Reading(Access):
         return Protection(PERSON, most, self.once_per, per=self.per)
 
     def wanted(self, source: Any, domain: Domain) -> list[str | None]:
-        """The names of columns as the caller wrote them, one for each axis."""
+        """The names of columns as the caller wrote them, one for each axis; of zones x and y."""
+        from htf.ingest.columns import default_columns, inputs
         from htf.ingest.sources import is_arrays
 
+        needed = len(inputs(domain))
+        how_many = "as many" if needed == domain.dimensions else f"{needed} (x and y of zones)"
         if is_arrays(source):
-            if len(source) != domain.dimensions:
+            if len(source) != needed:
                 raise InputError(
-                    f"the map has {domain.dimensions} axes, so it needs as many arrays, got {len(source)}"
+                    f"the map has {domain.dimensions} axes, so it needs {how_many} arrays, got {len(source)}"
                 )
-            return list(map(str, range(domain.dimensions)))
-        if self.columns is None:  # a place is guessed, and all else has the name of its axis
-            return [None, None, *domain.names[2:]] if domain.dimensions > 1 else [*domain.names]
-        if len(self.columns) != domain.dimensions:
+            return list(map(str, range(needed)))
+        if self.columns is None:
+            return default_columns(domain)
+        if len(self.columns) != needed:
             given = ", ".join(map(str, self.columns))
             raise InputError(
-                f"the map has {domain.dimensions} axes ({', '.join(domain.names)}), so it needs as many "
+                f"the map has {domain.dimensions} axes ({', '.join(domain.names)}), so it needs {how_many} "
                 f"columns, got {given}"
             )
         return list(self.columns)

@@ -33,6 +33,7 @@ from htf.ingest.geometry import read_geo_metadata
 from htf.ingest.listing import Listing, list_database, list_files
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.reading import DUCKDB, SPARK, Access
+from htf.ingest.sqlite import ROWS_AT_ONCE
 from htf.ingest.text import LONGEST_RECORD, Fits, Layout, check_text, read_layout
 
 if TYPE_CHECKING:
@@ -522,6 +523,18 @@ def _copy(engine: DuckDB, reader: Any, names: Sequence[str], what: str) -> Table
 
     quietly(copy, what)
     return _view(engine, rows, _describe(engine, rows, what), names, what)
+
+
+@contextmanager
+def moved(source: Source, rows: Table, memory: str | None) -> Iterator[tuple[Engine, Table]]:
+    """The rows of a database that cannot call our functions, in a DuckDB of our own, which keeps on disk what does
+    not fit into memory. They are read once, in batches."""
+    with open_duckdb(memory) as engine:
+        backend = source.engine.backend
+        reader = quietly(
+            lambda: backend.to_pyarrow_batches(rows, chunk_size=ROWS_AT_ONCE), source.name
+        )
+        yield engine, _copy(engine, reader, rows.columns, source.name)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def _places(opened: Source, table: Table, fields: Sequence[Field]) -> Iterator[R
         column, plain = table[name], any(f.of_geometry for f in fields if f.column == name)
         empty = _is_empty(column, opened.text)
         yield Reason(f"the column {name!r} is empty there", empty)
-        if not plain:
+        if not plain and not any(f.of_names for f in fields if f.column == name):
             number = ex.as_number(column, name, opened.text)
             yield Reason(
                 f"the column {name!r} holds no number there", ~empty & ~ex.is_finite(number)

@@ -258,6 +258,11 @@ def check_grid_fits(grid: tuple[int, int], domain: Domain) -> None:
         raise InputError(
             "distinct people are counted on the first two axes of a map, but this one has one"
         )
+    if not domain.has_map:
+        raise InputError(
+            f"distinct people are counted in boxes of a map with axes x and y, but this one has "
+            f"{', '.join(domain.names)}"
+        )
     for boxes, axis in zip(grid, domain.axes[:2], strict=True):
         if boxes > axis.cells:
             raise InputError(
