@@ -21,8 +21,10 @@ from htf.privacy import distinct
 from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import (
     COUNTED,
+    LONGEST_WEIGHT,
     MOST_RECORDS_OF_A_PERSON,
     MOST_SHARES,
+    MOST_WEIGHT,
     ONCE_PER,
     PERIODS,
     PERSON,
@@ -227,7 +229,19 @@ _protection = _fields(
         "count": _one_of(*COUNTED),
         "per": _one_of(None, *PERIODS),
         "shares": _whole(1, MOST_SHARES),
+        "weight": _or_null(_text(LONGEST_WEIGHT)),
+        "max_weight": _whole(1, MOST_WEIGHT),
     },
+)
+_clipped = _fields(
+    {
+        "within": _whole(-(2**62), 2**62),
+        "above": _whole(-(2**62), 2**62),
+        "protection": _protection,
+        "epsilon": _epsilon,
+        "noise": _text(),
+        "private": _flag,
+    }
 )
 _suggestion = _fields(
     {
@@ -289,6 +303,7 @@ HEADER = _fields(
         "activity": _activity,
         "factor": _number,
         "distinct": _distinct,
+        "clipped": _clipped,
         "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
         "columns_digest": _sha256,
     },

@@ -26,6 +26,7 @@ from htf.estimation.worth import Worth, scale_to_all
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.activity import Activity
+from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import LedgerLine
@@ -217,6 +218,8 @@ class Release(ReadOnlyArrays):
         What kept records were multiplied by, so that counts are of all records. It follows from the activity.
     distinct : DistinctCounts, optional
         How many different people were in each box of a grid, found with noise. `epsilon` includes its cost.
+    clipped : Clipped, optional
+        How many records were cut at the largest weight, found with noise. `epsilon` includes its cost.
     budget_entry : str, optional
         The entry of the budget file that was charged. Random, and public.
     low, high : ndarray of int
@@ -253,6 +256,7 @@ class Release(ReadOnlyArrays):
     activity: Activity | None = None  # of people, found with noise; `epsilon` counts it in
     factor: float = 1.0  # by which counts of kept records are multiplied, for those of all records
     distinct: DistinctCounts | None = None  # people in boxes of a grid; `epsilon` counts it in
+    clipped: Clipped | None = None  # records above the largest weight; `epsilon` counts it in
     budget_entry: str | None = None  # of the budget file that it was charged to; random, public
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
@@ -285,6 +289,7 @@ class Release(ReadOnlyArrays):
             "activity": Activity | None,
             "factor": float,
             "distinct": DistinctCounts | None,
+            "clipped": Clipped | None,
             "budget_entry": str | None,
         }
         for name, kind in kinds.items():
@@ -400,22 +405,24 @@ class Release(ReadOnlyArrays):
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
         claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct)
-        return (*plain, *rest, *claim, *(array.tobytes() for array in arrays))
+        return (*plain, *rest, *claim, self.clipped, *(array.tobytes() for array in arrays))
 
     @property
     def record_epsilon(self) -> Epsilon:
-        """What measurements may cost each record of which K were kept per person, or each share of a person."""
+        """What measurements may cost each record of which K were kept per person, or each share of a person, or each unit
+        of a weight."""
         return epsilon_per_share(self.epsilon, self.protection, *self.bought)
 
     @property
-    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts, ...]:
-        """What was measured about people before the map. `epsilon` includes its cost."""
-        bought = (self.suggestion, self.activity, self.distinct)
+    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts | Clipped, ...]:
+        """What was measured about people or weights before the map. `epsilon` includes its cost."""
+        bought = (self.suggestion, self.activity, self.distinct, self.clipped)
         return tuple(one for one in bought if one is not None)
 
     @property
     def quantity(self) -> str:
-        """What counts are numbers of, in one or two words: `records`, `people` or, for example, `person-days`."""
+        """What counts are numbers of, in a few words: `records`, `people`, `person-days` or, for example,
+        `sum of passengers`."""
         return self.protection.quantity
 
     @property
@@ -725,6 +732,7 @@ class Release(ReadOnlyArrays):
             "activity": None if self.activity is None else self.activity.to_dict(),
             "factor": self.factor,
             "distinct": None if self.distinct is None else self.distinct.to_dict(),
+            "clipped": None if self.clipped is None else self.clipped.to_dict(),
             "spent": str(self.spent),
             "noise": self.noise,
             "mechanism": self.mechanism,

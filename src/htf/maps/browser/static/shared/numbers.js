@@ -5,14 +5,16 @@ const DEVIATIONS = 1.96; // half of a 95 % interval, in standard errors
 const LAPLACE_DEVIATIONS = 2.118303; // the same if all noise is that of one count
 const PREFIXES = [{ size: 1e9, name: "G" }, { size: 1e6, name: "M" }, { size: 1e3, name: "k" }];
 const RECORDS = "records";
+const SUM_OF = "sum of "; // before what is added up
 const WITH_DECIMALS = 99.95; // counts of people below this have one decimal
 const FORMATS = [0, 1].map((digits) =>
   new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
 );
 
-/* Records are whole. People count by shares, so that few of them need a decimal. */
+/* Records and weights are whole. People count by shares, so that few of them need a decimal. */
 function decimalsOf(value, quantity) {
-  return quantity === RECORDS || Math.abs(value) >= WITH_DECIMALS ? 0 : 1;
+  const isWhole = quantity === RECORDS || quantity.startsWith(SUM_OF);
+  return isWhole || Math.abs(value) >= WITH_DECIMALS ? 0 : 1;
 }
 
 /* As a reader sees it, and never minus zero. */
