@@ -17,10 +17,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from htf.curator.clipping import measure_clipped
     from htf.curator.contributions import RecordsPerPerson, measure_activity, suggest_max_records
     from htf.curator.curator import Curator
     from htf.curator.distinct import PeopleByBox, measure_distinct
-    from htf.curator.frequency import FrequencyMatrix
+    from htf.curator.frequency import FrequencyMatrix, WeighedRecords
     from htf.curator.measurements import Measurement
     from htf.curator.noise import NoiseSource
     from htf.curator.window import Window
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from htf.privacy.account import Account, Entry
     from htf.privacy.activity import Activity
     from htf.privacy.budget import BudgetFile
+    from htf.privacy.clipping import Clipped
     from htf.privacy.distinct import DistinctCounts
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.ledger import LedgerLine
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from htf.privacy.protection import Protection, Suggestion
     from htf.publication import publish
     from htf.query.columns import Answers
+    from htf.query.ratios import Ratios, ratio
     from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
     from htf.release.inside_zones import inside_zones
     from htf.release.release import MeasurementTable, Release
@@ -76,6 +79,7 @@ _HOME = {
     "BudgetFile": "htf.privacy.budget",
     "Check": "htf.verification",
     "CityPoints": "htf.evaluation.synthetic",
+    "Clipped": "htf.privacy.clipping",
     "Curator": "htf.curator.curator",
     "Difference": "htf.maps.comparison",
     "DistinctCounts": "htf.privacy.distinct",
@@ -104,6 +108,7 @@ _HOME = {
     "PeopleByBox": "htf.curator.distinct",
     "Prior": "htf.estimation.prior",
     "Protection": "htf.privacy.protection",
+    "Ratios": "htf.query.ratios",
     "RecordsPerPerson": "htf.curator.contributions",
     "RegionTree": "htf.frame.tree",
     "Release": "htf.release.release",
@@ -112,6 +117,7 @@ _HOME = {
     "Trips": "htf.evaluation.trips",
     "View": "htf.maps.views",
     "Visits": "htf.evaluation.visits",
+    "WeighedRecords": "htf.curator.frequency",
     "Window": "htf.curator.window",
     "Zones": "htf.query.zones",
     "best_max_records": "htf.estimation.activity",
@@ -121,11 +127,13 @@ _HOME = {
     "inside_zones": "htf.release.inside_zones",
     "make_mechanism": "htf.mechanisms",
     "measure_activity": "htf.curator.contributions",
+    "measure_clipped": "htf.curator.clipping",
     "measure_distinct": "htf.curator.distinct",
     "plot_comparison": "htf.maps.plot_compare",
     "plot_difference": "htf.maps.plot_compare",
     "plot_distinct": "htf.maps.plot_distinct",
     "publish": "htf.publication",
+    "ratio": "htf.query.ratios",
     "read_people_by_box": "htf.ingest.points",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
@@ -148,6 +156,7 @@ __all__ = [
     "BudgetFile",
     "Check",
     "CityPoints",
+    "Clipped",
     "Curator",
     "Difference",
     "DistinctCounts",
@@ -176,6 +185,7 @@ __all__ = [
     "PeopleByBox",
     "Prior",
     "Protection",
+    "Ratios",
     "RecordsPerPerson",
     "RegionTree",
     "Release",
@@ -184,6 +194,7 @@ __all__ = [
     "Trips",
     "View",
     "Visits",
+    "WeighedRecords",
     "Window",
     "Zones",
     "best_max_records",
@@ -193,11 +204,13 @@ __all__ = [
     "inside_zones",
     "make_mechanism",
     "measure_activity",
+    "measure_clipped",
     "measure_distinct",
     "plot_comparison",
     "plot_difference",
     "plot_distinct",
     "publish",
+    "ratio",
     "read_people_by_box",
     "read_points",
     "read_prior",

@@ -17,6 +17,7 @@ from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
 from htf.privacy.activity import Activity
 from htf.privacy.budget import BudgetFile
+from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import Suggestion
@@ -37,6 +38,7 @@ def publish(
     suggestion: Suggestion | None = None,
     activity: Activity | None = None,
     distinct: DistinctCounts | None = None,
+    clipped: Clipped | None = None,
     progress: Callable[[str], None] | None = None,
     ledger: BudgetFile | None = None,
 ) -> Release:
@@ -47,8 +49,8 @@ def publish(
     matrix : FrequencyMatrix
         The exact counts, from `read_points`.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
-        The privacy budget. With a `suggestion`, an `activity` or `distinct` people it is the total, and includes what
-        they have cost.
+        The privacy budget. With a `suggestion`, an `activity`, `distinct` people or `clipped` records it is the total,
+        and includes what they have cost.
     mechanism : Mechanism or str
         The mechanism, or its name. `make_mechanism` sets its parameters.
     prior : Prior, optional
@@ -66,6 +68,8 @@ def publish(
         records, not only of those that were kept.
     distinct : DistinctCounts, optional
         What `measure_distinct` found for these data: a table of different people that the release carries.
+    clipped : Clipped, optional
+        What `measure_clipped` found for these data, where records have weights: how many were cut at the largest one.
     progress : callable, optional
         Called with the label of each measurement.
     ledger : BudgetFile, optional
@@ -112,6 +116,7 @@ def publish(
         suggestion=suggestion,
         activity=activity,
         distinct=distinct,
+        clipped=clipped,
     )
     return curator.run(mechanism, progress)
 

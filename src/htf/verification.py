@@ -25,6 +25,7 @@ from htf.estimation.worth import scale_to_all, worth_of
 from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.mechanisms import find_mechanism
+from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine, sum_along_paths
@@ -130,6 +131,8 @@ def verify(release: Release | str | Path) -> list[Check]:
         checks += [_of_zones(check(release.zones)) for check in CHECKS if check is not _check_sums]
     if release.distinct is not None:
         checks.append(_check_distinct(release.distinct))
+    if release.clipped is not None:
+        checks.append(_check_clipped(release, release.clipped))
     checks.append(_check_statement(release, statement))
     return checks
 
@@ -200,8 +203,8 @@ def _check_spend(release: Release) -> Check:
     lost = spent * release.protection.most_shares + price_of_bought(*release.bought)
     passed = lost <= release.epsilon and spent == release.spent
     finding = f"the measurements spend {spent} of {release.record_epsilon}; the ledger says {release.spent}"
-    if release.protection.unit != RECORD:
-        finding += f"; a person loses at most {lost} of {release.epsilon}"
+    if release.protection.unit != RECORD or release.protection.weight is not None:
+        finding += f"; a {release.protection.unit} loses at most {lost} of {release.epsilon}"
     return Check("spend", passed, finding)
 
 
@@ -324,7 +327,8 @@ def _check_sums(release: Release) -> Check:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
     passed = passed and abs(release.factor / factor - 1) <= SAME_FACTOR
-    total = f"{release.estimates.sum():,.0f} {release.counted}"
+    counted = release.counted if release.protection.weight is None else f"({release.counted})"
+    total = f"{release.estimates.sum():,.0f} {counted}"
     return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")
 
 
@@ -389,12 +393,24 @@ def _check_distinct(distinct: DistinctCounts) -> Check:
     return Check("distinct people", passed, finding if passed else f"not as found: {finding}")
 
 
+def _check_clipped(release: Release, clipped: Clipped) -> Check:
+    """They were measured for the weight, the limit and the unit of the release. Their share follows from them whenever it
+    is asked for."""
+    try:
+        clipped.check_fits(release.protection)
+    except InputError as error:
+        return Check("clipped", False, str(error))
+    found = f"{clipped.above:,} of {clipped.within + clipped.above:,} records above {clipped.protection.max_weight:,}"
+    return Check("clipped", True, f"{found}, with noise, for epsilon {clipped.epsilon}")
+
+
 def _check_statement(release: Release, stored: tuple[str, bool] | None) -> Check:
     """Word for word; where another version worded it, it must at least name the same epsilon, the
     unit if that is not one record, and warn of noise that is not secret."""
     text, ours = (release.statement, True) if stored is None else stored
     warned = text.startswith("NOT PRIVATE") != release.private
     named = release.protection.unit == RECORD or release.protection.name in text
+    named = named and (release.protection.weight is None or release.quantity in text)
     # Not the end of a longer number: 0.1-differentially private is not 1-differentially private.
     claimed = re.search(rf"(?<![\d.]){re.escape(str(release.epsilon))}-differ", text) is not None
     passed = text == release.statement if ours else claimed and named and warned

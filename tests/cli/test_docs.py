@@ -207,6 +207,36 @@ def test_distinct_people_work(
     assert capfd.readouterr().out.split()[-2:] == ["distinct", "people"]
 
 
+def test_sums_and_means_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/weights.md").read_text()
+    make, publish = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(make, {})
+    ours = [c for c in commands(page) if len(c.split()) > 4]
+    assert [c.split()[1] for c in ours] == [
+        "release",
+        "query",
+        "release",
+        "query",
+        "query",
+        "release",
+    ]
+    told = []
+    for command in ours:
+        assert run_here(shlex.split(command)[1:]) == 0
+        told.append(" ".join(capfd.readouterr().out.split()))
+    assert "sum of passengers, at most 6 per record" in told[1]
+    assert "mean of passengers, at most 6 per record" in told[3]
+    assert "unbounded" in told[3]
+    assert len((tmp_path / "means.csv").read_text().splitlines()) == 2
+    exec(publish, {})
+    shown = capfd.readouterr().out.splitlines()
+    assert shown[0] == "sum of passengers, at most 6 per record"
+    assert shown[1] == "mean of passengers, at most 6 per record True"
+
+
 def test_the_guarantee_for_people_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -166,6 +166,10 @@ class World:
             self.persons, 1, "singular", noise="fast", distinct=self.distinct
         )
         self.budget = htf.BudgetFile.create(folder / "budget.sqlite", "pings", 1000)
+        rides = {"x": [0.5, 0.25], "y": [0.5, 0.5], "passengers": [1, 9]}
+        self.weighed = htf.read_points(rides, self.domain, weight="passengers", max_weight=6)
+        self.clipped = htf.measure_clipped(self.weighed, "0.1", noise="fast")
+        self.sums = htf.publish(self.weighed, 1, "singular", noise="seeded:1")
         self.points = {"lon": np.array([0.5, 0.25]), "lat": np.array([0.5, 0.75])}
         self.points |= {"who": np.array([1, 2]), "at": np.array([0, 3600])}
         self.zones = geopandas.GeoDataFrame(
@@ -325,6 +329,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "suggestion": NONE,
             "activity": NONE,
             "distinct": NONE,
+            "clipped": NONE,
             "budget_entry": {*NONE, *TEXT},
         },
         {"estimates": "estimate", "scales": "scale"},
@@ -346,8 +351,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "counts": np.ones(1, dtype=np.int64),
             "protection": htf.Protection(),
             "files": (),
+            "weighed": None,
         },
-        {"files": {"empty list"}},
+        {"files": {"empty list"}, "weighed": NONE},
     ),
     "FrequencyMatrix.from_cells": lambda w: Call(
         htf.FrequencyMatrix.from_cells,
@@ -371,14 +377,86 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "count": "records",
             "per": "day",
             "shares": 1,
+            "weight": None,
+            "max_weight": 1,
         },
         {
             "max_records": WHOLE,
             "once_per": NONE,
             "of_query": {"true"},
             "per": NONE,
+            "weight": NONE,
         },
-        {"max_records": "records", "count": "counted", "per": "period", "shares": "shares"},
+        {
+            "max_records": "records",
+            "count": "counted",
+            "per": "period",
+            "shares": "shares",
+            "weight": "weight|once per",
+            "max_weight": "weight",
+        },
+    ),
+    "Protection of weights": lambda _: Call(
+        htf.Protection,
+        {"weight": "passengers", "max_weight": 6},
+        {"weight": {"text"}, "max_weight": WHOLE},
+        {"weight": "weight", "max_weight": "weight"},
+    ),
+    "WeighedRecords": lambda _: Call(
+        htf.WeighedRecords,
+        {"within": 5, "above": 2},
+        {"within": {*WHOLE, "zero"}, "above": {*WHOLE, "zero"}},
+        {"within": "records", "above": "records"},
+    ),
+    "Clipped": lambda w: Call(
+        htf.Clipped,
+        {f.name: getattr(w.clipped, f.name) for f in fields(htf.Clipped)},
+        {
+            "within": {*WHOLE, "negative"},
+            "above": {*WHOLE, "negative"},
+            "epsilon": {"instance of ours"},
+            "noise": TEXT,
+            "private": {"true"},
+            "budget_entry": {*NONE, *TEXT},
+        },
+        {"within": "records", "above": "records", "budget_entry": "entry"},
+    ),
+    "Clipped.from_dict": lambda w: Call(
+        htf.Clipped.from_dict, {"data": w.clipped.to_dict()}, {}, {"data": "cut records"}
+    ),
+    "Clipped.check_fits": lambda w: Call(
+        w.clipped.check_fits,
+        {"protection": w.clipped.protection},
+        {},
+        {"protection": "protection"},
+    ),
+    "measure_clipped": lambda w: Call(
+        htf.measure_clipped,
+        {"matrix": w.weighed, "epsilon": 1, "noise": "seeded:1", "budget": None, "label": ""},
+        {"epsilon": {*EPSILON, "instance of ours"}, "budget": NONE, "label": TEXT},
+    ),
+    "Ratios": lambda _: Call(
+        htf.Ratios,
+        {
+            **{f.name: np.ones(3) for f in fields(htf.Ratios)},
+            "bounded": np.ones(3, dtype=bool),
+            "counted": "mean of passengers",
+        },
+        {f.name: {"floats"} for f in fields(htf.Ratios)} | {"bounded": {"truths"}, "counted": TEXT},
+    ),
+    "ratio": lambda w: Call(
+        htf.ratio,
+        {
+            "sums": w.sums,
+            "counts": w.release,
+            "boxes": [0, 0, 1, 1],
+            "polygons": None,
+            "crs": None,
+            "where": None,
+        },
+        {"boxes": {*NONE, "empty list"}, "polygons": NONE, "crs": NONE, "where": NONE},
+        {"boxes": "box", "polygons": "boxes or polygons|polygon", "where": "where|axis"},
+        ("sums", "counts", "boxes", "where"),
     ),
     "Protection.from_dict": lambda _: Call(
         htf.Protection.from_dict, {"data": htf.Protection().to_dict()}, {}, {"data": "protected"}
@@ -583,6 +661,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "per": "month",
             "max_records": 2,
             "once_per": "day",
+            "weight": None,
+            "max_weight": None,
             "time": "at",
             "time_unit": "s",
             "utc_offset": 0,
@@ -602,6 +682,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "per": NONE,
             "max_records": WHOLE,
             "once_per": NONE,
+            "weight": NONE,
+            "max_weight": NONE,
             "utc_offset": {"negative", *WHOLE},
             "crs": {*NONE, "empty text"},
             "table": NONE,
@@ -688,6 +770,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "suggestion": None,
             "activity": None,
             "distinct": None,
+            "clipped": None,
             "progress": None,
             "ledger": None,
         },
@@ -700,6 +783,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "suggestion": NONE,
             "activity": NONE,
             "distinct": NONE,
+            "clipped": NONE,
             "progress": FUNCTION,
             "ledger": NONE,
         },
@@ -730,6 +814,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "suggestion": None,
             "activity": None,
             "distinct": None,
+            "clipped": None,
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
@@ -740,6 +825,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "suggestion": NONE,
             "activity": NONE,
             "distinct": NONE,
+            "clipped": NONE,
         },
     ),
     "Curator.measure": lambda w: Call(

@@ -38,7 +38,9 @@ from htf import (
     Protection,
     RecordsPerPerson,
     Release,
+    WeighedRecords,
     measure_activity,
+    measure_clipped,
     read_points,
 )
 from htf.curator import contributions
@@ -64,7 +66,7 @@ from htf.privacy.ledger import Ledger
 from htf.release.kinds import KINDS
 from support import dense, grid, with_one_more
 
-ALARM = 1e-8  # 16 audits of secret noise: a false alarm in 6 million runs of the tests
+ALARM = 1e-8  # 22 audits of secret noise: a false alarm in 4 million runs of the tests
 MISSED = 1e-9  # on each side of 32 audits of secret noise: one in 15 million runs of the tests
 EPSILON = Epsilon.of(1)
 LEAK = (
@@ -483,6 +485,87 @@ def test_a_person_in_two_classes_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(contributions, "people_by_class", with_the_class_before)
     assert audited_activity(SeededNoise, together=2) > float(EPSILON)
+
+
+# --- records with weights ---------------------------------------------------------------------------
+
+LIMIT, HEAVY = 6, 40.0  # the weight that is added counts as the limit
+BLOCKS = 20_000
+
+
+def weighed(weight: float) -> int:
+    """What reading counts of a record of this weight."""
+    table = {"x": [0.5], "weight": [weight]}
+    line = Domain((Axis("x", 0.0, 1.0, 1),))
+    matrix = read_points(table, line, ["x"], weight="weight", max_weight=LIMIT)
+    return int(matrix.exact_counts.sum())
+
+
+def audited_sums(noise: Callable[[int], NoiseSource], added: int) -> float:
+    """The epsilon that is proved of one record more that counts so often, by the sum of its cell."""
+    found, protection = [], Protection(weight="weight", max_weight=LIMIT)
+    for likely in (True, False):
+        cells = np.arange(BLOCKS, dtype=np.int32)[None, :]
+        counts = np.full(BLOCKS, 100 + likely * added, dtype=np.int64)
+        matrix = FrequencyMatrix(grid(BLOCKS), cells, counts, protection)
+        curator = Curator(matrix, EPSILON, noise(int(likely)))
+        regions = cut_into_blocks(curator.window.tree, BLOCKS)
+        question = CountRegions("sum", regions, each(curator.window.epsilon, regions))
+        found.append(int(np.sum(curator.measure(question) >= 100 + added)))
+    often, rarely = found
+    return proved_epsilon(often, rarely, BLOCKS)
+
+
+@every_source
+def test_a_record_of_any_weight_loses_no_more_than_it_claims(source: str) -> None:
+    assert weighed(HEAVY) == LIMIT
+    assert SEEN < audited_sums(SOURCES[source], weighed(HEAVY)) <= float(EPSILON)
+
+
+def test_a_weight_that_is_not_cut_is_caught() -> None:
+    assert audited_sums(SeededNoise, 2 * LIMIT) > CAUGHT
+
+
+def test_sums_at_half_scale_are_caught() -> None:
+    assert audited_sums(HalfScaleNoise, LIMIT) > CAUGHT
+
+
+def test_a_weight_taken_for_half_of_it_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Protection, "most_shares", LIMIT // 2)
+    assert audited_sums(SeededNoise, LIMIT) > CAUGHT
+
+
+def audited_clipped(
+    noise: Callable[[int], NoiseSource], added: tuple[int, int], kept: int = 1
+) -> float:
+    """The epsilon that is proved of one unit more with so many records within the limit and above it."""
+    protection, found, runs = Protection(weight="weight", max_weight=LIMIT), [], 6000
+    if kept > 1:
+        protection = Protection("person", kept, weight="weight", max_weight=LIMIT)
+    cells, counts = np.zeros((1, 1), dtype=np.int32), np.ones(1, dtype=np.int64)
+    for likely in (True, False):
+        exact = WeighedRecords(*(100 + likely * one for one in added))
+        matrix = FrequencyMatrix(grid(1), cells, counts, protection, weighed=exact)
+        source = noise(int(likely))
+        drawn = [measure_clipped(matrix, EPSILON, noise=source) for _ in range(runs)]
+        seen = [one.within >= 100 + added[0] and one.above >= 100 + added[1] for one in drawn]
+        found.append(sum(seen))
+    often, rarely = found
+    return proved_epsilon(often, rarely, runs)
+
+
+@pytest.mark.parametrize("source", ["seeded", "fast"])
+@pytest.mark.parametrize(("added", "kept"), [((0, 1), 1), ((1, 0), 1), ((0, 3), 3), ((1, 2), 3)])
+def test_cut_records_lose_no_more_than_they_claim(
+    added: tuple[int, int], kept: int, source: str
+) -> None:
+    assert SEEN < audited_clipped(SOURCES[source], added, kept) <= float(EPSILON)
+
+
+def test_cut_records_at_half_scale_and_a_record_in_both_numbers_are_caught() -> None:
+    assert audited_clipped(HalfScaleNoise, (0, 1)) > CAUGHT
+    assert audited_clipped(SeededNoise, (1, 1)) > CAUGHT
+    assert audited_clipped(SeededNoise, (0, 6), 3) > CAUGHT
 
 
 # --- people, run by run ---------------------------------------------------------------------------

@@ -25,6 +25,7 @@ SENSITIVE = {
     "htf.curator.curator",
     "htf.curator.contributions",
     "htf.curator.distinct",
+    "htf.curator.clipping",
 }
 NOISE = {"htf.curator.noise", "htf.curator.sampler", "opendp", "secrets", "random"}
 # Who may: the curator's folder, what leads data to it, the edges that start it, the evaluation.
@@ -181,15 +182,16 @@ def test_exact_values_are_named_exact(path: Path) -> None:
 
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
-        "Account", "Activity", "Answers", "Axis", "BudgetError", "BudgetFile", "Check", "CityPoints", "Curator",
+        "Account", "Activity", "Answers", "Axis", "BudgetError", "BudgetFile", "Check", "CityPoints",
+        "Clipped", "Curator",
         "Difference", "DistinctCounts", "DistinctPeople", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
         "Histogram", "HtfError", "InputError", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
         "MissingExtraError", "Named", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
-        "OutputError", "PeopleByBox", "Prior", "Protection", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError", "Suggestion", "Trips",
-        "View", "Visits", "Window", "Zones", "best_max_records", "difference", "grid_zones", "h3_zones", "inside_zones",
-        "make_mechanism", "measure_activity", "measure_distinct", "plot_comparison", "plot_difference", "plot_distinct", "publish",
-        "read_people_by_box", "read_points", "read_prior", "read_zones", "suggest_max_records", "synthetic_city",
-        "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "zone_layer",
+        "OutputError", "PeopleByBox", "Prior", "Protection", "Ratios", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
+        "Suggestion", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "best_max_records", "difference", "grid_zones",
+        "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "plot_comparison",
+        "plot_difference", "plot_distinct", "publish", "ratio", "read_people_by_box", "read_points", "read_prior", "read_zones",
+        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "zone_layer",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name

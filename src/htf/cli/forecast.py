@@ -189,6 +189,10 @@ def _load_release(path: Path, placed: bool) -> Release | None:
                 f"{path} is a release and has its own map: leave out --bounds and --around"
             )
         release = Release.load(path)
+        if release.protection.weight is not None:
+            raise InputError(
+                f"{path} counts {release.counted}, and sums cannot be forecast yet: give a release of records or people"
+            )
         warn_if_not_private(release)
         return release
     if not placed:

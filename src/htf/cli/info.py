@@ -12,8 +12,10 @@ from htf.cli.options import json_option, release_argument
 from htf.cli.screen import console, say_json, show_table, warn_if_not_private
 from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
+from htf.query.answer_texts import counts_of
 
 if TYPE_CHECKING:
+    from htf.privacy.clipping import Clipped
     from htf.release.release import Release
 
 LONGEST_VALUE = 60
@@ -33,7 +35,7 @@ def info(release_file: Path, as_json: bool) -> None:
         return
     screen = console()
     warn_if_not_private(release)
-    told = f"{release_file}: {len(release):,} leaves by {release.mechanism}, counts of {release.counted}"
+    told = f"{release_file}: {len(release):,} leaves by {release.mechanism}, {counts_of(release.counted)}"
     screen.print(f"{told}\n", style="bold")
     screen.print(release.statement + "\n")
     _show_guarantee(release)
@@ -48,7 +50,7 @@ def info(release_file: Path, as_json: bool) -> None:
 
 
 def _show_guarantee(release: Release) -> None:
-    """Show what epsilon protects, and what was measured about people before the map."""
+    """Show what epsilon protects, and what was measured about people or weights before the map."""
     if release.protection != OF_RECORDS:
         title = f"Epsilon {release.epsilon} for {release.protection.name}"
         show_table(("name", ">value"), _protection_rows(release), title)
@@ -59,12 +61,28 @@ def _show_guarantee(release: Release) -> None:
         rows = [(f"up to {end:,}", n) for end, n in zip(CLASS_ENDS, activity.people, strict=True)]
         title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {release.factor:.4g}"
         show_table(("records of a person", ">people, with noise"), rows, title)
+    if (clipped := release.clipped) is not None:
+        title = f"Records by {clipped.protection.weight}, for epsilon {clipped.epsilon}"
+        headers = f"{clipped.protection.weight} of a record", ">records, with noise"
+        show_table(headers, _clipped_rows(clipped), title)
     if (distinct := release.distinct) is not None:
         told = {**distinct.to_dict(), "grid": "{} x {}".format(*distinct.grid)}
         rows = [(name, value) for name, value in told.items() if name not in ("counts", "people")]
         show_table(
             ("name", ">value"), rows, f"Table of {distinct.quantity}: `htf query --distinct`"
         )
+
+
+def _clipped_rows(clipped: Clipped) -> list[tuple[str, object]]:
+    most = f"{clipped.protection.max_weight:,}"
+    rows: list[tuple[str, object]] = [
+        (f"up to {most}", f"{clipped.within:,}"),
+        (f"above {most}, counted as {most}", f"{clipped.above:,}"),
+    ]
+    if clipped.share is not None:
+        share, low, high = (f"{100 * one:.2g} %" for one in clipped.share)
+        rows.append((f"share above {most}", f"{share} ({low} to {high})"))
+    return rows
 
 
 def _protection_rows(release: Release) -> list[tuple[str, str]]:
@@ -76,12 +94,13 @@ def _protection_rows(release: Release) -> list[tuple[str, str]]:
         rows.append((f"most records kept per person{within}", f"{protection.max_records:,}"))
     if protection.once_per is not None:
         rows.append(("records used of a person in one cell", ONCE_PER[protection.once_per]))
+    if protection.weight is not None:
+        rows.append((f"most {protection.weight} counted per record", f"{protection.max_weight:,}"))
     if protection.shares > 1:
         rows.append((f"shares of {protection.name}", f"{protection.shares:,}"))
     if protection.of_query:
         rows.append(("records", "rows of a query or view"))
-    each = "record" if protection.count == RECORDS else "share"
-    return [*rows, (f"epsilon of a {each}", str(release.record_epsilon))]
+    return [*rows, (f"epsilon of a {protection.piece}", str(release.record_epsilon))]
 
 
 def _show_map(release: Release) -> None:
@@ -96,7 +115,7 @@ def _show_map(release: Release) -> None:
 def _show_ledger(release: Release) -> None:
     each = ""
     if release.protection != OF_RECORDS:
-        each = f" for each {'record' if release.protection.count == RECORDS else 'share'}"
+        each = f" for each {release.protection.piece}"
     rows = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)
         for line in release.ledger

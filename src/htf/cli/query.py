@@ -9,6 +9,7 @@ import click
 
 from htf.cli.options import json_option, overwrite_option, release_argument, where_option
 from htf.cli.query_distinct import distinct_option, query_distinct
+from htf.cli.query_means import load_counts, means_rule, per_option, show_means
 from htf.cli.query_polygons import by_option, polygons_option, query_polygons
 from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from htf.frame.domain import Axis, Domain, FloatArray
     from htf.query.box_files import BoxFile
     from htf.query.columns import Answers
+    from htf.query.ratios import Ratios
     from htf.query.where import Where
     from htf.release.release import Release
 
@@ -67,6 +69,7 @@ class AnswersCommand(click.Command):
     help="A row for each zone of a level, e.g. district; of trips, for each pair. zone:district is of one axis.",
 )
 @distinct_option
+@per_option
 @where_option
 @json_option
 @click.option(
@@ -85,6 +88,7 @@ def query(
     zones: tuple[str, ...],
     levels: tuple[str, ...],
     distinct: bool,
+    per: Path | None,
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
@@ -96,46 +100,65 @@ def query(
     more axes than the map's two, `--where hour=7:10` or `--where offence=Assault` selects a part; axes that you
     do not name count in full. `--by offence` gives a row for each.
 
+    With `--per RELEASE`, a release of sums is divided by the number of records: the answers are means.
+
     The interval covers the noise. Where estimates use every count in the tree, it also covers
     records or people that are spread unevenly.
     """
     from htf.export.answers import check_ending, join_columns, to_json
-    from htf.query.boxes import count_boxes
     from htf.release.release import Release
 
     if distinct:
-        _check_distinct_alone(boxes, boxes_file, polygons_file, by, zones, levels, where)
+        _check_distinct_alone(boxes, boxes_file, polygons_file, by, zones, levels, where, per)
         query_distinct(release_file, as_json, output, overwrite)
         return
     if polygons_file is not None:
         if boxes or boxes_file or zones or levels:
             raise InputError("give boxes, zones or --polygons FILE, only one of them")
-        query_polygons(release_file, polygons_file, by, where, as_json, output, overwrite)
+        query_polygons(release_file, polygons_file, by, per, where, as_json, output, overwrite)
         return
     if output is not None:
         check_ending(output)
-        check_output(output, overwrite=overwrite, inputs=[release_file, boxes_file])
+        check_output(output, overwrite=overwrite, inputs=[release_file, boxes_file, per])
     ranges = read_where(where)
     release = Release.load(release_file)
     if release.zones is not None and (zones or levels):
         release = release.zones
+    counts = None if per is None else load_counts(per, release)
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     asked = _by_name(release.domain, asked, zones, levels, by, is_cut=bool(boxes or boxes_file))
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
-        found = count_boxes(release.domain, release.derived.answering_index, asked.rows)
-        answers = label_answers(found, release)
+        shown, rule = _answer(release, counts, asked.rows)
     edges = _edge_columns(release.domain, asked.rows)
-    table = join_columns(edges, asked.given, answers.to_labelled_columns())
+    table = join_columns(edges, asked.given, shown.to_labelled_columns())
     if as_json:
         say_json(to_json(table))
     elif output is None:
-        _show_answers(release.domain, asked, answers)
+        _show_answers(release.domain, asked, shown)
     if output is not None:
-        _write(release, asked, table, output, overwrite)
+        _write(release, asked, table, rule, output, overwrite)
         say(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
-    _tell_outside(release.domain, asked.rows, answers)
-    warn_if_not_private(release)
+    _tell_outside(release.domain, asked.rows, shown.inside)
+    for one in (release, counts):
+        if one is not None:
+            warn_if_not_private(one)
+
+
+def _answer(
+    release: Release, counts: Release | None, rows: FloatArray
+) -> tuple[Answers | Ratios, str]:
+    """The answers for boxes, or their means where there are counts to divide by, and how they were computed."""
+    from htf.export.answers import boxes_rule
+    from htf.query.boxes import count_boxes
+    from htf.query.ratios import divide, mean_of
+
+    found = count_boxes(release.domain, release.derived.answering_index, rows)
+    if counts is None:
+        return label_answers(found, release), boxes_rule(release.quantity)
+    under = count_boxes(counts.domain, counts.derived.answering_index, rows)
+    means = divide(found, under, mean_of(release.protection))
+    return means, means_rule("One row per box that was asked for", means, counts)
 
 
 def _check_distinct_alone(*others: object) -> None:
@@ -143,7 +166,7 @@ def _check_distinct_alone(*others: object) -> None:
     if any(others):
         raise InputError(
             "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
-            "without boxes, polygons and --where"
+            "without boxes, polygons, --per and --where"
         )
 
 
@@ -219,13 +242,13 @@ def _edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
 
 
 def _write(
-    release: Release, asked: BoxFile, table: pa.Table, output: Path, overwrite: bool
+    release: Release, asked: BoxFile, table: pa.Table, rule: str, output: Path, overwrite: bool
 ) -> None:
-    from htf.export.answers import LAYERS, boxes_rule, rectangles, write_shapes, write_table
+    from htf.export.answers import LAYERS, rectangles, write_shapes, write_table
     from htf.export.provenance import provenance
     from htf.query.named import outlines_of
 
-    about = provenance(release, boxes_rule(release.quantity))
+    about = provenance(release, rule)
     if output.suffix.lower() in LAYERS:
         zoned = bool(release.domain.zoned)
         shapes = (outlines_of if zoned else rectangles)(release.domain, asked.rows)
@@ -235,17 +258,23 @@ def _write(
         write_table(table, output, about, overwrite=overwrite)
 
 
-def _tell_outside(domain: Domain, rows: FloatArray, answers: Answers) -> None:
+def _tell_outside(domain: Domain, rows: FloatArray, inside: FloatArray) -> None:
     from htf.query.outside import outside_note
 
-    note = outside_note(domain, rows, answers.inside)
+    note = outside_note(domain, rows, inside)
     if note is not None:
         say(note, err=True)
 
 
-def _show_answers(domain: Domain, asked: BoxFile, answers: Answers) -> None:
+def _show_answers(domain: Domain, asked: BoxFile, answers: Answers | Ratios) -> None:
+    from htf.query.columns import Answers
+
     questions = _show_questions(domain, asked)
-    show_answers([header for header, _ in questions], [texts for _, texts in questions], answers)
+    headers, texts = [header for header, _ in questions], [texts for _, texts in questions]
+    if isinstance(answers, Answers):
+        show_answers(headers, texts, answers)
+    else:
+        show_means(headers, texts, answers)
 
 
 def _show_questions(domain: Domain, asked: BoxFile) -> list[tuple[str, list[str]]]:

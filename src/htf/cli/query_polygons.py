@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from htf.cli.query_means import load_counts, means_rule, show_means
 from htf.cli.screen import progress_bar, say, say_json, show_answers, warn_if_not_private
 from htf.cli.types import FileName
 from htf.errors import InputError, MissingExtraError
 from htf.files import check_output, is_file, is_folder
-from htf.query.columns import describe_columns, label_answers
+from htf.query.columns import Answers, describe_columns, label_answers
 from htf.query.texts import read_where
 
 if TYPE_CHECKING:
     import geopandas
     import pyarrow as pa
 
-    from htf.query.columns import Answers
+    from htf.frame.domain import FloatArray
+    from htf.query.ratios import Ratios
+    from htf.query.where import Where
     from htf.release.release import Release
 
 PARQUET = (".parquet", ".geoparquet")
 LABEL = "label"
-PLAIN = (".csv", ".json")  # without the outlines
+PLAIN = (".csv", ".xlsx", ".json")  # without the outlines
 FORMATS = "GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and shapefiles (also zipped)"
 MOST_NAMED = 5
 RULE = (
@@ -50,6 +53,7 @@ def query_polygons(
     release_file: Path,
     polygons_file: Path,
     by: tuple[str, ...],
+    per: Path | None,
     where: tuple[str, ...],
     as_json: bool,
     output: Path | None,
@@ -57,16 +61,17 @@ def query_polygons(
 ) -> None:
     """Count the polygons in a file and show, print or write one answer per polygon."""
     from htf.export.answers import check_layer, to_json
-    from htf.export.provenance import provenance, told_where
-    from htf.query.polygons import count_polygons
+    from htf.export.provenance import provenance
     from htf.release.release import Release
 
     if output is not None:
-        _check_output(output, (release_file, polygons_file), overwrite)
+        inputs = (release_file, polygons_file, *(() if per is None else (per,)))
+        _check_output(output, inputs, overwrite)
     if len(by) > 1:
         raise InputError(f"polygons are named by one column, got --by {' --by '.join(by)}")
     ranges = read_where(where)
     release = Release.load(release_file)
+    counts = None if per is None else load_counts(per, release)
     with progress_bar() as bar:
         task = bar.add_task(f"reading {polygons_file.name}", total=None)
         frame = _read(polygons_file)
@@ -75,23 +80,53 @@ def query_polygons(
         if output is not None:
             check_layer(output, frame.crs)
         bar.update(task, description=f"counting {len(frame):,} polygons")
-        found = count_polygons(
-            release.domain, release.derived.answering_index, frame.geometry, where=ranges
-        )
-        answers = label_answers(found, release)
-    _report_odd(release, frame, labels, answers)
+        answers, rule = _answer(release, counts, frame, ranges, polygons_file.name)
+    _report_odd(release, frame, labels, answers.inside)
     table = _as_table(frame, named, labels, answers)
     if as_json:
         say_json(to_json(table))
     elif output is None:
-        show_answers(["polygon"], [labels], answers)
+        _show(labels, answers)
     if output is not None:
-        columns = describe_columns(release.quantity)
-        rule = RULE.format(file=polygons_file.name, columns=columns) + told_where(ranges)
         _write(provenance(release, rule), frame, table, output, overwrite)
         say(f"Wrote {output}: {len(frame):,} answers.", err=True)
-    _hint_at_zones(release, answers)
-    warn_if_not_private(release)
+    if isinstance(answers, Answers):
+        _hint_at_zones(release, answers)
+    for one in (release, counts):
+        if one is not None:
+            warn_if_not_private(one)
+
+
+def _answer(
+    release: Release,
+    counts: Release | None,
+    frame: geopandas.GeoDataFrame,
+    ranges: Where,
+    file: str,
+) -> tuple[Answers | Ratios, str]:
+    """The answers for polygons, or their means where there are counts to divide by, and how they were computed."""
+    from htf.export.provenance import told_where
+    from htf.query.polygons import count_polygons
+    from htf.query.ratios import divide, mean_of
+
+    asked = [release] if counts is None else [release, counts]
+    found = [
+        count_polygons(one.domain, one.derived.answering_index, frame.geometry, where=ranges)
+        for one in asked
+    ]
+    if counts is None:
+        rule = RULE.format(file=file, columns=describe_columns(release.quantity))
+        return label_answers(found[0], release), rule + told_where(ranges)
+    means = divide(found[0], found[1], mean_of(release.protection))
+    rows = f"One row per polygon of the file {file}, with its own columns"
+    return means, means_rule(rows, means, counts) + told_where(ranges)
+
+
+def _show(labels: list[str], answers: Answers | Ratios) -> None:
+    if isinstance(answers, Answers):
+        show_answers(["polygon"], [labels], answers)
+    else:
+        show_means(["polygon"], [labels], answers)
 
 
 def _hint_at_zones(release: Release, answers: Answers) -> None:
@@ -185,7 +220,7 @@ def _is_text(column: Any) -> bool:
 
 
 def _report_odd(
-    release: Release, frame: geopandas.GeoDataFrame, labels: list[str], answers: Answers
+    release: Release, frame: geopandas.GeoDataFrame, labels: list[str], inside: FloatArray
 ) -> None:
     """Say what may be a mistake: an answer of 0 looks like any other."""
     import numpy as np
@@ -194,7 +229,7 @@ def _report_odd(
     shapes = frame.geometry
     missing = (shapes.isna() | shapes.is_empty).to_numpy()
     crossed = ~(shapes.is_valid.to_numpy() | missing)
-    outside = (answers.inside == 0) & (shapely.area(shapes.to_numpy()) > 0) & answers.inside.any()
+    outside = (inside == 0) & (shapely.area(shapes.to_numpy()) > 0) & inside.any()
     for what, rows in (
         ("Repaired, because their outlines cross themselves", crossed),
         ("Counted as 0, because they have no outline", missing),
@@ -205,7 +240,7 @@ def _report_odd(
             names = ", ".join(labels[row] or f"row {row}" for row in numbers[:MOST_NAMED])
             more = ", …" if len(numbers) > MOST_NAMED else ""
             say(f"{what}: {len(numbers):,} of {len(frame):,} polygons ({names}{more}).", err=True)
-    if not missing.all() and not answers.inside.any():
+    if not missing.all() and not inside.any():
         reason = (
             "their file names no reference system, so the map's was assumed"
             if shapes.crs is None
@@ -215,7 +250,7 @@ def _report_odd(
 
 
 def _as_table(
-    frame: geopandas.GeoDataFrame, by: str | None, labels: list[str], answers: Answers
+    frame: geopandas.GeoDataFrame, by: str | None, labels: list[str], answers: Answers | Ratios
 ) -> pa.Table:
     """Labels, all columns of the layer, and the answers. If the labels come from a column `label`, it is
     not repeated."""

@@ -30,6 +30,7 @@ from htf.cli.options import read_settings
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
+from htf.cli.weights import WeightOptions, price_of_clipped
 from htf.errors import BudgetError, InputError, OutputError
 from htf.files import check_output
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from htf.mechanisms.base import Mechanism
     from htf.privacy.activity import Activity
     from htf.privacy.budget import BudgetFile
+    from htf.privacy.clipping import Clipped
     from htf.privacy.distinct import DistinctCounts
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import Protection, Suggestion
@@ -68,7 +70,7 @@ class ReleaseOptions:
         default=None,
         metadata=option(
             "With --max-records: share of epsilon that measures how many records people have, so that counts are of "
-            f"all records and not only of those kept. 0: count kept records.  [default: {ACTIVITY_SHARE}]",
+            f"all records and not only of those kept. 0: count kept records, as is always so with --weight.  [default: {ACTIVITY_SHARE}]",
             "SHARE",
         ),
     )
@@ -119,6 +121,7 @@ class ReleaseOptions:
 @points_options
 @options_of(ReleaseOptions)
 @options_of(DistinctOptions)
+@options_of(WeightOptions)
 @old_budget_option
 @notes_charges
 def release(points: str, ledger: Path | None, **given: Any) -> None:
@@ -140,6 +143,11 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     plan.mechanism.check_prior(options.prior)
     wanted = DistinctOptions(**take(DistinctOptions, given))
     plan = replace(plan, distinct=plan_distinct(read, plan.epsilon, wanted))
+    weights, share = (
+        WeightOptions(**take(WeightOptions, given)),
+        _share_for_activity(read.reading, options),
+    )
+    plan = replace(plan, clipped=price_of_clipped(read.reading, plan.epsilon, weights, share))
     unit = _check_people(plan, options)
     _tell_what_counts(plan, unit)
     if plan.budget is not None:
@@ -161,7 +169,8 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         activity = replace(activity, decides=True)
     matrix = _read_matrix(plan) if matrix is None else matrix
     distinct = None if plan.distinct is None else _measure_distinct(plan, plan.distinct)
-    _report(plan, _make_release(plan, matrix, prior, suggestion, activity, distinct))
+    clipped = None if plan.clipped is None else _measure_clipped(plan, matrix, plan.clipped)
+    _report(plan, _make_release(plan, matrix, prior, suggestion, activity, distinct, clipped))
 
 
 def _screen() -> Callable[[str], None]:
@@ -189,6 +198,7 @@ class Plan:
     overwrite: bool
     budget: BudgetFile | None
     distinct: DistinctPlan | None = None
+    clipped: Epsilon | None = None  # the price of measuring how many records are cut
     tell: Callable[[str], None] = field(default_factory=_screen)
 
     def keeping(self, most: int) -> Plan:
@@ -237,11 +247,11 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     """Returns what epsilon will protect. Refuses what cannot become a release."""
     from htf.curator.contributions import read_quantile
     from htf.privacy.epsilon import Epsilon
-    from htf.privacy.protection import PERSON, Protection, epsilon_per_share
+    from htf.privacy.protection import epsilon_per_share
 
     reading, suggest = plan.points.reading, options.suggest_max_records
     epsilon, share = plan.epsilon, _share_for_activity(reading, options)
-    left = _without_distinct(plan, epsilon - _part(epsilon, share))
+    left = _without_others(plan, epsilon - _part(epsilon, share))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
         epsilon_per_share(left, unit)
@@ -265,7 +275,7 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     if suggest is not None:
         read_quantile(options.quantile)
         left -= Epsilon.of(suggest)
-    most = Protection(PERSON, options.records_range, reading.once_per, per=reading.per)
+    most = replace(reading, max_records=options.records_range).protection
     epsilon_per_share(left, most)  # before anything is spent
     return most
 
@@ -277,6 +287,8 @@ def _share_for_activity(reading: Reading, options: ReleaseOptions) -> Fraction:
     if reading.user is None or reading.counted != RECORDS:
         check_no_activity(options.activity, has_people=reading.user is not None)
         return Fraction(0)
+    if reading.weight is not None and options.activity is None:
+        return Fraction(0)  # sums are of kept records
     share = read_activity(options.activity or ACTIVITY_SHARE)
     if share == 0 and reading.max_records == AUTO:
         raise InputError(
@@ -376,20 +388,28 @@ def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
     from htf.privacy.epsilon import Epsilon
 
     share = _share_for_activity(plan.points.reading, options)
-    left = _without_distinct(plan, plan.epsilon - _part(plan.epsilon, share))
+    left = _without_others(plan, plan.epsilon - _part(plan.epsilon, share))
     suggest = options.suggest_max_records
     return left if suggest is None else left - Epsilon.of(suggest)
 
 
-def _without_distinct(plan: Plan, epsilon: Epsilon) -> Epsilon:
-    """Epsilon without the price of a table of distinct people."""
-    if plan.distinct is None:
-        return epsilon
-    if plan.distinct.price >= epsilon:
-        raise InputError(
-            "--activity and --distinct-share are shares of epsilon: together they leave nothing for the map"
-        )
-    return epsilon - plan.distinct.price
+def _without_others(plan: Plan, epsilon: Epsilon) -> Epsilon:
+    """Epsilon without the prices of a table of distinct people and of cut records."""
+    for price in (None if plan.distinct is None else plan.distinct.price, plan.clipped):
+        if price is not None and price >= epsilon:
+            raise InputError(
+                "--activity, --distinct-share and --clipped are shares of epsilon: together they leave nothing for the map"
+            )
+        epsilon = epsilon if price is None else epsilon - price
+    return epsilon
+
+
+def _measure_clipped(plan: Plan, matrix: FrequencyMatrix, price: Epsilon) -> Clipped:
+    from htf.curator.clipping import measure_clipped
+
+    return measure_clipped(
+        matrix, price, noise=plan.noise, budget=plan.budget, label=plan.output.name
+    )
 
 
 def _measure_distinct(plan: Plan, wanted: DistinctPlan) -> DistinctCounts:
@@ -558,6 +578,7 @@ def _make_release(
     suggestion: Suggestion | None,
     activity: Activity | None,
     distinct: DistinctCounts | None,
+    clipped: Clipped | None,
 ) -> Release:
     """Publish and write. The progress bar shows labels, and no numbers from the data."""
     from htf.publication import publish
@@ -575,6 +596,7 @@ def _make_release(
             suggestion=suggestion,
             activity=activity,
             distinct=distinct,
+            clipped=clipped,
             progress=lambda label: bar.update(task, description=label),
         )
         bar.update(task, description=f"writing {plan.output.name}")

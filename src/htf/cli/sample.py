@@ -9,7 +9,7 @@ import click
 from htf.cli.options import output_option, overwrite_option, release_argument
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
-from htf.query.answer_texts import show_count
+from htf.query.answer_texts import show_amount, show_count
 
 
 @click.command()
@@ -47,6 +47,6 @@ def sample(
         say(f"The release counts {release.counted}: each point stands for one of them.")
     else:
         total = show_count(float(release.estimates.sum()), release.quantity)
-        say(f"The release counts {total} {release.counted}.")
+        say(f"The release counts {show_amount(total, release.counted)}.")
     say(release.statement.split("\n\n")[0])
     warn_if_not_private(release)

@@ -28,6 +28,7 @@ from htf.frame.domain import Domain, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.activity import Activity
 from htf.privacy.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import Ledger
@@ -55,16 +56,16 @@ class Curator:
 
     The epsilon protects the unit that the matrix names. Where that is a person of whom K records were
     kept, or who was divided into shares, the ledger and the window of the mechanism have what is left for
-    each record or share. `publish` makes a
-    Curator and runs it: use the class to ask for measurements by hand.
+    each record or share. Where records have weights, they have what is left for a unit of weight. `publish`
+    makes a Curator and runs it: use the class to ask for measurements by hand.
 
     Parameters
     ----------
     matrix : FrequencyMatrix
         The exact counts.
     epsilon : Epsilon
-        The privacy budget. It includes what a `suggestion`, an `activity` and a table of `distinct` people
-        have cost.
+        The privacy budget. It includes what a `suggestion`, an `activity`, a table of `distinct` people and
+        `clipped` records have cost.
     noise : NoiseSource, optional
         Where noise comes from, by default OpenDP.
     prior : Prior, optional
@@ -79,6 +80,8 @@ class Curator:
         What `measure_activity` found. It was charged when it was made.
     distinct : DistinctCounts, optional
         What `measure_distinct` found. It was charged when it was made.
+    clipped : Clipped, optional
+        What `measure_clipped` found. It was charged when it was made.
 
     Raises
     ------
@@ -96,7 +99,7 @@ class Curator:
     """
 
     __slots__ = (
-        "_activity", "_budget", "_cells", "_distinct", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
+        "_activity", "_budget", "_cells", "_clipped", "_distinct", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
         "_protection", "_suggestion", "_taken", "_used", "window",
     )  # fmt: skip
 
@@ -112,8 +115,9 @@ class Curator:
         suggestion: Suggestion | None = None,
         activity: Activity | None = None,
         distinct: DistinctCounts | None = None,
+        clipped: Clipped | None = None,
     ) -> None:
-        _check_given(matrix, noise, prior, budget, label, suggestion, activity, distinct)
+        _check_given(matrix, noise, prior, budget, label, suggestion, activity, distinct, clipped)
         check_crs(matrix.domain.crs)
         check_bounds(matrix.domain)
         if prior is not None:
@@ -122,7 +126,9 @@ class Curator:
             prior = prior.as_published()
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
         self._suggestion, self._activity, self._distinct = suggestion, activity, distinct
-        each = epsilon_per_share(self._epsilon, self._protection, suggestion, activity, distinct)
+        self._clipped = clipped
+        all_bought = suggestion, activity, distinct, clipped
+        each = epsilon_per_share(self._epsilon, self._protection, *all_bought)
         if distinct is not None:
             distinct.check_map(matrix.domain)
         tree = RegionTree(matrix.domain.shape)
@@ -130,7 +136,7 @@ class Curator:
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, each)
         self._noise = OpenDPNoise() if noise is None else noise
-        for bought in (suggestion, activity, distinct):
+        for bought in all_bought:
             if bought is not None:
                 check_bought(bought, self._noise, budget)
         self._budget, self._label = budget, label
@@ -272,6 +278,7 @@ class Curator:
             suggestion=self._suggestion,
             activity=self._activity,
             distinct=self._distinct,
+            clipped=self._clipped,
             budget_entry=self._entry,
         )
 
@@ -300,7 +307,8 @@ class Curator:
 
     @property
     def _price(self) -> Epsilon:
-        return price_of_map(self._epsilon, self._suggestion, self._activity, self._distinct)
+        bought = self._suggestion, self._activity, self._distinct, self._clipped
+        return price_of_map(self._epsilon, *bought)
 
     def _table(self) -> MeasurementTable:
         return MeasurementTable.from_parts(
@@ -324,6 +332,7 @@ def _check_given(
     suggestion: object,
     activity: object,
     distinct: object,
+    clipped: object,
 ) -> None:
     """Check the types of all arguments before anything is done with them."""
     first = "count the points first, with htf.read_points(points, domain, [column, column])"
@@ -335,6 +344,7 @@ def _check_given(
         (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
         (activity, Activity, "activity", "make one with htf.measure_activity"),
         (distinct, DistinctCounts, "distinct", "make one with htf.measure_distinct"),
+        (clipped, Clipped, "clipped", "make one with htf.measure_clipped"),
     ):
         if value is not None:
             arguments.instance(value, kind, name, remedy)
@@ -342,7 +352,9 @@ def _check_given(
 
 
 def check_bought(
-    bought: Suggestion | Activity | DistinctCounts, noise: NoiseSource, budget: BudgetFile | None
+    bought: Suggestion | Activity | DistinctCounts | Clipped,
+    noise: NoiseSource,
+    budget: BudgetFile | None,
 ) -> None:
     """Refuse what would make the release claim, or the budget hold, less than was lost."""
     if noise.private and not bought.private:
@@ -377,9 +389,9 @@ def told_for_unit(mechanism: Mechanism, window: Window, unit: Protection) -> Ste
     try:
         return (yield from mechanism.build(window))
     except BudgetError as error:
-        if unit.unit == RECORD:
+        if unit.unit == RECORD and unit.weight is None:
             raise
-        one = "record" if unit.count == RECORDS else "share of a person"
+        one = "share of a person" if unit.count != RECORDS else unit.piece
         raise BudgetError(
             f"{error} (with {unit.spoken}, each {one} has epsilon {window.epsilon})"
         ) from None

@@ -22,6 +22,49 @@ from htf.privacy.protection import OF_RECORDS, Protection
 MOST_RECORDS = 2**40  # so that sums, and combinations with small coefficients, fit 64 bits
 
 
+class WeighedRecords:
+    """How many records have a weight up to the limit, and how many a larger one. Sensitive: its repr shows no data.
+
+    `read_points` makes one with the matrix, for `measure_clipped`.
+
+    Parameters
+    ----------
+    within : int
+        The number of records that count with their whole weight.
+    above : int
+        The number of records that count as the largest weight, because theirs is larger.
+
+    Raises
+    ------
+    InputError
+        If a number is not whole, is negative, or is too large.
+
+    Examples
+    --------
+    >>> import htf
+    >>> htf.WeighedRecords(990, 10)
+    WeighedRecords(exact numbers not shown)
+    """
+
+    __slots__ = ("_exact",)
+
+    def __init__(self, within: int, above: int) -> None:
+        """Take both numbers."""
+        names = "the records up to the largest weight (within)", "the records above it (above)"
+        given = [arguments.whole(n, name) for n, name in zip((within, above), names, strict=True)]
+        if min(given) < 0 or sum(given) > MOST_RECORDS:
+            raise InputError("numbers of records must not be negative, nor pass 2**40 together")
+        self._exact = given[0], given[1]
+
+    @property
+    def exact(self) -> tuple[int, int]:
+        """Records up to the largest weight, and above it. Sensitive."""
+        return self._exact
+
+    def __repr__(self) -> str:
+        return "WeighedRecords(exact numbers not shown)"
+
+
 class FrequencyMatrix(ReadOnlyArrays):
     """Exact counts of the cells that hold any record. Sensitive: its repr shows no data.
 
@@ -39,6 +82,8 @@ class FrequencyMatrix(ReadOnlyArrays):
         What an epsilon will protect.
     files : sequence of FileMark
         Where the records were read from. None of these files may be a prior.
+    weighed : WeighedRecords, optional
+        Where records have weights: how many of them were cut at the largest one.
 
     Raises
     ------
@@ -53,7 +98,7 @@ class FrequencyMatrix(ReadOnlyArrays):
     FrequencyMatrix(grid=2 x 2, exact counts not shown)
     """
 
-    __slots__ = ("_coordinates", "_counts", "_domain", "_files", "_protection")
+    __slots__ = ("_coordinates", "_counts", "_domain", "_files", "_protection", "_weighed")
 
     def __init__(
         self,
@@ -62,12 +107,18 @@ class FrequencyMatrix(ReadOnlyArrays):
         counts: IntArray,
         protection: Protection = OF_RECORDS,
         files: Sequence[FileMark] = (),
+        weighed: WeighedRecords | None = None,
     ) -> None:
         """Take distinct non-empty cells as they are. `from_cells` checks them and adds them up."""
         marks = arguments.items(files, "files", "a list of marks of files")
         self._files = tuple(arguments.instance(mark, FileMark, "files") for mark in marks)
         self._domain = check_domain(domain)
         self._protection = arguments.instance(protection, Protection, "protection")
+        if weighed is not None:
+            arguments.instance(weighed, WeighedRecords, "weighed")
+            if protection.weight is None:
+                raise InputError("records without weights cannot be cut: leave out weighed")
+        self._weighed = weighed
         for array, what in ((coordinates, "coordinates"), (counts, "counts")):
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
                 remedy = "FrequencyMatrix.from_cells takes other sequences"
@@ -185,6 +236,11 @@ class FrequencyMatrix(ReadOnlyArrays):
     def files(self) -> tuple[FileMark, ...]:
         """Where the records were read from: none of these may be a prior. For the curator only."""
         return self._files
+
+    @property
+    def exact_weighed(self) -> WeighedRecords | None:
+        """How many records were cut at the largest weight; None if that was not counted. Sensitive."""
+        return self._weighed
 
     @property
     def exact_coordinates(self) -> NDArray[np.int32]:

@@ -101,21 +101,28 @@ def floor(value: FloatingValue) -> IntegerValue:
     Ibis would cast, which fails for NaN. DuckDB and Spark have a cast that is missing instead. Other
     engines do not: give them numbers that are `within` bounds.
     """
+    whole: IntegerValue = _floor(value).try_cast("int64")
+    return whole
+
+
+def _floor(value: FloatingValue) -> FloatingValue:
+    """The same as a double, which may be NaN or infinite."""
     import ibis
 
     @ibis.udf.scalar.builtin(name="floor", signature=(("float64",), "float64"))
     def floor_(value):  # type: ignore[no-untyped-def]
         ...
 
-    whole: IntegerValue = floor_(value).try_cast("int64")
-    return whole
+    found: FloatingValue = floor_(value)
+    return found
 
 
 def is_finite(value: FloatingValue) -> BooleanValue:
     """Whether a value is finite, by a cast that NaN does not survive: engines may answer `isnan` from
-    statistics."""
+    statistics. It is rounded first: PostgreSQL fails where a quotient of something is nothing."""
     largest = math.ldexp(1.0, LARGEST_EXPONENT)
-    finite: BooleanValue = floor(within(value, -largest, largest) / constant(largest)).notnull()
+    whole = _floor(within(value, -largest, largest))
+    finite: BooleanValue = floor(whole / constant(largest)).notnull()
     return finite
 
 

@@ -12,7 +12,7 @@ to S. Records in the same cell are alike, so it does not matter which of them is
 Where records are counted, at most K of each person are kept.
 
 Records are ranked by a digest of the person, the cell, the time and, for records that agree in all of
-these, a number. So the kept records are like a random choice, but the same in every run and on every
+these, a number, which follows their weights if they have any. So the kept records are like a random choice, but the same in every run and on every
 engine. Most people need no cut, and a window over every row would take several times as long as the count,
 so only the records of people who have too many are ranked.
 
@@ -23,6 +23,7 @@ would then depend on which of the two the engine met first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from htf.ingest.expressions import key, ratio
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
-BOX, RANK = "box", "rank"
+BOX, RANK, WEIGHT = "box", "rank", "weight"
 WHO = (PERSON, SPELLING, PERIOD)
 
 
@@ -63,8 +64,14 @@ def count_shared(located: Table, shares: int) -> Table:
     return counted.filter(counted.records > 0)
 
 
-def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
-    """The number of records in each cell, with at most `most` of each person.
+def count_kept(
+    located: Table,
+    most: int,
+    *,
+    of_query: bool,
+    count: Callable[[Table], Table] = count_records,
+) -> Table:
+    """The number of records in each cell, or what else `count` finds there, with at most `most` of each person.
 
     All records are counted, and those that are not kept, of people who have too many, are subtracted. So
     the records of everybody else need no join and no memory. But a query or view is read only once: with a
@@ -73,7 +80,7 @@ def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
     """
     if of_query:
         ranked = _ranked(located)
-        return count_records(ranked.filter(ranked.rank < most))
+        return count(ranked.filter(ranked.rank < most))
     who = _who(located)
     per_person = located.group_by(who).agg(records=located[CELL].count())
     many = per_person.filter(per_person.records > most).select(
@@ -81,10 +88,11 @@ def count_kept(located: Table, most: int, *, of_query: bool) -> Table:
     )
     same = [located[name] == many[f"many_{name}"] for name in who]
     ranked = _ranked(located.semi_join(many, same))
-    off = count_records(ranked.filter(ranked.rank >= most))
-    both = count_records(located).union(off.mutate(records=-off.records))
-    kept = both.group_by(CELL).agg(records=both.records.sum().cast("int64"))
-    return kept.filter(kept.records > 0)
+    off = count(ranked.filter(ranked.rank >= most))
+    sums = [name for name in off.columns if name != CELL]
+    both = count(located).union(off.mutate(**{name: -off[name] for name in sums}))
+    kept = both.group_by(CELL).agg(**{name: both[name].sum().cast("int64") for name in sums})
+    return kept.filter(kept.records > 0) if len(sums) == 1 else kept
 
 
 def _ranked(located: Table) -> Table:
@@ -93,7 +101,8 @@ def _ranked(located: Table) -> Table:
 
     who = _who(located)
     located = located.filter(located[CELL].notnull())
-    alike = located.mutate(copy=ibis.row_number().over(group_by=[*who, CELL, TIME], order_by=TIME))
+    order = [WEIGHT] if WEIGHT in located.columns else [TIME]
+    alike = located.mutate(copy=ibis.row_number().over(group_by=[*who, CELL, TIME], order_by=order))
     keyed = alike.mutate(key=key([alike[name] for name in (PERSON, CELL, TIME, "copy")]))
     return keyed.mutate(
         rank=ibis.row_number().over(group_by=who, order_by=["key", CELL, TIME, "copy"])

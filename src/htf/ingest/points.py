@@ -19,7 +19,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.curator.distinct import PeopleByBox
-from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, unravel
+from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, WeighedRecords, unravel
 from htf.errors import InputError, NothingInsideError
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, check_domain
@@ -43,6 +43,7 @@ from htf.ingest.people import (
     RANK,
     SPELLING,
     TIME,
+    WEIGHT,
     WHO,
     count_distinct,
     count_kept,
@@ -54,15 +55,15 @@ from htf.ingest.people import (
 from htf.ingest.reading import DUCKDB, Access, Reading
 from htf.ingest.sources import Source, moved, open_source
 from htf.ingest.unread import EYES_ONLY, Times, describe_unread
+from htf.ingest.weights import ABOVE, KEPT, as_weight, count_weights, only_weighed
 from htf.ingest.zones import zone_of
 from htf.privacy.distinct import NOT_PEOPLE, check_grid, check_grid_fits, most_boxes
 from htf.privacy.origins import FileMark, mark_files
-from htf.privacy.protection import PEOPLE, Protection
+from htf.privacy.protection import PEOPLE, RECORD, Protection
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table, Value
 
-WEIGHT = "weight"  # the column of public points that says how much each counts
 OUTSIDE_OF_BOUNDS = "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not fit its rows?"
 Tell = Callable[[str], None]
 
@@ -95,6 +96,8 @@ def read_points(
     per: str | None = None,
     max_records: int | str | None = None,
     once_per: str | None = None,
+    weight: str | None = None,
+    max_weight: int | None = None,
     time: str | None = None,
     time_unit: str = "s",
     utc_offset: int = 0,
@@ -135,6 +138,11 @@ def read_points(
         How many records of each person to keep where records are counted.
     once_per : {"hour", "day", "all"}, optional
         First keep at most one record for each person, cell and hour or day of `time`, or ever.
+    weight : str, optional
+        Column of whole numbers: each record counts that often, so that sums are counted. Fractions are rounded down.
+        Records whose weight is missing, negative, infinite or no number are left out.
+    max_weight : int, optional
+        Larger weights count as this one. Choose it without looking at the data.
     time : str, optional
         Column of times: ISO 8601 text, timestamps, or numbers since 1970.
     time_unit : str
@@ -179,6 +187,9 @@ def read_points(
     'one person, at most 1 record each'
     >>> htf.read_points(rides, domain, ["lon", "lat"], user="rider").protection.quantity
     'people'
+    >>> taxis = {"lon": [0.5, 0.6], "lat": [0.5, 0.4], "passengers": [2, 9]}
+    >>> htf.read_points(taxis, domain, weight="passengers", max_weight=6).protection.told
+    'sum of passengers, at most 6 per record'
     """
     given = locals()  # here the arguments alone, whose names and defaults are those of Reading
     reading = Reading(**{one.name: given[one.name] for one in fields_of(Reading)})
@@ -199,7 +210,9 @@ def read_matrix(
     arguments.function(tell, "tell")
     protection = reading.protection
     with _located(source, domain, reading, tell) as (opened, engine, located):
-        if reading.user is None:
+        if protection.weight is not None:
+            counted = _count_weights(located, protection, of_query=opened.of_query)
+        elif reading.user is None:
             counted = count_records(located)
         elif protection.count == PEOPLE:
             counted = count_shared(located, protection.shares)
@@ -343,7 +356,9 @@ def read_people(
     check_grid_fits(boxes, domain)
     if reading.user is None:
         raise InputError(NOT_PEOPLE)
-    reading = replace(reading, count=PEOPLE, max_records=None, once_per=None)
+    reading = replace(
+        reading, count=PEOPLE, max_records=None, once_per=None, weight=None, max_weight=None
+    )
     most = most_boxes(boxes[0] * boxes[1])
     with _located(source, domain, reading, tell, boxes) as (opened, engine, located):
         found = engine.run(count_distinct(located, most), opened.name, progress)
@@ -408,7 +423,7 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
 
 @contextmanager
 def _opened(source: Any, domain: Domain, reading: Reading) -> Iterator[Source]:
-    wanted, others = reading.wanted(source, domain), (reading.user, reading.time)
+    wanted, others = reading.wanted(source, domain), reading.others
     named = [repr(name) for name in (*wanted, *others) if name is not None]
     if wanted[:2] == [None, None]:
         named.insert(0, "one pair like lon and lat (else give --x and --y)")
@@ -433,13 +448,15 @@ def _located(
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
         if wanted[0] is None:
             (tell or logging.getLogger("htf").info)(_guess_told(fields))
-        others = [name for name in (reading.user, reading.time) if name is not None]
-        for name in others:
+        for name in reading.others:
             check_there(name, opened.columns)
-        table = opened.select(_names(fields, others))
+        table = opened.select(_names(fields, reading.others))
         _check_times(opened, table, fields, reading, tell)
         crs = _other_crs(opened, fields, domain, reading)
         values = _values(opened, table, fields, reading) | _whose(opened, table, reading)
+        if reading.weight is not None:
+            weight = ex.as_number(table[reading.weight], reading.weight, opened.text)
+            values[WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
         with _where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
             inside = _inside(_placed(rows, domain, crs, engine, opened.collates), domain)
             for name in (PERSON, PERIOD):
@@ -447,9 +464,11 @@ def _located(
                     inside = inside.filter(inside[name].notnull())
             located = inside.select(
                 cell=_cell(inside, domain, engine),
-                **{n: inside[n] for n in (*WHO, TIME) if n in values},
+                **{n: inside[n] for n in (*WHO, TIME, WEIGHT) if n in values},
                 **({} if grid is None else {BOX: _box(inside, domain, engine, grid)}),
             )
+            if reading.weight is not None:
+                located = only_weighed(located)
             yield opened, engine, located if reading.once_per is None else keep_once(located)
 
 
@@ -484,6 +503,17 @@ def _where_counted(
 def _calls_functions(domain: Domain) -> bool:
     """Whether places are found by functions of ours, which not every engine can call."""
     return bool(domain.zoned) or any(map(needs_function, domain.axes))
+
+
+def _count_weights(located: Table, protection: Protection, *, of_query: bool) -> Table:
+    """The sum of weights in each cell and, to tell how many were cut, the number of records."""
+
+    def count(records: Table) -> Table:
+        return count_weights(records, protection.max_weight)
+
+    if protection.unit == RECORD:
+        return count(located)
+    return count_kept(located, protection.max_records, of_query=of_query, count=count)
 
 
 def _guess_told(fields: Sequence[Field]) -> str:
@@ -639,8 +669,17 @@ def _to_matrix(
         raise InputError(OUTSIDE_OF_BOUNDS)
     counts = np.asarray(counts_by_cell["records"], dtype=np.int64)[order]
     if int(counts.sum()) > MOST_RECORDS:
-        raise InputError("more than 2**40 records are not supported")
-    return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection, files)
+        what = "more than 2**40 records" if protection.weight is None else "sums above 2**40"
+        raise InputError(f"{what} are not supported")
+    weighed = None
+    if protection.weight is not None:
+        kept, above = (int(np.sum(counts_by_cell[name])) for name in (KEPT, ABOVE))
+        weighed, keys, counts = (
+            WeighedRecords(kept - above, above),
+            keys[counts > 0],
+            counts[counts > 0],
+        )
+    return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection, files, weighed)
 
 
 def _are_texts(opened: Source, rows: Table, name: str) -> bool:
@@ -680,8 +719,7 @@ def _remark_unread(
 ) -> None:
     """Remark on rows that could not be read, before any budget is spent on the others."""
     fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
-    others = [name for name in (reading.user, reading.time) if name is not None]
-    table = opened.select(_names(fields, others))
+    table = opened.select(_names(fields, reading.others))
     of_axes = dict.fromkeys(field.column for field in fields if field.of_time)
     asked = [*of_axes, *({reading.time} - {None, *of_axes})]
     times = [
@@ -694,7 +732,7 @@ def _remark_unread(
         for name in map(str, asked)
         if name in of_axes or _uses_times(reading)
     ]
-    note = describe_unread(opened, table, fields, times, reading.user)
+    note = describe_unread(opened, table, fields, times, reading.user, reading.weight)
     if note is not None:
         tell(note)
 
@@ -744,6 +782,8 @@ def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) 
         except InputError as error:
             return f": {error}."
     why = "." if reading.user is None else f", or none there names a person in {reading.user!r}."
+    if reading.weight is not None:
+        why = f"{why[:-1]}, or none there has a weight in {reading.weight!r}."
     in_place = bool(opened.engine.columns_as) or not _calls_functions(domain)
     if 0 not in pairs(domain) or fields[0].of_geometry or not in_place:
         return why

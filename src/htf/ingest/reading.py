@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
@@ -15,6 +15,8 @@ from htf.base.options import AUTO, option
 from htf.errors import InputError
 from htf.privacy.protection import (
     COUNTED,
+    NO_WEIGHT_OF_PEOPLE,
+    NO_WEIGHT_ONCE,
     ONCE_PER,
     PEOPLE,
     PERIODS,
@@ -118,6 +120,21 @@ class Reading(Access):
             "|".join(ONCE_PER),
         ),
     )
+    weight: str | None = field(
+        default=None,
+        metadata=option(
+            "Column of whole numbers, such as passengers or minutes: each record counts that often, and sums are "
+            "published. Fractions are rounded down. Needs --max-weight.",
+            "COLUMN",
+        ),
+    )
+    max_weight: int | None = field(
+        default=None,
+        metadata=option(
+            "Weights above W count as W. Choose W without looking at the data: noise grows with it.",
+            "W",
+        ),
+    )
     time: str | None = field(
         default=None,
         metadata=option("Column of times: ISO 8601, timestamps, or numbers since 1970.", "COLUMN"),
@@ -157,6 +174,21 @@ class Reading(Access):
         if abs(offset) > LARGEST_OFFSET:
             raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
         self._check_people()
+        self._check_weight()
+
+    def _check_weight(self) -> None:
+        """Refuse a weight without its limit, and weights where nothing can be weighed."""
+        if (self.weight is None) != (self.max_weight is None):
+            raise InputError(
+                "give both --weight COLUMN and --max-weight W, or neither (in Python: weight, max_weight)"
+            )
+        if self.weight is None:
+            return
+        Protection(weight=self.weight, max_weight=self.max_weight)  # type: ignore[arg-type]
+        if self.count == PEOPLE:
+            raise InputError(NO_WEIGHT_OF_PEOPLE)
+        if self.once_per is not None:
+            raise InputError(NO_WEIGHT_ONCE)
 
     def _check_people(self) -> None:
         """Refuse options that need a column of people, or of times, which is not named."""
@@ -188,7 +220,8 @@ class Reading(Access):
         """What is counted: people, where a column names them and no number of records is given."""
         if self.count is not None:
             return self.count
-        return RECORDS if self.user is None or self.max_records is not None else PEOPLE
+        limited = self.max_records is not None or self.weight is not None
+        return RECORDS if self.user is None or limited else PEOPLE
 
     @property
     def protection(self) -> Protection:
@@ -199,7 +232,7 @@ class Reading(Access):
                     "--max-records limits the records per person: name the column of people with --user "
                     "(in Python: user)"
                 )
-            return Protection()
+            return self._weighed(Protection())
         if self.counted == PEOPLE:
             return Protection(
                 PERSON,
@@ -211,7 +244,12 @@ class Reading(Access):
         if self.max_records is None:
             raise InputError(
                 "to count records and protect people, give the number of records to keep per person: --max-records K "
-                "(in Python: max_records); or count people, who need none (--count people; in Python: count)"
+                "(in Python: max_records)"
+                + (
+                    ""
+                    if self.weight
+                    else "; or count people, who need none (--count people; in Python: count)"
+                )
             )
         if isinstance(self.max_records, str) and self.max_records == AUTO:
             raise InputError(
@@ -219,7 +257,19 @@ class Reading(Access):
                 "htf.best_max_records(activity, epsilon) finds"
             )
         most = arguments.whole(self.max_records, "max_records")
-        return Protection(PERSON, most, self.once_per, per=self.per)
+        return self._weighed(Protection(PERSON, most, self.once_per, per=self.per))
+
+    def _weighed(self, protection: Protection) -> Protection:
+        """The same, where records have weights."""
+        if self.weight is None:
+            return protection
+        most = arguments.whole(self.max_weight, "max_weight")
+        return replace(protection, weight=self.weight, max_weight=most)
+
+    @property
+    def others(self) -> list[str]:
+        """The columns that are needed beside those of the axes."""
+        return [name for name in (self.user, self.time, self.weight) if name is not None]
 
     def wanted(self, source: Any, domain: Domain) -> list[str | None]:
         """The names of columns as the caller wrote them, one for each axis; of zones x and y."""

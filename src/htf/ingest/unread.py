@@ -44,13 +44,19 @@ class Times(NamedTuple):
 
 
 def describe_unread(
-    opened: Source, table: Table, fields: Sequence[Field], times: Sequence[Times], user: str | None
+    opened: Source,
+    table: Table,
+    fields: Sequence[Field],
+    times: Sequence[Times],
+    user: str | None,
+    weight: str | None = None,
 ) -> str | None:
     """A note on all rows of the table that could not be read; None if there are none."""
     reasons = [
         *_places(opened, table, fields),
         *_times(table, times),
         *_people(opened, table, user),
+        *_weights(opened, table, weight),
     ]
     # A sum over no rows is missing. A row with a missing answer is not counted.
     sums = {f"n{n}": one.rows.fill_null(False).sum() for n, one in enumerate(reasons)}
@@ -99,6 +105,17 @@ def _people(opened: Source, table: Table, user: str | None) -> Iterator[Reason]:
     if user is not None:
         nobody = ex.as_person(table[user], user, opened.text).isnull()
         yield Reason(f"the column {user!r} names nobody there", nobody)
+
+
+def _weights(opened: Source, table: Table, weight: str | None) -> Iterator[Reason]:
+    if weight is not None:
+        column, empty = table[weight], _is_empty(table[weight], opened.text)
+        number = ex.as_number(column, weight, opened.text)
+        finite = ex.is_finite(number)
+        negative = finite & (number < ex.constant(0.0))
+        yield Reason(f"the column {weight!r} is empty there", empty)
+        yield Reason(f"the column {weight!r} holds no number there", ~empty & ~finite)
+        yield Reason(f"the column {weight!r} is negative there", negative)
 
 
 def _is_empty(column: Value, text: bool) -> BooleanValue:

@@ -19,7 +19,7 @@ from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.maps.views import View, Viewable, outlines, view
-from htf.query.answer_texts import counted_note
+from htf.query.answer_texts import counted_note, counts_of
 from htf.query.where import Where
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ def footer(release: Plottable, seen: View) -> str:
 
 def claim(release: Plottable, quantity: str, seen: View, note: str | None) -> str:
     """What is counted and protected, and what else to know."""
-    counts = f"Differentially private counts of {quantity}"
+    counts = f"Differentially private {counts_of(quantity)}"
     words = f"{counts}: ε-DP per {unit_of(release.protection)}, ε = {release.epsilon}"
     if not release.private:
         words = f"No privacy guarantee: the noise only imitates ε = {release.epsilon}"

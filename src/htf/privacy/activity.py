@@ -102,6 +102,11 @@ class Activity:
         >>> activity.check_fits(htf.Protection("person", max_records=3))
         """
         check_counts_records("the activity of people", protection, self.per)
+        if protection.weight is not None:
+            raise InputError(
+                "the activity of people scales counts of records, and says nothing of their weights: leave it out, or the "
+                "weight"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the activity with plain values, for JSON.

@@ -37,6 +37,7 @@ from htf.privacy.account import (
 )
 from htf.privacy.activity import Activity
 from htf.privacy.budget_store import READ, WRITE, open_books
+from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import Bought, Suggestion, price_of_map
@@ -48,7 +49,7 @@ LONGEST_NAME = 200
 ADD_OR_REMOVE = "added or removed"  # the neighbouring relation of every unit
 BY_HAND = "measurements"  # what is charged and is no mechanism
 BOUGHT: dict[str, type[Bought]] = {
-    kind.charged_as: kind for kind in (Suggestion, Activity, DistinctCounts)
+    kind.charged_as: kind for kind in (Suggestion, Activity, DistinctCounts, Clipped)
 }
 JOURNALS = ("-journal", "-wal", "-shm")
 FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a published file
@@ -380,12 +381,12 @@ class BudgetFile:
             )
         return replace(found, state=WITHDRAWN, withdrawn=now)
 
-    def check_bought(self, bought: Suggestion | Activity | DistinctCounts) -> None:
+    def check_bought(self, bought: Suggestion | Activity | DistinctCounts | Clipped) -> None:
         """Refuse what was not charged here, such as a suggestion: its epsilon would be missing from the sum.
 
         Parameters
         ----------
-        bought : Suggestion, Activity or DistinctCounts
+        bought : Suggestion, Activity, DistinctCounts or Clipped
             What was measured before the map.
 
         Raises

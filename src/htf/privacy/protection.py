@@ -4,6 +4,9 @@ The unit is one record, one person, or one person in one day, week or month. A p
 ways. Either at most `max_records` of their records are kept, and records are counted. Or the person counts as
 one, divided into `shares` that are handed out to all their records, and people are counted. In both cases one
 unit holds at most `most_shares` of what is counted, and each of these may cost epsilon divided by that number.
+
+A record may have a weight, such as a number of passengers. It then counts that many times, at most `max_weight`, and
+what is published is the sum of the weights. Proof: docs/proofs/weights.md.
 """
 
 from __future__ import annotations
@@ -20,11 +23,22 @@ from htf.privacy.epsilon import Epsilon
 RECORD, PERSON = "record", "person"
 RECORDS, PEOPLE = "records", "people"
 COUNTED = (RECORDS, PEOPLE)
+SUM_OF = "sum of "  # before the name of a column of weights
+NO_WEIGHT_OF_PEOPLE = (
+    "a weight says how often a record counts, but where people are counted everyone counts once: count records "
+    "(--max-records K; in Python: max_records), or leave out the weight"
+)
+NO_WEIGHT_ONCE = (
+    "once per hour, day or ever keeps one of several records, but their weights may differ: leave out --once-per or "
+    "--weight (in Python: once_per, weight), or add them up in a query"
+)
 PERIODS = ("day", "week", "month")
 ONCE_PER = ("hour", "day", "all")
 SHARES_OF_A_PERSON = 256  # chosen by measurement: docs/decisions/0015-counting-people.md
 MOST_SHARES = 2**20
 MOST_RECORDS_OF_A_PERSON = 2**20
+LONGEST_WEIGHT = 100  # characters of the name of a column of weights
+MOST_WEIGHT = 2**20  # of a record, and of all records kept of a person together
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,10 @@ class Protection:
         The unit is one person in one such period, and everything above is for each period.
     shares : int
         How many equal shares one counted record or person is divided into.
+    weight : str, optional
+        What a record counts by, such as `passengers`: the name of the column of weights. Sums of it are counted.
+    max_weight : int
+        How often a record counts, at most. 1 without a weight.
 
     Raises
     ------
@@ -61,6 +79,8 @@ class Protection:
     'one person, at most 20 records each'
     >>> htf.Protection("person", count="people", shares=256, per="day").spoken
     'one person in one day, counted once'
+    >>> htf.Protection(weight="passengers", max_weight=6).told
+    'sum of passengers, at most 6 per record'
     """
 
     unit: str = RECORD
@@ -70,6 +90,8 @@ class Protection:
     count: str = RECORDS
     per: str | None = None  # the unit is one person in one such period
     shares: int = 1  # that one counted record or person is divided into
+    weight: str | None = None  # the column that says how often a record counts
+    max_weight: int = 1  # how often it counts, at most
 
     def __post_init__(self) -> None:
         arguments.choice(self.unit, (RECORD, PERSON), "the unit")
@@ -83,6 +105,9 @@ class Protection:
         if self.per is not None:
             arguments.choice(self.per, PERIODS, "the period (per)")
         arguments.flag(self.of_query, "of_query")
+        if self.weight is not None:
+            check_weight(self.weight)
+        self._check_whole("max_weight", MOST_WEIGHT, "the largest weight of a record")
         self._check_together()
 
     def _check_whole(self, name: str, most: int, what: str) -> None:
@@ -105,11 +130,36 @@ class Protection:
             raise InputError(
                 f"records are counted whole, not in {self.shares} shares: only people have shares"
             )
+        self._check_weight()
+
+    def _check_weight(self) -> None:
+        if self.weight is None:
+            if self.max_weight != 1:
+                raise InputError(
+                    f"a largest weight of {self.max_weight} (max_weight) needs the column of weights (weight)"
+                )
+            return
+        if self.count == PEOPLE:
+            raise InputError(NO_WEIGHT_OF_PEOPLE)
+        if self.once_per is not None:
+            raise InputError(NO_WEIGHT_ONCE)
+        if self.max_records * self.max_weight > MOST_WEIGHT:
+            raise InputError(
+                f"{self.max_records} records per person (max_records) with weights up to {self.max_weight} (max_weight) "
+                f"are more than {MOST_WEIGHT} together: keep fewer, or lower the largest weight"
+            )
 
     @property
     def most_shares(self) -> int:
         """The most that one unit can hold of what the matrix counts."""
-        return self.max_records * self.shares
+        return self.max_records * self.shares * self.max_weight
+
+    @property
+    def piece(self) -> str:
+        """The smallest thing that is counted, in the singular: what noise is drawn for."""
+        if self.weight is not None:
+            return f"unit of {self.weight}"
+        return RECORD if self.count == RECORDS else "share"
 
     @property
     def name(self) -> str:
@@ -119,16 +169,20 @@ class Protection:
     @property
     def spoken(self) -> str:
         """The unit with its bound, for tables."""
+        weighing = "" if self.weight is None else f", {self.weight} up to {self.max_weight}"
         if self.unit == RECORD:
-            return self.name
+            return f"{self.name}{weighing}"
         if self.count == PEOPLE:
             return f"{self.name}, counted once"
         records = "record" if self.max_records == 1 else "records"
-        return f"{self.name}, at most {self.max_records} {records} each"
+        each = " per record" if weighing else ""
+        return f"{self.name}, at most {self.max_records} {records} each{weighing}{each}"
 
     @property
     def quantity(self) -> str:
         """What counts are numbers of, in the plural."""
+        if self.weight is not None:
+            return f"{SUM_OF}{self.weight}"
         if self.count == RECORDS:
             return RECORDS
         return PEOPLE if self.per is None else f"person-{self.per}s"
@@ -136,10 +190,17 @@ class Protection:
     @property
     def told(self) -> str:
         """The quantity with its bound, to stand beside numbers."""
-        if self.unit == RECORD or self.count == PEOPLE:
+        if self.count == PEOPLE or (self.unit == RECORD and self.weight is None):
             return self.quantity
         in_each = "" if self.per is None else f" and {self.per}"
-        return f"records, at most {self.max_records:,} per person{in_each}"
+        kept = f"at most {self.max_records:,} per person{in_each}"
+        if self.weight is None:
+            return f"{RECORDS}, {kept}"
+        each = f"{self.quantity}, at most {self.max_weight:,} per record"
+        if self.unit == RECORD:
+            return each
+        records = "record" if self.max_records == 1 else "records"
+        return f"{each} and {self.max_records:,} {records} per person{in_each}"
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the protection with plain values, for JSON.
@@ -155,11 +216,10 @@ class Protection:
         20
         """
         # Fields that came later are left out where they say nothing, so that older files keep their digest.
-        later = {"count": RECORDS, "per": None, "shares": 1}
         return {
             name: value
             for name, value in asdict(self).items()
-            if name not in later or value != later[name]
+            if name not in LATER or value != LATER[name]
         }
 
     @classmethod
@@ -169,7 +229,7 @@ class Protection:
         Parameters
         ----------
         data : mapping
-            All fields by name. Those of people may be missing.
+            All fields by name. Those of people and of weights may be missing.
 
         Returns
         -------
@@ -187,13 +247,33 @@ class Protection:
         True
         """
         given = arguments.mapping(data, "what is protected", "a dictionary")
-        plain = {"count": RECORDS, "per": None, "shares": 1, **given}
         names = [field.name for field in fields(cls)]
-        return cls(**arguments.fields(plain, "what is protected", names))
+        return cls(**arguments.fields({**LATER, **given}, "what is protected", names))
+
+
+# Fields that the files of earlier versions do not have.
+LATER: dict[str, Any] = {
+    "count": RECORDS,
+    "per": None,
+    "shares": 1,
+    "weight": None,
+    "max_weight": 1,
+}
+
+
+def check_weight(name: object) -> str:
+    """The name of a column of weights, which stands beside every number of the release."""
+    given = arguments.text(name, "the column of weights (weight)")
+    if not 0 < len(given) <= LONGEST_WEIGHT or not given.isprintable() or given != given.strip():
+        raise InputError(
+            f"the column of weights stands beside every number, so its name has 1 to {LONGEST_WEIGHT} printable characters "
+            f"and no blanks around it, got {arguments.described(name)}: rename it, or give it a name in a query (--sql)"
+        )
+    return given
 
 
 class Bought(Protocol):
-    """What was measured about people before the map, for a part of the epsilon of its release."""
+    """What was measured about people or weights before the map, for a part of the epsilon of its release."""
 
     charged_as: ClassVar[str]  # how a budget file calls the charge, in place of a mechanism
     option: ClassVar[str]  # of the command line that asks for it
@@ -380,7 +460,7 @@ def price_of_map(epsilon: Epsilon, *bought: Bought | None) -> Epsilon:
     if cost >= epsilon:
         what = " and ".join(one.option for one in bought if one is not None)
         raise InputError(
-            f"what was measured about people before the map ({what}) cost {cost}, which is part of the epsilon of the "
+            f"what was measured before the map ({what}) cost {cost}, which is part of the epsilon of the "
             f"release: {epsilon} leaves nothing for the map"
         )
     return epsilon - cost
@@ -398,9 +478,13 @@ def epsilon_per_share(epsilon: Epsilon, protection: Protection, *bought: Bought 
     price = price_of_map(epsilon, *bought)
     share = price // protection.most_shares
     if share.units == 0:
-        what = RECORDS if protection.count == RECORDS else "shares"
+        what = (
+            protection.piece.replace("unit of", "units of")
+            if protection.weight
+            else f"{protection.piece}s"
+        )
         raise InputError(
-            f"epsilon {price} over {protection.most_shares} {what} per person is less than 1e-15 each, the smallest "
+            f"epsilon {price} over {protection.most_shares} {what} per {protection.unit} is less than 1e-15 each, the smallest "
             "epsilon: keep fewer, or spend more"
         )
     return share

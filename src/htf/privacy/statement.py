@@ -9,6 +9,7 @@ from htf.privacy.protection import PEOPLE, PERSON, RECORD
 
 if TYPE_CHECKING:
     from htf.privacy.activity import Activity
+    from htf.privacy.clipping import Clipped
     from htf.privacy.distinct import DistinctCounts
     from htf.privacy.protection import Protection, Suggestion
     from htf.release.release import Release
@@ -58,7 +59,7 @@ SHARED = (
 
 BOUNDED = (
     "{first}At most {kept} per person{in_each} {were} kept, and the choice depended only on that person's records. The "
-    "noise is that of epsilon {each} per record, so that all records of a person{in_each} together lose at most "
+    "noise is that of epsilon {each} per {piece}, so that all records of a person{in_each} together lose at most "
     "epsilon. Records that name no person{or_no_time} were dropped.{of_kept}{distinct}"
 )
 
@@ -74,6 +75,23 @@ SCALED = (
     "than the rest."
 )
 DECIDES = " The number of records to keep per person follows from it."
+
+WEIGHTED = (
+    "A count is a {quantity}. Every record counts as often as its weight says, the number in the column {weight}: rounded "
+    "down to a whole number, and at most {most} times. Records whose weight is missing, negative, infinite or no number "
+    "were left out.{alone}"
+)
+WEIGHTED_ALONE = " The noise is that of epsilon {each} per {piece}, so that a record of any weight loses at most epsilon."
+CLIPPED = (
+    "How many records have a weight above {most}, and so count as {most}, was measured with noise, for {price} of the "
+    "epsilon of {epsilon}: {share}. How much was cut off from them is not known: sums may be lower than the truth."
+)
+CLIPPED_SHARE = "about {share} of records (between {low} and {high})"
+CLIPPED_HIDDEN = "the noise is too large to tell"
+CLIPPED_UNKNOWN = (
+    "A weight above {most} counts as {most}. How much was cut off by that is not known: sums may be lower than the "
+    "truth."
+)
 
 FIRST = {
     None: "",
@@ -106,6 +124,7 @@ DISTINCT_GIVEN = ", of which {part} went into how many people were in how many b
 # What is known beforehand about the bound. A number that was chosen with noise is covered, so it is not listed.
 KNOWN_BOUND = ", how many records were kept per person"
 KNOWN_SHARES = ", that people are counted and in how many shares"
+KNOWN_WEIGHT = ", which column was added up and its limit of {most} per record"
 KNOWN_GRID = ", the grid of the table of distinct people"
 KNOWN_BOXES = " and in how many of its boxes a person counts"
 KNOWN_RANGE = ", the range from which the number of records to keep was chosen"
@@ -147,8 +166,9 @@ PRIOR_USED = (
 
 SENTENCES = (
     NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
-    OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, DISTINCT_TABLE, DISTINCT_CHOSEN, DISTINCT_GIVEN, KNOWN_GRID,
-    KNOWN_BOXES,
+    OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, DISTINCT_TABLE, DISTINCT_CHOSEN,
+    DISTINCT_GIVEN, KNOWN_GRID, KNOWN_BOXES, WEIGHTED, WEIGHTED_ALONE, CLIPPED, CLIPPED_SHARE, CLIPPED_HIDDEN, CLIPPED_UNKNOWN,
+    KNOWN_WEIGHT,
 )  # fmt: skip
 # Written into releases. One with another mark was worded by other code, whatever its version is called.
 WORDING = hashlib.sha256(repr(SENTENCES).encode()).hexdigest()[:8]
@@ -156,8 +176,12 @@ WORDING = hashlib.sha256(repr(SENTENCES).encode()).hexdigest()[:8]
 
 def privacy_statement(release: Release) -> str:
     protection, parts = release.protection, [_guarantee(release)]
+    if protection.weight is not None:
+        parts.append(_weighted(release))
     if protection.unit == PERSON:
         parts.append(_shared(release) if protection.count == PEOPLE else _bounded(release))
+    if protection.weight is not None:
+        parts.append(_clipped(release, release.clipped))
     if release.suggestion is not None:
         parts.append(_suggested(release, release.suggestion))
     if release.activity is not None:
@@ -237,13 +261,43 @@ def _bounded(release: Release) -> str:
         kept="1 record" if number == 1 else f"{number} records",
         were="was" if number == 1 else "were",
         each=release.record_epsilon,
+        piece=protection.piece,
         of_kept=OF_KEPT if release.activity is None else "",
         distinct=DISTINCT if protection.once_per == "all" and release.activity is None else "",
         **_in_each(protection),
     )
 
 
+def _weighted(release: Release) -> str:
+    protection = release.protection
+    words = {"weight": protection.weight, "piece": protection.piece, "each": release.record_epsilon}
+    return WEIGHTED.format(
+        quantity=protection.quantity,
+        most=protection.max_weight,
+        alone=WEIGHTED_ALONE.format(**words) if protection.unit == RECORD else "",
+        **words,
+    )
+
+
+def _clipped(release: Release, clipped: Clipped | None) -> str:
+    most = release.protection.max_weight
+    if clipped is None:
+        return CLIPPED_UNKNOWN.format(most=most)
+    share = CLIPPED_HIDDEN
+    if clipped.share is not None:
+        found, low, high = (f"{100 * one:.2g} %" for one in clipped.share)
+        share = CLIPPED_SHARE.format(share=found, low=low, high=high)
+    return CLIPPED.format(share=share, price=clipped.epsilon, epsilon=release.epsilon, most=most)
+
+
 def _known(release: Release) -> str:
+    if release.protection.weight is not None:
+        most = release.protection.max_weight
+        return KNOWN_WEIGHT.format(most=most) + _known_bound(release)
+    return _known_bound(release)
+
+
+def _known_bound(release: Release) -> str:
     if release.protection.unit == RECORD:
         return ""
     if release.protection.count == PEOPLE:

@@ -1,6 +1,6 @@
 """Answers as text for people: the same numbers as in files and from the server, rounded. Light to import.
 
-Records are whole, so their counts are shown whole. A person who was in several places counts in each by a
+Records and weights are whole, so their counts are shown whole. A person who was in several places counts in each by a
 share, so counts of people may be small fractions, and below 100 they have one decimal.
 `maps/browser/static/shared/numbers.js` does the same for a browser.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from htf.privacy.protection import RECORDS
+from htf.privacy.protection import RECORDS, SUM_OF
 from htf.query.columns import COLUMNS, Column
 
 WHY_OUTSIDE = (
@@ -48,7 +48,18 @@ def show_count(value: float, quantity: str = RECORDS) -> str:
 
 
 def _decimals(value: float, quantity: str) -> int:
-    return 0 if quantity == RECORDS or abs(value) >= WITH_DECIMALS else 1
+    is_whole = quantity == RECORDS or quantity.startswith(SUM_OF)
+    return 0 if is_whole or abs(value) >= WITH_DECIMALS else 1
+
+
+def show_amount(number: str, counted: str) -> str:
+    """A number with what it counts: `9 records`, but `9 (sum of passengers)`."""
+    return f"{number} ({counted})" if counted.startswith(SUM_OF) else f"{number} {counted}"
+
+
+def counts_of(counted: str) -> str:
+    """`counts of records`, but `sums of passengers`."""
+    return f"sums{counted[3:]}" if counted.startswith(SUM_OF) else f"counts of {counted}"
 
 
 def show_interval(answer: Mapping[str, float], quantity: str = RECORDS) -> str:

@@ -4,7 +4,7 @@ Everything that shows, sends or writes answers takes names, order and descriptio
 compiled loops, tables on the screen, the server and its OpenAPI document, and all files. To add a
 column, declare it after `inside` and fill it in `htf.query.kernels`. Light to import.
 
-A release counts records or people. So answers carry what they count, and stand in files beside a last
+A release counts records or people, or sums of weights. So answers carry what they count, and stand in files beside a last
 column, `counted`, that says it.
 """
 
@@ -18,7 +18,7 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
-from htf.privacy.protection import RECORDS
+from htf.privacy.protection import RECORDS, SUM_OF
 
 if TYPE_CHECKING:
     from htf.frame.domain import FloatArray
@@ -40,7 +40,8 @@ class Counting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The meaning of a column of an answer, and how it is shown. Texts may hold `{quantity}`."""
+    """The meaning of a column of an answer, and how it is shown. Texts may hold `{quantity}`, `{amount}` for its number, and
+    `{things}` for what lies on the map."""
 
     unit: str
     description: str
@@ -50,7 +51,9 @@ class Column:
 
     def describe(self, quantity: str = ANY_QUANTITY) -> str:
         """The meaning, for counts of `quantity`."""
-        return self.description.format(quantity=quantity)
+        is_sum = quantity.startswith(SUM_OF)
+        amount, things = (quantity, RECORDS) if is_sum else (f"number of {quantity}", quantity)
+        return self.description.format(quantity=quantity, amount=amount, things=things)
 
 
 def _declare(column: Column) -> Mapping[str, Column]:
@@ -92,7 +95,7 @@ class Answers(ReadOnlyArrays):
     """
 
     count: FloatArray = field(
-        metadata=_declare(Column(QUANTITY, "Best guess of the number of {quantity}.", QUANTITY))
+        metadata=_declare(Column(QUANTITY, "Best guess of the {amount}.", QUANTITY))
     )
     std_error: FloatArray = field(
         metadata=_declare(
@@ -123,7 +126,7 @@ class Answers(ReadOnlyArrays):
         metadata=_declare(
             Column(
                 SHARE,
-                "Share of the count that comes from leaves covered only in part, where {quantity} are "
+                "Share of the count that comes from leaves covered only in part, where {things} are "
                 "assumed to be spread evenly.",
                 "partial",
                 form=".1%",

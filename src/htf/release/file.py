@@ -30,6 +30,7 @@ from htf.frame.crs import CRS84, check_crs, to_projjson
 from htf.frame.domain import MOST_CELLS_PER_AXIS, Domain, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.activity import Activity
+from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine
@@ -553,6 +554,7 @@ def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
         "activity": Activity.from_dict,
         "factor": float,
         "distinct": DistinctCounts.from_dict,
+        "clipped": Clipped.from_dict,
     }
     return {name: read(header[name]) for name, read in readers.items() if name in header}
 
@@ -570,6 +572,8 @@ def _guarantee(release: Release) -> dict[str, Any]:
         found["distinct"] = release.distinct.to_dict()
     if release.zones is not None:
         found[INSIDE] = digests(release.zones)
+    if release.clipped is not None:
+        found["clipped"] = release.clipped.to_dict()
     return found
 
 

@@ -22,8 +22,10 @@ from htf.privacy import distinct
 from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import (
     COUNTED,
+    LONGEST_WEIGHT,
     MOST_RECORDS_OF_A_PERSON,
     MOST_SHARES,
+    MOST_WEIGHT,
     ONCE_PER,
     PERIODS,
     PERSON,
@@ -246,7 +248,19 @@ _protection = _fields(
         "count": _one_of(*COUNTED),
         "per": _one_of(None, *PERIODS),
         "shares": _whole(1, MOST_SHARES),
+        "weight": _or_null(_text(LONGEST_WEIGHT)),
+        "max_weight": _whole(1, MOST_WEIGHT),
     },
+)
+_clipped = _fields(
+    {
+        "within": _whole(-(2**62), 2**62),
+        "above": _whole(-(2**62), 2**62),
+        "protection": _protection,
+        "epsilon": _epsilon,
+        "noise": _text(),
+        "private": _flag,
+    }
 )
 _suggestion = _fields(
     {
@@ -309,6 +323,7 @@ HEADER = _fields(
         "factor": _number,
         "distinct": _distinct,
         "inside_zones": _list(_sha256, 2, 2),
+        "clipped": _clipped,
         "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
         "columns_digest": _sha256,
     },

@@ -26,6 +26,7 @@ from htf.estimation.worth import Worth, scale_to_all
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.activity import Activity
+from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import LedgerLine
@@ -220,6 +221,8 @@ class Release(ReadOnlyArrays):
         How many different people were in each box of a grid, found with noise. `epsilon` includes its cost.
     zones : Release, optional
         The zones that the map adds up to. `epsilon` includes their cost. `inside_zones` makes such a release.
+    clipped : Clipped, optional
+        How many records were cut at the largest weight, found with noise. `epsilon` includes its cost.
     budget_entry : str, optional
         The entry of the budget file that was charged. Random, and public.
     low, high : ndarray of int
@@ -257,6 +260,7 @@ class Release(ReadOnlyArrays):
     factor: float = 1.0  # by which counts of kept records are multiplied, for those of all records
     distinct: DistinctCounts | None = None  # people in boxes of a grid; `epsilon` counts it in
     zones: Release | None = None  # that this map is inside of; `epsilon` counts them in
+    clipped: Clipped | None = None  # records above the largest weight; `epsilon` counts it in
     budget_entry: str | None = None  # of the budget file that it was charged to; random, public
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
@@ -290,6 +294,7 @@ class Release(ReadOnlyArrays):
             "factor": float,
             "distinct": DistinctCounts | None,
             "zones": Release | None,
+            "clipped": Clipped | None,
             "budget_entry": str | None,
         }
         for name, kind in kinds.items():
@@ -405,18 +410,20 @@ class Release(ReadOnlyArrays):
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
         zones = None if self.zones is None else self.zones._content()
-        claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct, zones)
-        return (*plain, *rest, *claim, *(array.tobytes() for array in arrays))
+        claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct)
+        claims = (*claim, self.clipped, zones)
+        return (*plain, *rest, *claims, *(array.tobytes() for array in arrays))
 
     @property
     def record_epsilon(self) -> Epsilon:
-        """What measurements may cost each record of which K were kept per person, or each share of a person."""
+        """What measurements may cost each record of which K were kept per person, or each share of a person, or each unit
+        of a weight."""
         return epsilon_per_share(self.epsilon, self.protection, *self.bought)
 
     @property
-    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts | ZonesBought, ...]:
-        """What was measured about people before the map. `epsilon` includes its cost."""
-        bought = (self.suggestion, self.activity, self.distinct, self._zones_bought)
+    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts | Clipped | ZonesBought, ...]:
+        """What was measured about people, weights or zones beside the map. `epsilon` includes its cost."""
+        bought = (self.suggestion, self.activity, self.distinct, self.clipped, self._zones_bought)
         return tuple(one for one in bought if one is not None)
 
     @property
@@ -430,7 +437,8 @@ class Release(ReadOnlyArrays):
 
     @property
     def quantity(self) -> str:
-        """What counts are numbers of, in one or two words: `records`, `people` or, for example, `person-days`."""
+        """What counts are numbers of, in a few words: `records`, `people`, `person-days` or, for example,
+        `sum of passengers`."""
         return self.protection.quantity
 
     @property
@@ -774,6 +782,7 @@ class Release(ReadOnlyArrays):
             "factor": self.factor,
             "distinct": None if self.distinct is None else self.distinct.to_dict(),
             "zones": None if self.zones is None else self.zones.summary(),
+            "clipped": None if self.clipped is None else self.clipped.to_dict(),
             "spent": str(self.spent),
             "noise": self.noise,
             "mechanism": self.mechanism,

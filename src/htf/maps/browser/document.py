@@ -48,6 +48,7 @@ from htf.maps.comparison import (
 from htf.maps.plot import NOT_PRIVATE, unit_of
 from htf.maps.plot_distinct import DO_NOT_ADD_UP, PER, heading
 from htf.maps.views import PLACES, describe_summed, drawn_axes, read_axes
+from htf.query.answer_texts import counts_of
 from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import Release
 
@@ -80,7 +81,7 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
     _check_places(maps, wish)
     data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
     words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
-    counts = [f"counts of {one.release.counted}" for one in maps]
+    counts = [counts_of(one.release.counted) for one in maps]
     title = (" minus " if as_difference else " and ").join(one.name for one in maps)
     domains = [one.release.domain for one in maps]
     summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]

@@ -74,7 +74,8 @@ export const words = {
   // Counts and intervals
   interval: (low, high) => `95 %: ${low} to ${high}`,
   about: "about",
-  countOf: (count, quantity) => `${count} ${quantity}`,
+  countOf: (count, quantity) =>
+    quantity.startsWith("sum of ") ? `${count} (${quantity})` : `${count} ${quantity}`,
   between: (low, high) => `between ${low} and ${high}`,
   intervalName: "(95 % interval)",
   outsideInShort: "outside its interval: the count is smoothed",

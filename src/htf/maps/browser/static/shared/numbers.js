@@ -6,15 +6,17 @@ const LAPLACE_DEVIATIONS = 2.118303; // the same if all noise is that of one cou
 const PREFIXES = [{ size: 1e9, name: "G" }, { size: 1e6, name: "M" }, { size: 1e3, name: "k" }];
 const RECORDS = "records";
 const DISTINCT = "distinct "; // people who count once each, not by shares
+const SUM_OF = "sum of "; // before what is added up
 const WITH_DECIMALS = 99.95; // counts of people below this have one decimal
 const FORMATS = [0, 1].map((digits) =>
   new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
 );
 
-/* Records and distinct people are whole. People count by shares, so that few of them need a
-   decimal. */
+/* Records, distinct people and weights are whole. People count by shares, so that few of them need
+   a decimal. */
 function decimalsOf(value, quantity) {
-  const isWhole = quantity === RECORDS || quantity.startsWith(DISTINCT);
+  const isWhole = quantity === RECORDS || quantity.startsWith(DISTINCT) ||
+    quantity.startsWith(SUM_OF);
   return isWhole || Math.abs(value) >= WITH_DECIMALS ? 0 : 1;
 }
 

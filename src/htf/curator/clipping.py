@@ -1,0 +1,94 @@
+"""Measures how many records have a weight above the largest one, with noise. Sensitive.
+
+Every record is in one of two classes: its weight is up to the limit, or above it. So a record moves one of two numbers
+by one, and a person of whom K records are kept moves them by K together. Proof: docs/proofs/weights.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from htf.base import arguments
+from htf.curator.contributions import Purchase
+from htf.curator.frequency import FrequencyMatrix
+from htf.curator.noise import NoiseSource
+from htf.errors import InputError
+from htf.frame.domain import IntArray
+from htf.privacy.budget import BudgetFile
+from htf.privacy.clipping import Clipped
+from htf.privacy.epsilon import Epsilon
+
+
+def measure_clipped(
+    matrix: FrequencyMatrix,
+    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    *,
+    noise: NoiseSource | str = "opendp",
+    budget: BudgetFile | None = None,
+    label: str = "",
+) -> Clipped:
+    """Spend `epsilon`, for one unit, on how many records were cut at the largest weight.
+
+    Hand the result to `publish`, whose epsilon is then the total of both. How much was cut off is not measured: one
+    record could change that by any amount.
+
+    Parameters
+    ----------
+    matrix : FrequencyMatrix
+        Sums of weights, from `read_points` with `weight`.
+    epsilon : Epsilon, str, int, float, Decimal or Fraction
+        The privacy budget of this measurement.
+    noise : NoiseSource or str
+        As in `publish`.
+    budget : BudgetFile, optional
+        The budget to charge before anything is drawn. The charge stands whatever follows.
+    label : str
+        What to call the charge.
+
+    Returns
+    -------
+    Clipped
+        The noisy numbers of records, and what they have cost.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, or the matrix does not know which records were cut.
+    BudgetError
+        If the budget does not suffice.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> taxis = {"lon": [0.5] * 500, "lat": [0.5] * 500, "passengers": [2] * 480 + [9] * 20}
+    >>> matrix = htf.read_points(taxis, domain, weight="passengers", max_weight=6)
+    >>> htf.measure_clipped(matrix, 1, noise="seeded:1").above
+    22
+    """
+    first = "count the points first, with htf.read_points(points, domain, weight=column, max_weight=most)"
+    arguments.instance(matrix, FrequencyMatrix, "matrix", first)
+    exact = records_by_weight(matrix)
+    protection = matrix.protection
+    purchase = Purchase.of(epsilon, noise, budget, label, protection.per)
+    purchase = replace(purchase, unit=protection.name)
+    units = np.full(len(exact), purchase.price.units, dtype=np.int64)
+    with purchase.charged(Clipped.charged_as) as entry:
+        within, above = (exact + purchase.noise.draw(units, protection.max_records)).tolist()
+        drawn = purchase.noise.description, purchase.noise.private
+        return Clipped(within, above, protection, purchase.price, *drawn, budget_entry=entry)
+
+
+def records_by_weight(matrix: FrequencyMatrix) -> IntArray:
+    """The exact number of records up to the largest weight, and above it. Sensitive. A record is in one of them, and a
+    unit has at most `max_records` records."""
+    if matrix.exact_weighed is None:
+        raise InputError(
+            "this matrix does not know which records were cut at the largest weight: read it with htf.read_points and "
+            "weight, or leave out this measurement"
+        )
+    return np.array(matrix.exact_weighed.exact, dtype=np.int64)

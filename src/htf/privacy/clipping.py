@@ -1,0 +1,180 @@
+"""How many records had a weight above the largest one, found with noise. Public, and part of its release.
+
+Where records count by a weight, larger weights than the limit are cut. How much is cut off cannot be measured: one
+record could change it by any amount. But how many records are cut can. Proof: docs/proofs/weights.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf.privacy.protection import Protection
+
+MOST_CLIPPED = 2**62  # records and noise
+OUTSIDE = 0.025  # how often noise on one of the two numbers may be larger: both ends hold at 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """How many records were cut at the largest weight, found with noise. `measure_clipped` makes one.
+
+    Attributes
+    ----------
+    within : int
+        The noisy number of records that count with their whole weight. It may be negative.
+    above : int
+        The noisy number of records whose weight is larger, and counts as the largest. It may be negative.
+    protection : Protection
+        The unit, the weight and its limit, as they were when it was measured.
+    epsilon : Epsilon
+        What it has cost each unit.
+    noise : str
+        Where the noise came from.
+    private : bool
+        Whether that noise was secret.
+    budget_entry : str, optional
+        The entry of the budget file that was charged. It is not in the file of a release.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> taxis = {"lon": [0.5] * 500, "lat": [0.5] * 500, "passengers": [2] * 480 + [9] * 20}
+    >>> matrix = htf.read_points(taxis, domain, weight="passengers", max_weight=6)
+    >>> clipped = htf.measure_clipped(matrix, 1, noise="seeded:1")
+    >>> clipped.within, clipped.above
+    (482, 22)
+    """
+
+    charged_as: ClassVar[str] = "clipped"
+    option: ClassVar[str] = "--clipped"
+
+    within: int
+    above: int
+    protection: Protection
+    epsilon: Epsilon  # for one unit
+    noise: str
+    private: bool
+    budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
+
+    def __post_init__(self) -> None:
+        for name in ("within", "above"):
+            number = arguments.whole(getattr(self, name), f"the records {name} the largest weight")
+            if abs(number) > MOST_CLIPPED:
+                raise InputError("numbers of cut records are not beyond 2**62")
+            object.__setattr__(self, name, number)
+        arguments.instance(self.protection, Protection, "the protection of cut records")
+        if self.protection.weight is None:
+            raise InputError("records without weights cannot be cut: name the column of weights")
+        arguments.instance(self.epsilon, Epsilon, "the epsilon of cut records", "see Epsilon.of")
+        if self.epsilon.units <= 0:
+            raise InputError("the epsilon of cut records must be positive")
+        arguments.text(self.noise, "the noise of cut records")
+        arguments.flag(self.private, "private")
+        if self.budget_entry is not None:
+            arguments.text(self.budget_entry, "the budget entry of cut records")
+
+    @property
+    def share(self) -> tuple[float, float, float] | None:
+        """The share of records that were cut, and the ends of its 95 % interval; None where noise hides all records."""
+        reach = self._reach
+        if self.within + self.above <= reach:
+            return None
+        within, above = max(self.within, 0), max(self.above, 0)
+        low, high = max(self.above - reach, 0), max(self.above + reach, 0)
+        return (
+            above / max(within + above, 1),
+            low / max(low + self.within + reach, 1),
+            high / max(high + max(self.within - reach, 0), 1),
+        )
+
+    @property
+    def _reach(self) -> int:
+        """The smallest r such that noise is beyond it with a probability of at most OUTSIDE.
+
+        Discrete Laplace noise with p = exp(-rate) is beyond r with the probability 2 p^(r + 1) / (1 + p).
+        """
+        rate = self.epsilon.units / UNITS_PER_EPSILON / self.protection.max_records
+        return max(math.ceil(-math.log(OUTSIDE / 2 * (1 + math.exp(-rate))) / rate) - 1, 0)
+
+    def check_fits(self, protection: Protection) -> None:
+        """Refuse a release of another weight, limit or unit.
+
+        Parameters
+        ----------
+        protection : Protection
+            What the release protects and counts.
+
+        Raises
+        ------
+        InputError
+            If it is about something else.
+
+        Examples
+        --------
+        >>> clipped.check_fits(matrix.protection)
+        """
+        arguments.instance(protection, Protection, "protection", "see htf.Protection")
+        names = [one.name for one in fields(Protection) if one.name != "of_query"]
+        if any(getattr(self.protection, name) != getattr(protection, name) for name in names):
+            raise InputError(
+                f"cut records were measured for {self.protection.name} and the {self.protection.told}, but the release "
+                f"is for {protection.name} and counts {protection.told}: measure them with the matrix of the release"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe it with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+
+        Examples
+        --------
+        >>> clipped.to_dict()["above"]
+        22
+        """
+        return {
+            "within": self.within,
+            "above": self.above,
+            "protection": self.protection.to_dict(),
+            "epsilon": str(self.epsilon),
+            "noise": self.noise,
+            "private": self.private,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Clipped:
+        """Make one from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+            All fields by name, except the budget entry.
+
+        Returns
+        -------
+        Clipped
+            The noisy numbers.
+
+        Raises
+        ------
+        InputError
+            If something is missing or wrong.
+
+        Examples
+        --------
+        >>> htf.Clipped.from_dict(clipped.to_dict()) == clipped
+        True
+        """
+        names = [field.name for field in fields(cls) if field.name != "budget_entry"]
+        known = arguments.fields(data, "cut records", names)
+        protection = Protection.from_dict(known["protection"])
+        return cls(**{**known, "protection": protection, "epsilon": Epsilon.of(known["epsilon"])})

@@ -1,0 +1,426 @@
+"""Sums of a weight: what is refused, what is said, what is charged, the file, and what is compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from htf import (
+    BudgetFile,
+    Clipped,
+    Domain,
+    Epsilon,
+    FrequencyMatrix,
+    HtfError,
+    InputError,
+    Protection,
+    Release,
+    ReleaseFileError,
+    WeighedRecords,
+    difference,
+    measure_activity,
+    measure_clipped,
+    publish,
+    ratio,
+    read_points,
+    verify,
+)
+from htf.curator.contributions import RecordsPerPerson
+from htf.curator.noise import ScriptedNoise
+from htf.ingest.points import read_records_per_person
+from htf.ingest.reading import Reading
+from htf.query.columns import COLUMNS
+
+DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
+WEIGHED = Protection(weight="passengers", max_weight=6)
+OF_PEOPLE = Protection("person", 3, weight="passengers", max_weight=6)
+
+
+def matrix(
+    protection: Protection = WEIGHED, exact: WeighedRecords | None = None
+) -> FrequencyMatrix:
+    cells = np.indices((4, 4), dtype=np.int32).reshape(2, -1)
+    weighed = WeighedRecords(980, 20) if exact is None else exact
+    return FrequencyMatrix(DOMAIN, cells, np.full(16, 170), protection, weighed=weighed)
+
+
+def released(protection: Protection = WEIGHED, price: str | None = "0.05") -> Release:
+    counts = matrix(protection)
+    clipped = None if price is None else measure_clipped(counts, price, noise="seeded:1")
+    return publish(counts, 1, noise="seeded:2", clipped=clipped)
+
+
+# --- what is protected ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("protection", "quantity", "told", "spoken", "most"),
+    [
+        (WEIGHED, "sum of passengers", "sum of passengers, at most 6 per record", "one record, passengers up to 6", 6),
+        (
+            OF_PEOPLE, "sum of passengers", "sum of passengers, at most 6 per record and 3 records per person",
+            "one person, at most 3 records each, passengers up to 6 per record", 18,
+        ),
+        (
+            Protection("person", 1, per="day", weight="fare", max_weight=1000), "sum of fare",
+            "sum of fare, at most 1,000 per record and 1 record per person and day",
+            "one person in one day, at most 1 record each, fare up to 1000 per record", 1000,
+        ),
+    ],
+)  # fmt: skip
+def test_protections_are_told(
+    protection: Protection, quantity: str, told: str, spoken: str, most: int
+) -> None:
+    assert (protection.quantity, protection.told, protection.spoken) == (quantity, told, spoken)
+    assert protection.most_shares == most
+    assert Protection.from_dict(protection.to_dict()) == protection
+    assert Protection.from_dict(json.loads(json.dumps(protection.to_dict()))) == protection
+
+
+def test_older_protections_keep_their_digest() -> None:
+    assert Protection("person", 3).to_dict() == {
+        "unit": "person", "max_records": 3, "once_per": None, "of_query": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"max_weight": 6}, "needs the column of weights"),
+        ({"weight": "p", "max_weight": 0}, "largest weight of a record must be a whole number between 1 and 1048576"),
+        ({"weight": "p", "max_weight": 2**21}, "between 1 and 1048576"),
+        ({"weight": "p", "max_weight": 2.5}, "whole number"),
+        ({"weight": ""}, "1 to 100 printable characters"),
+        ({"weight": " p"}, "no blanks around it"),
+        ({"weight": "a\x1b[2J"}, "printable"),
+        ({"weight": "w" * 101}, "1 to 100"),
+        ({"unit": "person", "count": "people", "shares": 256, "weight": "p", "max_weight": 2}, "everyone counts once"),
+        ({"unit": "person", "once_per": "day", "weight": "p", "max_weight": 2}, "their weights may differ"),
+        ({"unit": "person", "max_records": 2**11, "weight": "p", "max_weight": 2**10}, "more than 1048576 together"),
+    ],
+)  # fmt: skip
+def test_protections_that_cannot_be(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        Protection(**given)
+
+
+RIDES = {
+    "lon": [0.5, 0.5, 0.6, 0.1],
+    "lat": [0.5, 0.5, 0.6, 0.1],
+    "passengers": [1.5, 9.0, float("nan"), -2.0],
+    "taxi": [1, 1, 2, 3],
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"weight": "passengers"}, "give both --weight COLUMN and --max-weight W"),
+        ({"max_weight": 6}, "give both --weight COLUMN and --max-weight W"),
+        ({"weight": "seats", "max_weight": 6}, "no column 'seats'"),
+        ({"weight": "passengers", "max_weight": 6, "user": "taxi"}, "--max-records K"),
+        ({"weight": "passengers", "max_weight": 6, "user": "taxi", "count": "people"}, "everyone counts once"),
+        ({"weight": "passengers", "max_weight": 6, "user": "taxi", "max_records": 2, "once_per": "all"}, "may differ"),
+        ({"weight": "passengers", "max_weight": "many"}, "whole number"),
+    ],
+)  # fmt: skip
+def test_readings_that_cannot_be(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read_points(RIDES, DOMAIN, **options)
+
+
+def test_what_is_left_out_is_told_to_the_curator() -> None:
+    notes: list[str] = []
+    read = read_points(RIDES, DOMAIN, weight="passengers", max_weight=6, tell=notes.append)
+    assert int(read.exact_counts.sum()) == 1 + 6
+    assert read.exact_weighed is not None
+    assert read.exact_weighed.exact == (1, 1)
+    (note,) = (note for note in notes if "eyes" in note)
+    assert "1 of 4 rows is left out: the column 'passengers' is negative there" in note
+    assert "1 of 4 rows is left out: the column 'passengers' holds no number there" in note
+
+
+def test_nothing_that_has_a_weight_is_an_error() -> None:
+    nothing = {**RIDES, "passengers": [None, -1.0, float("inf"), float("nan")]}
+    with pytest.raises(HtfError, match="none there has a weight in 'passengers'"):
+        read_points(nothing, DOMAIN, weight="passengers", max_weight=6)
+
+
+def test_weights_of_zero_are_weights() -> None:
+    zeros = {**RIDES, "passengers": [0, 0, 0, 0]}
+    read = read_points(zeros, DOMAIN, weight="passengers", max_weight=6)
+    assert len(read.exact_counts) == 0
+    assert read.exact_weighed is not None
+    assert read.exact_weighed.exact == (4, 0)
+
+
+def test_records_without_a_weight_are_not_records_of_a_person() -> None:
+    """So the number of records to keep, found with noise, is about those that count."""
+    reading = Reading(user="taxi", max_records=2, weight="passengers", max_weight=6)
+    assert read_records_per_person(RIDES, DOMAIN, reading, 3).tolist() == [0, 1, 0]
+
+
+# --- cut records -------------------------------------------------------------------------------------
+
+
+def test_noise_is_added_to_both_numbers() -> None:
+    clipped = measure_clipped(matrix(), 1, noise=ScriptedNoise([3, -5]))
+    assert (clipped.within, clipped.above) == (983, 15)
+    assert not clipped.private
+
+
+def test_a_person_with_k_records_is_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[list[int], int]] = []
+
+    def draw(_: ScriptedNoise, units: Any, sensitivity: int) -> Any:
+        asked.append((units.tolist(), sensitivity))
+        return np.zeros(len(units), dtype=np.int64)
+
+    monkeypatch.setattr(ScriptedNoise, "draw", draw)
+    measure_clipped(matrix(OF_PEOPLE), "0.3", noise=ScriptedNoise([0]))
+    assert asked[-1] == ([3 * 10**14] * 2, 3)
+
+
+def test_it_is_charged_for_its_unit(tmp_path: Path) -> None:
+    for protection in (WEIGHED, OF_PEOPLE):
+        budget = BudgetFile.create(
+            tmp_path / "budget.sqlite", protection.unit, 2, unit=protection.name
+        )
+        counts = matrix(protection)
+        clipped = measure_clipped(counts, "0.05", noise="fast", budget=budget)
+        made = publish(counts, 1, noise="fast", budget=budget, clipped=clipped)
+        budget.save(made, tmp_path / f"{protection.unit}.parquet")
+        entries = [(e.mechanism, str(e.epsilon), e.state) for e in budget.account().entries]
+        assert entries == [("clipped", "0.05", "published"), ("htf", "0.95", "published")]
+        with pytest.raises(InputError, match="was not charged to"):
+            publish(
+                counts, 1, noise="fast", budget=budget, clipped=replace(clipped, budget_entry="x")
+            )
+
+
+def test_cut_records_that_do_not_belong(tmp_path: Path) -> None:
+    clipped = measure_clipped(matrix(), "0.05", noise="seeded:1")
+    for other in (
+        replace(WEIGHED, weight="fare"),
+        replace(WEIGHED, max_weight=7),
+        OF_PEOPLE,
+        Protection(),
+    ):
+        exact = None if other.weight is None else WeighedRecords(1, 1)
+        cells = np.zeros((2, 1), dtype=np.int32)
+        counts = FrequencyMatrix(DOMAIN, cells, np.ones(1, np.int64), other, weighed=exact)
+        with pytest.raises(InputError, match="cut records were measured for one record"):
+            publish(counts, 1, noise="seeded:1", clipped=clipped)
+    publish(matrix(replace(WEIGHED, of_query=True)), 1, noise="seeded:1", clipped=clipped)
+    with pytest.raises(InputError, match="needs secret noise there too"):
+        publish(matrix(), 1, noise="fast", clipped=clipped)
+    with pytest.raises(InputError, match=r"\(--clipped\) cost 0\.05"):
+        publish(matrix(), "0.05", noise="seeded:1", clipped=clipped)
+    plain = FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4), dtype=np.int64))
+    with pytest.raises(InputError, match="does not know which records were cut"):
+        measure_clipped(plain, 1)
+    with pytest.raises(InputError, match="records without weights cannot be cut"):
+        FrequencyMatrix(DOMAIN, np.zeros((2, 1), np.int32), np.ones(1, np.int64), weighed=WeighedRecords(1, 1))  # fmt: skip
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_activity_does_not_go_with_weights() -> None:
+    activity = measure_activity(RecordsPerPerson([5, 4, 3]), "0.1", noise="seeded:1")
+    with pytest.raises(InputError, match="says nothing of their weights"):
+        publish(matrix(OF_PEOPLE), 1, noise="seeded:1", activity=activity)
+
+
+def test_a_share_that_noise_hides_is_not_told() -> None:
+    few = Clipped(3, 1, WEIGHED, Epsilon.of("0.05"), "none", False)
+    assert few.share is None
+    made = publish(matrix(exact=WeighedRecords(0, 0)), 1, noise="seeded:1", clipped=few)
+    assert "the noise is too large to tell" in made.statement
+    assert Clipped(10**6, 0, WEIGHED, Epsilon.of(1), "none", False).share == pytest.approx(
+        (0, 0, 4e-6), abs=1e-6
+    )
+
+
+# --- the release -------------------------------------------------------------------------------------
+
+
+def test_a_release_claims_the_total() -> None:
+    made = released()
+    assert made.epsilon == Epsilon.of(1)
+    assert made.record_epsilon == Epsilon.of("0.95") // 6
+    assert released(OF_PEOPLE).record_epsilon == Epsilon.of("0.95") // 18
+    assert made.bought == (made.clipped,)
+    checks = verify(made)
+    assert all(check.passed for check in checks)
+    assert "clipped" in [check.name for check in checks]
+
+
+def test_the_statement_says_what_was_cut() -> None:
+    said, unknown, people = (
+        released().statement,
+        released(price=None).statement,
+        released(OF_PEOPLE).statement,
+    )
+    for text in (said, unknown, people):
+        assert "A count is a sum of passengers." in text
+        assert "at most 6 times" in text
+        assert "is not known: sums may be lower than the truth" in text
+        assert "which column was added up and its limit of 6 per record" in text
+    assert "for 0.05 of the epsilon of 1: about 2" in said
+    assert "A weight above 6 counts as 6. How much was cut off by that is not known" in unknown
+    assert "per unit of passengers, so that a record of any weight loses at most epsilon" in said
+    assert "At most 3 records per person were kept" in people
+    assert "per unit of passengers, so that all records of a person together" in people
+
+
+def test_numbers_say_what_they_count() -> None:
+    made = released()
+    told = "sum of passengers, at most 6 per record"
+    answers = made.count([[0, 0, 0.5, 0.5]])
+    assert (made.quantity, made.counted) == ("sum of passengers", told)
+    assert (answers.quantity, answers.counted) == (made.quantity, told)
+    assert answers.to_labelled_columns()["counted"].tolist() == [told]
+    assert made.summary()["counted"] == told
+    assert COLUMNS["count"].describe(made.quantity) == "Best guess of the sum of passengers."
+    assert "number of records" in COLUMNS["count"].describe("records")
+
+
+def test_it_travels_in_the_file(tmp_path: Path) -> None:
+    for number, made in enumerate((released(), released(OF_PEOPLE), released(price=None))):
+        path = tmp_path / f"{number}.parquet"
+        made.save(path)
+        back = Release.load(path)
+        assert back == made
+        assert back.clipped == made.clipped
+        assert all(check.passed for check in verify(path))
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "another limit": ({"protection": {**WEIGHED.to_dict(), "max_weight": 5}}, "cut records were measured"),
+    "no weight": ({"protection": Protection().to_dict()}, "cut records were measured"),
+    "fewer cut": ({"clipped": {**measure_clipped(matrix(), "0.05", noise="seeded:1").to_dict(), "above": 0}}, "changed"),
+    "a number beyond": ({"clipped": {"above": 2**63}}, "beyond 64 bits"),
+    "half a record": ({"clipped": {"above": 0.5}}, "header"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_changed_files_are_refused(case: str, tmp_path: Path) -> None:
+    changes, says = CHANGES[case]
+    path = tmp_path / "release.parquet"
+    released().save(path)
+    table = pq.read_table(path)
+    header = json.loads(table.schema.metadata[b"htf"])
+    metadata = {**table.schema.metadata, b"htf": json.dumps({**header, **changes}).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    with pytest.raises(ReleaseFileError, match=says):
+        Release.load(path)
+
+
+def test_unlike_quantities_are_not_subtracted() -> None:
+    plain = publish(FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), 99)), 1, noise="seeded:1")
+    fares = released(replace(WEIGHED, weight="fare"))
+    for first, second in ((released(), plain), (released(), fares)):
+        with pytest.raises(InputError, match="their difference means nothing"):
+            difference(first, second, (2, 2))
+    difference(released(), released(price=None), (2, 2))
+
+
+# --- means -------------------------------------------------------------------------------------------
+
+PLAIN = FrequencyMatrix.from_dense(DOMAIN, np.full((4, 4), 60))
+
+
+def counts(protection: Protection = Protection(), domain: Domain = DOMAIN) -> Release:  # noqa: B008
+    cells = np.indices(domain.shape, dtype=np.int32).reshape(2, -1)
+    dense = FrequencyMatrix(domain, cells, np.full(domain.size, 60), protection)
+    return publish(dense, 1, noise="seeded:4")
+
+
+def test_a_mean_is_the_ratio_with_fiellers_interval() -> None:
+    sums, records = released(), counts()
+    boxes = [[0, 0, 1, 1], [0, 0, 0.5, 0.5], [0.1, 0.1, 0.7, 0.6]]
+    means = ratio(sums, records, boxes)
+    over, under = sums.count(boxes), records.count(boxes)
+    assert np.array_equal(means.mean, over.count / under.count)
+    assert means.bounded.all()
+    s, a = (over.low + over.high) / 2, (over.high - over.low) / 2
+    n, b = (under.low + under.high) / 2, (under.high - under.low) / 2
+    for end in (means.low, means.high):
+        assert np.square(s - end * n) == pytest.approx(np.square(a) + np.square(end * b), rel=1e-9)
+    assert np.all((means.low < s / n) & (s / n < means.high))
+    assert means.counted == "mean of passengers, at most 6 per record"
+    whole = ratio(sums, records)
+    assert (len(whole), whole.mean[0]) == (1, means.mean[0])
+
+
+def test_polygons_and_ranges() -> None:
+    shapely = pytest.importorskip("shapely")
+    sums, records = released(), counts()
+    of_box = ratio(sums, records, [0.25, 0.25, 0.75, 0.75])
+    of_polygon = ratio(sums, records, polygons=shapely.box(0.25, 0.25, 0.75, 0.75))
+    assert of_polygon.mean == pytest.approx(of_box.mean)
+    assert of_polygon.high == pytest.approx(of_box.high, rel=1e-6)
+    with pytest.raises(InputError, match="boxes or polygons, not both"):
+        ratio(sums, records, [0, 0, 1, 1], polygons=shapely.box(0, 0, 1, 1))
+    with pytest.raises(InputError, match="hour"):
+        ratio(sums, records, where={"hour": (7, 10)})
+
+
+def test_a_mean_of_perhaps_nothing_is_unbounded() -> None:
+    nothing = FrequencyMatrix.from_dense(DOMAIN, np.zeros((4, 4), dtype=np.int64))
+    records = publish(nothing, "0.1", "singular", noise=ScriptedNoise([0]))
+    means = ratio(released(), records, [[0, 0, 0.25, 0.25], [0, 0, 1, 1]])
+    assert not means.bounded.any()
+    assert (means.low == -np.inf).all()
+    assert (means.high == np.inf).all()
+    columns = means.to_labelled_columns()
+    assert columns["low"].null_count == columns["high"].null_count == 2
+    assert np.isnan(means.mean).all()
+    assert columns["mean"].null_count == 2
+    assert isinstance(pa.table(columns), pa.Table)
+
+
+def test_no_mean_is_below_zero() -> None:
+    empty = FrequencyMatrix(
+        DOMAIN,
+        np.empty((2, 0), np.int32),
+        np.empty(0, np.int64),
+        WEIGHED,
+        weighed=WeighedRecords(9, 0),
+    )
+    sums = publish(empty, 1, noise="seeded:3")
+    means = ratio(sums, counts(), [[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1], [0, 0, 1, 1]])
+    assert means.bounded.all()
+    assert (means.low == 0).all()
+    assert (means.high >= 0).all()
+
+
+def test_releases_that_have_no_mean() -> None:
+    sums, person = released(), Protection("person", 3)
+    shared = Protection("person", count="people", shares=256)
+    larger = Domain.from_bounds(0, 0, 2, 2, 4)
+    for first, second, says in (
+        (counts(), counts(), "needs the sum of a weight"),
+        (sums, sums, "a mean is per record"),
+        (sums, counts(shared), "a mean is per record"),
+        (sums, counts(person), "needs the same records in both"),
+        (released(OF_PEOPLE), counts(), "needs the same records in both"),
+        (released(OF_PEOPLE), counts(Protection("person", 4)), "needs the same records in both"),
+        (sums, counts(domain=larger), "different maps"),
+    ):
+        with pytest.raises(InputError, match=says):
+            ratio(first, second)
+    ratio(released(OF_PEOPLE), counts(person))
+    ratio(sums, counts(Protection(of_query=True)))
+    activity = measure_activity(RecordsPerPerson([50, 40, 30]), "0.1", noise="seeded:1")
+    cells = np.indices((4, 4), dtype=np.int32).reshape(2, -1)
+    scaled = FrequencyMatrix(DOMAIN, cells, np.full(16, 60), person)
+    with pytest.raises(InputError, match="--activity 0"):
+        ratio(released(OF_PEOPLE), publish(scaled, 1, noise="seeded:1", activity=activity))
