@@ -89,7 +89,7 @@ def least_squares_and_below(
     tree: RegionTree, counts: TreeCounts
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The same, and the variance of each region from the counts in it and below it alone."""
-    layers = _sibling_layers(tree)
+    layers = sibling_layers(tree)
     estimates, below = _sum_upwards(layers, *counts.by_region(tree))
     variances = below.copy()
     _smooth_downwards(layers, estimates, variances)
@@ -107,7 +107,7 @@ def nonnegative_least_squares(
     If no estimate of `least_squares` is negative, nothing changes. Otherwise the result is biased:
     empty regions come out above zero on average, and the variances are those before the cut.
     """
-    layers = _sibling_layers(tree)
+    layers = sibling_layers(tree)
     estimates, variances = _sum_upwards(layers, *counts.by_region(tree))
     cut = estimates.copy()
     cut[0] = np.nan if variances[0] == UNKNOWN else max(cut[0], 0.0)
@@ -138,7 +138,7 @@ def estimate_leaves(
 
 def sum_upwards(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, FloatArray]:
     """Each region from the counts in it and below it, and the variance of that."""
-    return _sum_upwards(_sibling_layers(tree), *counts.by_region(tree))
+    return _sum_upwards(sibling_layers(tree), *counts.by_region(tree))
 
 
 def sum_leaves(tree: RegionTree, leaves: IntArray, values: FloatArray) -> FloatArray:
@@ -153,7 +153,7 @@ def sum_leaves(tree: RegionTree, leaves: IntArray, values: FloatArray) -> FloatA
 def smooth_variances(tree: RegionTree, variances: FloatArray) -> FloatArray:
     """The variances of `least_squares`, from those of `sum_upwards`."""
     smoothed = variances.copy()
-    _smooth_downwards(_sibling_layers(tree), np.zeros(len(tree)), smoothed)
+    _smooth_downwards(sibling_layers(tree), np.zeros(len(tree)), smoothed)
     return smoothed
 
 
@@ -270,7 +270,7 @@ class SiblingLayer:
             active = active & ~dropped
 
 
-def _sibling_layers(tree: RegionTree) -> list[SiblingLayer]:
+def sibling_layers(tree: RegionTree) -> list[SiblingLayer]:
     """All regions but the root, by ascending depth. A tree adds siblings together, in order."""
     layers = []
     for regions in tree.layers(1):

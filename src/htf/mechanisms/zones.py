@@ -1,0 +1,260 @@
+"""Given hierarchies: every level of named cells is counted, and all counts are used together.
+
+Zones of a public layer lie in districts, and those in a city. Nothing need be found out about where to cut: the levels
+are public (htf.frame.hierarchy). Their shares of the budget are, too. One noisy count per zone with all of epsilon has the
+least noise at the lowest level, but sums of many such counts are noisy. A small share buys upper levels with far fewer
+regions. So the shares are those with the least geometric mean of variances over all levels, where the lowest level is
+at most `lowest` times as noisy as with all of epsilon. Estimates are whole numbers that are not negative and add up
+(htf.estimation.hierarchy). docs/zones.md has the formula and what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from htf.base import numerals
+from htf.curator.window import Steps, Window
+from htf.errors import BudgetError, InputError
+from htf.estimation.hierarchy import HIERARCHY, estimate_hierarchy
+from htf.estimation.least_squares import TreeCounts
+from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import MOST_GRID_CELLS, MOST_LEAVES
+from htf.frame.hierarchy import Edges, level_size, levels_of, refine, refined_sizes
+from htf.frame.tree import RegionTree
+from htf.mechanisms.base import (
+    Histogram,
+    Mechanism,
+    parameter,
+    read_integer,
+    read_number,
+    read_text,
+)
+from htf.privacy.epsilon import Epsilon
+
+AUTO, EVEN = "auto", "even"
+PARTS = 1000  # of epsilon, into which shares are rounded
+FIRST_PARTS = 10  # of an upper level, where the search for shares begins
+FIRST_MOVE = 32  # parts that are moved from one level to another, while that helps; then half as many
+LEAST_GAIN = 1e-12
+SHARP = 1.4  # the information in a count beside a sum of many, over that by its variance (htf.estimation.sharp)
+WORSE = 100.0  # times: how much more it counts if an upper level is noisier than sums of flat counts
+
+
+@dataclass(frozen=True)
+class Zones(Mechanism):
+    """Given hierarchy of zones or categories: every level counted, whole numbers that add up."""
+
+    name = "zones"
+    citation = (
+        "Hay, Rastogi, Miklau, Suciu: Boosting the accuracy of differentially private histograms "
+        "through consistency, PVLDB 2010; what was changed is in docs/zones.md"
+    )
+
+    shares: str = parameter(
+        AUTO, read_text, "of the budget, from the cells up, such as 0.8,0.1,0.1; auto: the best, by formula"
+    )
+    weights: str = parameter(
+        EVEN, read_text, "how much each level matters, from the cells up, such as 2,1,1; even: all alike"
+    )
+    lowest: float = parameter(
+        1.09, read_number, "noise of the cells, at most, in times what it is with all of the budget"
+    )
+    most_cells: int = parameter(
+        MOST_GRID_CELLS, read_integer, "cells of axes without names are joined where there are more"
+    )
+
+    def check(self) -> None:
+        for name, word in (("shares", AUTO), ("weights", EVEN)):
+            if getattr(self, name) != word:
+                _read_list(getattr(self, name), name, word)
+        if not 1 < self.lowest <= 100:
+            raise InputError(f"lowest must be above 1 and at most 100, got {self.lowest}")
+        if self.most_cells < 1:
+            raise InputError(f"most_cells must be positive, got {self.most_cells}")
+
+    def build(self, window: Window) -> Steps[Histogram]:
+        levels = levels_of(window.domain, self.most_cells)
+        shares = self.choose_shares(window.epsilon, [level_size(edges) for edges in levels])
+        counts, leaves = TreeCounts(), []
+        growing = _Growing(np.zeros(1, dtype=np.int64), np.full(1, np.inf))
+        for depth, edges in enumerate(levels):
+            room = MOST_LEAVES - sum(len(some) for some in leaves)
+            stays = growing.beyond(window.tree, edges, room)
+            if stays.any():
+                left = Epsilon(sum(share.units for share in shares[depth:]))
+                some = growing.regions[stays]
+                noisy = yield from window.count(some, left, f"level {depth}: not divided")
+                counts.add(some, noisy, left)
+                leaves.append(some)
+                growing = growing.among(~stays)
+            growing = growing.refined(window.tree, edges)
+            final = refined_sizes(window.tree, growing.regions, levels[-1]) == 1
+            left_units = sum(share.units for share in shares[depth:])
+            prices = np.where(final, left_units, shares[depth].units)
+            asked = prices > 0
+            if asked.any():
+                some = growing.regions[asked]
+                noisy = yield from window.count(some, prices[asked], f"level {depth}")
+                counts.add(some, noisy, prices[asked])
+                growing.counts[asked] = noisy
+            leaves.append(growing.regions[final])
+            growing = growing.among(~final)
+            if len(growing.regions) == 0:
+                break
+        found = np.concatenate(leaves)
+        estimates, scales = estimate_hierarchy(window.tree, found, counts)
+        facts = {
+            "levels": [level_size(edges) for edges in levels],
+            "shares": [str(share) for share in shares],
+        }
+        return Histogram(found, estimates, scales, HIERARCHY, facts)
+
+    def choose_shares(self, epsilon: Epsilon, sizes: Sequence[int]) -> list[Epsilon]:
+        """The share of each level, from the whole map down to the cells."""
+        if self.shares == AUTO:
+            weights = self._of_levels(self.weights, sizes) if self.weights != EVEN else None
+            parts = best_shares(sizes, weights, self.lowest)
+        else:
+            parts = self._of_levels(self.shares, sizes)
+        if parts[-1] <= 0:
+            raise InputError("shares must give the cells, which come first, more than 0")
+        found = epsilon.share([Fraction(repr(float(part))) for part in parts])
+        if found[-1].units == 0:
+            raise BudgetError(f"epsilon {epsilon} is too small to be shared by {len(sizes)} levels")
+        return found
+
+    def _of_levels(self, text: str, sizes: Sequence[int]) -> list[float]:
+        """One number for each level, from the whole map down. Levels beyond those that are given have 0."""
+        numbers = _read_list(text, "shares or weights", AUTO)
+        if len(numbers) > len(sizes):
+            raise InputError(
+                f"{text!r:.100} has {len(numbers)} numbers, and the map only {len(sizes)} levels, the whole map included"
+            )
+        return [0.0] * (len(sizes) - len(numbers)) + numbers[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Growing:
+    """The regions of a level, and what is known of each."""
+
+    regions: IntArray
+    counts: FloatArray
+
+    def among(self, some: Any) -> _Growing:
+        return _Growing(self.regions[some], self.counts[some])
+
+    def beyond(self, tree: RegionTree, edges: Edges, most: int) -> Any:
+        """Which regions are not refined, because there would be more than `most`: those with the lowest counts."""
+        sizes = refined_sizes(tree, self.regions, edges)
+        order = np.argsort(-self.counts, kind="stable")
+        stays = np.zeros(len(sizes), dtype=bool)
+        stays[order[len(sizes) + np.cumsum(sizes[order] - 1) > most]] = True
+        return stays & (sizes > 1)
+
+    def refined(self, tree: RegionTree, edges: Edges) -> _Growing:
+        """The regions of the next level. Until they are counted, each has its share by cells."""
+        sizes = refined_sizes(tree, self.regions, edges)
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        finer = refine(tree, self.regions, edges)
+        share = tree.cells(finer) / tree.cells(self.regions)[owners]
+        return _Growing(finer, self.counts[owners] * share)
+
+
+def best_shares(
+    sizes: Sequence[int], weights: Sequence[float] | None = None, lowest: float = 1.09
+) -> list[float]:
+    """The shares of levels with so many regions, from the whole map down, that minimise the mean of the logarithm of
+    their variances. The public hierarchy alone decides.
+
+    The standard deviation of the lowest level is at most `lowest` times what it is with all of the budget. Where that
+    leaves any choice, no upper level is noisier than the sums of such flat counts.
+    """
+    if len(sizes) == 1:
+        return [1.0]
+    matters = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
+    flat = sizes[-1] / np.asarray(sizes, dtype=np.float64)
+
+    def cost(parts: IntArray) -> float:
+        ratios = level_variances(sizes, parts / PARTS) / flat
+        worse = np.log(np.maximum(ratios, 1.0))
+        worse[-1] = math.inf if ratios[-1] > lowest**2 else 0.0
+        return float(np.sum(matters * (np.log(ratios) + WORSE * worse)))
+
+    starts = [_start(chosen) for chosen in product((0, 1), repeat=len(sizes) - 1)]
+    _, parts = min((_descend(cost, start) for start in starts), key=lambda found: found[0])
+    return [part / PARTS for part in parts.tolist()]
+
+
+def _start(chosen: Sequence[int]) -> IntArray:
+    """A few parts for each of some upper levels, and the rest for the lowest one."""
+    parts = np.append(np.array(chosen) * FIRST_PARTS, 0)
+    parts[-1] = PARTS - parts.sum()
+    return parts
+
+
+def _descend(cost: Callable[[IntArray], float], parts: IntArray) -> tuple[float, IntArray]:
+    """Move parts from one level to another while that makes the cost less."""
+    least, move, levels = cost(parts), FIRST_MOVE, range(len(parts))
+    while move:
+        tries = [_moved(parts, a, b, move) for a in levels for b in levels]
+        found = [(cost(one), one) for one in tries if one[:-1].min() >= 0 and one[-1] > 0]
+        best, moved = min(found, key=lambda pair: pair[0])
+        if best < least - LEAST_GAIN:
+            least, parts = best, moved
+        else:
+            move //= 2
+    return least, parts
+
+
+def _moved(parts: IntArray, giver: int, taker: int, number: int) -> IntArray:
+    moved = parts.copy()
+    moved[giver] -= number
+    moved[taker] += number
+    return moved
+
+
+def level_variances(sizes: Sequence[int], shares: FloatArray) -> FloatArray:
+    """The variance of a region of each level after least squares, if regions of a level are all divided alike; in units
+    of the variance of a count with all of the budget.
+
+    Up and down the levels as in htf.estimation.least_squares. With f children of each region and the share e of its
+    level, 1 / s = 1.4 e^2 + 1 / (f s_below), and V = s (1 - 1 / f) + V_above / f^2.
+    """
+    children = np.asarray(sizes[1:], dtype=np.float64) / np.asarray(sizes[:-1], dtype=np.float64)
+    own = SHARP * np.asarray(shares, dtype=np.float64) ** 2
+    below = np.empty(len(sizes))
+    below[-1] = SHARP / own[-1]
+    for level in range(len(sizes) - 2, -1, -1):
+        below[level] = 1 / (own[level] + 1 / (children[level] * below[level + 1]))
+    found = below.copy()
+    for level in range(1, len(sizes)):
+        f = children[level - 1]
+        found[level] = below[level] * (1 - 1 / f) + found[level - 1] / f**2
+    return found
+
+
+def _read_list(text: str, name: str, word: str) -> list[float]:
+    try:
+        numbers = [numerals.decimal(one.strip()) for one in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or not 0 < sum(numbers) < math.inf:
+        raise InputError(
+            f"{name} must be {word}, or numbers with commas between them and none below 0, got {text!r:.100}"
+        )
+    return numbers
+
+
+def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
+    """The same from the measurements of a release, for `htf verify`."""
+    return estimate_hierarchy(release.tree, release.leaves, release.measurements.tree_counts())
+
+
+Zones.estimators = {HIERARCHY: _estimate_release}
