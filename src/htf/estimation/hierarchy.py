@@ -1,11 +1,11 @@
 """Estimates all regions of a given hierarchy from noisy counts: whole numbers, none negative. Public: no data, no noise.
 
-From the top down, the records of a region are divided between its children. The *measured* count of a child comes from
-all counts in it and below it, by least squares. The *expected* count is its share of the region: by its cells and,
-where there are several axes, by what the rest of the map holds in the same slab. So a trip from one tract is expected
-to go where trips from all others go. The weight of each is learnt from all regions (htf.estimation.shrinkage). Where
-most pairs of tracts are empty, a small count is taken for noise. Children add up to their parent at every step, and
-are rounded to whole numbers by largest remainders.
+Each region is *measured* by the counts in it and below it (htf.estimation.sharp says how they are combined). Then, from the
+top down, the records of a region are divided between its children. Alike, each would have its *expected* count, in
+proportion to its cells. How far measured counts can be trusted against that is learnt from all regions of the level
+(htf.estimation.shrinkage): in a table of trips most pairs of zones are empty, so a small count is taken for noise, and
+the median of what a region may hold is 0. Children add up to their parent at every step, and are rounded to whole numbers
+by largest remainders. If no count is near 0, this is least squares but for the rounding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from htf.estimation.least_squares import (
     UNKNOWN,
     SiblingLayer,
     TreeCounts,
-    sibling_layers,
     smooth_variances,
     sum_upwards,
 )
@@ -28,11 +27,11 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 
 HIERARCHY = "hierarchy"  # the name of this estimator in a release
-PASSES = 2  # that learn
-EVEN_SHARE = 0.1  # of what is expected: no child is thought empty
+SURELY_EMPTY = 1e-4  # of its variance: what a region that is called empty takes of what its siblings leave
+ABSOLUTE = 2.0**60  # records: the median is of the count, whatever its size
 STEP = 2.0**-10  # records: remainders are told apart by it, because the last digits depend on the processor
 HALF = 0.5 - 2.0**-12  # of a step
-LARGEST = 2.0**60  # records: whole numbers stay whole, and nothing overflows
+LARGEST = 2.0**52  # records: whole numbers stay whole, and nothing overflows
 
 
 def estimate_hierarchy(
@@ -43,22 +42,62 @@ def estimate_hierarchy(
     _, variances = sum_upwards(tree, counts)
     if np.any(variances == UNKNOWN):
         raise InputError("a region without any count in it or below it cannot be estimated")
-    estimates = _Estimation(tree, *_sum_sharply(tree, counts)).run()
+    estimates = estimate_regions(tree, counts)
     return estimates[leaves], scales_of_variances(smooth_variances(tree, variances)[leaves])
 
 
-def _sum_sharply(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, FloatArray]:
-    """As `sum_upwards`, but a region's own count is combined with the sum of its children by their laws, not by their
-    variances alone (htf.estimation.sharp)."""
+def estimate_regions(tree: RegionTree, counts: TreeCounts) -> FloatArray:
+    """The estimates of all regions that were counted, and of the whole map; 0 for those in between."""
+    own, of_own = counts.by_region(tree)
+    layers = counted_layers(tree, of_own < UNKNOWN)
+    measured, variances = _measure(layers, own, of_own)
+    cells, estimates = tree.cells().astype(np.float64), np.zeros(len(tree))
+    estimates[0] = np.rint(np.clip(measured[0], 0.0, LARGEST))
+    for layer in layers:
+        some, total = layer.regions, estimates[layer.parents]
+        even = cells[some] / cells[layer.parents][layer.group]
+        mean, variance = _learn(
+            layer, measured[some], variances[some], total[layer.group] * even, tree.slabs[some] == 0
+        )
+        estimates[some] = round_siblings(layer, total, layer.share_out(total, mean, variance))
+    return estimates
+
+
+def counted_layers(tree: RegionTree, counted: NDArray[np.bool_]) -> list[SiblingLayer]:
+    """The regions that were counted, by how many counted ones they lie in. All in the same one are siblings.
+
+    Regions in between, which come of cutting along one axis at a time, say nothing of their own.
+    """
+    counted = counted.copy()
+    counted[0] = True
+    above, depth = tree.parent.copy(), np.zeros(len(tree), dtype=np.int64)
+    for layer in tree.layers(1):
+        parents = tree.parent[layer]
+        above[layer] = np.where(counted[parents], parents, above[parents])
+        depth[layer] = depth[above[layer]] + 1
+    found = []
+    for level in range(1, int(depth.max()) + 1):
+        regions = np.flatnonzero(counted & (depth == level))
+        regions = regions[np.argsort(above[regions], kind="stable")]
+        is_first = np.diff(above[regions], prepend=-1) != 0
+        starts = np.flatnonzero(is_first)
+        group = np.cumsum(is_first) - 1
+        found.append(SiblingLayer(regions, above[regions[starts]], starts, group))
+    return found
+
+
+def _measure(
+    layers: list[SiblingLayer], own: FloatArray, of_own: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Each region from the counts in it and below it, and the variance of that."""
     from htf.estimation.sharp import combine  # slow to load
 
-    own, of_own = counts.by_region(tree)
     measured, variances = own.copy(), of_own.copy()
-    for layer in reversed(sibling_layers(tree)):
+    for layer in reversed(layers):
         parents = layer.parents
         below, spread = layer.sum(measured[layer.regions]), layer.sum(variances[layer.regions])
-        counted = of_own[parents] < UNKNOWN
         measured[parents], variances[parents] = below, spread
+        counted = of_own[parents] < UNKNOWN
         both = parents[counted]
         measured[both], variances[both] = combine(
             below[counted], spread[counted], own[both], of_own[both]
@@ -66,90 +105,42 @@ def _sum_sharply(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, Floa
     return measured, variances
 
 
-class _Estimation:
-    """The passes from the top down, and the values they share."""
+def _learn(
+    layer: SiblingLayer,
+    measured: FloatArray,
+    variances: FloatArray,
+    expected: FloatArray,
+    single: NDArray[np.bool_],
+) -> tuple[FloatArray, FloatArray]:
+    """What to make of the regions of a layer: a mean and a variance of each.
 
-    def __init__(self, tree: RegionTree, measured: FloatArray, variances: FloatArray) -> None:
-        self.tree, self.layers = tree, sibling_layers(tree)
-        self.measured, self.variances = measured, variances
-        self.deviations = np.sqrt(variances)
-        self.noisy = measured / self.deviations
-        self.single: NDArray[np.bool_] = tree.slabs == 0
-        self.shares = [_expected_shares(tree, layer, measured) for layer in self.layers]
-
-    def run(self) -> FloatArray:
-        estimates, expected = self._sweep(None)
-        for _ in range(PASSES if self.layers else 0):
-            estimates, expected = self._sweep(self._learn(estimates, expected))
-        return estimates
-
-    def _sweep(self, learnt: LearntCounts | None) -> tuple[FloatArray, FloatArray]:
-        """Estimates, and the expected count of each region before its own counts are used."""
-        estimates, expected = np.zeros(len(self.tree)), np.zeros(len(self.tree))
-        estimates[0] = expected[0] = np.rint(np.clip(self.measured[0], 0.0, LARGEST))
-        for layer, shares in zip(self.layers, self.shares, strict=True):
-            total, some = estimates[layer.parents], layer.regions
-            expected[some] = total[layer.group] * shares
-            mean, variance = self.measured[some], self.variances[some]
-            if learnt is not None:
-                scaled = expected[some] / self.deviations[some]
-                known = learnt.posterior(
-                    self.noisy[some], scaled, self.single[some], self.tree.depth[some]
-                )
-                mean = known.mean * self.deviations[some]
-                variance = known.variance * variance
-            estimates[some] = _round(layer, total, layer.share_out(total, mean, variance))
-        return estimates, expected
-
-    def _learn(self, estimates: FloatArray, expected: FloatArray) -> LearntCounts:
-        """Learn from all regions but those inside an empty one, in which nothing is expected."""
-        inside = 1 + np.flatnonzero(estimates[self.tree.parent[1:]] > 0)
-        scaled = expected[inside] / self.deviations[inside]
-        return LearntCounts(
-            self.noisy[inside], scaled, self.single[inside], self.tree.depth[inside]
-        )
+    Where all siblings would be called empty, but their parent is not, what was measured stands.
+    """
+    deviations, level = np.sqrt(variances), np.zeros(len(measured), dtype=np.int64)
+    noisy, scaled, inside = measured / deviations, expected / deviations, expected > 0
+    learnt = LearntCounts(noisy[inside], scaled[inside], single[inside], level[inside])
+    known = learnt.posterior(noisy, scaled, single, level)
+    empty = learnt.is_empty(noisy, scaled, single, deviations, ABSOLUTE)
+    lost = (layer.sum(~empty) == 0)[layer.group]
+    mean = np.where(empty, 0.0, known.mean * deviations)
+    variance = np.where(empty, SURELY_EMPTY, known.variance) * variances
+    return np.where(lost, measured, mean), np.where(lost, variances, variance)
 
 
-def _expected_shares(tree: RegionTree, layer: SiblingLayer, measured: FloatArray) -> FloatArray:
-    """The share of its parent that each region is expected to hold, before its own counts are used."""
-    cells = tree.cells(layer.regions).astype(np.float64)
-    even = cells / layer.sum(cells)[layer.group]
-    axes = tree.axis[layer.parents][layer.group]
-    elsewhere = np.zeros(len(even))
-    leaves = np.flatnonzero(tree.slabs == 0)
-    for axis in np.unique(axes):
-        some = axes == axis
-        held = _held_below(tree, leaves, measured, int(axis))
-        low, high = tree.low[layer.regions[some], axis], tree.high[layer.regions[some], axis]
-        elsewhere[some] = held[high] - held[low] - measured[layer.regions[some]]
-    elsewhere = np.maximum(elsewhere, 0.0)
-    whole = layer.sum(elsewhere)[layer.group]
-    least = 1e-6 * max(float(np.abs(measured[0])), 1.0)
-    found = np.divide(elsewhere, whole, out=even.copy(), where=whole > least)
-    return np.asarray(EVEN_SHARE * even + (1 - EVEN_SHARE) * found)
-
-
-def _held_below(
-    tree: RegionTree, leaves: IntArray, measured: FloatArray, axis: int
-) -> FloatArray:
-    """What the map holds before each cell along an axis; leaves are spread evenly over their cells."""
-    low, high = tree.low[leaves, axis], tree.high[leaves, axis]
-    cells = int(tree.high[0, axis])
-    density = measured[leaves] / (high - low)
-    steps = np.bincount(low, density, minlength=cells + 1)
-    steps -= np.bincount(high, density, minlength=cells + 1)
-    return np.concatenate([[0.0], np.cumsum(np.cumsum(steps)[:-1])])
-
-
-def _round(layer: SiblingLayer, total: FloatArray, values: FloatArray) -> FloatArray:
+def round_siblings(layer: SiblingLayer, total: FloatArray, values: FloatArray) -> FloatArray:
     """Whole numbers that sum to the whole `total` of each group, by largest remainders; of equal ones the first."""
     stepped = np.floor(np.minimum(values, total[layer.group]) / STEP + HALF) * STEP
-    whole = np.floor(stepped)
-    lack = (total - layer.sum(whole)).astype(np.int64)
+    whole = np.maximum(np.floor(stepped), 0.0)
+    lack = total - layer.sum(whole)
     order = np.lexsort((whole - stepped, layer.group))  # the largest remainder first, in each group
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - layer.starts[layer.group[order]]
     size = np.diff(np.append(layer.starts, len(order)))
-    more = lack // size  # beyond one each only where digits were lost
+    more = np.maximum(np.floor(lack / size), 0.0)  # beyond one each only where digits were lost
     whole += more[layer.group] + (rank < (lack - more * size)[layer.group])
-    return np.maximum(whole, 0.0)
+    # Digits of huge numbers may be lost the other way, too: then the largest gives them back.
+    excess = np.maximum(layer.sum(whole) - total, 0.0)
+    if excess.any():
+        largest = np.lexsort((-whole, layer.group))[layer.starts]
+        whole[largest] = np.maximum(whole[largest] - excess, 0.0)
+    return whole

@@ -18,6 +18,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.base import numerals
 from htf.curator.window import Steps, Window
@@ -36,8 +37,10 @@ from htf.mechanisms.base import (
     read_number,
     read_text,
 )
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
+_ROOT = np.zeros(1, dtype=np.int64)
+AGAIN = 0.5  # of what a small region has left
 AUTO, EVEN = "auto", "even"
 PARTS = 1000  # of epsilon, into which shares are rounded
 FIRST_PARTS = 10  # of an upper level, where the search for shares begins
@@ -66,6 +69,9 @@ class Zones(Mechanism):
     lowest: float = parameter(
         1.09, read_number, "noise of the cells, at most, in times what it is with all of the budget"
     )
+    small: float = parameter(
+        3.0, read_number, "a region below so many deviations of the noise in the sum of its cells is counted again"
+    )
     most_cells: int = parameter(
         MOST_GRID_CELLS, read_integer, "cells of axes without names are joined where there are more"
     )
@@ -76,38 +82,30 @@ class Zones(Mechanism):
                 _read_list(getattr(self, name), name, word)
         if not 1 < self.lowest <= 100:
             raise InputError(f"lowest must be above 1 and at most 100, got {self.lowest}")
+        if not 0 <= self.small < math.inf:
+            raise InputError(f"small must not be negative, got {self.small}")
         if self.most_cells < 1:
             raise InputError(f"most_cells must be positive, got {self.most_cells}")
 
     def build(self, window: Window) -> Steps[Histogram]:
         levels = levels_of(window.domain, self.most_cells)
         shares = self.choose_shares(window.epsilon, [level_size(edges) for edges in levels])
-        counts, leaves = TreeCounts(), []
-        growing = _Growing(np.zeros(1, dtype=np.int64), np.full(1, np.inf))
+        units, counts, leaves = [share.units for share in shares], TreeCounts(), []
+        growing = _Growing(_ROOT, np.full(1, np.inf), np.full(1, sum(units)))
         for depth, edges in enumerate(levels):
-            room = MOST_LEAVES - sum(len(some) for some in leaves)
-            stays = growing.beyond(window.tree, edges, room)
-            if stays.any():
-                left = Epsilon(sum(share.units for share in shares[depth:]))
-                some = growing.regions[stays]
-                noisy = yield from window.count(some, left, f"level {depth}: not divided")
-                counts.add(some, noisy, left)
-                leaves.append(some)
-                growing = growing.among(~stays)
+            whole, growing = growing.divide(growing.beyond(window.tree, edges, MOST_LEAVES))
+            yield from whole.count(window, whole.left, f"level {depth}: not divided", counts)
             growing = growing.refined(window.tree, edges)
-            final = refined_sizes(window.tree, growing.regions, levels[-1]) == 1
-            left_units = sum(share.units for share in shares[depth:])
-            prices = np.where(final, left_units, shares[depth].units)
-            asked = prices > 0
-            if asked.any():
-                some = growing.regions[asked]
-                noisy = yield from window.count(some, prices[asked], f"level {depth}")
-                counts.add(some, noisy, prices[asked])
-                growing.counts[asked] = noisy
-            leaves.append(growing.regions[final])
-            growing = growing.among(~final)
-            if len(growing.regions) == 0:
-                break
+            below = refined_sizes(window.tree, growing.regions, levels[-1])
+            prices = growing.part(units[depth], sum(units[depth:]))
+            prices = np.where(below == 1, growing.left, prices)
+            growing = yield from growing.count(window, prices, f"level {depth}", counts)
+            final, growing = growing.divide(below == 1)
+            leaves += [whole.regions, final.regions]
+            small, rest = growing.divide(growing.are_small(below[below > 1], self.small))
+            prices = (small.left * AGAIN).astype(np.int64)
+            small = yield from small.count(window, prices, f"level {depth}: small ones", counts)
+            growing = small.beside(rest)
         found = np.concatenate(leaves)
         estimates, scales = estimate_hierarchy(window.tree, found, counts)
         facts = {
@@ -142,21 +140,56 @@ class Zones(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class _Growing:
-    """The regions of a level, and what is known of each."""
+    """The regions of a level, with what is known of each, and what is left of its budget."""
 
     regions: IntArray
     counts: FloatArray
+    left: IntArray  # units
 
-    def among(self, some: Any) -> _Growing:
-        return _Growing(self.regions[some], self.counts[some])
+    def divide(self, some: NDArray[np.bool_]) -> tuple[_Growing, _Growing]:
+        """Some of them, and the others."""
+        chosen, others = (
+            _Growing(self.regions[these], self.counts[these], self.left[these])
+            for these in (some, ~some)
+        )
+        return chosen, others
 
-    def beyond(self, tree: RegionTree, edges: Edges, most: int) -> Any:
+    def beside(self, other: _Growing) -> _Growing:
+        """These and others, in the order of the tree."""
+        regions = np.concatenate([self.regions, other.regions])
+        order = np.argsort(regions, kind="stable")
+        counts = np.concatenate([self.counts, other.counts])[order]
+        return _Growing(regions[order], counts, np.concatenate([self.left, other.left])[order])
+
+    def part(self, of_level: int, of_all: int) -> IntArray:
+        """What each may spend on this level: its part of what this and all lower levels have."""
+        return np.array([left * of_level // of_all for left in self.left.tolist()], dtype=np.int64)
+
+    def count(
+        self, window: Window, prices: IntArray, label: str, counts: TreeCounts
+    ) -> Steps[_Growing]:
+        """Count them at these prices. One whose price is 0 is not counted."""
+        asked = prices > 0
+        known = self.counts.copy()
+        if asked.any():
+            noisy = yield from window.count(self.regions[asked], prices[asked], label)
+            counts.add(self.regions[asked], noisy, prices[asked])
+            known[asked] = noisy
+        return _Growing(self.regions, known, self.left - prices)
+
+    def are_small(self, below: IntArray, deviations: float) -> NDArray[np.bool_]:
+        """Which hold so little that the sum of what is to be counted below them, in so many cells, would be lost in
+        its noise."""
+        noise = np.sqrt(2.0 * below) / np.maximum(self.left / UNITS_PER_EPSILON, 1e-300)
+        return np.asarray(self.counts < deviations * noise)
+
+    def beyond(self, tree: RegionTree, edges: Edges, most: int) -> NDArray[np.bool_]:
         """Which regions are not refined, because there would be more than `most`: those with the lowest counts."""
         sizes = refined_sizes(tree, self.regions, edges)
         order = np.argsort(-self.counts, kind="stable")
         stays = np.zeros(len(sizes), dtype=bool)
         stays[order[len(sizes) + np.cumsum(sizes[order] - 1) > most]] = True
-        return stays & (sizes > 1)
+        return np.asarray(stays & (sizes > 1))
 
     def refined(self, tree: RegionTree, edges: Edges) -> _Growing:
         """The regions of the next level. Until they are counted, each has its share by cells."""
@@ -164,7 +197,7 @@ class _Growing:
         owners = np.repeat(np.arange(len(sizes)), sizes)
         finer = refine(tree, self.regions, edges)
         share = tree.cells(finer) / tree.cells(self.regions)[owners]
-        return _Growing(finer, self.counts[owners] * share)
+        return _Growing(finer, self.counts[owners] * share, self.left[owners])
 
 
 def best_shares(
