@@ -41,6 +41,19 @@ def level_size(edges: Edges) -> int:
     return math.prod(len(edge) - 1 for edge in edges)
 
 
+def cells_below(levels: Sequence[Edges]) -> list[tuple[IntArray, IntArray]]:
+    """For each level, the numbers of cells of the last level that its regions have, and how many regions have each."""
+    found = []
+    for edges in levels:
+        cells, times = np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+        for edge, last in zip(edges, levels[-1], strict=True):
+            each, number = np.unique(np.diff(np.searchsorted(last, edge)), return_counts=True)
+            cells, place = np.unique(np.outer(cells, each).ravel(), return_inverse=True)
+            times = np.bincount(place, np.outer(times, number).ravel()).astype(np.int64)
+        found.append((cells, times))
+    return found
+
+
 def refined_sizes(tree: RegionTree, regions: IntArray, edges: Edges) -> IntArray:
     """How many regions of a finer level each region holds."""
     sizes = np.ones(len(regions), dtype=np.int64)

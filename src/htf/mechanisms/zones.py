@@ -27,7 +27,7 @@ from htf.estimation.hierarchy import HIERARCHY, estimate_hierarchy
 from htf.estimation.least_squares import TreeCounts
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_GRID_CELLS, MOST_LEAVES
-from htf.frame.hierarchy import Edges, level_size, levels_of, refine, refined_sizes
+from htf.frame.hierarchy import Edges, cells_below, level_size, levels_of, refine, refined_sizes
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
@@ -40,14 +40,18 @@ from htf.mechanisms.base import (
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 _ROOT = np.zeros(1, dtype=np.int64)
-AGAIN = 0.5  # of what a small region has left
+AGAIN = 0.7  # of what a small region has left
 AUTO, EVEN = "auto", "even"
+WORDS = {"shares": AUTO, "weights": EVEN}
+LOWEST = 1.09  # times
+ENOUGH = 0.5  # of the error of flat sums
+MOST_EPSILON = 20.0  # beyond it there is no noise to speak of, and sinh overflows
 PARTS = 1000  # of epsilon, into which shares are rounded
 FIRST_PARTS = 10  # of an upper level, where the search for shares begins
 FIRST_MOVE = 32  # parts that are moved from one level to another, while that helps; then half as many
 LEAST_GAIN = 1e-12
 SHARP = 1.4  # the information in a count beside a sum of many, over that by its variance (htf.estimation.sharp)
-WORSE = 100.0  # times: how much more it counts if an upper level is noisier than sums of flat counts
+WORSE = 2.0  # times: how much more it counts if an upper level is noisier than sums of flat counts
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Zones(Mechanism):
         EVEN, read_text, "how much each level matters, from the cells up, such as 2,1,1; even: all alike"
     )
     lowest: float = parameter(
-        1.09, read_number, "noise of the cells, at most, in times what it is with all of the budget"
+        LOWEST, read_number, "noise of the cells, at most, in times what it is with all of the budget"
     )
     small: float = parameter(
         3.0, read_number, "a region below so many deviations of the noise in the sum of its cells is counted again"
@@ -77,9 +81,9 @@ class Zones(Mechanism):
     )
 
     def check(self) -> None:
-        for name, word in (("shares", AUTO), ("weights", EVEN)):
+        for name, word in WORDS.items():
             if getattr(self, name) != word:
-                _read_list(getattr(self, name), name, word)
+                _read_list(getattr(self, name), name)
         if not 1 < self.lowest <= 100:
             raise InputError(f"lowest must be above 1 and at most 100, got {self.lowest}")
         if not 0 <= self.small < math.inf:
@@ -89,7 +93,7 @@ class Zones(Mechanism):
 
     def build(self, window: Window) -> Steps[Histogram]:
         levels = levels_of(window.domain, self.most_cells)
-        shares = self.choose_shares(window.epsilon, [level_size(edges) for edges in levels])
+        shares = self.choose_shares(window.epsilon, levels)
         units, counts, leaves = [share.units for share in shares], TreeCounts(), []
         growing = _Growing(_ROOT, np.full(1, np.inf), np.full(1, sum(units)))
         for depth, edges in enumerate(levels):
@@ -114,28 +118,29 @@ class Zones(Mechanism):
         }
         return Histogram(found, estimates, scales, HIERARCHY, facts)
 
-    def choose_shares(self, epsilon: Epsilon, sizes: Sequence[int]) -> list[Epsilon]:
+    def choose_shares(self, epsilon: Epsilon, levels: Sequence[Edges]) -> list[Epsilon]:
         """The share of each level, from the whole map down to the cells."""
         if self.shares == AUTO:
-            weights = self._of_levels(self.weights, sizes) if self.weights != EVEN else None
-            parts = best_shares(sizes, weights, self.lowest)
+            weights = None if self.weights == EVEN else self._of_levels("weights", len(levels))
+            most = min(float(epsilon), MOST_EPSILON)
+            parts = best_shares(cells_below(levels), most, weights, self.lowest)
         else:
-            parts = self._of_levels(self.shares, sizes)
-        if parts[-1] <= 0:
-            raise InputError("shares must give the cells, which come first, more than 0")
-        found = epsilon.share([Fraction(repr(float(part))) for part in parts])
+            parts = self._of_levels("shares", len(levels))
+        found = epsilon.share([Fraction(repr(part)) for part in parts])
         if found[-1].units == 0:
-            raise BudgetError(f"epsilon {epsilon} is too small to be shared by {len(sizes)} levels")
+            raise BudgetError(
+                f"epsilon {epsilon} is too small to be shared by {len(levels)} levels"
+            )
         return found
 
-    def _of_levels(self, text: str, sizes: Sequence[int]) -> list[float]:
+    def _of_levels(self, name: str, levels: int) -> list[float]:
         """One number for each level, from the whole map down. Levels beyond those that are given have 0."""
-        numbers = _read_list(text, "shares or weights", AUTO)
-        if len(numbers) > len(sizes):
+        numbers = _read_list(getattr(self, name), name)
+        if len(numbers) > levels:
             raise InputError(
-                f"{text!r:.100} has {len(numbers)} numbers, and the map only {len(sizes)} levels, the whole map included"
+                f"{name} has {len(numbers)} numbers, and there are only {levels} levels, the whole map included"
             )
-        return [0.0] * (len(sizes) - len(numbers)) + numbers[::-1]
+        return [0.0] * (levels - len(numbers)) + numbers[::-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,26 +206,29 @@ class _Growing:
 
 
 def best_shares(
-    sizes: Sequence[int], weights: Sequence[float] | None = None, lowest: float = 1.09
+    cells: Sequence[tuple[IntArray, IntArray]],
+    epsilon: float,
+    weights: Sequence[float] | None = None,
+    lowest: float = LOWEST,
 ) -> list[float]:
-    """The shares of levels with so many regions, from the whole map down, that minimise the mean of the logarithm of
-    their variances. The public hierarchy alone decides.
+    """The shares of levels, from the whole map down, with the least geometric mean of their errors relative to sums of
+    one count per cell with all of the budget. `cells` are from htf.frame.hierarchy.cells_below. Only public numbers decide.
 
-    The standard deviation of the lowest level is at most `lowest` times what it is with all of the budget. Where that
-    leaves any choice, no upper level is noisier than the sums of such flat counts.
+    The error of the cells is at most `lowest` times that of such flat counts. For an upper level to be worse than flat sums
+    counts WORSE times as much, and to be better than ENOUGH of them counts no more.
     """
-    if len(sizes) == 1:
+    if len(cells) == 1:
         return [1.0]
-    matters = np.ones(len(sizes)) if weights is None else np.asarray(weights, dtype=np.float64)
-    flat = sizes[-1] / np.asarray(sizes, dtype=np.float64)
+    matters = np.ones(len(cells)) if weights is None else np.asarray(weights, dtype=np.float64)
 
     def cost(parts: IntArray) -> float:
-        ratios = level_variances(sizes, parts / PARTS) / flat
-        worse = np.log(np.maximum(ratios, 1.0))
-        worse[-1] = math.inf if ratios[-1] > lowest**2 else 0.0
-        return float(np.sum(matters * (np.log(ratios) + WORSE * worse)))
+        ratios = error_ratios(cells, parts / PARTS, epsilon)
+        if ratios[-1] > lowest:
+            return math.inf
+        each = np.log(np.maximum(ratios, ENOUGH)) + WORSE * np.log(np.maximum(ratios, 1.0))
+        return float(np.sum((matters * each)[:-1]))
 
-    starts = [_start(chosen) for chosen in product((0, 1), repeat=len(sizes) - 1)]
+    starts = [_start(chosen) for chosen in product((0, 1), repeat=len(cells) - 1)]
     _, parts = min((_descend(cost, start) for start in starts), key=lambda found: found[0])
     return [part / PARTS for part in parts.tolist()]
 
@@ -253,34 +261,42 @@ def _moved(parts: IntArray, giver: int, taker: int, number: int) -> IntArray:
     return moved
 
 
-def level_variances(sizes: Sequence[int], shares: FloatArray) -> FloatArray:
-    """The variance of a region of each level after least squares, if regions of a level are all divided alike; in units
-    of the variance of a count with all of the budget.
+def error_ratios(
+    cells: Sequence[tuple[IntArray, IntArray]], shares: FloatArray, epsilon: float
+) -> FloatArray:
+    """The error of each level, from the whole map down, over that of sums of flat counts with all of the budget.
 
-    Up and down the levels as in htf.estimation.least_squares. With f children of each region and the share e of its
-    level, 1 / s = 1.4 e^2 + 1 / (f s_below), and V = s (1 - 1 / f) + V_above / f^2.
+    A count with the share e of epsilon has the noise q = 1 / sinh(e epsilon / 2)^2, but for a factor, and a flat sum of n
+    cells n times that of e = 1. So a region's noise s from the counts in it and below it has 1 / s = 1.4 / q + 1 / (n v),
+    where v is the noise per cell of the level below. Regions weigh by the relative error of flat sums, 1 / sqrt(n). Cells
+    are judged by the mean error of a count, 1 / sinh(e epsilon), which is larger where whole numbers are coarse.
     """
-    children = np.asarray(sizes[1:], dtype=np.float64) / np.asarray(sizes[:-1], dtype=np.float64)
-    own = SHARP * np.asarray(shares, dtype=np.float64) ** 2
-    below = np.empty(len(sizes))
-    below[-1] = SHARP / own[-1]
-    for level in range(len(sizes) - 2, -1, -1):
-        below[level] = 1 / (own[level] + 1 / (children[level] * below[level + 1]))
-    found = below.copy()
-    for level in range(1, len(sizes)):
-        f = children[level - 1]
-        found[level] = below[level] * (1 - 1 / f) + found[level - 1] / f**2
-    return found
+    given = np.asarray(shares, dtype=np.float64) * epsilon
+    rates = (np.sinh(given / 2) / math.sinh(epsilon / 2)) ** 2
+    ratios, per_cell = np.empty(len(cells)), 1 / rates[-1]
+    for level in range(len(cells) - 2, -1, -1):
+        number, times = cells[level]
+        noise = 1 / (SHARP * rates[level] + 1 / (number * per_cell))
+        weight = times / np.sqrt(number)
+        ratios[level] = np.sum(weight * np.sqrt(noise / number)) / weight.sum()
+        per_cell = float(np.sum(times * noise) / np.sum(times * number))
+    number, times = cells[-2]
+    siblings = float(np.sum(times * number) / np.sum(times))
+    known = min(ratios[-2] ** 2 * rates[-1], 1.0)  # the noise of the parent, over that of the sum of cells
+    alone = math.sinh(epsilon) / math.sinh(given[-1])
+    ratios[-1] = alone * math.sqrt(1 - (1 - known) / siblings)
+    return ratios
 
 
-def _read_list(text: str, name: str, word: str) -> list[float]:
+def _read_list(text: str, name: str) -> list[float]:
     try:
         numbers = [numerals.decimal(one.strip()) for one in text.split(",")]
     except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 0 or not 0 < sum(numbers) < math.inf:
+        numbers = [-1.0]
+    if not all(0 <= number < math.inf for number in numbers) or numbers[0] == 0:
         raise InputError(
-            f"{name} must be {word}, or numbers with commas between them and none below 0, got {text!r:.100}"
+            f"{name} must be {WORDS[name]}, or numbers with commas between them, none below 0 and the first above it, "
+            f"got {text!r:.100}"
         )
     return numbers
 
