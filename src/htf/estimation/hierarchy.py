@@ -27,9 +27,13 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 
 HIERARCHY = "hierarchy"  # the name of this estimator in a release
-SURELY_EMPTY = 1e-4  # of its variance: what a region that is called empty takes of what its siblings leave
+SURELY_EMPTY = (
+    1e-4  # of its variance: what a region that is called empty takes of what its siblings leave
+)
 ABSOLUTE = 2.0**60  # records: the median is of the count, whatever its size
-STEP = 2.0**-10  # records: remainders are told apart by it, because the last digits depend on the processor
+STEP = (
+    2.0**-10
+)  # records: remainders are told apart by it, because the last digits depend on the processor
 HALF = 0.5 - 2.0**-12  # of a step
 LARGEST = 2.0**52  # records: whole numbers stay whole, and nothing overflows
 

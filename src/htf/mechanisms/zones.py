@@ -48,7 +48,9 @@ ENOUGH = 0.5  # of the error of flat sums
 MOST_EPSILON = 20.0  # beyond it there is no noise to speak of, and sinh overflows
 PARTS = 1000  # of epsilon, into which shares are rounded
 FIRST_PARTS = 10  # of an upper level, where the search for shares begins
-FIRST_MOVE = 32  # parts that are moved from one level to another, while that helps; then half as many
+FIRST_MOVE = (
+    32  # parts that are moved from one level to another, while that helps; then half as many
+)
 LEAST_GAIN = 1e-12
 SHARP = 1.4  # the information in a count beside a sum of many, over that by its variance (htf.estimation.sharp)
 WORSE = 2.0  # times: how much more it counts if an upper level is noisier than sums of flat counts
@@ -65,16 +67,24 @@ class Zones(Mechanism):
     )
 
     shares: str = parameter(
-        AUTO, read_text, "of the budget, from the cells up, such as 0.8,0.1,0.1; auto: the best, by formula"
+        AUTO,
+        read_text,
+        "of the budget, from the cells up, such as 0.8,0.1,0.1; auto: the best, by formula",
     )
     weights: str = parameter(
-        EVEN, read_text, "how much each level matters, from the cells up, such as 2,1,1; even: all alike"
+        EVEN,
+        read_text,
+        "how much each level matters, from the cells up, such as 2,1,1; even: all alike",
     )
     lowest: float = parameter(
-        LOWEST, read_number, "noise of the cells, at most, in times what it is with all of the budget"
+        LOWEST,
+        read_number,
+        "noise of the cells, at most, in times what it is with all of the budget",
     )
     small: float = parameter(
-        3.0, read_number, "a region below so many deviations of the noise in the sum of its cells is counted again"
+        3.0,
+        read_number,
+        "a region below so many deviations of the noise in the sum of its cells is counted again",
     )
     most_cells: int = parameter(
         MOST_GRID_CELLS, read_integer, "cells of axes without names are joined where there are more"
@@ -282,7 +292,9 @@ def error_ratios(
         per_cell = float(np.sum(times * noise) / np.sum(times * number))
     number, times = cells[-2]
     siblings = float(np.sum(times * number) / np.sum(times))
-    known = min(ratios[-2] ** 2 * rates[-1], 1.0)  # the noise of the parent, over that of the sum of cells
+    known = min(
+        ratios[-2] ** 2 * rates[-1], 1.0
+    )  # the noise of the parent, over that of the sum of cells
     alone = math.sinh(epsilon) / math.sinh(given[-1])
     ratios[-1] = alone * math.sqrt(1 - (1 - known) / siblings)
     return ratios
