@@ -270,10 +270,11 @@ def main() -> None:
         axis=0,
     )
     values = values[inside]
-    print(
-        "| data | zones | ε | level | `zones`, % | best rival, % | ratio | false | its false | covered, % |"
-    )
-    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    heads = ["data", "zones", "ε", "level", "`zones`, %", "best flat, %", "ratio"]
+    if given.trips:
+        heads += ["InfTDA, %", "ratio", "the same, pure, %", "ratio", "false"]
+    print("|", " | ".join([*heads, "covered, %"]), "|")
+    print("|", " | ".join(["---"] * (len(heads) + 1)), "|")
     settings = dict(one.split("=", 1) for one in given.settings)
     for zones in map(
         int, (given.zones or ("64,256" if given.trips else "140,1000,5000")).split(",")

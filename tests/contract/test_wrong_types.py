@@ -632,6 +632,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
+            "mechanism": NONE,
             "prior": NONE,
             "noise": NONE,
             "budget": NONE,

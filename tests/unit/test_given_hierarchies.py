@@ -36,7 +36,6 @@ from htf.mechanisms.zones import Zones, best_shares, error_ratios
 from htf.publication import default_mechanism
 from support import grid
 
-
 ROOT = np.zeros(1, dtype=np.int64)
 
 

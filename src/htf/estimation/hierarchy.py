@@ -27,6 +27,7 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 
 HIERARCHY = "hierarchy"  # the name of this estimator in a release
+NOTHING = 0.5  # standard deviations: a true count below it is none
 SURELY_EMPTY = (
     1e-4  # of its variance: what a region that is called empty takes of what its siblings leave
 )
@@ -124,7 +125,7 @@ def _learn(
     noisy, scaled, inside = measured / deviations, expected / deviations, expected > 0
     learnt = LearntCounts(noisy[inside], scaled[inside], single[inside], level[inside])
     known = learnt.posterior(noisy, scaled, single, level)
-    empty = learnt.is_empty(noisy, scaled, single, deviations, ABSOLUTE)
+    empty = learnt.is_empty(noisy, scaled, single, deviations, ABSOLUTE, NOTHING)
     lost = (layer.sum(~empty) == 0)[layer.group]
     mean = np.where(empty, 0.0, known.mean * deviations)
     variance = np.where(empty, SURELY_EMPTY, known.variance) * variances

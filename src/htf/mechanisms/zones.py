@@ -53,7 +53,7 @@ FIRST_MOVE = (
 )
 LEAST_GAIN = 1e-12
 SHARP = 1.4  # the information in a count beside a sum of many, over that by its variance (htf.estimation.sharp)
-WORSE = 2.0  # times: how much more it counts if an upper level is noisier than sums of flat counts
+WORSE = 20.0  # times: how much more it counts if an upper level is noisier than sums of flat counts
 
 
 @dataclass(frozen=True)
