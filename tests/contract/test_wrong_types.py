@@ -674,6 +674,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {
             "epsilon": {*EPSILON, "instance of ours"},
             "noise": NONE,
+            "mechanism": NONE,
             "prior": NONE,
             "budget": NONE,
             "label": TEXT,

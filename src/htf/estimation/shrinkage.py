@@ -110,7 +110,7 @@ class LearntCounts:
         likelihood = _likelihood_of(noisy, single[:, None])
         posterior = likelihood * self._prior[np.digitize(expected, EXPECTED)]
         posterior /= np.maximum(SUPPORT * deviations[:, None], smoothing)
-        small = posterior[:, SUPPORT <= lost].sum(axis=1)
+        small = posterior[:, lost >= SUPPORT].sum(axis=1)
         return np.asarray((noisy < CLEAR) & (small > 0.5 * posterior.sum(axis=1)))
 
 
