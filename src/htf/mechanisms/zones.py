@@ -43,7 +43,7 @@ _ROOT = np.zeros(1, dtype=np.int64)
 AGAIN = 0.7  # of what a small region has left
 AUTO, EVEN = "auto", "even"
 WORDS = {"shares": AUTO, "weights": EVEN}
-LOWEST = 1.09  # times
+LOWEST = 1.07  # times
 ENOUGH = 0.5  # of the error of flat sums
 MOST_EPSILON = 20.0  # beyond it there is no noise to speak of, and sinh overflows
 PARTS = 1000  # of epsilon, into which shares are rounded
