@@ -149,16 +149,29 @@ def test_all_of_the_budget_is_spent_on_every_path() -> None:
     assert Epsilon.of(1).units - release.spent.units < 100
 
 
-def test_small_regions_are_counted_again_and_large_ones_are_not() -> None:
+def test_small_regions_are_counted_with_most_of_their_budget() -> None:
     table = np.array([[500, 400, 0, 0], [300, 600, 0, 0], [0, 0, 1, 0], [0, 0, 0, 2]])
     names = names_of(2, 2)
     domain = Domain((Axis.named("zone", names), Axis.named("dest_zone", names)))
     matrix = FrequencyMatrix.from_dense(domain, table)
     release = publish(matrix, "1", Zones(shares="0.8,0.1,0.1"), noise=ScriptedNoise())
-    again = [line for line in release.ledger if "small" in line.label]
-    assert [line.answers for line in again] == [3]
+    assert [line.kind for line in release.ledger] == ["count", "linear", "count", "count"]
+    assert release.ledger[1].label == "level 1: which are small"
+    pairs = release.measurements.of_kind("count")
+    groups = pairs.epsilon[release.tree.cells(pairs.region) == 4]
+    left = 0.96 * 0.9
+    assert sorted(groups / 1e15) == pytest.approx([0.096, *[0.7 * left] * 3])
     never = publish(matrix, "1", Zones(shares="0.8,0.1,0.1", small=0.0), noise=ScriptedNoise())
-    assert not any("small" in line.label for line in never.ledger)
+    assert [line.kind for line in never.ledger] == ["count"] * 3
+
+
+def test_what_decides_is_not_used_for_estimates() -> None:
+    """So that sums of many regions stay unbiased. Nothing is asked where there is one axis."""
+    release = publish(matrix_on(DOMAINS["trips"]), "1", noise=SeededNoise(3))
+    counted = sum(len(some) for some in release.measurements.tree_counts().regions)
+    assert counted == len(release.measurements) - 16
+    single = publish(matrix_on(DOMAINS["zones"]), "1", noise=SeededNoise(3))
+    assert {line.kind for line in single.ledger} == {"count"}
 
 
 def test_a_table_with_too_many_pairs_is_refined_where_most_records_are(

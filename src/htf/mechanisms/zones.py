@@ -1,11 +1,12 @@
 """Given hierarchies: every level of named cells is counted, and all counts are used together.
 
 Zones of a public layer lie in districts, and those in a city. Nothing need be found out about where to cut: the levels
-are public (htf.frame.hierarchy). Their shares of the budget are, too. One noisy count per zone with all of epsilon has the
-least noise at the lowest level, but sums of many such counts are noisy. A small share buys upper levels with far fewer
-regions. So the shares are those with the least geometric mean of variances over all levels, where the lowest level is
-at most `lowest` times as noisy as with all of epsilon. Estimates are whole numbers that are not negative and add up
-(htf.estimation.hierarchy). docs/zones.md has the formula and what was measured.
+are public (htf.frame.hierarchy), and so are their shares of the budget. One noisy count per zone with all of epsilon has
+the least noise at the lowest level, but sums of many such counts are noisy. A small share buys upper levels with far
+fewer regions. So the shares are those with the least geometric mean of errors over all levels, where the lowest level is
+at most `lowest` times as noisy as with all of epsilon. In tables of several axes most regions hold nothing: these are
+found first, and spend more on their own count than on those inside them. Estimates are whole numbers that are not
+negative and add up (htf.estimation.hierarchy). docs/zones.md has the formula and what was measured.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ from htf.mechanisms.base import (
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 
 _ROOT = np.zeros(1, dtype=np.int64)
-AGAIN = 0.7  # of what a small region has left
+DECISION = 0.04  # of the budget: a table that decides which regions are small
+OF_SMALL = 0.7  # of what a small region has left, for its own count
+MOST_ASKED = 2**20  # regions in such a table
 AUTO, EVEN = "auto", "even"
 WORDS = {"shares": AUTO, "weights": EVEN}
 LOWEST = 1.07  # times
@@ -84,7 +87,7 @@ class Zones(Mechanism):
     small: float = parameter(
         3.0,
         read_number,
-        "a region below so many deviations of the noise in the sum of its cells is counted again",
+        "a region below so many deviations of the noise in the sum of its cells is small; 0: none is",
     )
     most_cells: int = parameter(
         MOST_GRID_CELLS, read_integer, "cells of axes without names are joined where there are more"
@@ -103,7 +106,9 @@ class Zones(Mechanism):
 
     def build(self, window: Window) -> Steps[Histogram]:
         levels = levels_of(window.domain, self.most_cells)
-        shares = self.choose_shares(window.epsilon, levels)
+        decided = [depth for depth in range(len(levels)) if self._decides(levels, depth)]
+        price = Epsilon(int(window.epsilon.units * DECISION))
+        shares = self.choose_shares(window.epsilon - price * len(decided), levels)
         units, counts, leaves = [share.units for share in shares], TreeCounts(), []
         growing = _Growing(_ROOT, np.full(1, np.inf), np.full(1, sum(units)))
         for depth, edges in enumerate(levels):
@@ -112,14 +117,16 @@ class Zones(Mechanism):
             growing = growing.refined(window.tree, edges)
             below = refined_sizes(window.tree, growing.regions, levels[-1])
             prices = growing.part(units[depth], sum(units[depth:]))
+            if depth in decided and price.units:
+                table = yield from _ask_table(
+                    window, edges, price, f"level {depth}: which are small"
+                )
+                small = growing.are_small(table, edges, window.tree, below, self.small)
+                prices = np.where(small, (growing.left * OF_SMALL).astype(np.int64), prices)
             prices = np.where(below == 1, growing.left, prices)
             growing = yield from growing.count(window, prices, f"level {depth}", counts)
             final, growing = growing.divide(below == 1)
             leaves += [whole.regions, final.regions]
-            small, rest = growing.divide(growing.are_small(below[below > 1], self.small))
-            prices = (small.left * AGAIN).astype(np.int64)
-            small = yield from small.count(window, prices, f"level {depth}: small ones", counts)
-            growing = small.beside(rest)
         found = np.concatenate(leaves)
         estimates, scales = estimate_hierarchy(window.tree, found, counts)
         facts = {
@@ -127,6 +134,14 @@ class Zones(Mechanism):
             "shares": [str(share) for share in shares],
         }
         return Histogram(found, estimates, scales, HIERARCHY, facts)
+
+    def _decides(self, levels: Sequence[Edges], depth: int) -> bool:
+        """Whether it is asked which regions of a level are small: where it divides several axes, and is itself divided."""
+        divided = sum(len(edge) > 2 for edge in levels[depth])
+        between = 0 < depth < len(levels) - 1
+        return (
+            self.small > 0 and between and divided > 1 and level_size(levels[depth]) <= MOST_ASKED
+        )
 
     def choose_shares(self, epsilon: Epsilon, levels: Sequence[Edges]) -> list[Epsilon]:
         """The share of each level, from the whole map down to the cells."""
@@ -169,13 +184,6 @@ class _Growing:
         )
         return chosen, others
 
-    def beside(self, other: _Growing) -> _Growing:
-        """These and others, in the order of the tree."""
-        regions = np.concatenate([self.regions, other.regions])
-        order = np.argsort(regions, kind="stable")
-        counts = np.concatenate([self.counts, other.counts])[order]
-        return _Growing(regions[order], counts, np.concatenate([self.left, other.left])[order])
-
     def part(self, of_level: int, of_all: int) -> IntArray:
         """What each may spend on this level: its part of what this and all lower levels have."""
         return np.array([left * of_level // of_all for left in self.left.tolist()], dtype=np.int64)
@@ -192,11 +200,22 @@ class _Growing:
             known[asked] = noisy
         return _Growing(self.regions, known, self.left - prices)
 
-    def are_small(self, below: IntArray, deviations: float) -> NDArray[np.bool_]:
-        """Which hold so little that the sum of what is to be counted below them, in so many cells, would be lost in
-        its noise."""
+    def are_small(
+        self,
+        table: IntArray,
+        edges: Edges,
+        tree: RegionTree,
+        below: IntArray,
+        deviations: float,
+    ) -> NDArray[np.bool_]:
+        """Which hold so little, by a table of their level, that the sum of what is to be counted below them, in so many
+        cells, would be lost in its noise."""
+        places = [
+            np.searchsorted(edge, tree.low[self.regions, axis]) for axis, edge in enumerate(edges)
+        ]
+        found = table.reshape([len(edge) - 1 for edge in edges])[tuple(places)]
         noise = np.sqrt(2.0 * below) / np.maximum(self.left / UNITS_PER_EPSILON, 1e-300)
-        return np.asarray(self.counts < deviations * noise)
+        return np.asarray(found < deviations * noise)
 
     def beyond(self, tree: RegionTree, edges: Edges, most: int) -> NDArray[np.bool_]:
         """Which regions are not refined, because there would be more than `most`: those with the lowest counts."""
@@ -213,6 +232,13 @@ class _Growing:
         finer = refine(tree, self.regions, edges)
         share = tree.cells(finer) / tree.cells(self.regions)[owners]
         return _Growing(finer, self.counts[owners] * share, self.left[owners])
+
+
+def _ask_table(window: Window, edges: Edges, price: Epsilon, label: str) -> Steps[IntArray]:
+    """Noisy counts of all regions of a level, that decide and are not used again. Estimates from counts that had decided
+    how often they are taken would be biased, and sums of many regions would be far off."""
+    each = [np.eye(len(edge) - 1, dtype=np.int64) for edge in edges]
+    return (yield from window.linear_queries(each, edges, price, label))
 
 
 def best_shares(
