@@ -655,7 +655,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "budget": w.budget,
             "label": "",
         },
-        {"noise": NONE, "label": TEXT},
+        {"mechanism": NONE, "noise": NONE, "label": TEXT},
         only=("matrix", "mechanism", "noise", "label"),
     ),
     "Curator": lambda w: Call(
@@ -674,7 +674,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {
             "epsilon": {*EPSILON, "instance of ours"},
             "noise": NONE,
-            "mechanism": NONE,
             "prior": NONE,
             "budget": NONE,
             "label": TEXT,
