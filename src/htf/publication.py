@@ -13,6 +13,7 @@ from htf.curator.frequency import FrequencyMatrix
 from htf.curator.noise import NoiseSource, noise_from_text
 from htf.errors import InputError
 from htf.estimation.prior import Prior
+from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
 from htf.privacy.activity import Activity
@@ -24,12 +25,18 @@ from htf.privacy.protection import Suggestion
 from htf.release.release import Release
 
 DEFAULT_MECHANISM = "htf"
+DEFAULT_FOR_NAMES = "zones"
+
+
+def default_mechanism(domain: Domain) -> str:
+    """The name of the mechanism that suits a map: `zones` where the first axis has named cells, else `htf`."""
+    return DEFAULT_MECHANISM if domain.axes[0].names is None else DEFAULT_FOR_NAMES
 
 
 def publish(
     matrix: FrequencyMatrix,
     epsilon: Epsilon | str | int | float | Decimal | Fraction,
-    mechanism: Mechanism | str = DEFAULT_MECHANISM,
+    mechanism: Mechanism | str | None = None,
     *,
     prior: Prior | None = None,
     noise: NoiseSource | str = "opendp",
@@ -51,8 +58,9 @@ def publish(
     epsilon : Epsilon, str, int, float, Decimal or Fraction
         The privacy budget. With a `suggestion`, an `activity`, `distinct` people or `clipped` records it is the total,
         and includes what they have cost.
-    mechanism : Mechanism or str
-        The mechanism, or its name. `make_mechanism` sets its parameters.
+    mechanism : Mechanism or str, optional
+        The mechanism, or its name. `make_mechanism` sets its parameters. By default `zones` where the first axis has
+        named cells, else `htf`.
     prior : Prior, optional
         What is publicly known of the map, from `read_prior`. Never make one from these data.
     noise : NoiseSource or str
@@ -99,6 +107,10 @@ def publish(
     """
     if ledger is not None:
         budget = _by_old_name(budget, ledger)
+    if mechanism is None:
+        first = "count the points first, with htf.read_points(points, domain, [column, column])"
+        arguments.instance(matrix, FrequencyMatrix, "matrix", first)
+        mechanism = default_mechanism(matrix.domain)
     if isinstance(mechanism, str):
         mechanism = make_mechanism(mechanism)
     remedy = "give the name of one, or make one with htf.make_mechanism(name)"

@@ -776,6 +776,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
+            "mechanism": NONE,
             "prior": NONE,
             "noise": NONE,
             "budget": NONE,
@@ -799,7 +800,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "budget": w.budget,
             "label": "",
         },
-        {"noise": NONE, "label": TEXT},
+        {"mechanism": NONE, "noise": NONE, "label": TEXT},
         only=("matrix", "mechanism", "noise", "label"),
     ),
     "Curator": lambda w: Call(

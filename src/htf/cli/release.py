@@ -83,7 +83,10 @@ class ReleaseOptions:
         metadata=option("Find the K at which this share of people lose no record.", "Q"),
     )
     mechanism: str | None = field(
-        default=None, metadata=option("See `htf mechanisms`.  [default: htf]")
+        default=None,
+        metadata=option(
+            "See `htf mechanisms`.  [default: htf; zones where the first axis has named cells]"
+        ),
     )
     settings: tuple[str, ...] = field(
         default=(), metadata=option("Set a parameter of the mechanism.", "NAME=VALUE", flag="--set")
@@ -211,9 +214,9 @@ def _make_plan(points: Points, options: ReleaseOptions) -> Plan:
     from htf.curator.noise import noise_from_text
     from htf.mechanisms import make_mechanism
     from htf.privacy.epsilon import Epsilon
-    from htf.publication import DEFAULT_MECHANISM
+    from htf.publication import default_mechanism
 
-    name = options.mechanism or DEFAULT_MECHANISM
+    name = options.mechanism or default_mechanism(points.domain)
     return Plan(
         points=points,
         epsilon=Epsilon.of(options.epsilon),

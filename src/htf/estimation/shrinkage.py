@@ -22,7 +22,7 @@ from htf.frame.domain import FloatArray, IntArray
 
 # True counts that are told apart, in standard deviations of the noise.
 SUPPORT = np.r_[0.0, np.geomspace(0.08, 14.0, 30)]
-SMALL = SUPPORT <= 1.0  # lost in the noise
+LOST = 1.0  # standard deviations: so much is lost in the noise
 # Boxes are alike where what is expected of them lies between the same two of these.
 EXPECTED = np.r_[2.0 ** (np.arange(-6, 9) / 2), 32.0, 64.0]
 NOISY = np.linspace(-12.0, 12.0, 121)  # noisy counts that are told apart
@@ -99,8 +99,10 @@ class LearntCounts:
         single: NDArray[np.bool_],
         deviations: FloatArray,
         smoothing: float = SMOOTHING,
+        lost: float = LOST,
     ) -> NDArray[np.bool_]:
-        """Which regions are best called empty, because the median of the posterior is lost in the noise.
+        """Which regions are best called empty, because the median of the posterior is lost in the noise: it is
+        at most `lost` standard deviations.
 
         It is the median that makes the relative error least, so small counts weigh more. `deviations` are
         those of the noise, in what is counted, and so is the count below which errors are not relative.
@@ -108,7 +110,7 @@ class LearntCounts:
         likelihood = _likelihood_of(noisy, single[:, None])
         posterior = likelihood * self._prior[np.digitize(expected, EXPECTED)]
         posterior /= np.maximum(SUPPORT * deviations[:, None], smoothing)
-        small = posterior[:, SMALL].sum(axis=1)
+        small = posterior[:, lost >= SUPPORT].sum(axis=1)
         return np.asarray((noisy < CLEAR) & (small > 0.5 * posterior.sum(axis=1)))
 
 
