@@ -59,7 +59,7 @@ class MapOptions:
         default=None,
         metadata=option(
             "Or: a public layer of zones (GeoPackage, GeoJSON, shapefile, GeoParquet). Counts are then of zones, not "
-            "of cells of a grid.",
+            "of cells of a grid. With --bounds or --around: of both, a map that adds up to the zones.",
             "FILE",
         ),
     )
@@ -147,7 +147,7 @@ class MapOptions:
 
         self._check_pairs()
         columns: list[str | None] = [self.x_column, self.y_column]
-        if self.zones is None:
+        if self.zones is None or self.is_map_inside:
             flat = self._read_flat()
             axes, crs = list(flat.axes), flat.crs
             axes += [] if self.dest_x is None else _destination(flat)
@@ -159,6 +159,25 @@ class MapOptions:
             axes.append(axis)
             columns.append(column)
         return Domain(tuple(axes), crs), columns
+
+    @property
+    def is_map_inside(self) -> bool:
+        """Whether both a map and zones are asked for."""
+        return self.zones is not None and (self.bounds is not None or self.around is not None)
+
+    def read_zones_around(self, domain: Domain) -> Domain | None:
+        """The zones that a map is inside of, in its reference system; None if there are none."""
+        from htf.frame.domain import Domain
+
+        if self.zones is None or not self.is_map_inside:
+            return None
+        others = {"--dest-x": self.dest_x, "--axis": self.axes, "--category": self.categories}
+        for name, given in others.items():
+            if given:
+                raise InputError(
+                    f"a map inside zones has the axes x and y alone: leave out {name}, or --zones, or --bounds"
+                )
+        return Domain(tuple(self._read_zones(self.zones, domain.crs)))
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -176,26 +195,25 @@ class MapOptions:
     def _read_flat(self) -> Domain:
         named = ("by", "within", "elsewhere", "dest_zones", "dest_by", "dest_within")
         for name in named:
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None and self.zones is None:
                 raise InputError(f"--{name.replace('_', '-')} needs zones: give --zones FILE")
         return read_domain(self.bounds, self.around, self.cells or CELLS, self.map_crs)
 
-    def _read_zones(self, layer: Path) -> list[Axis]:
+    def _read_zones(self, layer: Path, crs: str | None = None) -> list[Axis]:
         """The axis of zones, and one of the zones of destinations if there are any."""
         from htf.ingest.layers import DEST_ZONE, DROP, read_zones
 
-        for name in ("bounds", "around", "cells"):
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"zones have outlines of their own: leave out --{name}, or --zones"
-                )
+        if self.cells is not None and not self.is_map_inside:
+            raise InputError(
+                "zones have outlines of their own: leave out --cells, or give --bounds for a map inside the zones"
+            )
         if self.by is None:
             raise InputError("say which column of the layer names the zones: give --by COLUMN")
         if self.dest_x is None and (self.dest_zones or self.dest_by or self.dest_within):
             raise InputError("name the columns of destinations: give --dest-x and --dest-y")
         elsewhere = self.elsewhere or DROP
         zones = read_zones(
-            layer, self.by, _listed(self.within), crs=self.map_crs, elsewhere=elsewhere
+            layer, self.by, _listed(self.within), crs=crs or self.map_crs, elsewhere=elsewhere
         )
         if self.dest_x is None:
             return [zones]
@@ -265,6 +283,7 @@ class Points:
     lists: tuple[
         Path, ...
     ] = ()  # public files of zones and categories, which no output may replace
+    zones: Domain | None = None  # that the map is inside of
 
     @property
     def name(self) -> str:
@@ -278,7 +297,8 @@ def read_points_options(points: str, given: dict[str, Any]) -> Points:
     _check_words(reading["crs"], reading["memory"])
     options = MapOptions(**take(MapOptions, given))
     domain, columns = options.read()
-    return Points(points, domain, Reading(columns, **reading), options.files)
+    zones = options.read_zones_around(domain)
+    return Points(points, domain, Reading(columns, **reading), options.files, zones)
 
 
 def _check_words(points_crs: str | None, memory: str | None) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from htf.curator.frequency import FrequencyMatrix
     from htf.curator.noise import NoiseSource
     from htf.estimation.prior import Prior
+    from htf.frame.domain import Domain
     from htf.ingest.reading import Reading
     from htf.mechanisms.base import Mechanism
     from htf.privacy.activity import Activity
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 
+ZONES_SHARE = (
+    "0.2"  # of epsilon, where a map is inside of zones; docs/zones.md has what was measured
+)
 ACTIVITY_SHARE = "0.1"  # of epsilon, for the activity of people
 FEWEST_PEOPLE = 2000  # for counts of records; docs/people.md has what was measured
 
@@ -90,6 +94,13 @@ class ReleaseOptions:
     )
     settings: tuple[str, ...] = field(
         default=(), metadata=option("Set a parameter of the mechanism.", "NAME=VALUE", flag="--set")
+    )
+    zones_share: str | None = field(
+        default=None,
+        metadata=option(
+            f"For a map inside zones: share of epsilon that counts the zones.  [default: {ZONES_SHARE}]",
+            "SHARE",
+        ),
     )
     prior: str | None = field(
         default=None,
@@ -151,6 +162,7 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         _share_for_activity(read.reading, options),
     )
     plan = replace(plan, clipped=price_of_clipped(read.reading, plan.epsilon, weights, share))
+    plan = replace(plan, zones=_price_of_zones(plan, options))
     unit = _check_people(plan, options)
     _tell_what_counts(plan, unit)
     if plan.budget is not None:
@@ -171,9 +183,16 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         plan = plan.keeping(_best(plan, activity, prior, options))
         activity = replace(activity, decides=True)
     matrix = _read_matrix(plan) if matrix is None else matrix
+    around = None if plan.points.zones is None else _read_matrix(plan, plan.points.zones)
     distinct = None if plan.distinct is None else _measure_distinct(plan, plan.distinct)
     clipped = None if plan.clipped is None else _measure_clipped(plan, matrix, plan.clipped)
-    _report(plan, _make_release(plan, matrix, prior, suggestion, activity, distinct, clipped))
+    bought = {
+        "suggestion": suggestion,
+        "activity": activity,
+        "distinct": distinct,
+        "clipped": clipped,
+    }
+    _report(plan, _make_release(plan, matrix, around, prior, bought))
 
 
 def _screen() -> Callable[[str], None]:
@@ -202,6 +221,7 @@ class Plan:
     budget: BudgetFile | None
     distinct: DistinctPlan | None = None
     clipped: Epsilon | None = None  # the price of measuring how many records are cut
+    zones: Epsilon | None = None  # the price of the zones that the map is inside of
     tell: Callable[[str], None] = field(default_factory=_screen)
 
     def keeping(self, most: int) -> Plan:
@@ -281,6 +301,43 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     most = replace(reading, max_records=options.records_range).protection
     epsilon_per_share(left, most)  # before anything is spent
     return most
+
+
+def _price_of_zones(plan: Plan, options: ReleaseOptions) -> Epsilon | None:
+    """What the zones cost that the map is inside of; None if there are none."""
+    from htf.base import numerals
+    from htf.estimation.homogeneous import HOMOGENEOUS
+    from htf.privacy.epsilon import Epsilon
+
+    if plan.points.zones is None:
+        if options.zones_share is not None:
+            raise InputError("--zones-share is for a map inside zones: give --zones and --bounds")
+        return None
+    try:
+        share = numerals.fraction(options.zones_share or ZONES_SHARE)
+    except ValueError:
+        share = Fraction(0)
+    if not 0 < share < 1:
+        raise InputError(
+            f"--zones-share is a share of epsilon, between 0 and 1 such as 0.2, got {options.zones_share!r}"
+        )
+    others = {
+        "--prior": options.prior is not None,
+        "--suggest-max-records": options.suggest_max_records is not None,
+        "--activity": _share_for_activity(plan.points.reading, options) > 0,
+        "--mechanism": HOMOGENEOUS not in plan.mechanism.estimators,
+    }
+    for name, is_given in others.items():
+        if is_given:
+            remedy = (
+                "give --activity 0, or --count people"
+                if name == "--activity"
+                else f"leave out {name}"
+            )
+            raise InputError(
+                f"a map inside zones is by the mechanism htf, and of what was counted: {remedy}"
+            )
+    return Epsilon(int(plan.epsilon.units * share))
 
 
 def _share_for_activity(reading: Reading, options: ReleaseOptions) -> Fraction:
@@ -378,12 +435,19 @@ def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: Releas
     from htf.curator.curator import rehearse
     from htf.curator.noise_check import check_noise
     from htf.curator.rehearsal import load_loops
+    from htf.mechanisms import make_mechanism
+    from htf.publication import default_mechanism
+    from htf.release.inside_zones import check_size
 
     check_noise(plan.noise)
     load_loops()
     if plan.points.reading.max_records in (None, AUTO):
         unit = replace(unit, max_records=1)
     rehearse(plan.mechanism, plan.points.domain, _left_for_map(plan, options), unit, prior)
+    if plan.points.zones is not None and plan.zones is not None:
+        check_size(plan.points.domain)
+        zones = plan.points.zones
+        rehearse(make_mechanism(default_mechanism(zones)), zones, plan.zones, unit)
 
 
 def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
@@ -397,11 +461,12 @@ def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
 
 
 def _without_others(plan: Plan, epsilon: Epsilon) -> Epsilon:
-    """Epsilon without the prices of a table of distinct people and of cut records."""
-    for price in (None if plan.distinct is None else plan.distinct.price, plan.clipped):
+    """Epsilon without the prices of a table of distinct people, of cut records, and of zones around the map."""
+    for price in (None if plan.distinct is None else plan.distinct.price, plan.clipped, plan.zones):
         if price is not None and price >= epsilon:
             raise InputError(
-                "--activity, --distinct-share and --clipped are shares of epsilon: together they leave nothing for the map"
+                "--activity, --distinct-share, --clipped and --zones-share are shares of epsilon: together they leave "
+                "nothing for the map"
             )
         epsilon = epsilon if price is None else epsilon - price
     return epsilon
@@ -515,6 +580,8 @@ def _report(plan: Plan, made: Release) -> None:
 
 def _of_zones(made: Release) -> str:
     """How many zones there are, if there are any."""
+    if made.zones is not None:
+        return f" inside {made.zones.domain.size:,} zones"
     numbers = [f"{made.domain.shape[axis]:,}" for axis in made.domain.zoned]
     return f" over {' x '.join(numbers)} zones" if numbers else ""
 
@@ -564,44 +631,49 @@ def _read_prior(source: str, points: Points) -> Prior:
     return prior
 
 
-def _read_matrix(plan: Plan) -> FrequencyMatrix:
+def _read_matrix(plan: Plan, domain: Domain | None = None) -> FrequencyMatrix:
+    """The exact counts on the map, or in the zones that it is inside of."""
     from htf.ingest.points import read_matrix
 
     points = plan.points
     with reading_bar(points.name) as progress:
         return read_matrix(
-            points.source, points.domain, points.reading, progress=progress, tell=plan.tell
+            points.source,
+            domain or points.domain,
+            points.reading,
+            progress=progress,
+            tell=plan.tell,
         )
 
 
 def _make_release(
     plan: Plan,
     matrix: FrequencyMatrix,
+    around: FrequencyMatrix | None,
     prior: Prior | None,
-    suggestion: Suggestion | None,
-    activity: Activity | None,
-    distinct: DistinctCounts | None,
-    clipped: Clipped | None,
+    bought: dict[str, Any],
 ) -> Release:
     """Publish and write. The progress bar shows labels, and no numbers from the data."""
+    from htf.privacy.budget import still_charged
     from htf.publication import publish
+    from htf.release.inside_zones import inside_zones
 
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
-        made = publish(
-            matrix,
-            plan.epsilon,
-            plan.mechanism,
-            prior=prior,
-            noise=plan.noise,
-            budget=plan.budget,
-            label=plan.output.name,
-            suggestion=suggestion,
-            activity=activity,
-            distinct=distinct,
-            clipped=clipped,
-            progress=lambda label: bar.update(task, description=label),
-        )
+        usual: dict[str, Any] = {
+            "noise": plan.noise,
+            "budget": plan.budget,
+            "label": plan.output.name,
+            "progress": lambda label: bar.update(task, description=label),
+        }
+        zones, left = None, plan.epsilon
+        if around is not None and plan.zones is not None:
+            zones, left = publish(around, plan.zones, **usual), plan.epsilon - plan.zones
+        made = publish(matrix, left, plan.mechanism, prior=prior, **usual, **bought)
+        if zones is not None:
+            bar.update(task, description="fitting the map to the zones")
+            with still_charged(plan.budget):
+                made = inside_zones(made, zones)
         bar.update(task, description=f"writing {plan.output.name}")
         _save(plan, made)
     return made

@@ -333,7 +333,7 @@ class BudgetFile:
         _check_charged_for(release, entry, path)
         digest = digest_of(path)
         for other in self.account().entries:
-            if other.sha256 == digest and _bought_as(other) == _bought_as(entry):
+            if other.sha256 == digest and _paid_for(other, release) == _paid_for(entry, release):
                 raise InputError(
                     f"{path} was entered already, as entry {other.id}. Nothing was entered"
                 )
@@ -661,14 +661,18 @@ def _look_for(entry: Entry, folders: list[Path], known: set[str | None]) -> tupl
     return MISSING, None
 
 
-def _bought_as(entry: Entry) -> str | None:
-    """What the entry paid for before a map; None if it paid for the map."""
-    return entry.mechanism if entry.mechanism in BOUGHT else None
+def _paid_for(entry: Entry, release: Release) -> str | None:
+    """What the entry paid for beside the map of this release; None if it paid for the map."""
+    zones = None if release.zones is None else release.zones.mechanism
+    return entry.mechanism if entry.mechanism in (*BOUGHT, zones) else None
 
 
 def _check_charged_for(release: Release, entry: Entry, path: Path) -> None:
     """Refuse a release that is not what this entry can have been charged for."""
-    if entry.mechanism in BOUGHT:
+    zones = release.zones
+    if zones is not None and entry.mechanism == zones.mechanism:
+        found, mechanism = zones.epsilon, zones.mechanism
+    elif entry.mechanism in BOUGHT:
         found = next(
             (one.epsilon for one in release.bought if one.charged_as == entry.mechanism), Epsilon(0)
         )

@@ -140,14 +140,19 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
     )
 
 
-def zone_of_cells(domain: Domain, axis: Axis) -> IntArray:
-    """The number of the zone that holds the middle of each cell of a map; -1 where there is none."""
-    assert axis.names is not None
-    assert axis.names.outlines is not None
+def check_size(domain: Domain) -> None:
+    """Refuse a map whose cells would take too long to be put into zones, one by one."""
     if domain.size > MOST_CELLS:
         raise InputError(
             f"a map inside zones has at most {MOST_CELLS:,} cells, but this one has {domain.size:,}: use fewer --cells"
         )
+
+
+def zone_of_cells(domain: Domain, axis: Axis) -> IntArray:
+    """The number of the zone that holds the middle of each cell of a map; -1 where there is none."""
+    assert axis.names is not None
+    assert axis.names.outlines is not None
+    check_size(domain)
     x, y = (one.from_cells(np.arange(one.cells) + 0.5) for one in domain.axes)
     found = np.full(domain.shape, -1, dtype=np.int64)
     step = max(ROWS_AT_ONCE // len(y), 1)
