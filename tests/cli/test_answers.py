@@ -225,12 +225,12 @@ def test_what_cannot_be_written_is_refused_before_counting(
     shape = geopandas.GeoDataFrame({"name": ["x"]}, geometry=[shapely.box(1, 51, 2, 52)])
     shape.to_parquet(tmp_path / "plane.parquet")
     shape.set_crs(4326).to_parquet(tmp_path / "shape.parquet")
-    for name in ("out.shp", "out.xlsx", "out.txt", "out"):
+    for name in ("out.shp", "out.ods", "out.txt", "out"):
         for asked in (["--box", "1,51,2,52"], ["--polygons", tmp_path / "shape.parquet"]):
             assert ask(folder, *asked, "-o", tmp_path / name) == 2
             told = " ".join(capfd.readouterr().err.split())
             assert f"cannot tell the format of '{name}'" in told
-            assert ".csv, .json, .parquet, .geojson, .gpkg, .fgb" in told
+            assert ".csv, .xlsx, .json, .parquet, .geojson, .gpkg, .fgb" in told
     for asked in (["--box", "1,51,2,52"], ["--polygons", tmp_path / "plane.parquet"]):
         assert ask(folder, *asked, "-o", tmp_path / "out.geojson", release="plane") == 2
         assert "there is no reference system" in capfd.readouterr().err

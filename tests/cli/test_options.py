@@ -16,6 +16,7 @@ from htf.cli.distinct import DistinctOptions
 from htf.cli.main import cli, run
 from htf.cli.points import MapOptions
 from htf.cli.release import ReleaseOptions
+from htf.cli.weights import WeightOptions
 from htf.ingest.reading import Reading
 
 NOT_OPTIONS = {"columns"}  # which --x, --y, --dest-x, --dest-y and --axis name
@@ -38,7 +39,7 @@ def test_htf_release_offers_every_declared_option() -> None:
     offered = options_of_command("release")
     declared = [
         one
-        for what in (Reading, MapOptions, ReleaseOptions, DistinctOptions)
+        for what in (Reading, MapOptions, ReleaseOptions, DistinctOptions, WeightOptions)
         for one in fields(what)
     ]
     names = [one.name for one in declared if one.name not in NOT_OPTIONS]

@@ -185,7 +185,7 @@ MISTAKES = {
     ),
     "boxes too": (
         ["zones.geojson", "--box", "0,50,1,51"],
-        "give boxes or --polygons FILE, not both",
+        "give boxes, zones or --polygons FILE, only one of them",
     ),
     "no axis": (["zones.geojson", "--where", "hour=7:10"], "no axis 'hour'"),
     "no writer": (["zones.geojson", "-o", "out.shp"], "must end in one of"),
@@ -211,4 +211,4 @@ def test_mistakes_are_named(
 
 def test_a_column_needs_polygons(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert ask(folder, "--box", "0,50,1,51", "--by", "name") == 2
-    assert "--by is for polygons" in capfd.readouterr().err
+    assert "there is no level 'name'" in capfd.readouterr().err

@@ -183,6 +183,16 @@ class World:
         bench = Bench((read_workload("random"),), 5, 1)
         self.plan = Simulation(City("city", 100, 4), Spec("singular"), htf.Epsilon.of(1), 1, bench)
         self.pair = [Named(self.release, "a"), Named(self.release, "b")]
+        self.on_map = htf.publish(self.matrix, 1, noise="fast")
+        self.zones = htf.publish(self._zone_matrix(), 1, noise="fast")
+
+    def _zone_matrix(self) -> htf.FrequencyMatrix:
+        shapes = tuple(
+            shapely.to_wkb(shapely.box(0, n / 2, 1, n / 2 + 0.5), byte_order=1) for n in (0, 1)
+        )
+        names = htf.Names.of({"half": ["south", "north"]}, outlines=htf.Outlines(shapes))
+        domain = htf.Domain((htf.Axis.named("zone", names),), self.domain.crs)
+        return htf.FrequencyMatrix.from_dense(domain, [3, 4])
 
     def output(self, ending: str) -> Fresh:
         def make() -> Path:
@@ -330,6 +340,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "activity": NONE,
             "distinct": NONE,
             "clipped": NONE,
+            "zones": NONE,
             "budget_entry": {*NONE, *TEXT},
         },
         {"estimates": "estimate", "scales": "scale"},
@@ -442,7 +453,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "bounded": np.ones(3, dtype=bool),
             "counted": "mean of passengers",
         },
-        {f.name: {"floats"} for f in fields(htf.Ratios)} | {"bounded": {"truths"}, "counted": TEXT},
+        {f.name: {"floats"} for f in fields(htf.Ratios)} | {"bounded": set(), "counted": TEXT},
     ),
     "ratio": lambda w: Call(
         htf.ratio,
@@ -1094,6 +1105,14 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"trips": "points"},
         ("trips",),
     ),
+    "synthetic_zones": lambda _: Call(
+        htf.synthetic_zones,
+        {"tracts": 5, "districts": 2, "seed": 1},
+        {"tracts": {"int", "numpy int"}, "districts": {"int", "numpy int"}, "seed": WHOLE},
+    ),
+    "inside_zones": lambda w: Call(
+        htf.inside_zones, {"on_map": w.on_map, "zones": w.zones}, {"on_map": set(), "zones": set()}
+    ),
     "synthetic_visits": lambda _: Call(
         synthetic_visits,
         {"visits": 5, "seed": 1},
@@ -1201,7 +1220,13 @@ def test_every_public_name_is_in_the_table() -> None:
     assert set(public) - called == MADE_HERE | uncalled
 
 
-IN_TWO_CALLS = {"publish charged", "read_points of arrays", "grid_zones", "grid_zones by number"}
+IN_TWO_CALLS = {
+    "Protection of weights",
+    "publish charged",
+    "read_points of arrays",
+    "grid_zones",
+    "grid_zones by number",
+}
 
 
 def test_every_argument_is_in_the_table(world: World) -> None:
