@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import shapely
 
+from htf import BudgetFile, InputError, Release, verify
 from htf.cli.main import run
 from htf.cli.points import MapOptions
 
@@ -78,9 +79,12 @@ def test_releases(options: Any, told: str | None, capfd: pytest.CaptureFixture[s
     [
         (("--zones", "zones.gpkg"), "give --by COLUMN"),
         (("--zones", "nowhere.gpkg", "--by", "tract"), "there is no file nowhere.gpkg"),
-        ((*ZONES, "--bounds", "0,0,1,1"), "leave out --bounds, or --zones"),
-        ((*ZONES, "--around", "0,0,1"), "leave out --around, or --zones"),
-        ((*ZONES, "--cells", "1024"), "leave out --cells, or --zones"),
+        ((*ZONES, "--bounds", "0,0,1,1", "--axis", "h:h:0:24:4"), "leave out --axis"),
+        ((*ZONES, "--bounds", "0,0,1,1", "--zones-share", "1"), "between 0 and 1"),
+        ((*ZONES, "--bounds", "0,0,1,1"), "leave out --mechanism"),
+        ((*ZONES, "--around", "0,0,1", "--bounds", "0,0,1,1"), "--around"),
+        ((*ZONES, "--cells", "1024"), "leave out --cells, or give --bounds"),
+        ((*ZONES, "--zones-share", "0.2"), "give --zones and --bounds"),
         ((*ZONES, "--elsewhere", "keep"), "elsewhere"),
         ((*ZONES, "--within", "ward"), "has no column 'ward'"),
         ((*ZONES, "--dest-zones", "same"), "give --dest-x and --dest-y"),
@@ -136,3 +140,64 @@ def test_the_map_of_options() -> None:
     for axis in domain.axes[:2]:
         assert axis.names is not None
         assert [level.name for level in axis.names.levels] == ["tract", "district", "city"]
+
+
+BOTH = (
+    "release", "trips.parquet", *ZONES, "--x", "x", "--y", "y", "--crs", "EPSG:2056", "--cells", "16", "--epsilon", "1",
+    "--bounds", f"{WEST},{SOUTH},{WEST + 300},{SOUTH + 300}", "--budget", "b.sqlite", "--dataset", "d", "-o", "both.parquet",
+)  # fmt: skip
+
+
+@pytest.fixture
+def budget(folder: Path) -> BudgetFile:  # noqa: ARG001
+    return BudgetFile.create("b.sqlite", "d", 2)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_map_inside_zones(budget: BudgetFile, capfd: pytest.CaptureFixture[str]) -> None:
+    """Charged twice, published once, and whole again after it was read."""
+    assert run(list(BOTH)) == 0
+    assert "inside 9 zones by htf, epsilon 1 for one record" in capfd.readouterr().out
+    made, account = Release.load("both.parquet"), budget.account()
+    assert [(one.mechanism, str(one.epsilon)) for one in account.entries] == [
+        ("zones", "0.2"), ("htf", "0.8"),
+    ]  # fmt: skip
+    assert not account.pending
+    assert made.zones is not None
+    assert made.zones.budget_entry == account.entries[0].id
+    assert all(check.passed for check in verify("both.parquet"))
+    assert run(["query", "both.parquet", "--zone", "t4"]) == 0
+    assert "t4" in capfd.readouterr().out
+    assert run(["query", "both.parquet"]) == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_too_many_cells_are_refused_before_the_charge(
+    budget: BudgetFile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fine = [one if one != "16" else "9000" for one in BOTH]
+    assert run(fine) == 2
+    assert "at most 67,108,864 cells" in capfd.readouterr().err
+    assert not budget.account().entries
+
+
+@pytest.mark.usefixtures("folder")
+def test_lost_entries_of_a_map_inside_zones(
+    budget: BudgetFile, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As after a kill between writing the file and entering it: both charges are pending, and each can be entered."""
+
+    def broken(*_: object) -> None:
+        raise InputError("the disk is gone")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BudgetFile, "_publish", broken)
+        assert run(list(BOTH)) == 2
+    capfd.readouterr()
+    pending = [one.id for one in budget.account().pending]
+    assert len(pending) == 2
+    for id_ in pending:
+        budget.publish(id_, "both.parquet")
+    assert not budget.account().pending
+    with pytest.raises(InputError, match="published already"):
+        budget.publish(pending[0], "both.parquet")

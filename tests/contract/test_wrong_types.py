@@ -184,7 +184,7 @@ class World:
         self.plan = Simulation(City("city", 100, 4), Spec("singular"), htf.Epsilon.of(1), 1, bench)
         self.pair = [Named(self.release, "a"), Named(self.release, "b")]
         self.on_map = htf.publish(self.matrix, 1, noise="fast")
-        self.zones = htf.publish(self._zone_matrix(), 1, noise="fast")
+        self.of_zones = htf.publish(self._zone_matrix(), 1, noise="fast")
 
     def _zone_matrix(self) -> htf.FrequencyMatrix:
         shapes = tuple(
@@ -1111,7 +1111,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"tracts": {"int", "numpy int"}, "districts": {"int", "numpy int"}, "seed": WHOLE},
     ),
     "inside_zones": lambda w: Call(
-        htf.inside_zones, {"on_map": w.on_map, "zones": w.zones}, {"on_map": set(), "zones": set()}
+        htf.inside_zones,
+        {"on_map": w.on_map, "zones": w.of_zones},
+        {"on_map": set(), "zones": set()},
     ),
     "synthetic_visits": lambda _: Call(
         synthetic_visits,

@@ -78,6 +78,8 @@ def test_names_of_columns_that_are_taken() -> None:
     ]  # fmt: skip
     made = zone_release(domain)
     assert set(release_file._to_table(made).column_names) >= set(label_columns(domain))
+    dots = Names.of({"a.b": ["x", "y"], "a_b": ["z", "z"]})
+    assert list(label_columns(htf.Domain((Axis.named("kind", dots),)))) == ["a_b", "kind a_b"]
 
 
 def rewritten(path: Path, column: str, values: pa.Array, **options: object) -> None:

@@ -349,9 +349,10 @@ def _is_long(schema: pa.Schema, leaf: str) -> bool:
     """Whether a column as Parquet has it holds texts or outlines."""
     import pyarrow as pa
 
-    name, *inner = leaf.split(".list.element.")
+    name, _, inner = leaf.partition(".list.element")
     kind = schema.field(name).type
-    kind = kind.value_type.field(inner[0]).type if inner else kind
+    if inner:
+        kind = kind.value_type.field(inner.removeprefix(".")).type
     return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
 

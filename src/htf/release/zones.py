@@ -35,7 +35,8 @@ LONGEST_ATTRIBUTES = 2**20  # bytes of JSON, of one zone
 def label_columns(domain: Domain) -> dict[str, tuple[int, int]]:
     """The names of the columns of labels, with the axis and the level of each.
 
-    A column has the name of its level, or of the axis too if that is taken.
+    A column has the name of its level, or of the axis too if that is taken. It has no dots, which mean something else in
+    names of columns of Parquet.
     """
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
     taken, found = {*OWN, *edges}, {}
@@ -43,7 +44,10 @@ def label_columns(domain: Domain) -> dict[str, tuple[int, int]]:
         if axis.names is None:
             continue
         for level, one in enumerate(axis.names.levels):
-            name = one.name if one.name not in taken else f"{axis.name} {one.name}"
+            plain = one.name.replace(".", "_")
+            name = plain if plain not in taken else f"{axis.name} {plain}"
+            while name in taken:
+                name = f"{name}_"
             found[name] = (number, level)
             taken.add(name)
     return found
