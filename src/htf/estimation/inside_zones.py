@@ -34,7 +34,7 @@ COUNTED_REGIONS = (
 INSIDE_ZONES = "inside-zones"  # the name of this estimator in a release of a map
 WITH_MAP = "with-map"  # and in that of its zones
 # The variance of a part of a leaf, in squares of its count, and in its count: measured (docs/zones.md).
-UNEVEN, ALONE, LEAST = 1.5, 3.0, 0.3
+UNEVEN, ALONE = 1.5, 3.0
 SMALLEST_RESIDUAL = 1e-9  # of the first: then another machine finds the same to many digits
 MOST_STEPS = 2000
 
@@ -142,7 +142,7 @@ def map_errors(
     below = sum_upwards(tree, counts)[1]
     parts = np.arange(counted, len(tree))
     even = np.maximum(estimates[parts], 0.0)
-    below[parts] = UNEVEN * even**2 + ALONE * even + LEAST
+    below[parts] = UNEVEN * even**2 + ALONE * even  # so what is empty stays so
     if not np.isfinite(below).all():
         raise InputError("some regions were not counted, nor all that is in them")
     return TreeErrors(sibling_layers(tree), below, float(below[0]))
