@@ -176,7 +176,8 @@ def _write_picture(maps: Sequence[Named], request: MapRequest) -> None:
 def _write_html(maps: Sequence[Named], request: MapRequest) -> None:
     from htf.maps.browser.document import Wish, html_map
 
-    wish = Wish(cast(tuple[str, str], request.axes), request.where, request.boxes, request.style)
+    axes = cast(tuple[str, str], request.axes)
+    wish = Wish(axes, request.where, request.boxes, request.style, request.level)
     text = html_map(maps, wish, as_difference=request.as_difference)
 
     def write(unfinished: Path) -> None:

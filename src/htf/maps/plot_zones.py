@@ -85,7 +85,7 @@ class ZoneLayer:
     @property
     def notes(self) -> list[str]:
         """Counts that have no place on the map, and what the mark is."""
-        there = [self._elsewhere(place) for place in np.flatnonzero(self.view.area == 0)]
+        there = [self._elsewhere(place) for place in np.flatnonzero(self.view.area == 0).tolist()]
         return [*there, *self.shared_notes]
 
     @property

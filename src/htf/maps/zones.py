@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 Shapes = NDArray[Any]
 
 
+class CutError(InputError):
+    """A part of an axis that is no whole zones of a level."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """Which axis of zones is drawn, which level of it, and the cells of each zone that is."""
@@ -140,7 +144,7 @@ def are_clear(answers: Answers) -> NDArray[np.bool_]:
 
 
 def per_area(counts: FloatArray, area: FloatArray) -> FloatArray:
-    return np.divide(counts, area, out=np.full(len(counts), np.nan), where=area > 0)
+    return np.asarray(np.divide(counts, area, out=np.full(len(counts), np.nan), where=area > 0))
 
 
 def view_zones(
@@ -242,7 +246,7 @@ def labels_within(axis: Axis, level: int, ends: FloatArray) -> tuple[IntArray, I
     inside = (low >= ends[0]) & (high <= ends[1])
     if not inside.any() or (low[inside][0], high[inside][-1]) != tuple(ends):
         one = names.levels[level].name
-        raise InputError(
+        raise CutError(
             f"{axis.name} is cut within a {one}: choose a lower level, or a larger part of {axis.name}"
         )
     return low[inside], high[inside]

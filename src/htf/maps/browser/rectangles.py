@@ -158,6 +158,11 @@ def pack(values: NDArray[Any]) -> str:
     return base64.b64encode(zlib.compress(raw, 9)).decode()
 
 
+def pack_text(text: str) -> str:
+    """A long text, deflated."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
 def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | None:
     """The leaves along the first two axes, in their own frame; None if there are too many."""
     first, second = release.domain.names[:2]

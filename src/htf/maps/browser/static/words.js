@@ -12,6 +12,10 @@ export const labels = {
   sideBySide: "Side by side",
   difference: "Difference",
   outlineLeaves: "Outline the leaves",
+  level: "Zones by",
+  trips: "Trips",
+  tripsFrom: "Trips from",
+  tripsTo: "Trips to",
   countPlace: "Count a place",
   draw: "Draw",
   box: "Box",
@@ -66,6 +70,11 @@ export const words = {
   moreIn: (name) => `more in ${name}`,
   strongColours:
     "Strong colours are more than noise. By chance, about one square in twenty stands out.",
+  trips: (direction, label) => {
+    const [here, there] = direction === "from" ? ["start", "end"] : ["end", "start"];
+    if (label) return `Colours show where trips ${direction} ${label} ${there}.`;
+    return `Colours show where trips ${here}. Click a zone to see where its trips ${there}.`;
+  },
   noMap: (names, hasBoxes) =>
     `There is no map of ${both(names)}: without a reference system, nobody knows where on earth ` +
     `it lies. ${hasBoxes ? "Type a box in its own coordinates to count what is in it." : ""}`,

@@ -2,6 +2,7 @@
 
 import { byId } from "../shared/elements.js";
 import { showLegend } from "../shared/legend.js";
+import { densityLimits } from "../shared/limits.js";
 import { readSheet } from "../shared/sheets.js";
 import { words } from "../words.js";
 import { saveAddress } from "./address.js";
@@ -10,7 +11,7 @@ import { panels, shownPanels } from "./panels.js";
 import { lookAgain } from "./pointing.js";
 import { complain } from "./problem.js";
 import { canDraw, chosen, countsSame, isDifference, isPlace, state } from "./state.js";
-import { LEVELS, limitsOf, UNIT } from "./tiles.js";
+import { LEVELS, UNIT } from "./tiles.js";
 import { debounced } from "./timing.js";
 
 let limits = null; // of the colours
@@ -77,7 +78,8 @@ async function loadTiles() {
     );
     const done = await Promise.all(loading);
     if (!done.some(Boolean)) return;
-    limits = limitsOf(shown.flatMap(([, tiles]) => tiles.sheets), limits);
+    const sheets = shown.flatMap(([, tiles]) => tiles.sheets);
+    limits = densityLimits(sheets.flatMap(({ properties }) => properties), limits);
     for (const [, tiles] of shown) tiles.show(limits);
     drawLegend();
   }

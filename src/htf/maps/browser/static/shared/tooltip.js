@@ -42,6 +42,11 @@ export class Tooltip {
   }
 }
 
+/* The name of a zone, and those of the larger ones that it lies in. */
+export const nameLines = (
+  { label, above },
+) => [[label, "name"], ...above.map((text) => [text, "quiet"])];
+
 /* For a rectangle of one release. Its interval may still be on its way. */
 export function countLines(answer, { isClear, density, quantity, unit }) {
   const hasInterval = answer.low !== undefined;
