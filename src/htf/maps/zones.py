@@ -316,22 +316,34 @@ def check_same_zones(one: Domain, other: Domain) -> None:
 def outlines(domain: Domain, drawn: Drawn) -> Shapes:
     """The outlines of zones in map coordinates, joined where a zone has several cells. Needs shapely."""
     need_shapely("A map of zones")
-    return _outlines(domain, drawn.axis, tuple(drawn.low.tolist()), tuple(drawn.high.tolist()))
+    return _ground_of(domain, drawn)[0]
+
+
+def _ground_of(domain: Domain, drawn: Drawn) -> tuple[Shapes, FloatArray]:
+    return _ground(domain, drawn.axis, tuple(drawn.low.tolist()), tuple(drawn.high.tolist()))
 
 
 @lru_cache(maxsize=32)
-def _outlines(domain: Domain, number: int, low: tuple[int, ...], high: tuple[int, ...]) -> Shapes:
+def _ground(
+    domain: Domain, number: int, low: tuple[int, ...], high: tuple[int, ...]
+) -> tuple[Shapes, FloatArray]:
+    """Outlines and areas. A server is asked for them again and again."""
     rows = np.zeros((len(low), 2 * domain.dimensions))
     rows[:, number], rows[:, domain.dimensions + number] = low, high
     shapes = np.asarray(shapes_along(domain, rows, number))
-    shapes.flags.writeable = False
-    return shapes
+    area = _areas_of(shapes, domain.crs)
+    shapes.flags.writeable = area.flags.writeable = False
+    return shapes, area
 
 
 def areas(domain: Domain, drawn: Drawn) -> FloatArray:
     """The areas of zones in square kilometres; 1 for each that has an outline if the ground is not known."""
-    shapely = need_shapely("A map of zones")
-    shapes, change = outlines(domain, drawn), to_equal_area(domain.crs)
+    need_shapely("A map of zones")
+    return _ground_of(domain, drawn)[1]
+
+
+def _areas_of(shapes: Shapes, crs: str | None) -> FloatArray:
+    shapely, change = need_shapely(), to_equal_area(crs)
     if change is None:
         return np.where(shapely.is_empty(shapes), 0.0, 1.0)
     return np.asarray(shapely.area(shapely.transform(shapes, change)))

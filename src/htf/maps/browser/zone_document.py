@@ -153,7 +153,7 @@ def lighter(shapes: Shapes, most: int = MOST_CORNERS) -> Shapes:
     return np.asarray(shapely.coverage_simplify(shapes, FINEST * max(east - west, north - south)))
 
 
-def coordinates(shapes: Shapes, places: int = PLACES) -> list[Any]:
+def geojson_of(shapes: Shapes, places: int = PLACES) -> list[Any]:
     """Each outline as GeoJSON; None for one that is empty."""
     shapely = need_shapely("A map of zones")
     return [_geojson(shapely, shape, places) for shape in shapes]
@@ -177,7 +177,7 @@ def _geojson(shapely: Any, shape: Any, places: int) -> dict[str, Any] | None:
 
 def _level(view: ZoneView, plane: Plane | None) -> dict[str, Any]:
     shapes = in_degrees(lighter(view.shapes), view.domain.crs, plane)
-    outlines = coordinates(shapes, PLACES if plane is None else PLACES + 3)
+    outlines = geojson_of(shapes, PLACES if plane is None else PLACES + 3)
     above = list(zip(*view.above.values(), strict=True)) or [()] * len(view.labels)
     return {
         "name": view.level,
