@@ -80,17 +80,7 @@ def plot_release(
     zones, of which `where` names neither end, by lines. Save the figure with its `savefig`. Raises InputError for axes that the release does
     not have, and for ranges outside the map.
     """
-    try:
-        import matplotlib  # noqa: F401
-        from matplotlib.axes import Axes
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error
-    if not isinstance(release, Plottable):
-        raise arguments.unfit(
-            "release", "a Release", release, "read one with htf.Release.load(path)"
-        )
-    if ax is not None:
-        arguments.instance(ax, Axes, "ax", "those of a figure of matplotlib")
+    _check_plottable(release, ax)
     arguments.flag(boxes, "boxes")
     pixels = arguments.whole(pixels, "pixels")
     if is_drawn_by_zones(release.domain, axes):
@@ -122,6 +112,20 @@ def plot_release(
     return target.figure.figure  # the whole figure, even if the axes are on a subfigure
 
 
+def _check_plottable(release: object, ax: object) -> None:
+    try:
+        import matplotlib  # noqa: F401
+        from matplotlib.axes import Axes
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error
+    if not isinstance(release, Plottable):
+        raise arguments.unfit(
+            "release", "a Release", release, "read one with htf.Release.load(path)"
+        )
+    if ax is not None:
+        arguments.instance(ax, Axes, "ax", "those of a figure of matplotlib")
+
+
 def is_drawn_by_zones(domain: Domain, axes: object) -> bool:
     """Whether a map shows zones: those of a release that has some, unless other axes are named."""
     return bool(domain.zoned) and not domain.has_map and read_axes(axes) == PLACES[0]
@@ -133,6 +137,7 @@ def check_zone_options(boxes: bool) -> None:
 
 
 def check_no_level(level: object) -> None:
+    """Refuse a level of zones on a map that shows none."""
     if level is not None:
         raise InputError("a level is one of zones, and this map shows none: leave it out")
 

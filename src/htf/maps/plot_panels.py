@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.crs import CRS84
 from htf.frame.domain import Domain
@@ -87,6 +88,7 @@ def plot_panels(
 
 def panel_steps(domain: Domain, by: str, where: Where | None) -> tuple[int, list[Step]]:
     """The place of the axis that panels are of, and a step for each panel: a name, or an equal part of the axis."""
+    arguments.text(by, "the axis of panels")
     if by in domain.names or not any(axis.names for axis in domain.axes):
         axis_number(domain, by)  # refuses one that is not there
     number = read_by(domain, by)[0].axis

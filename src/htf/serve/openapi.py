@@ -66,7 +66,13 @@ def describe(limits: Limits, has_token: bool) -> dict[str, Any]:
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "security": security,
-        "paths": {**_list_paths(), **_count_paths(limits), **_file_paths(), **_own_paths()},
+        "paths": {
+            **_list_paths(),
+            **_count_paths(limits),
+            **_zone_paths(limits),
+            **_file_paths(),
+            **_own_paths(),
+        },
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -122,16 +128,6 @@ def _count_paths(limits: Limits) -> dict[str, Any]:
                 errors=(400, 404, 408, 413, 415, 422, 503),
             )
         },
-        "/api/releases/{id}/table": {
-            "get": _operation(
-                "countByName",
-                "Counts by name: a row for each zone or category of a level, or for each step of an axis. At most "
-                f"{limits.boxes:,} rows.",
-                _json("Table"),
-                [ID, BY, WHERE],
-                errors=(400, 404, 413, 422, 503),
-            )
-        },
         "/api/releases/{id}/distinct": {
             "get": _operation(
                 "distinctPeople",
@@ -170,21 +166,6 @@ def _file_paths() -> dict[str, Any]:
                 errors=(400, 404, 422, 503),
             )
         },
-        "/api/releases/{id}/zones": {
-            "get": _operation(
-                "zones",
-                "The outlines of the zones of a level, with answers. Of trips, if `where` names one end, zones are "
-                "those of the other end.",
-                {"application/geo+json": {"schema": _named("Zones")}},
-                [
-                    ID,
-                    _query("level", TEXT, "Such as district; by default the lowest."),
-                    _query("axis", TEXT, "By default the first axis of zones that `where` leaves."),
-                    WHERE,
-                ],
-                errors=(400, 404, 422, 501, 503),
-            )
-        },
         "/api/releases/{id}/leaves": {
             "get": _operation(
                 "leaves",
@@ -202,6 +183,36 @@ def _file_paths() -> dict[str, Any]:
                 _media("application/vnd.apache.parquet"),
                 [ID],
                 errors=(404, 503),
+            )
+        },
+    }
+
+
+def _zone_paths(limits: Limits) -> dict[str, Any]:
+    return {
+        "/api/releases/{id}/zones": {
+            "get": _operation(
+                "zones",
+                "The outlines of the zones of a level, with answers. Of trips, if `where` names one end, zones are "
+                "those of the other end.",
+                {"application/geo+json": {"schema": _named("Zones")}},
+                [
+                    ID,
+                    _query("level", TEXT, "Such as district; by default the lowest."),
+                    _query("axis", TEXT, "By default the first axis of zones that `where` leaves."),
+                    WHERE,
+                ],
+                errors=(400, 404, 422, 501, 503),
+            )
+        },
+        "/api/releases/{id}/table": {
+            "get": _operation(
+                "countByName",
+                "Counts by name: a row for each zone or category of a level, or for each step of an axis. At most "
+                f"{limits.boxes:,} rows.",
+                _json("Table"),
+                [ID, BY, WHERE],
+                errors=(400, 404, 413, 422, 503),
             )
         },
     }

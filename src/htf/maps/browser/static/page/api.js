@@ -119,8 +119,8 @@ async function countPolygons(release, rings, signal) {
   return (await ask(path, { body, signal })).answers;
 }
 
-/* The count in a shape, or without one in the whole map; of a zone, if there are zones. A box in degrees is no box on a map in
-   metres, so it is asked for as a polygon. */
+/* The count in a shape, or without one in the whole map; where there are zones, in the one that was
+   chosen. A box in degrees is no box on a map in metres, so it is asked for as a polygon. */
 export async function countShape(release, shape, signal) {
   if (isZoned(release)) {
     return ask(pathOf(release.id, "/count", whereText(release, zoneWhere(release))), { signal });
