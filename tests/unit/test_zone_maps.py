@@ -339,7 +339,7 @@ def test_many_panels_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch)
     twelve = release.plot(by="zone")
     assert len([ax for ax in twelve.axes if ax.get_title()]) == len(COUNTS)
     monkeypatch.setattr("htf.maps.plot_panels.MOST_PANELS", 5)
-    with pytest.raises(InputError, match="has 12 names, .* room for 5 panels: choose a higher"):
+    with pytest.raises(InputError, match=r"has 12 names, .* room for 5 panels: choose a higher"):
         release.plot(by="zone")
     with pytest.raises(InputError, match="panels are of one axis"):
         release.plot(by="tract")
