@@ -60,6 +60,7 @@ MARK = "#0057b8"  # the outline of the end of trips that is named
 MARGIN = 0.02  # around the zones, as a share of the longer side
 LINES = ((200, 0.5), (2000, 0.3), (20_000, 0.12))  # up to so many zones: width of their outlines
 ZONE_LINE = "#8b96a1"
+NOTE_INCHES = 0.18  # the height of a line below the map
 
 
 class ZoneLayer:
@@ -129,7 +130,9 @@ def plot_zones(
         return _plot_panels(release, level, where, by)
     layer = layer_of(release, level, where)
     seen = frame_of(release.domain, layer.shapes, layer.summed)
-    target = new_figure(map_size(seen)).add_subplot() if ax is None else ax
+    width, height = map_size(seen)
+    size = width, height + NOTE_INCHES * len(layer.notes)
+    target = new_figure(size).add_subplot() if ax is None else ax
     image = draw_layer(target, layer, seen, limits_of([layer]))
     if layer.has_values:
         _colour_bar([target], image, seen, layer, release.quantity, is_below=is_wide(seen))
