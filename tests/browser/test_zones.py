@@ -93,8 +93,8 @@ def colour_at(page: Any, zone: str) -> tuple[int, ...]:
     x, y = on_screen(page, zone)
     page.mouse.move(5, 5)
     with Image.open(io.BytesIO(page.screenshot())) as picture:
-        found: tuple[int, ...] = picture.convert("RGB").getpixel((int(x) + 6, int(y) + 9))
-    return found
+        found: Any = picture.convert("RGB").getpixel((int(x) + 6, int(y) + 9))
+    return tuple(found)
 
 
 def test_hover_level_and_table(start: Any, files: dict[str, Path]) -> None:

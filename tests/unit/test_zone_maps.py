@@ -30,7 +30,8 @@ pytest.importorskip("matplotlib")
 def test_areas_are_those_of_rectangles(crs: str) -> None:
     is_metric = crs not in ("OGC:CRS84", "EPSG:4326")
     bounds = (100_000, 400_000, 108_000, 406_000) if is_metric else (4, 52, 5, 52.6)
-    domain = Domain.from_bounds(*bounds, cells=1, crs=crs)
+    west, south, east, north = bounds
+    domain = Domain.from_bounds(west, south, east, north, cells=1, crs=crs)
     one = np.zeros((1, 2), dtype=np.int64)
     known = square_kilometres(domain, one, one + 1)
     change = to_equal_area(crs)
@@ -140,7 +141,7 @@ def test_noise_is_blank_and_colours_follow_density() -> None:
     colours = [to_hex(colour) for colour in zones.get_facecolor()]
     is_clear = view_zones(release).is_clear
     assert [colour == BLANK for colour in colours] == (~is_clear).tolist()
-    brightness = zones.get_facecolor()[:, :3].sum(axis=1)
+    brightness = np.asarray(zones.get_facecolor())[:, :3].sum(axis=1)
     assert brightness[0] < brightness[4] < brightness[1]
     assert "records per km²" in texts(figure)
     assert "no more\nthan noise" in texts(figure)
