@@ -956,8 +956,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "axes": ("x", "y"),
             "where": None,
             "by": None,
+            "level": None,
         },
-        {"ax": NONE, "boxes": {"true"}, "pixels": WHOLE, "where": NONE, "by": NONE},
+        {"ax": NONE, "boxes": {"true"}, "pixels": WHOLE, "where": NONE, "by": NONE, "level": NONE},
         {"pixels": "pixel", "axes": "axes|axis", "where": "where|axis", "by": "axis"},
     ),
     "Release.sample": lambda w: Call(
@@ -1013,14 +1014,14 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "plot_comparison": lambda w: Call(
         plot_comparison,
-        {"maps": w.pair, "axes": ("x", "y"), "where": None, "boxes": False},
-        {"where": NONE, "boxes": {"true"}},
+        {"maps": w.pair, "axes": ("x", "y"), "where": None, "boxes": False, "level": None},
+        {"where": NONE, "boxes": {"true"}, "level": NONE},
         {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
     ),
     "plot_difference": lambda w: Call(
         plot_difference,
-        {"maps": w.pair, "axes": ("x", "y"), "where": None},
-        {"where": NONE},
+        {"maps": w.pair, "axes": ("x", "y"), "where": None, "level": None},
+        {"where": NONE, "level": NONE},
         {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
     ),
     "plot_distinct": lambda w: Call(

@@ -331,7 +331,11 @@ def test_the_words_are_those_of_the_library(
     [
         ("box=a,b,c,d", 422, "box takes W,S,E,N, 4 numbers with commas, got 'a,b,c,d'"),
         ("box=1e+0,0,2,1", 422, "4 numbers with commas"),  # + is a space in an address
-        ("where=hour", 422, "where takes AXIS=LOW:HIGH, such as hour=7:10, got 'hour'"),
+        (
+            "where=hour",
+            422,
+            "where takes AXIS=LOW:HIGH, such as hour=7:10, or AXIS=NAME, got 'hour'",
+        ),
         ("where=hour=1:2&where=hour=3:4", 422, "where names hour twice"),
         ("bx=1,2,3,4", 400, "there is no parameter 'bx': it takes box, where"),
         ("box=0,0,1,1&box=0,0,1,1", 400, "POST many"),
@@ -341,7 +345,7 @@ def test_the_words_are_those_of_the_library(
         ("box=1_0,0,50,1", 422, "4 numbers"),
         (f"box={'9' * 5000},0,0,1", 422, "4 numbers"),
         (f"box=0,0,1,0.{'1' * 5000}", 422, "4 numbers"),
-        (f"where=hour={'9' * 5000}:1", 422, "where takes AXIS=LOW:HIGH"),
+        (f"where=hour={'9' * 5000}:1", 422, "a range of hour takes AXIS=LOW:HIGH"),
     ],
 )
 def test_mistakes_in_an_address(api: httpx.Client, query: str, status: int, text: str) -> None:
@@ -366,7 +370,7 @@ def test_mistakes_in_an_address(api: httpx.Client, query: str, status: int, text
         (b'{"boxes": [["1_0","0","50","50"]]}', 422, "must be numbers, got text"),
         (b'{"boxes": ["1","2","3","4"]}', 422, "must be numbers, got text"),
         (b'{"boxes": [], "where": {"x": ["0","1"]}}', 422, "must be numbers, got text"),
-        (b'{"boxes": [], "where": {"x": "79"}}', 422, "must be numbers, got text"),
+        (b'{"boxes": [], "where": {"x": "79"}}', 422, "a range of x takes AXIS=LOW:HIGH"),
         (b'{"boxes": [[%s,0,1,1]]}' % (b"9" * 5000), 400, "not JSON"),
         (b'{"boxes": [[1%s,0,1,1]]}' % (b"0" * 30), 422, "swapped"),
         (b'{"boxes": [[null,2,3,4]]}', 422, "finite"),

@@ -199,7 +199,7 @@ def test_one_axis_has_no_tiles_and_counts(tmp_path: Any) -> None:
     release.save(tmp_path / "line.parquet")
     holding: Holding = load_holdings([tmp_path / "line.parquet"])["line"]
     assert holding.about["bounds"] is None
-    with pytest.raises(Refusal, match="one axis only"):
+    with pytest.raises(Refusal, match="no axes x and y"):
         tiles.check_tiles(domain)
     from htf.serve.questions import read_row
 

@@ -16,6 +16,7 @@ from htf.serve.site import load_site
 
 SCRIPTS = sorted(STATIC.rglob("*.js"))
 STYLES = sorted(STATIC.rglob("*.css"))
+OFFLINE = ("offline/offline.js", "offline/zones.js")
 LABELS = re.search(r"export const labels = \{(.*?)\n\};", own("words.js"), re.S)
 
 
@@ -57,7 +58,7 @@ def test_modules_import_no_circles() -> None:
 
 
 def test_every_module_is_used() -> None:
-    waiting, used = ["page/page.js", "offline/offline.js"], set()
+    waiting, used = ["page/page.js", *OFFLINE], set()
     while waiting:
         name = waiting.pop()
         used.add(name)
@@ -80,11 +81,12 @@ def test_versions_follow_what_is_imported() -> None:
     assert re.search(r'"/static/page/page\.css\?v=\w{8}"', site["index.html"])
 
 
-def test_one_script_for_the_offline_map() -> None:
-    script = joined("offline/offline.js")
+@pytest.mark.parametrize("entry", OFFLINE)
+def test_one_script_for_the_offline_map(entry: str) -> None:
+    script = joined(entry)
     assert not re.search(r"^(import|export)\b", script, re.M)
     order = re.findall(r'^modules\["([^"]+)"\] = ', script, re.M)
-    assert order[-1] == "offline/offline.js"
+    assert order[-1] == entry
     for place, name in enumerate(order):
         assert set(imports(name)) <= set(order[:place])
 

@@ -31,6 +31,7 @@ class MapRequest:
     axes: tuple[str, ...]
     where: Where
     by: str | None
+    level: str | None
     boxes: bool
     as_difference: bool
     distinct: bool
@@ -55,7 +56,14 @@ class MapRequest:
     metavar="FIRST,SECOND",
     help="The two axes to draw, e.g. dest_x,dest_y.",
 )
-@click.option("--by", metavar="AXIS", help="Draw one panel per step of this axis, at most 24.")
+@click.option(
+    "--by",
+    metavar="AXIS",
+    help="Draw one panel per step or name of this axis, at most 24.",
+)
+@click.option(
+    "--level", metavar="LEVEL", help="Level of zones, e.g. district. [default: the lowest]"
+)
 @click.option("--boxes", is_flag=True, help="Add the outlines of the leaves.")
 @click.option("--difference", is_flag=True, help="Draw the first release minus the second.")
 @click.option(
@@ -75,6 +83,7 @@ def draw_map(
     where: tuple[str, ...],
     axes: str,
     by: str | None,
+    level: str | None,
     boxes: bool,
     difference: bool,
     distinct: bool,
@@ -85,10 +94,13 @@ def draw_map(
 
     Places stay blank where counts cannot be distinguished from noise. An .html file is a map to pan and
     zoom, with counts and intervals. It works offline.
+
+    A release of zones is drawn by zones. Trips between zones are lines; `--where zone=NAME` draws where trips from
+    there go, `--where dest_zone=NAME` where trips to there come from.
     """
     drawn = tuple(name.strip() for name in axes.split(","))
     request = MapRequest(
-        output, drawn, read_where(where), by, boxes, difference, distinct, style, overwrite
+        output, drawn, read_where(where), by, level, boxes, difference, distinct, style, overwrite
     )
     write = _writer(output)
     _check(request, release_files)
@@ -157,11 +169,15 @@ def _load(files: Sequence[Path]) -> list[Named]:
 
 
 def _figure(maps: Sequence[Named], request: MapRequest) -> Figure:
-    options: dict[str, Any] = {"axes": request.axes, "where": request.where}
     if request.distinct:
         from htf.maps.plot_distinct import plot_distinct
 
         return plot_distinct(maps[0].release, boxes=request.boxes)
+    options: dict[str, Any] = {
+        "axes": request.axes,
+        "where": request.where,
+        "level": request.level,
+    }
     if len(maps) == 1:
         return maps[0].release.plot(**options, by=request.by, boxes=request.boxes)
     from htf.maps.plot_compare import plot_comparison, plot_difference
@@ -195,7 +211,8 @@ def _write_picture(maps: Sequence[Named], request: MapRequest) -> None:
 def _write_html(maps: Sequence[Named], request: MapRequest) -> None:
     from htf.maps.browser.document import Wish, html_distinct, html_map
 
-    wish = Wish(cast(tuple[str, str], request.axes), request.where, request.boxes, request.style)
+    axes = cast(tuple[str, str], request.axes)
+    wish = Wish(axes, request.where, request.boxes, request.style, request.level)
     if request.distinct:
         text = html_distinct(maps[0], boxes=request.boxes, style=request.style)
     else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +39,33 @@ def square_kilometres(domain: Domain, low: IntArray, high: IntArray) -> FloatArr
     return np.asarray((east - west) * (north - south) * along * across)
 
 
+def to_equal_area(crs: str | None) -> Callable[[FloatArray], FloatArray] | None:
+    """A function from coordinates on the map, as rows x, y, to a plane on which areas are in square kilometres.
+
+    None if the ground is not known. Of a map in degrees it is the cylinder that keeps areas.
+    """
+    if crs is None:
+        return None
+    turn, axes = 1.0, WGS84_AXES
+    if crs != CRS84:
+        found = parse_crs(crs)
+        if not found.is_geographic:
+            return _to_kilometres(found) if found.is_projected else None
+        axes = found.ellipsoid.semi_major_metre / 1000, found.ellipsoid.semi_minor_metre / 1000
+        turn = found.axis_info[0].unit_conversion_factor / math.radians(1)
+
+    def on_cylinder(places: FloatArray) -> FloatArray:
+        x, y = places.T * turn
+        return np.column_stack([np.radians(x), _zone(y, axes)])
+
+    return on_cylinder
+
+
+def _to_kilometres(crs: Any) -> Callable[[FloatArray], FloatArray]:
+    factors = np.array([axis.unit_conversion_factor / 1000 for axis in crs.axis_info[:2]])
+    return lambda places: np.asarray(places * factors)
+
+
 def _on_ellipsoid(
     west: FloatArray,
     south: FloatArray,
@@ -45,14 +74,15 @@ def _on_ellipsoid(
     axes: tuple[float, float],
 ) -> FloatArray:
     """The zone of the ellipsoid between two parallels, times the share of a turn between the meridians."""
+    return np.asarray(np.radians(east - west) * (_zone(north, axes) - _zone(south, axes)))
+
+
+def _zone(latitude: FloatArray, axes: tuple[float, float]) -> FloatArray:
+    """The area of the ellipsoid from the equator to a parallel, for one radian of longitude."""
     equator, pole = axes
     eccentricity = math.sqrt(1 - (pole / equator) ** 2)
-
-    def zone(latitude: FloatArray) -> FloatArray:  # from the equator, for one radian of longitude
-        sine = np.sin(np.radians(latitude))
-        if eccentricity == 0:
-            return np.asarray(pole**2 * sine)
-        slant = eccentricity * sine
-        return np.asarray(pole**2 / 2 * (sine / (1 - slant**2) + np.arctanh(slant) / eccentricity))
-
-    return np.asarray(np.radians(east - west) * (zone(north) - zone(south)))
+    sine = np.sin(np.radians(latitude))
+    if eccentricity == 0:
+        return np.asarray(pole**2 * sine)
+    slant = eccentricity * sine
+    return np.asarray(pole**2 / 2 * (sine / (1 - slant**2) + np.arctanh(slant) / eccentricity))

@@ -18,7 +18,7 @@ from htf.errors import InputError, MissingExtraError
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
-from htf.maps.views import View, Viewable, outlines, view
+from htf.maps.views import PLACES, View, Viewable, outlines, read_axes, view
 from htf.query.answer_texts import counted_note, counts_of
 from htf.query.where import Where
 
@@ -70,27 +70,25 @@ def plot_release(
     axes: tuple[str, str] = ("x", "y"),
     where: Where | None = None,
     by: str | None = None,
+    level: str | None = None,
 ) -> Figure:
     """Draw the density of a release on a map; needs no display.
 
     Axes that are not drawn are summed, within the ranges of `where`, such as `{"hour": (7, 10)}`. With
     `by`, the name of one of them, there is a panel for each of its steps. `boxes` adds the outlines
-    of the leaves. Save the figure with its `savefig`. Raises InputError for axes that the release does
+    of the leaves. A release of zones is drawn by zones of `level`, by default the lowest; one of trips between
+    zones, of which `where` names neither end, by lines. Save the figure with its `savefig`. Raises InputError for axes that the release does
     not have, and for ranges outside the map.
     """
-    try:
-        import matplotlib  # noqa: F401
-        from matplotlib.axes import Axes
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error
-    if not isinstance(release, Plottable):
-        raise arguments.unfit(
-            "release", "a Release", release, "read one with htf.Release.load(path)"
-        )
-    if ax is not None:
-        arguments.instance(ax, Axes, "ax", "those of a figure of matplotlib")
+    _check_plottable(release, ax)
     arguments.flag(boxes, "boxes")
     pixels = arguments.whole(pixels, "pixels")
+    if is_drawn_by_zones(release.domain, axes):
+        from htf.maps.plot_zones import plot_zones
+
+        check_zone_options(boxes)
+        return plot_zones(release, ax=ax, level=level, where=where, by=by)
+    check_no_level(level)
     if by is not None:
         from htf.maps.plot_panels import plot_panels
 
@@ -112,6 +110,36 @@ def plot_release(
     if not release.private:
         draw_warning(target)
     return target.figure.figure  # the whole figure, even if the axes are on a subfigure
+
+
+def _check_plottable(release: object, ax: object) -> None:
+    try:
+        import matplotlib  # noqa: F401
+        from matplotlib.axes import Axes
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error
+    if not isinstance(release, Plottable):
+        raise arguments.unfit(
+            "release", "a Release", release, "read one with htf.Release.load(path)"
+        )
+    if ax is not None:
+        arguments.instance(ax, Axes, "ax", "those of a figure of matplotlib")
+
+
+def is_drawn_by_zones(domain: Domain, axes: object) -> bool:
+    """Whether a map shows zones: those of a release that has some, unless other axes are named."""
+    return bool(domain.zoned) and not domain.has_map and read_axes(axes) == PLACES[0]
+
+
+def check_zone_options(boxes: bool) -> None:
+    if boxes:
+        raise InputError("a map of zones always shows their outlines: leave out boxes")
+
+
+def check_no_level(level: object) -> None:
+    """Refuse a level of zones on a map that shows none."""
+    if level is not None:
+        raise InputError("a level is one of zones, and this map shows none: leave it out")
 
 
 def visible_density(seen: View) -> FloatArray:
@@ -180,15 +208,6 @@ def is_wide(seen: View) -> bool:
     return shown_ratio(seen) < 0.55
 
 
-def colours_of() -> Any:
-    """The colour map, blank for what is no more than noise."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    colours = ListedColormap(colormaps[COLOURS](np.linspace(PALEST, DARKEST, 256)))
-    return colours.with_extremes(bad=BLANK, under=BLANK)
-
-
 def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float, float]) -> Any:
     from matplotlib.colors import LogNorm
 
@@ -196,13 +215,21 @@ def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float,
     return ax.imshow(
         # Values are clipped, because those below the least colour would be drawn blank.
         np.clip(density, *limits),
-        cmap=colours_of(),
+        cmap=colours_of_density(),
         norm=LogNorm(*limits),
         extent=(x.low, x.high, y.low, y.high),
         origin="lower",
         interpolation="nearest",
         aspect=shown_ratio(seen) * (x.high - x.low) / (y.high - y.low),
     )
+
+
+def colours_of_density(palest: float = PALEST) -> Any:
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    colours = ListedColormap(colormaps[COLOURS](np.linspace(palest, DARKEST, 256)))
+    return colours.with_extremes(bad=BLANK, under=BLANK)
 
 
 def write_in_the_middle(ax: Axes, words: str) -> None:
@@ -222,6 +249,18 @@ def colour_limits(density: FloatArray) -> tuple[float, float]:
     return max(least, most / 10**MOST_DECADES), max(most, 10 * least)
 
 
+def limits_by_area(density: FloatArray, area: FloatArray) -> tuple[float, float]:
+    """The same ends for shapes, of which large ones have more pixels."""
+    is_visible = np.isfinite(density) & (density > 0)
+    density, area = density[is_visible], area[is_visible]
+    if len(density) == 0:
+        return 1.0, 10.0
+    order = np.argsort(density)
+    share = np.cumsum(area[order]) / area.sum()
+    least, most = density[order][np.searchsorted(share, [0.01, 0.997]).clip(0, len(order) - 1)]
+    return float(max(least, most / 10**MOST_DECADES)), float(max(most, 10 * least))
+
+
 def draw_colour_bar(
     axes: Sequence[Axes],
     image: Any,
@@ -229,9 +268,10 @@ def draw_colour_bar(
     quantity: str,
     *,
     is_below: bool,
-    per: str | None = None,
+    unit: str | None = None,
+    noise_word: bool = True,
 ) -> None:
-    """One bar for all `axes`, beside or below them. It is about densities, unless `per` says something else."""
+    """One bar for all `axes`, beside or below them. The unit is km², or else cells, unless it is given."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     # As a share of the width of the axes that the bar is for.
@@ -240,23 +280,26 @@ def draw_colour_bar(
         image,
         ax=axes,
         location="bottom" if is_below else "right",
-        extend="min",
+        extend="min" if noise_word else "neither",
         extendrect=True,
         extendfrac=0.06,
         shrink=0.9,
         aspect=28,
         pad=pad,
     )
-    unit = per or ("cell" if _ground(seen) is None else "km²")
-    bar.set_label(f"{quantity} per {unit}")
+    bar.set_label(f"{quantity} per {unit or ('cell' if _ground(seen) is None else 'km²')}")
     lowest, decades = image.norm.vmin, math.log10(image.norm.vmax / image.norm.vmin)
-    nearest = lowest * 10 ** (decades * 0.05)  # a lower number would overlap those words
+    nearest = lowest * 10 ** (
+        decades * 0.05 * noise_word
+    )  # a lower number would overlap those words
     bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
     bar.formatter = FuncFormatter(
         lambda value, _: short_number(value) if is_below or value >= nearest else ""
     )
     bar.minorticks_off()
     bar.update_ticks()
+    if not noise_word:
+        return
     x, y, words = (
         (-0.06, 1.2, "no more than noise") if is_below else (1.4, -0.03, "no more\nthan noise")
     )

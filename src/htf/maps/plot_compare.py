@@ -7,9 +7,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.base import arguments
-from htf.errors import MissingExtraError
+from htf.errors import InputError, MissingExtraError
 from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84
@@ -29,6 +30,8 @@ from htf.maps.plot import (
     BLANK,
     GREY,
     axis_labels,
+    check_no_level,
+    check_zone_options,
     colour_limits,
     draw_boxes,
     draw_colour_bar,
@@ -37,6 +40,7 @@ from htf.maps.plot import (
     draw_warning,
     footer,
     heading,
+    is_drawn_by_zones,
     new_figure,
     short_number,
     shown_ratio,
@@ -48,6 +52,8 @@ from htf.query.where import Where
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from htf.release.release import Release
 
 INCHES = 5.2  # the width of one map
 DIVERGING, FAINT = "PuOr_r", 0.22  # purple to orange; the strength of what is no more than noise
@@ -63,6 +69,7 @@ def plot_comparison(
     axes: tuple[str, str] = ("x", "y"),
     where: Where | None = None,
     boxes: bool = False,
+    level: str | None = None,
 ) -> Figure:
     """Draw two maps side by side, with the same colours. Needs matplotlib.
 
@@ -76,6 +83,8 @@ def plot_comparison(
         Ranges of axes, such as `{"hour": (7, 10)}`.
     boxes : bool
         Whether to add the outlines of the leaves.
+    level : str, optional
+        The level of zones, by default the lowest.
 
     Returns
     -------
@@ -98,6 +107,10 @@ def plot_comparison(
     _check_matplotlib()
     first, second = check_pair(maps)
     arguments.flag(boxes, "boxes")
+    if is_pair_of_zones(first, second, axes):
+        check_zone_options(boxes)
+        return _compare_zones(maps, level, where)
+    check_no_level(level)
     shared_bounds(first, second, axes, where)  # refuses maps that do not overlap
     seen = [view(one.release, axes, where, 700) for one in maps]
     densities = [visible_density(one) for one in seen]
@@ -121,7 +134,11 @@ def plot_comparison(
 
 
 def plot_difference(
-    maps: Sequence[Named], *, axes: tuple[str, str] = ("x", "y"), where: Where | None = None
+    maps: Sequence[Named],
+    *,
+    axes: tuple[str, str] = ("x", "y"),
+    where: Where | None = None,
+    level: str | None = None,
 ) -> Figure:
     """Draw the first map minus the second, in squares, pale where noise explains it. Needs matplotlib.
 
@@ -133,6 +150,8 @@ def plot_difference(
         The axes to draw. Others are summed.
     where : mapping, optional
         Ranges of axes, such as `{"hour": (7, 10)}`.
+    level : str, optional
+        The level of zones, by default the lowest.
 
     Returns
     -------
@@ -155,6 +174,9 @@ def plot_difference(
     _check_matplotlib()
     first, second = check_pair(maps)
     check_same_quantity(first, second)
+    if is_pair_of_zones(first, second, axes):
+        return _subtract_zones(maps, level, where)
+    check_no_level(level)
     sizes = grids_to_compare(first, second, axes, where)
     size = max((one for one in sizes if max(one) <= MOST_SQUARES), default=sizes[0])
     differences = difference(first, second, size, axes, where)
@@ -163,16 +185,52 @@ def plot_difference(
     figure = new_figure((INCHES * 1.25 + 1.9, INCHES * 1.25 * min(shown_ratio(shown), 2.0) + 1.7))
     ax = figure.add_subplot()
     _draw_difference(ax, differences, shown, first.quantity)
+    _finish_difference(figure, ax, maps, shown, CHANCE)
+    return figure
+
+
+def is_pair_of_zones(first: Release, second: Release, axes: object) -> bool:
+    """Whether both releases are drawn by zones; an error if only one of them is."""
+    are_zoned = [is_drawn_by_zones(one.domain, axes) for one in (first, second)]
+    if are_zoned[0] != are_zoned[1]:
+        raise InputError("one release has zones and the other a grid: they cannot be compared")
+    return are_zoned[0]
+
+
+def _compare_zones(maps: Sequence[Named], level: str | None, where: Where | None) -> Figure:
+    from htf.maps.plot_zone_compare import plot_zone_comparison
+    from htf.maps.plot_zones import frame_of
+
+    figure, panels, layers = plot_zone_comparison(maps, level, where)
+    seen = frame_of(maps[0].release.domain, layers[0].shapes, layers[0].summed)
+    for ax in panels:
+        _label(ax, seen)
+    _finish(figure, panels, maps, seen, [layers[0].summed, *layers[0].shared_notes])
+    return figure
+
+
+def _subtract_zones(maps: Sequence[Named], level: str | None, where: Where | None) -> Figure:
+    from htf.maps.plot_zone_compare import plot_zone_difference
+    from htf.maps.plot_zones import frame_of
+
+    figure, ax, view = plot_zone_difference(maps, level, where)
+    seen = frame_of(view.domain, view.shapes, view.summed)
+    _finish_difference(figure, ax, maps, seen, CHANCE.replace("square", "zone"))
+    return figure
+
+
+def _finish_difference(
+    figure: Figure, ax: Axes, maps: Sequence[Named], seen: View, chance: str
+) -> None:
     names = [one.name for one in maps]
     title = f"{names[0]} minus {names[1]}" + (f"\n{seen.summed}" if seen.summed else "")
     ax.set_title(title, fontsize=12)
-    _label(ax, shown)
+    _label(ax, seen)
     words = (
         f"Strong colours: the difference is more than {NORMAL_DEVIATIONS} of its standard errors, "
-        "the variances of both added. " + CHANCE
+        "the variances of both added. " + chance
     )
-    _finish(figure, [ax], maps, shown, [words])
-    return figure
+    _finish(figure, [ax], maps, seen, [words])
 
 
 def _nothing(size: tuple[int, int]) -> tuple[FloatArray, FloatArray, Any]:
@@ -181,24 +239,11 @@ def _nothing(size: tuple[int, int]) -> tuple[FloatArray, FloatArray, Any]:
 
 
 def _draw_difference(ax: Axes, differences: Difference, shown: View, quantity: str) -> None:
-    from matplotlib import colormaps
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import SymLogNorm, to_rgb
-    from matplotlib.ticker import FuncFormatter
-
     columns, rows = differences.domain.shape
     low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
     area = square_kilometres(differences.domain, low, low + 1)
     density = differences.value / (1.0 if area is None else area)
-    is_beyond = differences.is_beyond_noise
-    sizes = np.abs(density[is_beyond]) if is_beyond.any() else np.abs(density)
-    most = float(np.percentile(sizes, 99.7)) or 1.0
-    norm = SymLogNorm(most / 10**DECADES, vmin=-most, vmax=most, base=10)
-    scale = ScalarMappable(norm, colormaps[DIVERGING])
-    strength = np.where(is_beyond, 1.0, FAINT)[:, None]
-    shade = np.asarray(norm(density)) - 0.5
-    shade = np.sign(density) * np.maximum(np.abs(shade), np.where(is_beyond, LEAST, 0.0)) + 0.5
-    colours = strength * scale.cmap(shade)[:, :3] + (1 - strength) * to_rgb(BLANK)
+    colours, scale = difference_colours(density, differences.is_beyond_noise)
     x, y = differences.domain.axes
     ax.imshow(
         colours.reshape(columns, rows, 3).transpose(1, 0, 2),
@@ -207,8 +252,31 @@ def _draw_difference(ax: Axes, differences: Difference, shown: View, quantity: s
         interpolation="nearest",
         aspect=shown_ratio(shown) * (x.high - x.low) / (y.high - y.low),
     )
+    draw_difference_bar(ax, scale, quantity, " per km²" if area is not None else "")
+
+
+def difference_colours(density: FloatArray, is_beyond: NDArray[np.bool_]) -> tuple[FloatArray, Any]:
+    """Red, green and blue of each difference, and the scale of colours. Noise is faint."""
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import SymLogNorm, to_rgb
+
+    sizes = np.abs(density[is_beyond]) if is_beyond.any() else np.abs(density)
+    most = float(np.percentile(sizes, 99.7)) or 1.0
+    norm = SymLogNorm(most / 10**DECADES, vmin=-most, vmax=most, base=10)
+    scale = ScalarMappable(norm, colormaps[DIVERGING])
+    strength = np.where(is_beyond, 1.0, FAINT)[:, None]
+    shade = np.asarray(norm(density)) - 0.5
+    shade = np.sign(density) * np.maximum(np.abs(shade), np.where(is_beyond, LEAST, 0.0)) + 0.5
+    colours = strength * scale.cmap(shade)[:, :3] + (1 - strength) * to_rgb(BLANK)
+    return np.asarray(colours), scale
+
+
+def draw_difference_bar(ax: Axes, scale: Any, quantity: str, per: str) -> None:
+    from matplotlib.ticker import FuncFormatter
+
     bar = ax.figure.colorbar(scale, ax=ax, shrink=0.9, aspect=28, pad=0.03)
-    bar.set_label(f"difference in {quantity}{' per km²' if area is not None else ''}")
+    bar.set_label(f"difference in {quantity}{per}")
     bar.formatter = FuncFormatter(_signed)
     bar.minorticks_off()
     bar.update_ticks()
@@ -235,7 +303,7 @@ def _finish(
 ) -> None:
     """Write what is counted and the privacy claim of each release below, and a warning if there is none."""
     note = counted_differs_note(maps)
-    words = [*words, *([] if note is None else [note])]
+    words = [word for word in (*words, note) if word]
     claims = dict.fromkeys(footer(one.release, seen) for one in maps)
     figure.supxlabel(
         "\n".join([*(fill(line, LINE) for line in words), *claims]), fontsize=8, color=GREY

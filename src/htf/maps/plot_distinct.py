@@ -13,7 +13,7 @@ from htf.maps.plot import (
     BLANK,
     claim,
     colour_limits,
-    colours_of,
+    colours_of_density,
     draw_colour_bar,
     draw_frame,
     draw_outlines,
@@ -84,7 +84,7 @@ def plot_distinct(release: Release, *, boxes: bool = False) -> Figure:
         edges = np.column_stack([table.west, table.south, table.east, table.north])
         draw_outlines(ax, edges)
     if np.any(table.low > 0):
-        draw_colour_bar([ax], image, seen, table.quantity, is_below=is_wide(seen), per=PER)
+        draw_colour_bar([ax], image, seen, table.quantity, is_below=is_wide(seen), unit=PER)
     else:
         write_in_the_middle(ax, "nothing rises above the noise")
     draw_frame(ax, heading(release, table), seen)
@@ -133,7 +133,7 @@ def _draw_boxes(ax: Axes, seen: View, table: DistinctPeople) -> Any:
     visible = np.where(table.low > 0, table.people, np.nan)
     limits = colour_limits(visible)
     values = np.clip(visible, *limits).reshape(len(columns) - 1, len(rows) - 1).T
-    image = ax.pcolormesh(columns, rows, values, cmap=colours_of(), norm=LogNorm(*limits))
+    image = ax.pcolormesh(columns, rows, values, cmap=colours_of_density(), norm=LogNorm(*limits))
     ax.set_facecolor(BLANK)
     x, y = seen.domain.axes
     ax.set_aspect(shown_ratio(seen) * (x.high - x.low) / (y.high - y.low))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.crs import CRS84
 from htf.frame.domain import Domain
@@ -32,6 +33,8 @@ from htf.maps.plot import (
     write_in_the_middle,
 )
 from htf.maps.views import View, describe_summed, drawn_axes, view
+from htf.maps.zones import Step, named_steps, plain_step
+from htf.query.named import read_by
 from htf.query.where import Where, axis_number, full_ranges, read_where
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ MOST_PANELS = 24
 FEWEST_PANELS = 6  # if whole cells would give fewer, ranges cut through cells
 INCHES = 9.0  # the width of all panels together
 WIDTH_TO_HEIGHT = 1.5
+LONGEST_TITLE = 32  # letters
 
 
 def plot_panels(
@@ -49,11 +53,12 @@ def plot_panels(
 ) -> Figure:
     """A panel for each of up to 24 equal steps of the axis `by`, or of its range in `where`."""
     domain, drawn = release.domain, drawn_axes(release.domain, axes)
-    if axis_number(domain, by) in drawn:
+    number, steps = panel_steps(domain, by, where)
+    if number in drawn:
         raise InputError(f"panels need an axis that is not drawn, but {by!r} is: give other axes")
-    ranges = panel_ranges(domain, by, where)
     seen = [
-        view(release, axes, {**read_where(where), by: ends}, max(pixels // 2, 1)) for ends in ranges
+        view(release, axes, {**read_where(where), **step.where}, max(pixels // 2, 1))
+        for step in steps
     ]
     densities = [visible_density(one) for one in seen]
     limits = colour_limits(np.concatenate([density.ravel() for density in densities]))
@@ -65,20 +70,42 @@ def plot_panels(
         draw_density(ax, one, density, limits)
         for ax, one, density in zip(panels, seen, densities, strict=False)
     ]
-    for ax, (low, high) in zip(panels, ranges, strict=False):
-        ax.set_title(f"{by} {low:.6g} to {high:.6g}", fontsize=9, pad=3)
-    _draw_frames(panels, seen)
+    for ax, step in zip(panels, steps, strict=False):
+        ax.set_title(shorten(step.title), fontsize=9, pad=3)
+    draw_frames(panels, seen)
     if any(np.isfinite(density).any() for density in densities):
         draw_colour_bar(panels, images[0], seen[0], release.quantity, is_below=False)
     else:
         write_in_the_middle(panels[0], "nothing rises\nabove the noise")
-    inside = {name: ends for name, ends in read_where(where).items() if name != by}
-    rest = _summed_beside(domain, drawn, by, inside)
+    inside = {n: ends for n, ends in read_where(where).items() if n != domain.names[number]}
+    rest = _summed_beside(domain, drawn, number, inside)
     figure.suptitle(heading(release) + (f"\n{rest}" if rest else ""), fontsize=12)
     figure.supxlabel(footer(release, seen[0]), fontsize=8, color=GREY)
     if not release.private:
-        _draw_warning(figure)
+        draw_warning_across(figure)
     return figure
+
+
+def panel_steps(domain: Domain, by: str, where: Where | None) -> tuple[int, list[Step]]:
+    """The place of the axis that panels are of, and a step for each panel: a name, or an equal part of the axis."""
+    arguments.text(by, "the axis of panels")
+    if by in domain.names or not any(axis.names for axis in domain.axes):
+        axis_number(domain, by)  # refuses one that is not there
+    number = read_by(domain, by)[0].axis
+    named = named_steps(domain, by, where)
+    if named is None:
+        return number, [plain_step(by, *ends) for ends in panel_ranges(domain, by, where)]
+    if len(named) > MOST_PANELS:
+        raise InputError(
+            f"{by!r} has {len(named):,} names, but a picture has room for {MOST_PANELS} panels: choose a higher level, "
+            f"or a part of it with --where {domain.names[number]}=NAME"
+        )
+    return number, named
+
+
+def shorten(title: str) -> str:
+    """A title that fits above a panel."""
+    return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
 
 
 def panel_ranges(domain: Domain, by: str, where: Where | None) -> list[tuple[float, float]]:
@@ -105,19 +132,20 @@ def layout(panels: int, height_to_width: float) -> tuple[int, int]:
     return rows, -(-panels // rows)
 
 
-def _summed_beside(domain: Domain, drawn: tuple[int, int], by: str, where: dict[str, Any]) -> str:
+def _summed_beside(
+    domain: Domain, drawn: tuple[int, int], number: int, where: dict[str, Any]
+) -> str:
     """The text on summed axes, as for a view, but without the axis that the panels show."""
-    number = axis_number(domain, by)
     others = Domain(tuple(axis for place, axis in enumerate(domain.axes) if place != number))
     first, second = (place - (place > number) for place in drawn)
     return describe_summed(others, (first, second), where)
 
 
-def _draw_frames(panels: list[Axes], seen: list[View]) -> None:
+def draw_frames(panels: list[Axes], seen: list[View], ground: str = BLANK) -> None:
     for ax in panels:
         ax.set_xticks([])
         ax.set_yticks([])
-        ax.set_facecolor(BLANK)
+        ax.set_facecolor(ground)
     for ax in panels[len(seen) :]:
         ax.set_axis_off()
     if seen[0].domain.crs == CRS84:
@@ -127,7 +155,7 @@ def _draw_frames(panels: list[Axes], seen: list[View]) -> None:
         panels[0].set_ylabel(seen[0].domain.names[1], fontsize=8)
 
 
-def _draw_warning(figure: Figure) -> None:
+def draw_warning_across(figure: Figure) -> None:
     """Write the warning across all panels."""
     style = {"facecolor": WARNING, "edgecolor": "none", "boxstyle": "square,pad=0.45"}
     words: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "weight": "bold"}

@@ -184,14 +184,15 @@ def names_of(axis: Axis) -> Names:
 def outlines_of(domain: Domain, rows: FloatArray) -> Any:
     """The outlines of rows along the axis of zones, joined where a row holds several; of flows, lines. Needs shapely."""
     shapely = need_shapely("A layer of zones")
-    ends = [_shapes_along(domain, rows, place) for place in domain.zoned[:2]]
+    ends = [shapes_along(domain, rows, place) for place in domain.zoned[:2]]
     if len(ends) == 1:
         return ends[0]
     middles = [shapely.get_coordinates(shapely.point_on_surface(end)) for end in ends]
     return shapely.linestrings(np.stack(middles, axis=1))
 
 
-def _shapes_along(domain: Domain, rows: FloatArray, place: int) -> Any:
+def shapes_along(domain: Domain, rows: FloatArray, place: int) -> Any:
+    """The outlines of rows along one axis of zones, joined where a row holds several. Needs shapely."""
     shapely = need_shapely()
     outlines = names_of(domain.axes[place]).outlines
     assert outlines is not None

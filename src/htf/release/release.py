@@ -609,14 +609,15 @@ class Release(ReadOnlyArrays):
         return count_by(self, by, where)
 
     def plot(self, **options: Any) -> Figure:
-        """Draw the density on a map, with a log scale. Needs matplotlib.
+        """Draw the density on a map, with a log scale. Needs matplotlib, and for zones shapely.
 
         Parameters
         ----------
         **options
             `axes` names the two axes to draw; `where` gives ranges of the others; `by` names one that gets
-            a panel for each of its steps; `boxes=True` adds the outlines of the leaves; `pixels` limits
-            the resolution; `ax` is where to draw.
+            a panel for each of its steps or names; `boxes=True` adds the outlines of the leaves; `pixels`
+            limits the resolution; `ax` is where to draw. Of a release of zones, `level` names the level to
+            draw. Trips between zones are lines, unless `where` names one end.
 
         Returns
         -------

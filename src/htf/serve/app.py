@@ -29,6 +29,7 @@ from htf.query.boxes import count_boxes
 from htf.query.columns import COLUMNS, place
 from htf.query.outside import outside_note, polygons_note
 from htf.query.polygons import count_polygons
+from htf.query.texts import read_where
 from htf.query.where import Where
 from htf.release.release import Release
 from htf.serve import questions, site
@@ -69,6 +70,7 @@ from htf.serve.tiles import (
     tile_bounds,
 )
 from htf.serve.workers import Deadline, Together, Workers
+from htf.serve.zones import ask_table, check_zones, make_zones
 
 INSIDE = place("inside")
 COUNT_ROUTE = "/api/releases/{id}/count"
@@ -142,6 +144,8 @@ class Service:
             (COUNT_ROUTE, "GET", self.count),
             (f"{one}/tiles/{{z}}/{{x}}/{{y}}.geojson", "GET", self.tile),
             (f"{one}/leaves", "GET", self.leaves),
+            (f"{one}/zones", "GET", self.zones),
+            (f"{one}/table", "GET", self.table),
             (f"{one}/counts", "POST", self.counts),
             (f"{one}/polygons", "POST", self.polygons),
             (f"{one}/distinct", "GET", self.distinct),
@@ -301,10 +305,45 @@ class Service:
         media: bytes,
         make: Callable[[Where], Packed],
     ) -> Reply:
-        """Something to draw within `where`. It is cached, because many people look at the same map."""
+        """Something to draw within `where`."""
+        where = questions.read_where_parameter(request.scope["query_string"])
+        return await self._cached(request, holding, name, media, lambda _: make(where))
+
+    async def zones(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        asked = questions.read_parameters(request.scope["query_string"], ("level", "axis", "where"))
+        check_zones(holding.release.domain)
+        level, axis = (questions.read_one(asked, name) for name in ("level", "axis"))
+        where = read_where(asked.get("where", ()), "where")
+        make = functools.partial(make_zones, holding, level, axis, where)
+        return await self._cached(request, holding, b"zones", GEOJSON, lambda _: make())
+
+    async def table(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        asked = questions.read_parameters(request.scope["query_string"], ("by", "where"))
+        where = read_where(asked.get("where", ()), "where")
+
+        def make(deadline: Deadline) -> Packed:
+            release = holding.release
+            named = ask_table(release.domain, asked.get("by", []), where, self.limits)
+            columns = count_rows(release, named.rows, deadline)
+            told = {"labels": named.columns, **dict(zip(COLUMNS, columns, strict=True))}
+            told |= {**holding.label, **warning(release.domain, named.rows, columns[INSIDE])}
+            return Packed.of(orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY))
+
+        return await self._cached(request, holding, b"table", JSON, make)
+
+    async def _cached(
+        self,
+        request: Request,
+        holding: Holding,
+        name: bytes,
+        media: bytes,
+        make: Callable[[Deadline], Packed],
+    ) -> Reply:
+        """An answer that is kept, because many people look at the same map."""
         scope = request.scope
         query = scope["query_string"]
-        where = questions.read_where_parameter(query)
         etag = holding.etag(b"%s?%s" % (name, query))
         found = self.tiles.get(etag)
         if found is not None:
@@ -312,7 +351,7 @@ class Service:
         elif is_known(scope, etag):
             return not_modified(etag, self.cache)
         else:
-            found = await self.workers.run(lambda _: make(where))
+            found = await self.workers.run(make)
             self.tiles.put(etag, found)
         return packed_reply(scope, etag, found, media, self.cache, API_HEADERS)
 

@@ -13,9 +13,12 @@ from typing import Any
 from htf.errors import InputError, MissingExtraError
 from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain
+from htf.maps.zones import view_zones
 from htf.query.columns import COUNTED
 from htf.release.file import digests
 from htf.release.release import Release
+from htf.release.zones import bounds_of_zones
+from htf.serve.zones import levels_of
 
 Bounds = tuple[float, float, float, float]
 
@@ -103,8 +106,7 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
     domain = release.domain
     total = {n: column.item() for n, column in release.count().to_columns(of_leaves=True).items()}
     _warm_polygons(release)
-    on_map = domain.axes[:2] if domain.has_map else ()
-    bounds = [*(axis.low for axis in on_map), *(axis.high for axis in on_map)]
+    bounds = _bounds(domain)
     return {
         "id": slug,
         "name": path.stem,
@@ -117,31 +119,45 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
         "mechanism": release.mechanism,
         "leaves": len(release),
         "crs": domain.crs,
-        "bounds": bounds or None,
+        "bounds": bounds,
         "bounds84": bounds_in_degrees(domain),
         "axes": domain.to_dict()["axes"],
+        "zones": levels_of(domain),
         "total": total,
     }
 
 
 def _warm_polygons(release: Release) -> None:
-    """Load the loops for polygons, which takes seconds. Without shapely, polygons are not served."""
-    if not release.domain.has_map:
-        return
+    """Load the loops for polygons, which takes seconds. Without shapely, polygons and maps of zones are not served."""
     try:
         import shapely
     except ImportError:
+        return
+    for one in levels_of(release.domain):  # joins the outlines of zones
+        for level in one["levels"]:
+            view_zones(release, level, None, one["axis"]).area  # noqa: B018
+    if not release.domain.has_map:
         return
     x, y = release.domain.axes[:2]
     release.count_polygons(shapely.box(x.low, y.low, x.high, y.high))
 
 
+def _bounds(domain: Domain) -> Bounds | None:
+    """W,S,E,N in the coordinates of the map: of its axes, or of its zones."""
+    if domain.has_map:
+        x, y = domain.axes[:2]
+        return x.low, y.low, x.high, y.high
+    if not domain.zoned:
+        return None
+    west, south, east, north = bounds_of_zones(domain)
+    return west, south, east, north
+
+
 def bounds_in_degrees(domain: Domain) -> Bounds | None:
     """W,S,E,N of the map in longitude and latitude; None if it has no reference system."""
-    if not domain.has_map or domain.crs is None:
+    bounds = _bounds(domain)
+    if bounds is None or domain.crs is None:
         return None
-    x, y = domain.axes[:2]
-    bounds = x.low, y.low, x.high, y.high
     if domain.crs == CRS84:
         return bounds
     try:

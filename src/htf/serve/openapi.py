@@ -25,6 +25,7 @@ Schema = dict[str, Any]
 NUMBER: Schema = {"type": "number"}
 NUMBERS: Schema = {"type": "array", "items": NUMBER}
 TEXT: Schema = {"type": "string"}
+TEXTS: Schema = {"type": "array", "items": TEXT}
 WHOLE: Schema = {"type": "integer", "minimum": 0}
 BOX: Schema = {"type": "array", "items": NUMBER, "minItems": 2}
 BOUNDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 4, "maxItems": 4}
@@ -65,7 +66,13 @@ def describe(limits: Limits, has_token: bool) -> dict[str, Any]:
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "security": security,
-        "paths": {**_list_paths(), **_count_paths(limits), **_file_paths(), **_own_paths()},
+        "paths": {
+            **_list_paths(),
+            **_count_paths(limits),
+            **_zone_paths(limits),
+            **_file_paths(),
+            **_own_paths(),
+        },
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -181,6 +188,36 @@ def _file_paths() -> dict[str, Any]:
     }
 
 
+def _zone_paths(limits: Limits) -> dict[str, Any]:
+    return {
+        "/api/releases/{id}/zones": {
+            "get": _operation(
+                "zones",
+                "The outlines of the zones of a level, with answers. Of trips, if `where` names one end, zones are "
+                "those of the other end.",
+                {"application/geo+json": {"schema": _named("Zones")}},
+                [
+                    ID,
+                    _query("level", TEXT, "Such as district; by default the lowest."),
+                    _query("axis", TEXT, "By default the first axis of zones that `where` leaves."),
+                    WHERE,
+                ],
+                errors=(400, 404, 422, 501, 503),
+            )
+        },
+        "/api/releases/{id}/table": {
+            "get": _operation(
+                "countByName",
+                "Counts by name: a row for each zone or category of a level, or for each step of an axis. At most "
+                f"{limits.boxes:,} rows.",
+                _json("Table"),
+                [ID, BY, WHERE],
+                errors=(400, 404, 413, 422, 503),
+            )
+        },
+    }
+
+
 def _own_paths() -> dict[str, Any]:
     def plain(name: str, told: str, content: dict[str, Any], open_to_all: bool = True) -> Schema:
         operation = _operation(name, told, content, [], errors=())
@@ -210,8 +247,19 @@ WHERE: Schema = {
     "schema": {"type": "array", "items": TEXT},
     "style": "form",
     "explode": True,
-    "description": "A range of a further axis, such as hour=7:10; may be repeated.",
+    "description": "A range of a further axis, such as hour=7:10, or a name on one, such as offence=Assault or "
+    "zone=District 1; may be repeated.",
     "example": ["hour=7:10"],
+}
+BY: Schema = {
+    "name": "by",
+    "in": "query",
+    "schema": {"type": "array", "items": TEXT},
+    "style": "form",
+    "explode": True,
+    "description": "A level, such as district, of every axis of zones that has it; zone:district is that of one axis. "
+    "Or an axis, such as hour. By default the lowest level of zones; may be repeated.",
+    "example": ["district"],
 }
 
 
@@ -283,7 +331,10 @@ def _schemas() -> dict[str, Schema]:
 
 
 def _release_schemas() -> dict[str, Schema]:
-    axis = _object({"name": TEXT, "low": NUMBER, "high": NUMBER, "cells": WHOLE})
+    axis = _object(
+        {"name": TEXT, "low": NUMBER, "high": NUMBER, "cells": WHOLE}, {"names": _axis_names()}
+    )
+    zones = _object({"axis": TEXT, "levels": TEXTS})
     about = {
         "id": TEXT,
         "name": TEXT,
@@ -305,6 +356,12 @@ def _release_schemas() -> dict[str, Schema]:
         "bounds": {**BOUNDS, "description": "W,S,E,N in the coordinates of the map."},
         "bounds84": {**BOUNDS, "description": "W,S,E,N in degrees."},
         "axes": {"type": "array", "items": axis},
+        "zones": {
+            "type": "array",
+            "items": zones,
+            "description": "The axes whose cells are zones, with the names of their levels from the lowest up. Two of "
+            "them are the ends of trips. Empty for a release of boxes.",
+        },
         "total": _object(_answer(OF_LEAVES)),
     }
     summary = {"statement": TEXT, "noise": TEXT, "ledger": {"type": "array"}, "parameters": {}}
@@ -316,12 +373,27 @@ def _release_schemas() -> dict[str, Schema]:
     }
 
 
+def _axis_names() -> Schema:
+    level = _object({"name": TEXT, "labels": TEXTS, "starts": {"type": "array", "items": WHOLE}})
+    return {
+        **_object(
+            {
+                "levels": {"type": "array", "items": level},
+                "rest": {"type": ["string", "null"]},
+                "zones": {"type": "boolean"},
+            }
+        ),
+        "description": "There only where cells have names. A label of a level has the cells from its start up to the "
+        "next. The rest takes every value without a name of its own.",
+    }
+
+
 def _question_schemas() -> dict[str, Schema]:
     kinds = ["Polygon", "MultiPolygon", "Feature", "FeatureCollection"]
     return {
         "Boxes": _object(
             {"boxes": {"type": "array", "items": BOX}},
-            {"where": {"type": "object", "additionalProperties": NUMBERS}},
+            {"where": {"type": "object", "additionalProperties": {"anyOf": [NUMBERS, TEXT]}}},
         ),
         "Polygons": {
             **_object({"type": {"enum": kinds}}),
@@ -338,6 +410,19 @@ def _answer_schemas() -> dict[str, Schema]:
         "Answer": _object({**bars, **LABEL}, {**WARNING, **MARK}),
         "Answers": _object({**dict.fromkeys(bars, NUMBERS), **LABEL}, {**WARNING, **MARK}),
         "PolygonAnswers": _object({"answers": answers, **LABEL}, {**WARNING, **MARK}),
+        "Table": _object(
+            {
+                "labels": {
+                    "type": "object",
+                    "additionalProperties": {"type": "array"},
+                    "description": "Columns that say what each row is called.",
+                },
+                **dict.fromkeys(bars, NUMBERS),
+                **LABEL,
+            },
+            {**WARNING, **MARK},
+        ),
+        "Zones": _zones(),
         "DistinctPeople": _object({**dict.fromkeys(DISTINCT, NUMBERS), "quantity": TEXT}, MARK),
         "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
         "Tile": _object(
@@ -356,6 +441,34 @@ def _answer(columns: Mapping[str, Column]) -> dict[str, Schema]:
 
 def _unit(column: Column) -> str:
     return f"what `{COUNTED}` says" if column.unit == QUANTITY else column.unit
+
+
+def _zones() -> Schema:
+    density = {"type": ["number", "null"], "description": f"The count per km², of {ANY_QUANTITY}."}
+    area = {
+        "type": ["number", "null"],
+        "description": "In km²; 0 for the rest, which has no outline.",
+    }
+    clear = {"type": "boolean", "description": "Whether the interval lies above zero."}
+    properties = _object({**_answer(OF_LEAVES), "density": density, "area": area, "clear": clear})
+    feature = _object({"type": {"const": "Feature"}, "geometry": {}, "properties": properties})
+    labels = {
+        **TEXTS,
+        "description": "The properties that are labels: of this level, then of those above it.",
+    }
+    return _object(
+        {
+            "type": {"const": "FeatureCollection"},
+            "features": {"type": "array", "items": feature},
+            "epsilon": TEXT,
+            "axis": TEXT,
+            "level": TEXT,
+            "labels": labels,
+            "unit": {**TEXT, "description": "What a density is per."},
+            **LABEL,
+        },
+        MARK,
+    )
 
 
 def _feature() -> Schema:

@@ -24,6 +24,7 @@ from htf.query.texts import read_boxes, read_where
 from htf.query.where import Where, full_rows
 from htf.serve.holdings import bounds_in_degrees
 from htf.serve.limits import Limits, Refusal
+from htf.serve.zones import refuse_boxes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +61,8 @@ def read_row(domain: Domain, query: bytes) -> Row:
     if plain is not None:
         return plain
     asked = read_parameters(query, ("box", "where"))
+    if "box" in asked:
+        refuse_boxes(domain)
     if len(asked.get("box", ())) > 1:
         raise Refusal(400, "this counts one box: POST many to …/counts")
     box = read_boxes(asked["box"], "box")[0] if "box" in asked else None
@@ -70,7 +73,7 @@ def read_row(domain: Domain, query: bytes) -> Row:
 
 def _read_plain_row(domain: Domain, query: bytes) -> Row | None:
     """The same for a valid `box=W,S,E,N` and nothing else, in a tenth of the time; otherwise None."""
-    if not query.startswith(b"box=") or len(query) > LONGEST or len(domain.axes) < 2:
+    if not query.startswith(b"box=") or len(query) > LONGEST or not domain.has_map:
         return None
     if query[4:].translate(None, PLAIN):  # `float` takes more than people write: 1_0, for one
         return None
@@ -90,8 +93,17 @@ def read_where_parameter(query: bytes) -> Where:
     return read_where(read_parameters(query, ("where",)).get("where", ()), "where")
 
 
+def read_one(asked: dict[str, list[str]], name: str) -> str | None:
+    """A parameter that is given once, or not at all."""
+    texts = asked.get(name, [])
+    if len(texts) > 1:
+        raise Refusal(400, f"give {name} once, got {', '.join(texts)}")
+    return texts[0] if texts else None
+
+
 def read_json_boxes(body: bytes, domain: Domain, limits: Limits) -> FloatArray:
-    """Full rows from {"boxes": [[W,S,E,N], …], "where": {"hour": [7, 10]}}."""
+    """Full rows from {"boxes": [[W,S,E,N], …], "where": {"hour": [7, 10], "offence": "Assault"}}."""
+    refuse_boxes(domain)
     asked = _read_json(body)
     unknown = sorted(set(asked) - {"boxes", "where"})
     if unknown or not isinstance(asked.get("boxes"), list):
@@ -103,7 +115,8 @@ def read_json_boxes(body: bytes, domain: Domain, limits: Limits) -> FloatArray:
     if not isinstance(where, dict):
         raise InputError('where must be an object of ranges, such as {"hour": [7, 10]}')
     _check_number(len(asked["boxes"]), limits.boxes, "boxes")
-    for values in (asked["boxes"], *where.values()):
+    ranges = [asked_for for asked_for in where.values() if not isinstance(asked_for, str)]
+    for values in (asked["boxes"], *ranges):  # a name on an axis is a text
         _check_no_texts(values)
     return full_rows(domain, asked["boxes"], where)
 
@@ -120,6 +133,7 @@ def _check_no_texts(values: Any) -> None:
 
 def read_arrow_boxes(body: bytes, domain: Domain, where: Where, limits: Limits) -> FloatArray:
     """Full rows from an Arrow stream with the columns of a file of boxes."""
+    refuse_boxes(domain)
     try:
         table = _read_arrow(body, domain, limits)
     except Refusal:
@@ -180,6 +194,7 @@ def read_polygons(body: bytes, domain: Domain, limits: Limits) -> Shapes:
     """Valid polygons in map coordinates, from GeoJSON in degrees."""
     from htf.query.shapes import need_shapely, read_shapes
 
+    refuse_boxes(domain)
     shapely = need_shapely()
     if domain.crs is None:
         raise InputError(

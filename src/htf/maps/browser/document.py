@@ -36,6 +36,7 @@ from htf.maps.browser.rectangles import (
     rectangles,
     weighted_limits,
 )
+from htf.maps.browser.zone_document import zone_data
 from htf.maps.comparison import (
     CHANCE,
     Named,
@@ -45,7 +46,13 @@ from htf.maps.comparison import (
     is_same_system,
     shared_bounds,
 )
-from htf.maps.plot import NOT_PRIVATE, unit_of
+from htf.maps.plot import (
+    NOT_PRIVATE,
+    check_no_level,
+    check_zone_options,
+    is_drawn_by_zones,
+    unit_of,
+)
 from htf.maps.plot_distinct import DO_NOT_ADD_UP, PER, heading
 from htf.maps.views import PLACES, describe_summed, drawn_axes, read_axes
 from htf.query.answer_texts import counts_of
@@ -65,6 +72,7 @@ class Wish:
     where: Where | None = None
     boxes: bool = False  # whether outlines show at first
     style: str | None = None  # address of a base map
+    level: str | None = None  # of zones, that shows at first
 
     def __post_init__(self) -> None:
         read_axes(self.axes)
@@ -72,20 +80,20 @@ class Wish:
         arguments.flag(self.boxes, "boxes")
         if self.style is not None:
             check_style(arguments.text(self.style, "style"))
+        if self.level is not None:
+            arguments.text(self.level, "level")
 
 
 def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) -> str:
     """The text of the file for one release, for two side by side, or for their difference."""
     arguments.instance(wish, Wish, "wish")
     _check_maps(maps, arguments.flag(as_difference, "as_difference"))
-    _check_places(maps, wish)
-    data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
+    drawing = _draw_zones if _are_zoned(maps, wish) else _draw_places
+    data, caption, summed, entry = drawing(maps, wish, as_difference)
     words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
     counts = [counts_of(one.release.counted) for one in maps]
     title = (" minus " if as_difference else " and ").join(one.name for one in maps)
-    domains = [one.release.domain for one in maps]
-    summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]
-    return _page(maps, wish, title, [*words, *counts, *summed], data, caption)
+    return _page(maps, wish, title, [*words, *counts, *summed], data, caption, entry)
 
 
 def html_distinct(named: Named, *, boxes: bool = False, style: str | None = None) -> str:
@@ -118,6 +126,7 @@ def _page(
     subtitle: Sequence[str],
     data: dict[str, Any],
     caption: Sequence[str],
+    entry: str = "offline/offline.js",
 ) -> str:
     script = maplibre("maplibre-gl.js")
     summary, statement = _statement(maps)
@@ -138,8 +147,36 @@ def _page(
         licence=own(LICENCE),
         data=json.dumps({**data, "boxes": wish.boxes, "style": wish.style}).replace("<", "\\u003c"),
         maplibre=script,
-        script=joined("offline/offline.js"),
+        script=joined(entry),
     )
+
+
+Drawing = tuple[dict[str, Any], list[str], list[str], str]
+
+
+def _are_zoned(maps: Sequence[Named], wish: Wish) -> bool:
+    """Whether maps show zones; an error if only one of two does."""
+    are_zoned = [is_drawn_by_zones(one.release.domain, wish.axes) for one in maps]
+    if len(set(are_zoned)) > 1:
+        raise InputError("one release has zones and the other a grid: they cannot be compared")
+    return are_zoned[0]
+
+
+def _draw_zones(maps: Sequence[Named], wish: Wish, as_difference: bool) -> Drawing:
+    """The data of the file, its caption, what was done to other axes, and the script that draws it."""
+    check_zone_options(wish.boxes)
+    made = zone_data(maps, wish.level, wish.where, as_difference=as_difference)
+    return *made, "offline/zones.js"
+
+
+def _draw_places(maps: Sequence[Named], wish: Wish, as_difference: bool) -> Drawing:
+    """The same for rectangles."""
+    check_no_level(wish.level)
+    _check_places(maps, wish)
+    data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
+    domains = [one.release.domain for one in maps]
+    summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]
+    return data, caption, summed, "offline/offline.js"
 
 
 def _fill(template: str, **texts: str) -> str:

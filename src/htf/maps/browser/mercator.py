@@ -28,6 +28,11 @@ class Plane:
         longest = max(x.high - x.low, y.high - y.low)
         return cls((x.low + x.high) / 2, (y.low + y.high) / 2, PLANE_SIZE / longest)
 
+    def to_degrees(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Where places lie on the earth if the plane is put there."""
+        across, down = (x - self.x) * self.scale, (y - self.y) * self.scale
+        return across * 360, np.degrees(np.arcsin(np.tanh(down * 2 * np.pi)))
+
     def to_dict(self) -> dict[str, float]:
         return {"x": self.x, "y": self.y, "scale": self.scale}
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import io
 from html import escape
+from typing import Any
 
+from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
+from htf.frame.domain import Axis
 from htf.maps.plot import NOT_PRIVATE, unit_of
 from htf.query.answer_texts import show_count, show_interval
 from htf.release.release import Release
@@ -17,7 +20,7 @@ INCHES = 3.2
 
 def release_html(release: Release) -> str:
     """HTML without scripts, styled by the notebook itself; without matplotlib there is no picture."""
-    axes = ", ".join(f"{axis.name} {axis.low:g} to {axis.high:g} ({axis.cells:,} cells)" for axis in release.domain.axes)  # fmt: skip
+    axes = ", ".join(_axis_text(axis) for axis in release.domain.axes)
     unit = unit_of(release.protection)
     total, quantity = release.count().to_dicts()[0], release.quantity
     interval = show_interval(total, quantity)
@@ -42,10 +45,17 @@ def release_html(release: Release) -> str:
     )
 
 
+def _axis_text(axis: Axis) -> str:
+    if axis.names is None:
+        return f"{axis.name} {axis.low:g} to {axis.high:g} ({axis.cells:,} cells)"
+    levels = ", ".join(f"{len(one.labels):,} of {one.name}" for one in axis.names.levels)
+    return f"{axis.name} by name ({levels})"
+
+
 def _picture(release: Release) -> str:
     try:
         png = _thumbnail(release)
-    except ImportError:
+    except (ImportError, InputError):  # zones may have no outlines
         return ""
     if png is None:
         return ""
@@ -61,6 +71,8 @@ def _thumbnail(release: Release) -> bytes | None:
     from htf.maps.plot import colour_limits, draw_density, shown_ratio, visible_density
     from htf.maps.views import view
 
+    if release.domain.zoned:
+        return _thumbnail_of_zones(release)
     if not release.domain.has_map:
         return None
     seen = view(release, release.domain.names[:2], None, PIXELS)  # type: ignore[arg-type]
@@ -70,6 +82,27 @@ def _thumbnail(release: Release) -> bytes | None:
     FigureCanvasAgg(figure)
     ax = figure.add_axes((0, 0, 1, 1))
     draw_density(ax, seen, density, colour_limits(density))
+    return _as_png(figure, ax)
+
+
+def _thumbnail_of_zones(release: Release) -> bytes:
+    """Zones in colours; of trips, where they start."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from htf.maps.plot import shown_ratio
+    from htf.maps.plot_zones import ZoneLayer, draw_layer, frame_of, limits_of
+
+    layer = ZoneLayer(release, None, None)
+    seen = frame_of(release.domain, layer.shapes, "")
+    figure = Figure((INCHES, INCHES * min(shown_ratio(seen), 2.0)), dpi=100)
+    FigureCanvasAgg(figure)
+    ax = figure.add_axes((0, 0, 1, 1))
+    draw_layer(ax, layer, seen, limits_of([layer]))
+    return _as_png(figure, ax)
+
+
+def _as_png(figure: Any, ax: Any) -> bytes:
     ax.set_axis_off()
     file = io.BytesIO()
     figure.savefig(file, format="png")

@@ -129,17 +129,11 @@ def leaf_boxes(release: Release, axes: tuple[str, str], where: Where | None) -> 
 def weighted_limits(sheets: list[Rectangles]) -> tuple[float, float]:
     """The ends of the colour scale, as for a picture (htf.maps.plot.colour_limits), in which large
     rectangles have more pixels."""
-    from htf.maps.plot import MOST_DECADES
+    from htf.maps.plot import limits_by_area
 
     density = np.concatenate([one.density[one.is_clear] for one in sheets])
     area = np.concatenate([one.area[one.is_clear] for one in sheets])
-    density, area = density[density > 0], area[density > 0]
-    if len(density) == 0:
-        return 1.0, 10.0
-    order = np.argsort(density)
-    share = np.cumsum(area[order]) / area.sum()
-    least, most = density[order][np.searchsorted(share, [0.01, 0.997]).clip(0, len(order) - 1)]
-    return float(max(least, most / 10**MOST_DECADES)), float(max(most, 10 * least))
+    return limits_by_area(density, area)
 
 
 def difference_limits(squares: Rectangles) -> tuple[float, float]:
@@ -170,6 +164,11 @@ def pack(values: NDArray[Any]) -> str:
     """Numbers as text: little-endian, then deflated."""
     raw = values.astype(values.dtype.newbyteorder("<")).tobytes()
     return base64.b64encode(zlib.compress(raw, 9)).decode()
+
+
+def pack_text(text: str) -> str:
+    """A long text, deflated."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | None:

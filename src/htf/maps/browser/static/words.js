@@ -12,6 +12,11 @@ export const labels = {
   sideBySide: "Side by side",
   difference: "Difference",
   outlineLeaves: "Outline the leaves",
+  level: "Zones by",
+  trips: "Trips",
+  tripsFrom: "Trips from",
+  tripsTo: "Trips to",
+  zoneTable: "Table of zones",
   countPlace: "Count a place",
   draw: "Draw",
   box: "Box",
@@ -65,8 +70,13 @@ export const words = {
   faintIsNoise: "faint: no more than noise",
   moreIn: (name) => `more in ${name}`,
   outlineBoxes: "Outline the boxes",
-  strongColours:
-    "Strong colours are more than noise. By chance, about one square in twenty stands out.",
+  strongColours: (shape) =>
+    `Strong colours are more than noise. By chance, about one ${shape} in twenty stands out.`,
+  trips: (direction, label) => {
+    const [here, there] = direction === "from" ? ["start", "end"] : ["end", "start"];
+    if (label) return `Colours show where trips ${direction} ${label} ${there}.`;
+    return `Colours show where trips ${here}. Click a zone to see where its trips ${there}.`;
+  },
   noMap: (names, hasBoxes) =>
     `There is no map of ${both(names)}: without a reference system, nobody knows where on earth ` +
     `it lies. ${hasBoxes ? "Type a box in its own coordinates to count what is in it." : ""}`,
@@ -93,6 +103,16 @@ export const words = {
   outsideTheMap: (shape = "range") =>
     `Your ${shape} lies outside the map, and the release says nothing about places there.`,
   countedIn: (release, shape) => `${release}, ${shape ? `your ${shape}` : "the whole map"}`,
+  countedInZone: (release, zone, direction) => {
+    const trips = direction ? `trips ${direction} ` : "";
+    return `${release}, ${zone ? `${trips}${zone}` : "all zones"}`;
+  },
+  intervalColumn: "95 % interval",
+  per: (unit) => `per ${unit}`,
+  noise: "noise",
+  noArea: "–",
+  tableOf: (release, shown, all) =>
+    `${release}: ${shown < all ? `the first ${shown} of ${all}` : all} zones`,
   difference: "Difference",
   countDifferently: (releases) =>
     "The maps do not count the same, so do not compare their numbers. " +
@@ -108,6 +128,7 @@ export const words = {
       "Press Escape to cancel.",
     drawn: "Drag the shape or its corners, or move them with the arrow keys.",
     none: "Point at the map for a count, or draw on it.",
+    zones: "Point at a zone for its count, or click it to choose it.",
   },
   yourShape: "Your shape on the map",
   shapeHelp: (shape) =>
@@ -150,6 +171,8 @@ export const words = {
   protects: (protects, records) =>
     `${protects}${records ? `, with at most ${records} records` : ""}`,
   axis: (name, low, high, cells) => `${name} from ${low} to ${high} (${cells} cells)`,
+  namedAxis: (name, levels) =>
+    `${name} by name: ${levels.map(([level, number]) => `${number} of ${level}`).join(", ")}`,
   facts: {
     epsilon: "ε",
     protects: "protects",

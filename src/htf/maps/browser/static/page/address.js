@@ -1,10 +1,11 @@
 /* The address keeps what is chosen and seen, so that a link shows it to others:
-   r and c releases, m mode, w ranges, b box or p polygon, o outlines, v view. */
+   r and c releases, m mode, w ranges, b box or p polygon, l level, z zone, d direction of trips,
+   o outlines, v view. */
 
 import { toSixDigits } from "../shared/numbers.js";
 import { panels } from "./panels.js";
 import { boundsOf, boxOf, isOnEarth } from "./shapes.js";
-import { isPlace, releaseOf, state } from "./state.js";
+import { isPlace, rangeText, releaseOf, showsZones, state } from "./state.js";
 import { debounced } from "./timing.js";
 
 const numbersOf = (text) => text.split(",").map(Number);
@@ -20,6 +21,9 @@ export function readAddress() {
   state.mode = asked.get("m") === "difference" ? "difference" : "side";
   state.outlines = asked.get("o") === "1";
   state.where = readWhere(asked.getAll("w"));
+  state.level = asked.get("l");
+  state.zone = asked.get("z");
+  state.direction = asked.get("d") === "to" ? "to" : "from";
   const shape = readShape(asked.get("b"), asked.get("p"));
   const canBe = shape && (!isPlace(releaseOf(state.first)) || shape.ring.every(isOnEarth));
   state.shape = canBe ? shape : null;
@@ -29,9 +33,11 @@ export function readAddress() {
 function readWhere(texts) {
   const where = {};
   for (const text of texts) {
-    const [, name, low, high] = /^(\w+)=(.+):(.+)$/.exec(text) || [];
+    const [, name, low, high] = /^(\w+)=([^:]+):(.+)$/.exec(text) || [];
+    if (!name) continue;
     const areNumbers = Number.isFinite(+low) && Number.isFinite(+high);
-    if (areNumbers && +low < +high) where[name] = [+low, +high];
+    if (!areNumbers) where[name] = `${low}:${high}`; // a level and a name
+    else if (+low < +high) where[name] = [+low, +high];
   }
   return where;
 }
@@ -55,12 +61,15 @@ function readView(text) {
 }
 
 export function writeAddress() {
-  const { first, second, mode, where, shape, outlines } = state;
+  const { first, second, mode, where, shape, outlines, zone, direction } = state;
   const asked = [["r", first]];
   if (second) asked.push(["c", second], ["m", mode]);
-  for (const [name, [low, high]] of Object.entries(where)) {
-    asked.push(["w", `${name}=${low}:${high}`]);
+  for (const [name, range] of Object.entries(where)) {
+    asked.push(["w", `${name}=${rangeText(range)}`]);
   }
+  if (showsZones()) asked.push(["l", state.level]);
+  if (zone) asked.push(["z", zone]);
+  if (direction !== "from") asked.push(["d", direction]);
   if (shape) asked.push(shapeText(shape));
   if (outlines) asked.push(["o", "1"]);
   const { map } = panels[0];

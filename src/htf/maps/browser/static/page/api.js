@@ -2,7 +2,16 @@
 
 import { words } from "../words.js";
 import { boundsOf, boxOf, polygonOf } from "./shapes.js";
-import { isInDegrees, isPlace, whereOf, whereText } from "./state.js";
+import {
+  drawnAxis,
+  isInDegrees,
+  isPlace,
+  isZoned,
+  state,
+  whereOf,
+  whereText,
+  zoneWhere,
+} from "./state.js";
 import { askForToken, keptToken } from "./token.js";
 
 export const RETRY_DELAY = 3000; // milliseconds
@@ -84,6 +93,18 @@ export const leavesPath = (release) => pathOf(release.id, "/leaves", whereText(r
 
 export const fetchLeaves = (path) => ask(path);
 
+/* The outlines of the zones of the level that is shown. */
+export function fetchZones(release, signal) {
+  const [level, axis] = [state.level, drawnAxis(release)].map(encodeURIComponent);
+  return ask(pathOf(release.id, "/zones", `level=${level}&axis=${axis}`), { signal });
+}
+
+/* Columns of answers, with a row for each zone. */
+export function fetchTable(release, by, more, signal) {
+  const asked = `by=${encodeURIComponent(by)}`;
+  return ask(pathOf(release.id, "/table", asked, whereText(release, more)), { signal });
+}
+
 export function countBox(release, box, signal) {
   const asked = box ? `box=${box.join()}` : "";
   return ask(pathOf(release.id, "/count", asked, whereText(release)), { signal });
@@ -98,9 +119,12 @@ async function countPolygons(release, rings, signal) {
   return (await ask(path, { body, signal })).answers;
 }
 
-/* The count in a shape, or without one in the whole map. A box in degrees is no box on a map in
-   metres, so it is asked for as a polygon. */
+/* The count in a shape, or without one in the whole map; where there are zones, in the one that was
+   chosen. A box in degrees is no box on a map in metres, so it is asked for as a polygon. */
 export async function countShape(release, shape, signal) {
+  if (isZoned(release)) {
+    return ask(pathOf(release.id, "/count", whereText(release, zoneWhere(release))), { signal });
+  }
   const isBox = shape?.kind === "box" && (isInDegrees(release) || !isPlace(release));
   if (!shape || isBox) return countBox(release, shape && boundsOf(shape), signal);
   return (await countPolygons(release, [shape.ring], signal))[0];

@@ -11,8 +11,10 @@ import {
   isDifference,
   isPlace,
   releaseOf,
+  showsZones,
   state,
 } from "./state.js";
+import { fillZoneChoices } from "./zone-choices.js";
 
 const namesOf = (releases) => releases.map(({ name }) => name);
 
@@ -55,6 +57,10 @@ export function fillChoices() {
   }
   byId("outlines").checked = state.outlines;
   for (const name of ["draw-box", "draw-polygon", "outlines"]) byId(name).disabled = !canDraw();
+  for (const name of ["draw-box", "draw-polygon"]) byId(name).hidden = showsZones();
+  byId("outlines").closest("label").hidden = showsZones();
+  byId("clear").hidden = showsZones() && !state.zone;
+  fillZoneChoices();
   fillNotices();
 }
 

@@ -2,6 +2,7 @@
 
 import { divergingShade } from "../shared/colours.js";
 import { Finder } from "../shared/finder.js";
+import { differenceLimits } from "../shared/limits.js";
 import { squareX, squareY } from "../shared/mercator.js";
 import { differenceOf } from "../shared/numbers.js";
 import { ringOf } from "../shared/sheets.js";
@@ -11,7 +12,6 @@ import { isInDegrees } from "./state.js";
 const SQUARE_PIXELS = 14;
 const POLYGON_PIXELS = 28; // where each square is asked for as a polygon, which takes longer
 const EARTH = 6371.0088; // km
-const CONTRAST = 100; // between the ends of the scale of colours
 
 export class Differences {
   constructor(map, layer) {
@@ -37,7 +37,7 @@ export class Differences {
     );
     if (signal.aborted) return null;
     const found = compare(boxes, ...answers);
-    const limits = limitsOf(found, before);
+    const limits = differenceLimits(found, before);
     this.sheet = sheetOf(boxes, found, limits);
     this.finder = new Finder(this.sheet);
     this.layer.set({ sheets: [this.sheet] });
@@ -115,14 +115,6 @@ function compare(boxes, firsts, seconds) {
 function areaOf([west, south, east, north]) {
   const sine = (latitude) => Math.sin((latitude * Math.PI) / 180);
   return EARTH ** 2 * (((east - west) * Math.PI) / 180) * (sine(north) - sine(south));
-}
-
-function limitsOf(found, before) {
-  const beyond = found.filter(({ isBeyond }) => isBeyond);
-  const sizes = (beyond.length ? beyond : found).map(({ density }) => Math.abs(density));
-  sizes.sort((a, b) => a - b);
-  const most = Math.max(sizes[Math.floor(sizes.length * 0.997)] || 1, before ? before[1] : 0);
-  return [most / CONTRAST, most];
 }
 
 function sheetOf(boxes, found, limits) {

@@ -7,7 +7,7 @@ import { fold, isNarrow } from "./looks.js";
 import { panels } from "./panels.js";
 import { leave, look } from "./pointing.js";
 import { ShapeEditor } from "./shape-editor.js";
-import { canDraw, state } from "./state.js";
+import { canDraw, releaseOf, showsZones, state, tripEnds } from "./state.js";
 
 const KINDS = ["box", "polygon"];
 const editors = [];
@@ -34,6 +34,7 @@ export function makeDrawTools(onDone) {
   }
   byId("clear").addEventListener("click", () => {
     startDrawing(null);
+    state.zone = null;
     setShape(null, true);
   });
   document.addEventListener("keydown", takeKey);
@@ -77,9 +78,17 @@ function takeKey({ key }) {
   for (const { sketch } of editors) if (sketch.places.length) sketch.finishPolygon();
 }
 
+function restingHint() {
+  if (showsZones()) {
+    const hasTrips = tripEnds(releaseOf(state.first));
+    return hasTrips ? words.trips(state.direction, state.zone) : words.hints.zones;
+  }
+  if (!canDraw()) return "";
+  return state.shape ? words.hints.drawn : words.hints.none;
+}
+
 function showHint() {
   const place = byId("hint");
-  const resting = state.shape ? words.hints.drawn : words.hints.none;
-  place.textContent = words.hints[state.drawing] || (canDraw() ? resting : "");
+  place.textContent = words.hints[state.drawing] || restingHint();
   place.classList.toggle("resting", !state.drawing);
 }

@@ -2,6 +2,7 @@
 
 import { byId } from "../shared/elements.js";
 import { showLegend } from "../shared/legend.js";
+import { densityLimits } from "../shared/limits.js";
 import { readSheet } from "../shared/sheets.js";
 import { words } from "../words.js";
 import { saveAddress } from "./address.js";
@@ -9,9 +10,11 @@ import { fetchLeaves, isAborted, leavesPath } from "./api.js";
 import { panels, shownPanels } from "./panels.js";
 import { lookAgain } from "./pointing.js";
 import { complain } from "./problem.js";
-import { canDraw, chosen, countsSame, isDifference, isPlace, state } from "./state.js";
-import { LEVELS, limitsOf, UNIT } from "./tiles.js";
+import { chosen, countsSame, isDifference, isPlace, isZoned, showsZones, state } from "./state.js";
+import { LEVELS, UNIT } from "./tiles.js";
 import { debounced } from "./timing.js";
+import { clearZones, loadZones, shownZones } from "./zone-map.js";
+import { fillTable } from "./zone-table.js";
 
 let limits = null; // of the colours
 let limitsKey = ""; // what they belong to
@@ -33,11 +36,15 @@ export function changeMap() {
 
 async function loadMap() {
   const started = turn;
-  const key = JSON.stringify([state.first, state.second, state.mode, state.where]);
+  if (!showsZones()) clearZones();
+  const { first, second, mode, where, level } = state;
+  const key = JSON.stringify([first, second, mode, where, level]);
   if (key !== limitsKey) limits = null;
   limitsKey = key;
   try {
-    await (isDifference() ? loadDifference() : loadTiles());
+    if (showsZones()) limits = await loadZones() || limits;
+    else await (isDifference() ? loadDifference() : loadTiles());
+    fillTable();
     byId("map-note").textContent = noteOfMap();
     drawLegend();
     lookAgain();
@@ -51,7 +58,7 @@ async function loadMap() {
 
 function noteOfMap() {
   const notes = [
-    isDifference() ? words.strongColours : "",
+    isDifference() ? words.strongColours(showsZones() ? "zone" : "square") : "",
     countsSame() ? "" : words.countDifferently(chosen()),
   ];
   return notes.filter(Boolean).join(" ");
@@ -77,7 +84,8 @@ async function loadTiles() {
     );
     const done = await Promise.all(loading);
     if (!done.some(Boolean)) return;
-    limits = limitsOf(shown.flatMap(([, tiles]) => tiles.sheets), limits);
+    const sheets = shown.flatMap(([, tiles]) => tiles.sheets);
+    limits = densityLimits(sheets.flatMap(({ properties }) => properties), limits);
     for (const [, tiles] of shown) tiles.show(limits);
     drawLegend();
   }
@@ -85,11 +93,12 @@ async function loadTiles() {
 
 export function drawLegend() {
   const legend = byId("legend");
-  legend.hidden = !canDraw();
+  legend.hidden = !isPlace(chosen()[0]);
   if (!limits) return;
   const sides = isDifference() ? chosen().map(({ name }) => name) : null;
   const quantities = chosen().map(({ quantity }) => quantity);
-  showLegend(legend, { limits, quantities, unit: UNIT, sides });
+  const unit = shownZones()?.level.unit || UNIT;
+  showLegend(legend, { limits, quantities, unit, sides });
 }
 
 export function showOutlines() {
@@ -100,7 +109,7 @@ export function showOutlines() {
 }
 
 async function showOutlinesOf(release, layer) {
-  if (!state.outlines || !isPlace(release)) {
+  if (!state.outlines || !isPlace(release) || isZoned(release)) {
     layer.set({ showsOutlines: false });
     return;
   }

@@ -17,9 +17,12 @@ import { fillPrivacy } from "./privacy.js";
 import { complain, onServerBack } from "./problem.js";
 import { fillRanges } from "./ranges.js";
 import { fillSaving, listenToSaving } from "./saving.js";
-import { dropStrays, isPlace, releaseOf, state } from "./state.js";
+import { dropStrays, isPlace, releaseOf, showsZones, state } from "./state.js";
 import { pause } from "./timing.js";
 import { fillTypedBox, listenToTypedBox } from "./typed-box.js";
+import { listenToZones } from "./zone-choices.js";
+import { shownZones, zoneAt } from "./zone-map.js";
+import { listenToTable } from "./zone-table.js";
 
 async function start() {
   fillLabels(labels);
@@ -76,6 +79,19 @@ function refresh() {
 function saveShape() {
   fillTypedBox();
   saveAddress();
+  if (showsZones()) refresh();
+}
+
+/* A zone is left by choosing it again. */
+function chooseZone(label) {
+  state.zone = label === state.zone ? null : label;
+  refresh();
+}
+
+function chooseZoneAt(panel, number, lngLat) {
+  if (!showsZones() || !shownZones()) return;
+  const found = zoneAt(panel, number, lngLat);
+  if (found) chooseZone(found.entry.label);
 }
 
 function changeRange() {
@@ -102,7 +118,16 @@ function listen() {
   listenToSaving();
   onServerBack(refresh);
   theme.onChange(drawLegend);
-  for (const { map } of panels) onPlace(map, look, leave);
+  listenToZones(refresh);
+  listenToTable(chooseZone);
+  panels.forEach((panel, number) => {
+    const { map } = panel;
+    onPlace(map, look, leave);
+    map.on("click", ({ lngLat }) => chooseZoneAt(panel, number, lngLat));
+    map.getCanvas().addEventListener("keydown", ({ key }) => {
+      if (key === "Enter") chooseZoneAt(panel, number, map.getCenter());
+    });
+  });
   panels[0].map.on("moveend", changeMap);
   addEventListener("hashchange", () => {
     const view = readAddress();

@@ -5,13 +5,15 @@ import { makeMap, synchronise } from "../shared/maplibre.js";
 import { Overlay } from "../shared/overlay.js";
 import { RectangleLayer } from "../shared/rectangle-layer.js";
 import { Tooltip } from "../shared/tooltip.js";
+import { ZoneLayer } from "../shared/zone-layer.js";
 import { labels, words } from "../words.js";
 import { Differences } from "./difference.js";
 import { boxOf } from "./shapes.js";
-import { chosen, isDifference, isPlace, state } from "./state.js";
+import { chosen, isDifference, isPlace, isZoned, showsZones, state } from "./state.js";
 import { Tiles } from "./tiles.js";
 
-export const panels = []; // { section, map, overlay, layer, tiles, differences, tooltip }
+// { section, map, overlay, layer, tiles, differences, zones, tooltip }
+export const panels = [];
 let isWhole = true; // all of the releases is seen, until someone moves the map
 
 export const shownPanels = () => panels.filter(({ section }) => !section.hidden);
@@ -46,6 +48,7 @@ function makePanel(section, view) {
     layer,
     tiles: new Tiles(map, layer),
     differences: new Differences(map, layer),
+    zones: new ZoneLayer(map),
     tooltip: new Tooltip(map),
   };
 }
@@ -78,12 +81,12 @@ export function arrangePanels() {
     heading.hidden = shown.length < 2;
     heading.textContent = words.minus(own.map(({ name }) => name));
     section.setAttribute("aria-label", heading.textContent || labels.map);
-    overlay.frames = own.filter(isPlace).map(frameOf);
+    overlay.frames = own.filter((one) => isPlace(one) && !isZoned(one)).map(frameOf);
   });
   panels[0].layer.diverging = isDifference();
   if (!isSide) panels[1].tiles.clear();
-  if (isDifference()) panels[0].tiles.clear();
-  else panels[0].differences.clear();
+  if (isDifference() || showsZones()) panels[0].tiles.clear();
+  if (!isDifference() || showsZones()) panels[0].differences.clear();
   for (const { map } of panels) map.resize();
   const [{ map }, { map: second }] = panels;
   second.jumpTo({ center: map.getCenter(), zoom: map.getZoom() });

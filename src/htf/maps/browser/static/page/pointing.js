@@ -1,11 +1,12 @@
 /* The count at the place that someone points at. */
 
-import { countLines, differenceLines } from "../shared/tooltip.js";
+import { countLines, differenceLines, nameLines } from "../shared/tooltip.js";
 import { countBox } from "./api.js";
 import { panels, shownPanels } from "./panels.js";
-import { chosen, isDifference } from "./state.js";
+import { chosen, isDifference, showsZones } from "./state.js";
 import { UNIT } from "./tiles.js";
 import { debounced } from "./timing.js";
+import { shownZones, zoneAt } from "./zone-map.js";
 
 const HOVER_DELAY = 120; // milliseconds
 let pointed = null; // a place, or null
@@ -14,7 +15,8 @@ const askers = []; // one for each map
 export function look(lngLat) {
   pointed = lngLat;
   shownPanels().forEach((panel, number) => {
-    if (isDifference()) lookAtDifference(panel, lngLat);
+    if (showsZones()) lookAtZone(panel, number, lngLat);
+    else if (isDifference()) lookAtDifference(panel, lngLat);
     else lookAtTile(panel, number, lngLat);
   });
 }
@@ -32,18 +34,37 @@ export function leave() {
   }
 }
 
-function lookAtDifference({ differences, overlay, tooltip }, lngLat) {
-  const found = differences.at(lngLat);
-  overlay.mark(found && found.ring);
+function lookAtZone(panel, number, lngLat) {
+  const { overlay, tooltip } = panel;
+  const found = zoneAt(panel, number, lngLat);
+  overlay.markAll(found ? found.rings : []);
   if (!found) {
     tooltip.hide();
     return;
   }
+  const { entry } = found;
+  const { density, clear: isClear } = entry;
+  const { quantity } = chosen()[number];
+  const { unit } = shownZones().level;
+  const lines = isDifference()
+    ? linesOfDifference(entry)
+    : countLines(entry, { isClear, density, quantity, unit });
+  tooltip.show(lngLat, [...nameLines(entry), ...lines]);
+}
+
+function lookAtDifference({ differences, overlay, tooltip }, lngLat) {
+  const found = differences.at(lngLat);
+  overlay.mark(found && found.ring);
+  if (found) tooltip.show(lngLat, linesOfDifference(found));
+  else tooltip.hide();
+}
+
+function linesOfDifference(found) {
   const answers = [found.first, found.second];
   const sides = chosen().map(({ name }, number) => [name, answers[number].count]);
   const { isBeyond } = found;
   const [{ quantity }] = chosen();
-  tooltip.show(lngLat, differenceLines(found, { isBeyond, sides, quantity }));
+  return differenceLines(found, { isBeyond, sides, quantity });
 }
 
 /* The squares of a tile have counts, and intervals only once somebody asks. */

@@ -52,8 +52,10 @@ function timesText(epsilon) {
 
 function factsOf(told) {
   const most = told.protection.max_records;
-  const axes = told.axes.map(({ name, low, high, cells }) =>
-    words.axis(name, toSixDigits(low), toSixDigits(high), countText(cells))
+  const axes = told.axes.map(({ name, low, high, cells, names }) =>
+    names
+      ? words.namedAxis(name, names.levels.map((one) => [one.name, countText(one.labels.length)]))
+      : words.axis(name, toSixDigits(low), toSixDigits(high), countText(cells))
   );
   const facts = {
     epsilon: told.epsilon,

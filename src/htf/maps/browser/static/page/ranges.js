@@ -1,29 +1,35 @@
-/* A slider with two ends for each further axis, such as hours. */
+/* A slider with two ends for each further axis, such as hours; for one of names, a list. */
 
 import { byId, element } from "../shared/elements.js";
 import { toSixDigits } from "../shared/numbers.js";
 import { words } from "../words.js";
-import { chosen, state } from "./state.js";
+import { selectOf } from "./selects.js";
+import { chosen, furtherAxes, state } from "./state.js";
 
 /* `onChange` runs whenever a range changes. */
 export function fillRanges(onChange) {
   const axes = new Map();
   for (const release of chosen()) {
-    for (const axis of release.axes.slice(2)) {
+    for (const axis of furtherAxes(release)) {
       const others = axes.get(axis.name)?.releases || [];
       axes.set(axis.name, { axis, releases: [...others, release] });
     }
   }
   for (const name of Object.keys(state.where)) if (!axes.has(name)) delete state.where[name];
-  const made = [...axes.values()].map(({ axis, releases }) => new Range(axis, releases, onChange));
-  byId("ranges").replaceChildren(...made.map(({ field }) => field));
+  const fields = [...axes.values()].map(({ axis, releases }) => {
+    const only = releases.length < chosen().length ? words.onlyIn(releases[0].name) : "";
+    if (axis.names) return selectOf(axis, only, onChange);
+    return new Range(axis, only, onChange).field;
+  });
+  byId("ranges").replaceChildren(...fields);
 }
 
 class Range {
-  constructor(axis, releases, onChange) {
+  constructor(axis, only, onChange) {
     this.axis = axis;
     this.step = (axis.high - axis.low) / axis.cells;
-    this.only = releases.length < chosen().length ? words.onlyIn(releases[0].name) : "";
+    this.only = only;
+    if (typeof state.where[axis.name] === "string") delete state.where[axis.name];
     const [low, high] = state.where[axis.name] || [axis.low, axis.high];
     this.inputs = [
       this.makeInput("low", low, words.lowEnd(axis.name)),

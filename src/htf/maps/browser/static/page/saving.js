@@ -8,8 +8,9 @@ import { downloadPath, request } from "./api.js";
 import { statementOf } from "./privacy.js";
 import { sentence } from "./problem.js";
 import { boxOf, polygonOf } from "./shapes.js";
-import { isPlace, releaseOf, state, whereOf } from "./state.js";
+import { isPlace, isZoned, releaseOf, state, whereOf, zoneWhere } from "./state.js";
 import { keptToken } from "./token.js";
+import { chosenOutline } from "./zone-map.js";
 
 const ANSWER_FILE = "answer.geojson";
 
@@ -58,7 +59,9 @@ function saveAnswer() {
 
 function featureOf(release, shape, answer) {
   const { id, name, epsilon, unit, protects, counted, private: isPrivate, bounds84 } = release;
-  const ring = () => (shape || boxOf(...bounds84)).ring;
+  const outline = () => (
+    isZoned(release) ? chosenOutline() : polygonOf((shape || boxOf(...bounds84)).ring)
+  );
   const properties = {
     ...answer,
     counted,
@@ -67,10 +70,10 @@ function featureOf(release, shape, answer) {
     unit,
     protects,
     private: isPrivate,
-    where: whereOf(release),
+    where: { ...whereOf(release), ...(isZoned(release) ? zoneWhere(release) : {}) },
     statement: statementOf(id),
   };
-  return { type: "Feature", geometry: isPlace(release) ? polygonOf(ring()) : null, properties };
+  return { type: "Feature", geometry: isPlace(release) ? outline() : null, properties };
 }
 
 /* A link is enough, unless the server needs a token. */

@@ -7,7 +7,10 @@ export const state = {
   first: null, // id of the release that is shown
   second: null, // id of the release that it is compared with
   mode: "side", // or "difference"
-  where: {}, // ranges of further axes, by the name of the axis
+  where: {}, // ranges of further axes, or names on them, by the name of the axis
+  level: null, // of zones
+  zone: null, // the label of a zone of that level
+  direction: "from", // or "to": which end of trips the zone is
   shape: null, // what is counted (shapes.js); null is the whole map
   outlines: false,
   drawing: null, // "box" or "polygon" while one is being drawn
@@ -29,9 +32,41 @@ export const countsSame = () => new Set(chosen().map(({ counted }) => counted)).
 /* Whether a release has a reference system, and so a map. */
 export const isPlace = (release) => Boolean(release.bounds84);
 
+/* Whether it has zones, with names and outlines, and no boxes. */
+export const isZoned = (release) => release.zones.length > 0;
+
+export const showsZones = () => isZoned(releaseOf(state.first));
+
+export const levelsOf = (release) => (isZoned(release) ? release.zones[0].levels : []);
+
+/* The axes of both ends of trips, or null. */
+export function tripEnds({ zones }) {
+  return zones.length > 1 ? { from: zones[0].axis, to: zones[1].axis } : null;
+}
+
+export const chosenZone = () => (showsZones() ? state.zone : null);
+
+/* The axis of the zone that was chosen. */
+const chosenAxis = (release) => tripEnds(release)?.[state.direction] || release.zones[0].axis;
+
+/* The axis whose zones are drawn: of trips, the other end than that of a zone that was chosen. */
+export function drawnAxis(release) {
+  const ends = tripEnds(release);
+  if (!ends || !state.zone) return chosenAxis(release);
+  return state.direction === "from" ? ends.to : ends.from;
+}
+
 export const isInDegrees = (release) => release.crs === "OGC:CRS84";
 
-export const canDraw = () => isPlace(releaseOf(state.first));
+/* Boxes and polygons. */
+export const canDraw = () => isPlace(releaseOf(state.first)) && !showsZones();
+
+/* The axes beside the map. */
+export function furtherAxes(release) {
+  if (!isZoned(release)) return release.axes.slice(2);
+  const zoned = new Set(release.zones.map(({ axis }) => axis));
+  return release.axes.filter(({ name }) => !zoned.has(name));
+}
 
 /* In degrees, or else in coordinates of its own. A release of one axis has none. */
 export const edgesOf = (release) => release.bounds84 || release.bounds;
@@ -39,8 +74,15 @@ export const edgesOf = (release) => release.bounds84 || release.bounds;
 /* Two maps are compared where both lie: elsewhere one of them would have nothing to show. */
 export function isComparable(first, second) {
   if (first.id === second.id || isPlace(first) !== isPlace(second)) return false;
+  if (isZoned(first) || isZoned(second)) return layerOf(first) === layerOf(second);
   const [one, other] = [edgesOf(first), edgesOf(second)];
   return Boolean(one && other) && overlap(one, other);
+}
+
+/* All names of zones, in one text. */
+function layerOf({ axes, zones }) {
+  const zoned = new Set(zones.map(({ axis }) => axis));
+  return JSON.stringify(axes.filter(({ name }) => zoned.has(name)));
 }
 
 /* Drops what does not fit the release that is shown: one to compare with, and a shape elsewhere.
@@ -48,8 +90,19 @@ export function isComparable(first, second) {
 export function dropStrays() {
   const [first, second] = [state.first, state.second].map(releaseOf);
   if (second && !isComparable(first, second)) state.second = null;
-  const edges = edgesOf(first);
+  dropStrayZones(first);
+  const edges = isZoned(first) ? null : edgesOf(first);
   if (state.shape && !(edges && overlap(boundsOf(state.shape), edges))) state.shape = null;
+}
+
+function dropStrayZones(release) {
+  const levels = levelsOf(release);
+  if (!levels.includes(state.level)) state.level = levels[0] || null;
+  if (!isZoned(release)) state.zone = null;
+  if (!state.zone) return;
+  const { names } = release.axes.find(({ name }) => name === release.zones[0].axis);
+  const { labels } = names.levels.find(({ name }) => name === state.level);
+  if (!labels.includes(state.zone)) state.zone = null;
 }
 
 /* The chosen ranges of those axes that a release has. */
@@ -58,9 +111,19 @@ export function whereOf({ axes }) {
   return Object.fromEntries(Object.entries(state.where).filter(([name]) => names.has(name)));
 }
 
-/* The same, for an address of the API. */
-export function whereText(release) {
-  return Object.entries(whereOf(release))
-    .map(([name, [low, high]]) => `where=${encodeURIComponent(`${name}=${low}:${high}`)}`)
+/* The zone that was chosen, as if it were such a range. */
+export function zoneWhere(release) {
+  return state.zone ? { [chosenAxis(release)]: `${state.level}:${state.zone}` } : {};
+}
+
+/* The same for the map, on which only trips depend on it. */
+export const tripsWhere = (release) => (tripEnds(release) ? zoneWhere(release) : {});
+
+export const rangeText = (asked) => (typeof asked === "string" ? asked : asked.join(":"));
+
+/* The ranges, for an address of the API. */
+export function whereText(release, more = {}) {
+  return Object.entries({ ...whereOf(release), ...more })
+    .map(([name, asked]) => `where=${encodeURIComponent(`${name}=${rangeText(asked)}`)}`)
     .join("&");
 }

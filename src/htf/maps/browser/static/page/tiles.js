@@ -13,7 +13,6 @@ const DEEPEST = 22;
 const MOST_TILES = 64; // on the map
 const KEPT_TILES = 200; // in memory
 const TOLERANCE = 1 / 8192; // of a tile, below which a corner is not seen
-const MOST_CONTRAST = 1e4; // between the ends of the scale of colours
 
 export class Tiles {
   constructor(map, layer) {
@@ -168,28 +167,4 @@ function straightened(ring) {
 function shadesOf({ properties, owner }, limits) {
   const shades = properties.map(({ density, clear }) => shadeOf(density, clear, limits));
   return Float32Array.from(owner, (number) => shades[number]);
-}
-
-/* The ends of the scale of colours: those of all that is seen, but for the most extreme by area.
-   They only ever move apart while one release is shown, so that colours keep their meaning. */
-export function limitsOf(sheets, before) {
-  const seen = sheets.flatMap(({ properties }) => properties)
-    .filter(({ density, clear }) => clear && density > 0)
-    .map(({ density, count }) => [density, count / density]);
-  if (!seen.length) return before || [1, 10];
-  seen.sort(([a], [b]) => a - b);
-  let [least, most] = [densityAt(seen, 0.01), densityAt(seen, 0.997)];
-  if (before) [least, most] = [Math.min(least, before[0]), Math.max(most, before[1])];
-  return [Math.max(least, most / MOST_CONTRAST), Math.max(most, 10 * least)];
-}
-
-/* The density below which this share of the area lies. */
-function densityAt(seen, share) {
-  const total = seen.reduce((sum, [, area]) => sum + area, 0);
-  let sum = 0;
-  for (const [density, area] of seen) {
-    sum += area;
-    if (sum >= share * total) return density;
-  }
-  return seen.at(-1)[0];
 }

@@ -7,7 +7,7 @@ import { setShape, startDrawing } from "./draw-tools.js";
 import { panels } from "./panels.js";
 import { complain } from "./problem.js";
 import { boundsOf, boxOf, isOnEarth } from "./shapes.js";
-import { canDraw, chosen, edgesOf, state } from "./state.js";
+import { canDraw, chosen, edgesOf, showsZones, state } from "./state.js";
 
 const EDGES = ["west", "south", "east", "north"];
 const inputs = () => EDGES.map((name) => byId("typed").elements[name]);
@@ -28,7 +28,7 @@ export function fillTypedBox() {
   inputs().forEach((input, i) => {
     input.value = bounds[i];
   });
-  const edges = edgesOf(chosen()[0]);
+  const edges = showsZones() ? null : edgesOf(chosen()[0]);
   const card = byId("typed").closest("details");
   card.hidden = !edges; // a release of one axis has no boxes
   if (!canDraw()) card.open = true;

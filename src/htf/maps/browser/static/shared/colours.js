@@ -35,6 +35,7 @@ export const THEMES = {
     label: "#3b4754",
     halo: "rgba(255,255,255,.85)",
     frame: "#76828f",
+    chosen: "#0057b8",
   },
   dark: {
     scale: DARK_TO_PALE,
@@ -46,10 +47,12 @@ export const THEMES = {
     label: "#c3ccd6",
     halo: "rgba(16,21,27,.85)",
     frame: "#5b6774",
+    chosen: "#6db5ff",
   },
 };
 
 const FAINT = 10; // added to a shade that is no more than noise; the shader takes it off again
+const FAINTNESS = 0.22; // of its colour
 const LEAST_BEYOND = 0.3; // how far from the middle a difference is at least drawn, beyond noise
 const LEAST_FAINT = 0.08;
 
@@ -68,6 +71,35 @@ export function divergingShade(density, isBeyond, limits) {
   const drawn = Math.max(isBeyond ? LEAST_BEYOND : LEAST_FAINT, size);
   const shade = 0.5 + 0.5 * Math.sign(density) * drawn;
   return isBeyond ? shade : shade + FAINT;
+}
+
+const faint = (colour, blank) => {
+  const [ours, theirs] = [rgbOf(colour), rgbOf(blank)];
+  const mixed = ours.map((part, i) =>
+    Math.round(255 * (FAINTNESS * part + (1 - FAINTNESS) * theirs[i]))
+  );
+  return `rgb(${mixed.join()})`;
+};
+
+/* The colour of a shade, as an expression of MapLibre: what shaders.js does for rectangles. */
+export function shadeExpression(shade, colours, isDiverging, blank = colours.blank) {
+  const stops = isDiverging ? colours.diverging : colours.scale;
+  const ramp = (at, list) => [
+    "interpolate",
+    ["linear"],
+    at,
+    ...list.flatMap((colour, i) => [i / (list.length - 1), colour]),
+  ];
+  const fainter = stops.map((colour) => faint(colour, colours.blank));
+  const isFaint = [">", shade, FAINT / 2];
+  return [
+    "case",
+    ["<", shade, 0],
+    blank,
+    isFaint,
+    ramp(["-", shade, FAINT], fainter),
+    ramp(shade, stops),
+  ];
 }
 
 /* Red, green and blue of "#rrggbb", from 0 to 1. */

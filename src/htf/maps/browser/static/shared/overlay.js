@@ -14,7 +14,8 @@ export class Overlay {
     this.map = map;
     this.plane = plane;
     this.frames = frames;
-    this.highlight = null; // a ring
+    this.highlight = []; // rings that are pointed at
+    this.chosen = []; // rings of a zone that was chosen
     this.isCrossed = false;
     this.canvas = document.createElement("canvas");
     this.canvas.className = "overlay";
@@ -41,7 +42,18 @@ export class Overlay {
 
   /* Outlines a rectangle, or none. */
   mark(ring) {
-    this.highlight = ring;
+    this.markAll(ring ? [ring] : []);
+  }
+
+  /* Outlines a zone, which may have several rings. */
+  markAll(rings) {
+    this.highlight = rings;
+    this.draw();
+  }
+
+  /* Outlines a zone for as long as it is chosen. */
+  choose(rings) {
+    this.chosen = rings;
     this.draw();
   }
 
@@ -79,21 +91,23 @@ export class Overlay {
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
     const colours = theme.colours();
-    for (const ring of this.frames) this.drawRing(pen, ring, [[1.25, colours.frame]]);
+    this.drawRings(pen, this.frames, [[1.25, colours.frame]]);
     this.drawGraticule(pen, colours, width, height);
-    if (this.highlight) {
-      this.drawRing(pen, this.highlight, [[4, colours.halo], [1.75, colours.label]]);
-    }
+    this.drawRings(pen, this.chosen, [[6, colours.halo], [3, colours.chosen]]);
+    this.drawRings(pen, this.highlight, [[4, colours.halo], [1.75, colours.label]]);
     if (this.isCrossed) drawCross(pen, colours, width / 2, height / 2);
   }
 
-  drawRing(pen, ring, strokes) {
+  drawRings(pen, rings, strokes) {
+    const paths = rings.map((ring) => ring.map((corner) => this.project(corner)));
     for (const [width, colour] of strokes) {
       pen.lineWidth = width;
       pen.strokeStyle = colour;
       pen.beginPath();
-      for (const corner of ring) pen.lineTo(...this.project(corner));
-      pen.closePath();
+      for (const path of paths) {
+        path.forEach((point, i) => (i ? pen.lineTo(...point) : pen.moveTo(...point)));
+        pen.closePath();
+      }
       pen.stroke();
     }
   }

@@ -42,6 +42,11 @@ export class Tooltip {
   }
 }
 
+/* The name of a zone, and those of the larger ones that it lies in. */
+export const nameLines = (
+  { label, above },
+) => [[label, "name"], ...above.map((text) => [text, "quiet"])];
+
 const densityLines = (density, quantity, unit) =>
   density === null ? [] : [`${shortNumber(density)} ${words.density(quantity, unit)}`];
 

@@ -1,0 +1,370 @@
+"""What a map of zones draws: each zone of a level with its outline, its area and its count. Public.
+
+A release of trips between zones has two axes of zones. If one end of the trips is named, the zones of the other end
+are drawn: where trips from there go, or where trips to there come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.errors import InputError
+from htf.frame.areas import to_equal_area
+from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.frame.names import Names
+from htf.query.named import MOST_ROWS, labels_at, names_of, read_by, read_level, shapes_along
+from htf.query.shapes import need_shapely
+from htf.query.where import Where, full_ranges, full_rows, read_where, told_range
+
+if TYPE_CHECKING:
+    from htf.query.columns import Answers
+    from htf.release.release import Release
+
+Shapes = NDArray[Any]
+
+
+class CutError(InputError):
+    """A part of an axis that is no whole zones of a level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Which axis of zones is drawn, which level of it, and the cells of each zone that is."""
+
+    axis: int
+    level: int
+    low: IntArray
+    high: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ZoneView:
+    """The zones of a map, each with the answer of the release."""
+
+    domain: Domain
+    drawn: Drawn
+    answers: Answers
+    summed: str  # what was done to the axes that are not drawn
+
+    @property
+    def names(self) -> Names:
+        return names_of(self.domain.axes[self.drawn.axis])
+
+    @property
+    def level(self) -> str:
+        return self.names.levels[self.drawn.level].name
+
+    @property
+    def labels(self) -> list[str]:
+        return labels_at(self.names, self.drawn.level, self.drawn.low)
+
+    @property
+    def above(self) -> dict[str, list[str]]:
+        """The labels of all higher levels, by the names of these levels."""
+        above = range(self.drawn.level + 1, len(self.names.levels))
+        return {self.names.levels[n].name: labels_at(self.names, n, self.drawn.low) for n in above}
+
+    @property
+    def shapes(self) -> Shapes:
+        """The outlines in map coordinates. That of the rest is empty."""
+        return outlines(self.domain, self.drawn)
+
+    @property
+    def area(self) -> FloatArray:
+        """In square kilometres, or 1 for each zone if the ground is not known. 0 for the rest."""
+        return areas(self.domain, self.drawn)
+
+    @property
+    def unit(self) -> str:
+        """What a density is per."""
+        return "km²" if to_equal_area(self.domain.crs) is not None else self.level
+
+    @property
+    def density(self) -> FloatArray:
+        """NaN where there is no area."""
+        return per_area(self.answers.count, self.area)
+
+    @property
+    def is_clear(self) -> NDArray[np.bool_]:
+        return are_clear(self.answers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowView:
+    """Trips between zones: each pair of an origin and a destination, origins first, with its answer."""
+
+    domain: Domain
+    origins: Drawn
+    destinations: Drawn
+    answers: Answers
+    summed: str
+
+    @property
+    def level(self) -> str:
+        names = [
+            names_of(self.domain.axes[end.axis]).levels[end.level].name
+            for end in (self.origins, self.destinations)
+        ]
+        return " to ".join(dict.fromkeys(names))
+
+    @property
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """The places of the origin and of the destination of each pair, among the zones."""
+        columns = len(self.destinations.low)
+        return np.divmod(np.arange(len(self.answers)), columns)
+
+    @property
+    def is_within(self) -> NDArray[np.bool_]:
+        """Whether a trip stays in its zone, or may: where one end lies in the other."""
+        origin, destination = self.ends
+        one, other = self.origins, self.destinations
+        low = np.maximum(one.low[origin], other.low[destination])
+        return low < np.minimum(one.high[origin], other.high[destination])
+
+    @property
+    def places(self) -> tuple[FloatArray, FloatArray]:
+        """The middles of origins and of destinations; NaN for the rest."""
+        made = [middles(outlines(self.domain, end)) for end in (self.origins, self.destinations)]
+        return made[0][self.ends[0]], made[1][self.ends[1]]
+
+    @property
+    def is_clear(self) -> NDArray[np.bool_]:
+        return are_clear(self.answers)
+
+
+def are_clear(answers: Answers) -> NDArray[np.bool_]:
+    """Which counts are more than noise: those whose interval lies above zero."""
+    return np.asarray((answers.low > 0) & (answers.count > 0))
+
+
+def per_area(counts: FloatArray, area: FloatArray) -> FloatArray:
+    return np.asarray(np.divide(counts, area, out=np.full(len(counts), np.nan), where=area > 0))
+
+
+def view_zones(
+    release: Release,
+    level: str | None = None,
+    where: Where | None = None,
+    axis: str | None = None,
+) -> ZoneView:
+    """The zones of a level with their counts within `where`.
+
+    By default the lowest level of the first axis of zones that `where` does not name. A range of the axis that is
+    drawn crops the map.
+    """
+    domain = release.domain
+    drawn = drawn_zones(domain, level, where, axis)
+    answers = release.count(rows_of(domain, drawn, where))
+    summed = _told_level(domain, drawn, told_summed(domain, (drawn.axis,), where))
+    return ZoneView(domain, drawn, answers, summed)
+
+
+def _told_level(domain: Domain, drawn: Drawn, summed: str) -> str:
+    """The level that is drawn, if there are several, and what was done to other axes."""
+    levels = names_of(domain.axes[drawn.axis]).levels
+    told = f"by {levels[drawn.level].name}" if len(levels) > 1 else ""
+    return "; ".join(text for text in (told, summed) if text)
+
+
+def shows_flows(domain: Domain, where: Where | None) -> bool:
+    """Whether a map shows trips between zones: where neither end is named, or both are."""
+    named = [domain.names[number] in read_where(where) for number in domain.zoned[:2]]
+    return len(named) == 2 and named[0] == named[1]
+
+
+def view_flows(release: Release, level: str | None = None, where: Where | None = None) -> FlowView:
+    """All pairs of zones of a level with their counts within `where`."""
+    domain = release.domain
+    one, other = (zones_along(domain, number, level, where) for number in domain.zoned[:2])
+    number = len(one.low) * len(other.low)
+    if number > MOST_ROWS:
+        raise InputError(
+            f"there are {number:,} pairs of zones, but a map has room for {MOST_ROWS:,}: choose a higher level, or "
+            f"name one end, such as --where {domain.names[one.axis]}=NAME"
+        )
+    rows = np.repeat(rows_of(domain, one, where), len(other.low), axis=0)
+    rows[:, other.axis] = np.tile(other.low, len(one.low))
+    rows[:, domain.dimensions + other.axis] = np.tile(other.high, len(one.low))
+    summed = _told_level(domain, one, told_summed(domain, (one.axis, other.axis), where))
+    return FlowView(domain, one, other, release.count(rows), summed)
+
+
+def drawn_zones(
+    domain: Domain, level: str | None, where: Where | None, axis: str | None = None
+) -> Drawn:
+    """The zones of the level that lie in `where`."""
+    return zones_along(domain, _drawn_axis(domain, where, axis), level, where)
+
+
+def zones_along(domain: Domain, number: int, level: str | None, where: Where | None) -> Drawn:
+    """The zones of a level of one axis that lie in `where`."""
+    axis = domain.axes[number]
+    place = level_along(domain, number, level)
+    low, high = labels_within(axis, place, full_ranges(domain, where)[number])
+    return Drawn(number, place, low, high)
+
+
+def _drawn_axis(domain: Domain, where: Where | None, axis: str | None) -> int:
+    if not domain.zoned:
+        raise InputError(f"this release has no zones: its axes are {', '.join(domain.names)}")
+    if axis is not None:
+        known = [domain.names[number] for number in domain.zoned]
+        if axis not in known:
+            raise InputError(
+                f"there is no axis of zones {axis!r:.100}: there is {', '.join(known)}"
+            )
+        return domain.names.index(axis)
+    named = read_where(where)
+    free = [number for number in domain.zoned if domain.names[number] not in named]
+    return (free or [*domain.zoned])[0]
+
+
+def level_along(domain: Domain, number: int, level: str | None) -> int:
+    """The number of a level, by its name, of one axis of zones."""
+    if level is None:
+        return 0
+    found = [part.level for part in read_level(domain, level) if part.axis == number]
+    if not found:
+        levels = ", ".join(one.name for one in names_of(domain.axes[number]).levels)
+        raise InputError(
+            f"{domain.names[number]}, which is drawn, has no level {level!r:.100}: it has {levels}"
+        )
+    return found[0]
+
+
+def labels_within(axis: Axis, level: int, ends: FloatArray) -> tuple[IntArray, IntArray]:
+    """The first cell of each label of a level within a range, and the one after its last."""
+    names = names_of(axis)
+    edges = names.edges(level)
+    low, high = edges[:-1], edges[1:]
+    inside = (low >= ends[0]) & (high <= ends[1])
+    if not inside.any() or (low[inside][0], high[inside][-1]) != tuple(ends):
+        one = names.levels[level].name
+        raise CutError(
+            f"{axis.name} is cut within a {one}: choose a lower level, or a larger part of {axis.name}"
+        )
+    return low[inside], high[inside]
+
+
+def rows_of(domain: Domain, drawn: Drawn, where: Where | None) -> FloatArray:
+    """Rows of edges, for `Release.count`."""
+    rows = np.repeat(full_rows(domain, None, where), len(drawn.low), axis=0)
+    rows[:, drawn.axis], rows[:, domain.dimensions + drawn.axis] = drawn.low, drawn.high
+    return rows
+
+
+def told_summed(domain: Domain, drawn: Sequence[int], where: Where | None) -> str:
+    """The text on axes that are not drawn, and on the part of those that are; empty if there is nothing to say."""
+    asked = read_where(where)
+    told = [f"{name} {told_range(ends)}" for name, ends in asked.items()]
+    others = [name for n, name in enumerate(domain.names) if n not in drawn and name not in asked]
+    return "; ".join([*told, *([f"all of {', '.join(others)}"] if others else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One panel of many: a part of an axis, and its title."""
+
+    title: str
+    where: dict[str, tuple[float, float]]
+
+
+def named_steps(domain: Domain, by: str, where: Where | None) -> list[Step] | None:
+    """A step for each name of a level or an axis that lies in `where`; None if its cells have no names."""
+    parts = read_by(domain, by)
+    if len(parts) > 1:
+        ways = " or ".join(f"{domain.names[part.axis]}:{by}" for part in parts)
+        raise InputError(f"panels are of one axis: write --by {ways}")
+    axis, level = domain.axes[parts[0].axis], parts[0].level
+    if axis.names is None:
+        return None
+    ends = full_ranges(domain, where)[parts[0].axis]
+    low, high = labels_within(axis, level, ends)
+    titles = labels_at(axis.names, level, low)
+    if axis.is_zoned:
+        titles = [f"{axis.name} {title}" for title in titles]
+    ranges = zip(low.tolist(), high.tolist(), strict=True)
+    return [
+        Step(title, {axis.name: (float(a), float(b))})
+        for title, (a, b) in zip(titles, ranges, strict=True)
+    ]
+
+
+def plain_step(name: str, low: float, high: float) -> Step:
+    return Step(f"{name} {low:.6g} to {high:.6g}", {name: (low, high)})
+
+
+def has_same_zones(one: Domain, other: Domain) -> bool:
+    """Whether the axes of zones of two maps are of the same layers."""
+    layers = [[domain.axes[number] for number in domain.zoned] for domain in (one, other)]
+    return layers[0] == layers[1] and one.crs == other.crs
+
+
+def check_same_zones(one: Domain, other: Domain) -> None:
+    if not has_same_zones(one, other):
+        raise InputError(
+            "the releases have different zones, so they cannot be compared: make both with the same layer"
+        )
+
+
+def outlines(domain: Domain, drawn: Drawn) -> Shapes:
+    """The outlines of zones in map coordinates, joined where a zone has several cells. Needs shapely."""
+    need_shapely("A map of zones")
+    return _ground_of(domain, drawn)[0]
+
+
+def _ground_of(domain: Domain, drawn: Drawn) -> tuple[Shapes, FloatArray]:
+    return _ground(domain, drawn.axis, tuple(drawn.low.tolist()), tuple(drawn.high.tolist()))
+
+
+@lru_cache(maxsize=32)
+def _ground(
+    domain: Domain, number: int, low: tuple[int, ...], high: tuple[int, ...]
+) -> tuple[Shapes, FloatArray]:
+    """Outlines and areas. A server is asked for them again and again."""
+    rows = np.zeros((len(low), 2 * domain.dimensions))
+    rows[:, number], rows[:, domain.dimensions + number] = low, high
+    shapes = np.asarray(shapes_along(domain, rows, number))
+    area = _areas_of(shapes, domain.crs)
+    shapes.flags.writeable = area.flags.writeable = False
+    return shapes, area
+
+
+def areas(domain: Domain, drawn: Drawn) -> FloatArray:
+    """The areas of zones in square kilometres; 1 for each that has an outline if the ground is not known."""
+    need_shapely("A map of zones")
+    return _ground_of(domain, drawn)[1]
+
+
+def _areas_of(shapes: Shapes, crs: str | None) -> FloatArray:
+    shapely, change = need_shapely(), to_equal_area(crs)
+    if change is None:
+        return np.where(shapely.is_empty(shapes), 0.0, 1.0)
+    return np.asarray(shapely.area(shapely.transform(shapes, change)))
+
+
+def middles(shapes: Shapes) -> FloatArray:
+    """A place within each zone, near its middle; NaN for one without an outline."""
+    shapely = need_shapely("A map of zones")
+    found = np.full((len(shapes), 2), np.nan)
+    there = ~shapely.is_empty(shapes)
+    centres = shapely.centroid(shapes[there])
+    inside = shapely.contains(shapes[there], centres)
+    centres[~inside] = shapely.point_on_surface(shapes[there][~inside])
+    found[there] = shapely.get_coordinates(centres)
+    return found
+
+
+def bounds_of(shapes: Shapes) -> tuple[float, float, float, float]:
+    """W,S,E,N of all outlines."""
+    shapely = need_shapely("A map of zones")
+    west, south, east, north = (float(edge) for edge in shapely.total_bounds(shapes))
+    if not (west < east and south < north):
+        raise InputError("these zones have no outlines, so there is no map of them")
+    return west, south, east, north

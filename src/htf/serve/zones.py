@@ -1,0 +1,122 @@
+"""The map and the table of a release of zones: outlines with answers as GeoJSON, and counts by names as columns."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from htf.frame.domain import Domain
+from htf.maps.browser.zone_document import geojson_of, in_degrees, lighter
+from htf.maps.zones import ZoneView, view_zones
+from htf.query.columns import OF_LEAVES
+from htf.query.named import Named, ask_by, names_of, read_by, zone_axis
+from htf.query.where import Where, full_rows
+from htf.serve.limits import Limits, Refusal
+from htf.serve.replies import Packed
+
+if TYPE_CHECKING:
+    from htf.serve.holdings import Holding
+
+OWN = (*OF_LEAVES, "area", "density", "clear")  # properties that are not labels
+NOT_BOXES = (
+    "this release counts zones, which have names, and not boxes or polygons: ask for where={axis}=NAME, or see "
+    "…/zones and …/table"
+)
+
+
+def check_zones(domain: Domain) -> None:
+    """Refuse a map of zones where there is none."""
+    if not domain.zoned:
+        raise Refusal(404, "this release has no zones: …/tiles has its map")
+    if domain.crs is None:
+        raise Refusal(
+            404, "this release has no reference system, so it has no map: …/table has its counts"
+        )
+
+
+def refuse_boxes(domain: Domain) -> None:
+    """Refuse boxes and polygons where there are only zones."""
+    if domain.zoned and not domain.has_map:
+        raise Refusal(422, NOT_BOXES.format(axis=domain.names[domain.zoned[0]]))
+
+
+def levels_of(domain: Domain) -> list[dict[str, Any]]:
+    """The axes of zones with the names of their levels, from the lowest up."""
+    return [
+        {
+            "axis": domain.names[number],
+            "levels": [level.name for level in names_of(domain.axes[number]).levels],
+        }
+        for number in domain.zoned
+    ]
+
+
+def make_zones(holding: Holding, level: str | None, axis: str | None, where: Where) -> Packed:
+    """The zones of a level as GeoJSON, compressed too."""
+    release = holding.release
+    view = view_zones(release, level, where, axis)
+    labels = _labels(view)
+    columns: dict[str, list[Any]] = {**labels, **_attributes(view, labels)}
+    answers = view.answers.to_columns(of_leaves=True)
+    columns |= {name: column.tolist() for name, column in answers.items()}
+    is_known = view.unit == "km²"
+    columns["area"] = view.area.tolist() if is_known else [None] * len(view.labels)
+    columns["density"] = [_finite(value) if is_known else None for value in view.density.tolist()]
+    columns["clear"] = view.is_clear.tolist()
+    rows = zip(*columns.values(), strict=True)
+    outlines = geojson_of(in_degrees(lighter(view.shapes), view.domain.crs))
+    features = [
+        {"type": "Feature", "geometry": shape, "properties": dict(zip(columns, row, strict=True))}
+        for shape, row in zip(outlines, rows, strict=True)
+    ]
+    said = {
+        "type": "FeatureCollection",
+        "epsilon": str(release.epsilon),
+        "axis": view.domain.names[view.drawn.axis],
+        "level": view.level,
+        "labels": list(labels),
+        "unit": view.unit,
+        **holding.label,
+    }
+    return Packed.of(orjson.dumps({**said, "features": features}))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _labels(view: ZoneView) -> dict[str, list[Any]]:
+    """The labels of the level that is drawn and of those above it, by their names."""
+    found = {view.level: view.labels, **view.above}
+    axis = view.domain.names[view.drawn.axis]
+    return {name if name not in OWN else f"{axis} {name}": column for name, column in found.items()}
+
+
+def _attributes(view: ZoneView, labels: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """What the layer says of single zones, where its names are free."""
+    outlines = view.names.outlines
+    if view.drawn.level > 0 or outlines is None:
+        return {}
+    cells = view.drawn.low.tolist()
+    return {
+        name: [values[cell] for cell in cells]
+        for name, values in outlines.attributes
+        if name not in OWN and name not in labels
+    }
+
+
+def ask_table(domain: Domain, by: list[str], where: Where, limits: Limits) -> Named:
+    """The question of a table: a row for each name of the levels and axes `by`."""
+    texts = by or [domain.names[zone_axis(domain)]]
+    parts = [part for text in texts for part in read_by(domain, text)]
+    number = 1
+    for part in parts:
+        names = domain.axes[part.axis].names
+        number *= (
+            domain.axes[part.axis].cells if names is None else len(names.edges(part.level)) - 1
+        )
+    if number > limits.boxes:
+        raise Refusal(413, f"at most {limits.boxes:,} rows at once, got {number:,}: ask for less")
+    return ask_by(domain, Named(full_rows(domain, None, where), {}), parts)
