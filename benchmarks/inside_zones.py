@@ -4,6 +4,8 @@ Zones are Voronoi cells around jittered records, in districts, as in benchmarks/
 `--share` of epsilon for the zones and the rest for the map. It is compared with zones alone of the same share, and a map
 alone of the same rest. Errors are means of |error| / max(count, 20), in %.
 
+The row `polygons of a map` compares other things, both for all of epsilon: zones alone, and polygons of a map alone.
+
     python benchmarks/inside_zones.py toronto_crime.parquet --bounds=-79.64,43.58,-79.11,43.86
 """
 
@@ -91,6 +93,18 @@ def error(found: np.ndarray, truth: np.ndarray) -> float:
     return float(100 * np.mean(np.abs(found - truth) / np.maximum(truth, SMOOTHING)))
 
 
+def _shapes(axis: htf.Axis) -> list[bytes]:
+    assert axis.names is not None
+    assert axis.names.outlines is not None
+    return list(axis.names.outlines.shapes)
+
+
+def _round(of_zones: htf.FrequencyMatrix, level: str) -> np.ndarray:
+    """The exact counts, by way of a release whose noise is far below one half."""
+    exact = htf.publish(of_zones, 1000, "singular", noise="seeded:1")
+    return exact.table(level)["count"].to_numpy().round()
+
+
 def compare(
     points: np.ndarray,
     bounds: tuple[float, ...],
@@ -114,14 +128,14 @@ def compare(
     assert both.zones is not None
     found = {}
     for level in ("tract", "district"):
-        truth = (
-            htf.publish(of_zones, 1000, "singular", noise="seeded:1")
-            .table(level)["count"]
-            .to_numpy()
-            .round()
-        )
+        truth = _round(of_zones, level)
         counts = [one.table(level)["count"].to_numpy() for one in (zones, both.zones)]
         found[level] = (error(counts[0], truth), error(counts[1], truth))
+    everything = htf.publish(htf.read_points(columns, domain), epsilon, noise=noise[0])
+    polygons = everything.count_polygons(shapely.from_wkb(_shapes(axis))).count
+    truth = _round(of_zones, "tract")
+    all_of_it = htf.publish(of_zones, epsilon, noise=noise[1]).table("tract")["count"].to_numpy()
+    found["polygons of a map"] = (error(all_of_it, truth), error(polygons, truth))
     for name, boxes in squares(points, bounds, seed).items():
         truth = true_counts(points, boxes)
         counts = [one.count(boxes).count for one in (on_map, both)]

@@ -169,6 +169,8 @@ def test_a_map_inside_zones(budget: BudgetFile, capfd: pytest.CaptureFixture[str
     assert run(["query", "both.parquet", "--zone", "t4"]) == 0
     assert "t4" in capfd.readouterr().out
     assert run(["query", "both.parquet"]) == 0
+    assert run(["map", "both.parquet", "--level", "tract", "-o", "zones.png"]) == 0
+    assert run(["map", "both.parquet", "-o", "map.png"]) == 0
 
 
 @pytest.mark.usefixtures("folder")

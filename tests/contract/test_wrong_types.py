@@ -255,7 +255,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"label": "name|no", "level": "level"},
     ),
     "Names.label_of": lambda _: Call(
-        NAMES.label_of, {"low": 0, "high": 1}, {"low": set(), "high": set()}
+        NAMES.label_of,
+        {"low": 0, "high": 1, "first": 0},
+        {"low": set(), "high": {"int", "numpy int"}, "first": WHOLE},
     ),
     "Axis.to_cells": lambda w: Call(
         w.domain.axes[0].to_cells,

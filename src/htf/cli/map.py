@@ -107,7 +107,7 @@ def draw_map(
     check_output(output, overwrite=overwrite, inputs=release_files)
     with progress_bar() as bar:
         task = bar.add_task("reading", total=None)
-        maps = _load(release_files)
+        maps = _load(release_files, level)
         bar.update(task, description="drawing the map")
         write(maps, request)
     say(f"Wrote {output}: {_shown(maps, request)}.")
@@ -158,14 +158,18 @@ def _check(request: MapRequest, files: Sequence[Path]) -> None:
     check_style(request.style)
 
 
-def _load(files: Sequence[Path]) -> list[Named]:
-    """Releases with the names of their files, or with full paths if the names are the same."""
+def _load(files: Sequence[Path], level: str | None) -> list[Named]:
+    """Releases with the names of their files, or with full paths if the names are the same. With a level, the zones of a
+    map that is inside of some."""
     from htf.maps.comparison import Named
     from htf.release.release import Release
 
     is_plain = len({path.stem for path in files}) == len(files)
     names = [path.stem if is_plain else str(path) for path in files]
-    return [Named(Release.load(path), name) for path, name in zip(files, names, strict=True)]
+    releases = [Release.load(path) for path in files]
+    if level is not None:
+        releases = [one.zones or one for one in releases]
+    return [Named(one, name) for one, name in zip(releases, names, strict=True)]
 
 
 def _figure(maps: Sequence[Named], request: MapRequest) -> Figure:

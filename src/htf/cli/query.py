@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from htf.frame.domain import Axis, Domain, FloatArray
     from htf.query.box_files import BoxFile
     from htf.query.columns import Answers
+    from htf.query.named import Part
     from htf.query.ratios import Ratios
     from htf.query.where import Where
     from htf.release.release import Release
@@ -126,7 +127,8 @@ def query(
         release = release.zones
     counts = None if per is None else load_counts(per, release)
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
-    asked = _by_name(release.domain, asked, zones, levels, by, is_cut=bool(boxes or boxes_file))
+    parts = _read_parts(release.domain, levels, by)
+    asked = _by_name(release.domain, asked, zones, parts, is_cut=bool(boxes or boxes_file))
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
         shown, rule = _answer(release, counts, asked.rows)
@@ -135,7 +137,7 @@ def query(
     if as_json:
         say_json(to_json(table))
     elif output is None:
-        _show_answers(release.domain, asked, shown)
+        _show_answers(release.domain, asked, shown, {part.axis: part.level for part in parts})
     if output is not None:
         _write(release, asked, table, rule, output, overwrite)
         say(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
@@ -191,22 +193,22 @@ def _read_boxes(
     return BoxFile(full_rows(domain, read_boxes(boxes) if boxes else None, where), {})
 
 
+def _read_parts(domain: Domain, levels: tuple[str, ...], by: tuple[str, ...]) -> list[Part]:
+    """The axes that get a row for each of their names or steps."""
+    from htf.query.named import read_by, read_level
+
+    parts = [part for text in levels for part in read_level(domain, text)]
+    return parts + [part for text in by for part in read_by(domain, text)]
+
+
 def _by_name(
-    domain: Domain,
-    asked: BoxFile,
-    zones: tuple[str, ...],
-    levels: tuple[str, ...],
-    by: tuple[str, ...],
-    *,
-    is_cut: bool,
+    domain: Domain, asked: BoxFile, zones: tuple[str, ...], parts: list[Part], *, is_cut: bool
 ) -> BoxFile:
     """The question with a row for each zone, or for each name of a level or an axis. A release of zones that is asked
     for nothing in particular tells about each zone."""
     from htf.query.box_files import BoxFile
-    from htf.query.named import Named, as_column, ask_by, ask_names, read_by, read_level, zone_axis
+    from htf.query.named import Named, as_column, ask_by, ask_names, read_by, zone_axis
 
-    parts = [part for text in levels for part in read_level(domain, text)]
-    parts += [part for text in by for part in read_by(domain, text)]
     named = Named(asked.rows, {name: column.to_pylist() for name, column in asked.given.items()})
     if zones:
         if is_cut:
@@ -266,10 +268,13 @@ def _tell_outside(domain: Domain, rows: FloatArray, inside: FloatArray) -> None:
         say(note, err=True)
 
 
-def _show_answers(domain: Domain, asked: BoxFile, answers: Answers | Ratios) -> None:
+def _show_answers(
+    domain: Domain, asked: BoxFile, answers: Answers | Ratios, levels: dict[int, int]
+) -> None:
+    """A table on the screen. `levels` are those that were asked for, by axis."""
     from htf.query.columns import Answers
 
-    questions = _show_questions(domain, asked)
+    questions = _show_questions(domain, asked, levels)
     headers, texts = [header for header, _ in questions], [texts for _, texts in questions]
     if isinstance(answers, Answers):
         show_answers(headers, texts, answers)
@@ -277,7 +282,9 @@ def _show_answers(domain: Domain, asked: BoxFile, answers: Answers | Ratios) -> 
         show_means(headers, texts, answers)
 
 
-def _show_questions(domain: Domain, asked: BoxFile) -> list[tuple[str, list[str]]]:
+def _show_questions(
+    domain: Domain, asked: BoxFile, levels: dict[int, int]
+) -> list[tuple[str, list[str]]]:
     """Columns of the first boxes: their names, their edges on the map, the range of each further axis.
 
     Where names tell the boxes apart, the edges are left out: both would not fit on a screen."""
@@ -289,7 +296,7 @@ def _show_questions(domain: Domain, asked: BoxFile) -> list[tuple[str, list[str]
     columns = [(header, names)] if names else []
     if domain.has_map and len(set(names[:number])) < number:
         columns.append(("box", [_show_box(domain, row) for row in rows]))
-    ranges = [_show_ranges(domain, row) for row in rows]
+    ranges = [_show_ranges(domain, row, levels) for row in rows]
     further = enumerate(domain.names[_on_map(domain) :])
     shown = [(name, [row[place] for row in ranges]) for place, name in further]
     return [*columns, *((name, texts) for name, texts in shown if texts != names[:number])]
@@ -305,15 +312,16 @@ def _show_box(domain: Domain, row: FloatArray) -> str:
     return ", ".join(f"{edge:.10g}" for edge in edges)
 
 
-def _show_ranges(domain: Domain, row: FloatArray) -> list[str]:
-    size, first = domain.dimensions, _on_map(domain)
-    ranges = zip(domain.axes[first:], row[first:size], row[size + first :], strict=True)
-    return [_show_range(axis, low, high) for axis, low, high in ranges]
+def _show_ranges(domain: Domain, row: FloatArray, levels: dict[int, int]) -> list[str]:
+    size = domain.dimensions
+    numbers = range(_on_map(domain), size)
+    return [_show_range(domain.axes[n], row[n], row[size + n], levels.get(n)) for n in numbers]
 
 
-def _show_range(axis: Axis, low: float, high: float) -> str:
-    if low <= axis.low and axis.high <= high:
+def _show_range(axis: Axis, low: float, high: float, level: int | None) -> str:
+    """The range along an axis; by name if it has one, on the level that was asked for or any."""
+    if level is None and low <= axis.low and axis.high <= high:
         return "all"
     if axis.names is not None and low.is_integer() and high.is_integer():
-        return axis.names.label_of(int(low), int(high))
+        return axis.names.label_of(int(low), int(high), level or 0)
     return f"{low:g} to {high:g}"

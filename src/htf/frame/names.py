@@ -333,13 +333,15 @@ class Names:
             told.append(f"{one.name} has {shown}{more}")
         return "; ".join(told)
 
-    def label_of(self, low: int, high: int) -> str:
+    def label_of(self, low: int, high: int, first: int = 0) -> str:
         """Name a range of cells: by its label on the lowest level that has one, else by its ends.
 
         Parameters
         ----------
         low, high : int
             The first cell, and the one after the last.
+        first : int
+            The number of the lowest level to look at. 0 is all of them.
 
         Returns
         -------
@@ -356,7 +358,8 @@ class Names:
             raise InputError(
                 f"cells go from 0 to {len(self)}, low before high, got {low} and {high}"
             )
-        for number, level in enumerate(self.levels):
+        first = arguments.whole(first, "the first level", 0)
+        for number, level in enumerate(self.levels[first:], start=first):
             edges = self.edges(number)
             place = int(np.searchsorted(edges, low))
             if place < len(level.labels) and edges[place] == low and edges[place + 1] == high:
