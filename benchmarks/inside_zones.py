@@ -102,7 +102,7 @@ def _shapes(axis: htf.Axis) -> list[bytes]:
 def _round(of_zones: htf.FrequencyMatrix, level: str) -> np.ndarray:
     """The exact counts, by way of a release whose noise is far below one half."""
     exact = htf.publish(of_zones, 1000, "singular", noise="seeded:1")
-    return exact.table(level)["count"].to_numpy().round()
+    return np.asarray(exact.table(level)["count"].to_numpy()).round()
 
 
 def compare(

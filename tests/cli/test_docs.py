@@ -421,3 +421,37 @@ def test_five_minutes_of_an_analyst(city: Path) -> None:
     told = follow((ROOT / "docs/tutorials/analyst.md").read_text(), city)
     assert '"city"' in told[-1]
     assert all((city / name).exists() for name in ("counts.csv", "city.tif", "city.html"))
+
+
+def run_page(page: str, monkeypatch: pytest.MonkeyPatch, place: Path) -> list[str]:
+    """Run the Python blocks of a page, the first of which makes the data, then its commands, then the other blocks."""
+    monkeypatch.chdir(place)
+    text = (ROOT / page).read_text()
+    make, *blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    exec(make, {})
+    told = [run(command, place) for command in commands(text) if len(command.split()) > 3]
+    for block in blocks:
+        exec(block, {})
+    return told
+
+
+def test_a_table_by_district_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run_page("docs/tutorials/zones.md", monkeypatch, tmp_path)
+    assert "over 120 zones by zones, epsilon 1" in told[0]
+    assert len(told[1].splitlines()) > 8
+    for name in ("tracts.xlsx", "tracts.png", "districts.html", "kinds.parquet"):
+        assert (tmp_path / name).stat().st_size > 0
+    assert "Vandalism" in told[-1]
+
+
+def test_trips_between_zones_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run_page("docs/tutorials/trips.md", monkeypatch, tmp_path)
+    assert "over 40 x 40 zones by zones" in told[0]
+    assert len((tmp_path / "flows.csv").read_text().splitlines()) == 65
+    assert (tmp_path / "flows.png").stat().st_size > 0
+
+
+def test_zones_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run_page("docs/zones.md", monkeypatch, tmp_path)
+    assert "over 60 zones" in told[0]
+    assert any("inside 60 zones by htf" in one for one in told)

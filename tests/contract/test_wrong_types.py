@@ -257,7 +257,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "Names.label_of": lambda _: Call(
         NAMES.label_of,
         {"low": 0, "high": 1, "first": 0},
-        {"low": set(), "high": {"int", "numpy int"}, "first": WHOLE},
+        {"low": set(), "high": set(), "first": WHOLE},
     ),
     "Axis.to_cells": lambda w: Call(
         w.domain.axes[0].to_cells,
