@@ -1037,8 +1037,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "Wish": lambda _: Call(
         Wish,
-        {"axes": ("x", "y"), "where": None, "boxes": False, "style": None},
-        {"where": {*NONE, "dict"}, "boxes": {"true"}, "style": NONE},
+        {"axes": ("x", "y"), "where": None, "boxes": False, "style": None, "level": None},
+        {"where": {*NONE, "dict"}, "boxes": {"true"}, "style": NONE, "level": {*NONE, *TEXT}},
         {"axes": "axes|axis"},
     ),
     "Simulation": lambda w: Call(
