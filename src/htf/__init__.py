@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from htf.privacy.ledger import LedgerLine
     from htf.privacy.origins import FileMark
     from htf.privacy.protection import Protection, Suggestion
+    from htf.privacy.zones import ZonesBought
     from htf.publication import publish
     from htf.query.columns import Answers
     from htf.query.ratios import Ratios, ratio
@@ -120,6 +121,7 @@ _HOME = {
     "WeighedRecords": "htf.curator.frequency",
     "Window": "htf.curator.window",
     "Zones": "htf.query.zones",
+    "ZonesBought": "htf.privacy.zones",
     "best_max_records": "htf.estimation.activity",
     "difference": "htf.maps.comparison",
     "grid_zones": "htf.query.zones",
@@ -197,6 +199,7 @@ __all__ = [
     "WeighedRecords",
     "Window",
     "Zones",
+    "ZonesBought",
     "best_max_records",
     "difference",
     "grid_zones",

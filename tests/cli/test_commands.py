@@ -305,7 +305,7 @@ def test_help_has_no_range_without_ends() -> None:
     ("command", "told"),
     [
         ("release", ("on your screen only", "--allow-empty", "nothing is charged", "Never replaces a release that was charged", ".geoparquet or .pq")),
-        ("query", ("Without boxes or polygons, the whole map is counted", "Never replaces a release", "Columns of an answer: count Best guess", ".csv, .json, .parquet, .geojson, .gpkg or .fgb")),
+        ("query", ("Without boxes or polygons, the whole map is counted", "Never replaces a release", "Columns of an answer: count Best guess", ".csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb")),
     ],
 )  # fmt: skip
 def test_help_says_what_is_written_and_what_is_refused(command: str, told: tuple[str, ...]) -> None:

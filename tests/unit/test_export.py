@@ -213,7 +213,7 @@ def test_a_line_is_no_map() -> None:
         "x_high",
         "counted",
     ]
-    with pytest.raises(InputError, match=r"has only 'x': export it as \.csv"):
+    with pytest.raises(InputError, match=r"has x: export it as \.csv"):
         leaf_layer(release)
 
 

@@ -16,8 +16,10 @@ from htf.cli.main import run
 from htf.cli.points import read_axis, read_cells
 from htf.curator.noise import noise_from_text
 from htf.evaluation.workloads import read_workload
+from htf.frame.domain import Axis, Domain
 from htf.ingest.engines import read_memory
 from htf.query.texts import read_boxes, read_numbers, read_where
+from htf.query.where import full_ranges
 
 # To Python these are numbers.
 LENIENT = ["1_0", "٣", "１", "0_5", "1_0.5", "१.५", "1e1_0", "１e1"]
@@ -57,10 +59,11 @@ def test_errors_show_a_line_at_most() -> None:
 
 
 # How each is read, and a text that it takes.
+HOURS = Domain((Axis("hour", 0, 24, 24),))
 READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "epsilon": (Epsilon.of, "0.5"),
     "box": (lambda text: read_boxes([f"0,0,{text},9"]), "1e1"),
-    "where": (lambda text: read_where([f"hour=0:{text}"]), "7.5"),
+    "where": (lambda text: full_ranges(HOURS, read_where([f"hour=0:{text}"])), "7.5"),
     "numbers": (lambda text: read_numbers(f"0,{text}", "--grid", 2, "NX,NY"), "4"),
     "cells": (read_cells, "16"),
     "axis from": (lambda text: read_axis(f"hour:h:{text}:24:24"), "-1"),

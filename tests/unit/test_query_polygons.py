@@ -315,7 +315,7 @@ def test_mistaken_ranges_are_named(where: dict[str, Any], says: str) -> None:
 
 def test_a_line_of_cells_has_no_polygons() -> None:
     one = FrequencyMatrix.from_cells(grid(8), np.zeros((1, 5), dtype=np.int64))
-    with pytest.raises(InputError, match="need a map with two axes"):
+    with pytest.raises(InputError, match="need a map with axes x and y"):
         publish(one, "1", "ug", noise="seeded:1").count_polygons(shapely.box(0, 0, 1, 1))
 
 

@@ -112,7 +112,7 @@ def test_labels_of_a_grid_count_from_the_south_west() -> None:
         (lambda: grid_zones(CITY, columns=0), "whole numbers of columns and rows, got 0"),
         (lambda: grid_zones(CITY, 1e-9), "at most 1,000,000"),
         (lambda: grid_zones(CITY, columns=2000), "about 4,000,000 zones"),
-        (lambda: grid_zones(grid(5), 1), "need a map with two axes"),
+        (lambda: grid_zones(grid(5), 1), "need a map with axes x and y"),
         (lambda: h3_zones(CITY, 16), "resolutions from 0 to 15, got 16"),
         (lambda: h3_zones(CITY, 13), "at most 1,000,000"),
         (lambda: h3_zones(grid(5, 5), 3), "no reference system"),

@@ -106,25 +106,23 @@ def query(
     The interval covers the noise. Where estimates use every count in the tree, it also covers
     records or people that are spread unevenly.
     """
-    from htf.export.answers import check_ending, join_columns, to_json
+    from htf.export.answers import check_ending
     from htf.release.release import Release
 
     if distinct:
-        _check_distinct_alone(boxes, boxes_file, polygons_file, by, zones, levels, where, per)
-        query_distinct(release_file, as_json, output, overwrite)
-        return
+        _check_alone(boxes, boxes_file, polygons_file, by, zones, levels, where, per)
+        return query_distinct(release_file, as_json, output, overwrite)
     if polygons_file is not None:
-        if boxes or boxes_file or zones or levels:
-            raise InputError("give boxes, zones or --polygons FILE, only one of them")
-        query_polygons(release_file, polygons_file, by, per, where, as_json, output, overwrite)
-        return
+        _check_alone(boxes, boxes_file, zones, levels, beside="polygons")
+        return query_polygons(
+            release_file, polygons_file, by, per, where, as_json, output, overwrite
+        )
     if output is not None:
         check_ending(output)
         check_output(output, overwrite=overwrite, inputs=[release_file, boxes_file, per])
     ranges = read_where(where)
     release = Release.load(release_file)
-    if release.zones is not None and (zones or levels):
-        release = release.zones
+    release = (release.zones or release) if zones or levels else release
     counts = None if per is None else load_counts(per, release)
     asked = _read_boxes(release.domain, boxes, boxes_file, ranges, output)
     parts = _read_parts(release.domain, levels, by)
@@ -132,19 +130,15 @@ def query(
     with progress_bar() as bar:
         bar.add_task(f"counting {len(asked.rows):,} boxes", total=None)
         shown, rule = _answer(release, counts, asked.rows)
-    edges = _edge_columns(release.domain, asked.rows)
-    table = join_columns(edges, asked.given, shown.to_labelled_columns())
-    if as_json:
-        say_json(to_json(table))
-    elif output is None:
+    if output is not None or as_json:
+        _give_out(release, asked, shown, rule, as_json, output, overwrite)
+    else:
         _show_answers(release.domain, asked, shown, {part.axis: part.level for part in parts})
-    if output is not None:
-        _write(release, asked, table, rule, output, overwrite)
-        say(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
     _tell_outside(release.domain, asked.rows, shown.inside)
     for one in (release, counts):
         if one is not None:
             warn_if_not_private(one)
+    return None
 
 
 def _answer(
@@ -163,13 +157,16 @@ def _answer(
     return means, means_rule("One row per box that was asked for", means, counts)
 
 
-def _check_distinct_alone(*others: object) -> None:
-    """Refuse other questions beside that for the table of distinct people."""
-    if any(others):
-        raise InputError(
-            "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
-            "without boxes, polygons, --per and --where"
-        )
+def _check_alone(*others: object, beside: str = "distinct") -> None:
+    """Refuse other questions beside one for the table of distinct people, or for polygons."""
+    if not any(others):
+        return
+    if beside == "polygons":
+        raise InputError("give boxes, zones or --polygons FILE, only one of them")
+    raise InputError(
+        "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
+        "without boxes, polygons and --where"
+    )
 
 
 def _read_boxes(
@@ -243,6 +240,26 @@ def _edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
     }
 
 
+def _give_out(
+    release: Release,
+    asked: BoxFile,
+    shown: Answers | Ratios,
+    rule: str,
+    as_json: bool,
+    output: Path | None,
+    overwrite: bool,
+) -> None:
+    """Print the answers as JSON, or write them to a file, or both."""
+    from htf.export.answers import join_columns, to_json
+
+    edges = _edge_columns(release.domain, asked.rows)
+    table = join_columns(edges, asked.given, shown.to_labelled_columns())
+    if as_json:
+        say_json(to_json(table))
+    if output is not None:
+        _write(release, asked, table, rule, output, overwrite)
+
+
 def _write(
     release: Release, asked: BoxFile, table: pa.Table, rule: str, output: Path, overwrite: bool
 ) -> None:
@@ -258,6 +275,7 @@ def _write(
         write_shapes(table, shapes, crs, output, about, "boxes", overwrite=overwrite)
     else:
         write_table(table, output, about, overwrite=overwrite)
+    say(f"Wrote {output}: {len(asked.rows):,} answers.", err=True)
 
 
 def _tell_outside(domain: Domain, rows: FloatArray, inside: FloatArray) -> None:

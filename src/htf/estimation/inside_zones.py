@@ -34,7 +34,8 @@ COUNTED_REGIONS = (
 INSIDE_ZONES = "inside-zones"  # the name of this estimator in a release of a map
 WITH_MAP = "with-map"  # and in that of its zones
 # The variance of a part of a leaf, in squares of its count, and in its count: measured (docs/zones.md).
-UNEVEN, ALONE = 1.5, 3.0
+UNEVEN, ALONE = 5.0, 10.0
+BEYOND_NOISE = 1.5  # times: estimates of a map are also wrong because it takes small counts for noise; measured, too
 SMALLEST_RESIDUAL = 1e-9  # of the first: then another machine finds the same to many digits
 MOST_STEPS = 2000
 
@@ -145,6 +146,7 @@ def map_errors(
     below[parts] = UNEVEN * even**2 + ALONE * even  # so what is empty stays so
     if not np.isfinite(below).all():
         raise InputError("some regions were not counted, nor all that is in them")
+    below *= BEYOND_NOISE
     return TreeErrors(sibling_layers(tree), below, float(below[0]))
 
 

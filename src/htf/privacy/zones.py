@@ -12,7 +12,27 @@ from htf.privacy.protection import Protection
 
 @dataclass(frozen=True, slots=True)
 class ZonesBought:
-    """Zones as what was measured before the map: htf.privacy.protection.Bought."""
+    """What the zones have cost that a map is inside of. `Release.bought` lists it.
+
+    Attributes
+    ----------
+    epsilon : Epsilon
+        What they have cost each unit.
+    noise : str
+        Where their noise came from.
+    private : bool
+        Whether that noise was secret.
+    budget_entry : str, optional
+        The entry of the budget file that was charged.
+    protection : Protection
+        The unit of the zones, and what they count.
+
+    Examples
+    --------
+    >>> import htf
+    >>> htf.ZonesBought.option
+    '--zones'
+    """
 
     charged_as: ClassVar[str] = "zones"
     option: ClassVar[str] = "--zones"
@@ -24,7 +44,24 @@ class ZonesBought:
     protection: Protection
 
     def check_fits(self, protection: Protection) -> None:
-        """Refuse a map that protects another unit, or counts another quantity."""
+        """Refuse a map that protects another unit, or counts another quantity.
+
+        Parameters
+        ----------
+        protection : Protection
+            That of the map.
+
+        Raises
+        ------
+        InputError
+            If it is not that of the zones.
+
+        Examples
+        --------
+        >>> of_people = htf.Protection("person", count="people", shares=256)
+        >>> zones = htf.ZonesBought(htf.Epsilon.of(1), "opendp", True, None, of_people)
+        >>> zones.check_fits(of_people)
+        """
         if protection != self.protection:
             raise InputError(
                 f"the zones count {self.protection.told} and protect {self.protection.spoken}, but the map counts "

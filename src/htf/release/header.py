@@ -35,6 +35,7 @@ from htf.privacy.protection import (
 FORMAT = 5  # the newest that is read, and the one that is written
 WITH_COLUMNS = 4  # from this one on a digest covers every column
 LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
+LONGEST_REST = 2**20  # bytes beside the axes; HDMM's strategies of 1024 x 1024 cells take 20 kB
 DEEPEST = 16  # lists in lists, or objects in objects
 MOST_LINES = (
     1024  # of the ledger; a line is one round of questions, and releases have up to some hundred
@@ -58,6 +59,9 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
             f"{path} has format {number}, made by a newer version ({maker}); "
             f"this one reads up to format {FORMAT}: upgrade htf-dp"
         )
+    rest = {name: value for name, value in header.items() if name != "domain"}
+    if len(json.dumps(rest)) > LONGEST_REST:
+        raise ReleaseFileError(f"its header has more than {LONGEST_REST:,} bytes beside its axes")
     HEADER(header, "")
     if number >= WITH_COLUMNS and "columns_digest" not in header:
         raise ReleaseFileError("its header has no 'columns_digest'")
