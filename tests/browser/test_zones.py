@@ -177,7 +177,7 @@ def test_trips_from_and_to_a_zone(start: Any, files: dict[str, Path]) -> None:
 def test_hours_and_kinds_are_chosen(start: Any, files: dict[str, Path]) -> None:
     page = start("r=hours")
     page.locator(".range input").first.press("ArrowRight")
-    page.wait_for_selector("html[data-ready=no]")
+    wait_for(lambda: "w=hour" in address(page))
     settled(page)
     expected = answer_of(Release.load(files["hours"]), zone="Tract 01", hour=(6, 24))
     assert_shown(tooltip(page, "Tract 01"), expected)
