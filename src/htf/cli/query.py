@@ -165,7 +165,7 @@ def _check_alone(*others: object, beside: str = "distinct") -> None:
         raise InputError("give boxes, zones or --polygons FILE, only one of them")
     raise InputError(
         "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
-        "without boxes, polygons and --where"
+        "without boxes, polygons, zones, --where and --per"
     )
 
 
