@@ -142,6 +142,19 @@ def test_the_map_of_options() -> None:
         assert [level.name for level in axis.names.levels] == ["tract", "district", "city"]
 
 
+def test_a_list_is_none_of_the_data(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its names are published: with the records as a list of categories, every one of them would be."""
+    (folder / "kinds.csv").write_text("offence,x,y\nTheft,2600050,1200050\nArson,2600060,1200060\n")
+    (folder / "copy.csv").write_bytes((folder / "kinds.csv").read_bytes())
+    for listed in ("kinds.csv", "copy.csv"):
+        options = (*ZONES, "--x", "x", "--y", "y", "--category", f"offence={listed}")
+        command = ["release", "kinds.csv", "--epsilon", "1", "-o", "out.parquet", *options]
+        assert run(command) == 2
+        assert (
+            f"the layer or list {listed} is one of the files of the data" in capfd.readouterr().err
+        )
+
+
 BOTH = (
     "release", "trips.parquet", *ZONES, "--x", "x", "--y", "y", "--crs", "EPSG:2056", "--cells", "16", "--epsilon", "1",
     "--bounds", f"{WEST},{SOUTH},{WEST + 300},{SOUTH + 300}", "--budget", "b.sqlite", "--dataset", "d", "-o", "both.parquet",

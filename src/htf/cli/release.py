@@ -154,6 +154,7 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     options = replace(options, budget=read_old_budget(options.budget, ledger))
     plan = _make_plan(read, options)
     _check_output(plan, options)
+    _check_lists(plan.points)
     plan.mechanism.check_prior(options.prior)
     wanted = DistinctOptions(**take(DistinctOptions, given))
     plan = replace(plan, distinct=plan_distinct(read, plan.epsilon, wanted))
@@ -264,6 +265,17 @@ def _check_output(plan: Plan, options: ReleaseOptions) -> None:
         by_release=True,
         budget=plan.budget,
     )
+
+
+def _check_lists(points: Points) -> None:
+    """Refuse a layer of zones or a list of categories that is a file of the data: its names would be published."""
+    from htf.ingest.sources import files_behind
+    from htf.privacy.origins import check_not_data, mark_files
+
+    if points.lists:
+        data = mark_files(files_behind(points.source))
+        for one in mark_files(points.lists):
+            check_not_data(one, data, "layer or list")
 
 
 def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:

@@ -122,8 +122,8 @@ class FileMark:
             same = False
         if not same:
             raise InputError(
-                f"{self.path.name} has changed or disappeared since it was read, so it cannot be compared: a prior "
-                "must not be one of the files of the data. Keep the files until the release is made"
+                f"{self.path.name} has changed or disappeared since it was read, so it cannot be compared: what is "
+                "public must not be one of the files of the data. Keep the files until the release is made"
             )
 
 
@@ -134,14 +134,14 @@ def mark_files(paths: Iterable[Path]) -> tuple[FileMark, ...]:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
-def check_not_data(prior: FileMark | None, data: Iterable[FileMark]) -> None:
-    """Refuse a prior that is one of the files of the data, or a copy of one. In doubt, refuse."""
-    if prior is None:
+def check_not_data(given: FileMark | None, data: Iterable[FileMark], what: str = "prior") -> None:
+    """Refuse a public file, such as a prior, that is one of the files of the data, or a copy of one. In doubt, refuse."""
+    if given is None:
         return
     for file in data:
-        if prior.is_same(file) or _is_copy(prior, file):
+        if given.is_same(file) or _is_copy(given, file):
             raise InputError(
-                f"the prior {prior.path.name} is one of the files of the data to be released, or a copy of one. A prior is "
+                f"the {what} {given.path.name} is one of the files of the data to be released, or a copy of one. A {what} is "
                 "published whole, so it must be public and made without these data"
             )
 
@@ -157,8 +157,8 @@ def _is_copy(one: FileMark, other: FileMark) -> bool:
         return _hold_the_same(one.path, other.path)
     except OSError as error:
         raise InputError(
-            f"cannot compare {one.path.name} with {other.path.name} ({error.strerror or type(error).__name__}): a "
-            "prior must not be one of the files of the data"
+            f"cannot compare {one.path.name} with {other.path.name} ({error.strerror or type(error).__name__}): what "
+            "is public must not be one of the files of the data"
         ) from None
 
 
