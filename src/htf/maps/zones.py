@@ -18,9 +18,10 @@ from htf.errors import InputError
 from htf.frame.areas import to_equal_area
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.names import Names
-from htf.query.named import MOST_ROWS, labels_at, names_of, read_by, read_level, shapes_along
+from htf.query.named import MOST_ROWS, names_of, read_by, read_level, shapes_along
 from htf.query.shapes import need_shapely
 from htf.query.where import Where, full_ranges, full_rows, read_where, told_range
+from htf.release.zones import labels_at
 
 if TYPE_CHECKING:
     from htf.query.columns import Answers

@@ -18,6 +18,7 @@ from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.names import BETWEEN, Names
 from htf.query.shapes import need_shapely
 from htf.query.where import Where, full_rows, show
+from htf.release.zones import labels_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,12 +168,6 @@ def _told(axis: Axis, level: int, low: IntArray, high: IntArray) -> dict[str, li
         for name, values in axis.names.outlines.attributes:
             found.setdefault(name, list(values))
     return found
-
-
-def labels_at(names: Names, level: int, cells: IntArray) -> list[str]:
-    """The labels of a level that cells lie in."""
-    labels, edges = names.levels[level].labels, names.edges(level)
-    return [labels[place] for place in (np.searchsorted(edges, cells, side="right") - 1).tolist()]
 
 
 def names_of(axis: Axis) -> Names:

@@ -53,15 +53,16 @@ def label_columns(domain: Domain) -> dict[str, tuple[int, int]]:
     return found
 
 
+def labels_at(names: Names, level: int, cells: IntArray) -> list[str]:
+    """The labels of a level that cells lie in."""
+    labels, edges = names.levels[level].labels, names.edges(level)
+    return [labels[place] for place in (np.searchsorted(edges, cells, side="right") - 1).tolist()]
+
+
 def labels_of(names: Names, level: int, low: IntArray, high: IntArray) -> list[str]:
     """The label of each range of cells on a level; of one that spans several, the first and the last."""
-    labels, edges = names.levels[level].labels, names.edges(level)
-    first = np.searchsorted(edges, low, side="right") - 1
-    last = np.searchsorted(edges, high, side="left") - 1
-    return [
-        labels[a] if a == b else f"{labels[a]} … {labels[b]}"
-        for a, b in zip(first.tolist(), last.tolist(), strict=True)
-    ]
+    pairs = zip(labels_at(names, level, low), labels_at(names, level, high - 1), strict=True)
+    return [first if first == last else f"{first} … {last}" for first, last in pairs]
 
 
 def row_outlines(release: Release) -> list[bytes]:
