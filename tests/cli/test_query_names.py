@@ -106,3 +106,17 @@ def test_without_openpyxl(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     assert "htf-dp[tables]" in told(capfd, "query", path, "-o", "t.xlsx", code=2)
+
+
+def test_points_of_zones_have_names(
+    path: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Numbers of cells would mean nothing elsewhere."""
+    out = tmp_path / "points.csv"
+    told(capfd, "sample", path, "-o", out, "--n", 500, "--seed", 1)
+    header, *rows = out.read_text().splitlines()
+    assert header == '"zone","offence"'
+    assert {row.split(",")[0].strip('"') for row in rows} <= {f"t{n}" for n in range(9)}
+    assert "htf query RELEASE -o zones.gpkg" in told(
+        capfd, "export", path, "-o", tmp_path / "x.gpkg", code=2
+    )

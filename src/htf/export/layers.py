@@ -57,8 +57,10 @@ def leaf_columns(release: Release) -> dict[str, Any]:
 def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, in the release's reference system."""
     if not check_release(release).domain.has_map:
+        zones = "write its zones with `htf query RELEASE -o zones.gpkg`"
+        remedy = zones if release.domain.zoned else "export it as .csv"
         raise InputError(
-            f"a map needs axes x and y, but this release has {', '.join(release.domain.names)}: export it as .csv"
+            f"a map needs axes x and y, but this release has {', '.join(release.domain.names)}: {remedy}"
         )
     try:
         import geopandas

@@ -28,6 +28,7 @@ from htf.frame.domain import Domain, FloatArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from htf.frame.names import Names
     from htf.release.release import Release
 
 RULE = (
@@ -110,6 +111,7 @@ class Sample:
             (axis.from_cells(parts.low[used, number]), axis.from_cells(parts.high[used, number]))
             for number, axis in enumerate(release.domain.axes)
         ]
+        self._names = [axis.names for axis in release.domain.axes]
         self.columns = point_columns(release.domain)
         rule = RULE.format(counted=release.counted)
         self.about = {**provenance(release, rule), "points": self.points, "seed": self.seed}
@@ -118,7 +120,10 @@ class Sample:
     def schema(self) -> pa.Schema:
         import pyarrow as pa
 
-        columns = [pa.field(name, pa.float64(), nullable=False) for name in self.columns]
+        columns = [
+            pa.field(name, pa.float64() if names is None else pa.string(), nullable=False)
+            for name, names in zip(self.columns, self._names, strict=True)
+        ]
         return pa.schema(columns, as_metadata(SAMPLE, self.about))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -127,7 +132,11 @@ class Sample:
         generator, schema = np.random.default_rng(self.seed), self.schema
         for start in range(0, self.points, CHUNK):
             drawn = self._draw(min(CHUNK, self.points - start), generator)
-            yield pa.RecordBatch.from_arrays([pa.array(column) for column in drawn], schema=schema)
+            columns = [
+                pa.array(column) if names is None else _labels(names, column)
+                for column, names in zip(drawn, self._names, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _draw(self, number: int, generator: np.random.Generator) -> list[FloatArray]:
         places = np.searchsorted(
@@ -138,6 +147,13 @@ class Sample:
             _between(low[places], high[places], generator.random(number))
             for low, high in self._edges
         ]
+
+
+def _labels(names: Names, places: FloatArray) -> pa.Array:
+    """Points on an axis of named cells are told by name: the numbers of cells mean nothing elsewhere."""
+    import pyarrow as pa
+
+    return pa.array(names.levels[0].labels, pa.string()).take(pa.array(places.astype(np.int64)))
 
 
 def point_columns(domain: Domain) -> list[str]:

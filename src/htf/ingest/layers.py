@@ -163,8 +163,10 @@ def _read_file(path: Path, geopandas: Any) -> Any:
     except InputError:
         raise
     except Exception as error:  # whatever the reader makes of a file from outside
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"cannot read zones from {path}: {reason:.300}") from None
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise InputError(
+            f"cannot read zones from {path}: {reason:.300}. A layer is a GeoPackage, GeoJSON file, shapefile or GeoParquet file"
+        ) from None
 
 
 def _only_layer(path: Path) -> str:
