@@ -253,7 +253,28 @@ def test_changed_estimates_are_found_out() -> None:
     assert not sums(replace(both, estimates=more))
     assert not sums(replace(both, zones=replace(both.zones, estimates=both.zones.estimates + 1)))
     assert not sums(replace(both, facts={**both.facts, COUNTED_REGIONS: 1}))
-    assert not sums(replace(both, facts={}))
+
+
+@pytest.mark.parametrize("counted", [None, 0, -1, 10**9, True, "7", [1]])
+def test_no_map_is_inside_zones_without_saying_what_was_counted(counted: object) -> None:
+    """As a file that somebody changed may have it."""
+    on_map, zones, _ = pair(cells=16)
+    both = inside_zones(on_map, zones)
+    with pytest.raises(InputError, match="which of its regions were counted"):
+        replace(both, facts={**both.facts, COUNTED_REGIONS: counted})
+
+
+def test_zones_are_inside_of_nothing() -> None:
+    on_map, zones, _ = pair(cells=16)
+    both = inside_zones(on_map, zones)
+    for wrong in (
+        {"zones": None},
+        {"zones": both},
+        {"zones": on_map},
+        {"estimator": "homogeneous"},
+    ):
+        with pytest.raises(InputError, match="a map inside zones"):
+            replace(both, **wrong)
 
 
 def test_it_can_be_taken_apart() -> None:

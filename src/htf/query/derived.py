@@ -62,7 +62,7 @@ class CutLeaves:
 
     @classmethod
     def of(cls, release: Release) -> CutLeaves:
-        counted = int(release.facts.get(COUNTED_REGIONS, 0))
+        counted = int(release.facts[COUNTED_REGIONS])
         tree, leaves = counted_tree(release.tree, counted)
         estimates = sum_leaves(release.tree, release.leaves, release.estimates)[leaves]
         place = np.zeros(len(tree), dtype=np.int64)

@@ -117,10 +117,10 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
 
     Both have their own estimators again. `htf verify` finds their estimates, and joins them once more.
     """
-    counted, zones = both.facts.get(COUNTED_REGIONS), both.zones
-    if zones is None or type(counted) is not int:
-        raise InputError("this release does not say which of its regions were counted")
-    tree, leaves = counted_tree(both.tree, counted)
+    zones = both.zones
+    if zones is None:
+        raise InputError("this release is not inside of zones")
+    tree, leaves = counted_tree(both.tree, both.facts[COUNTED_REGIONS])
     facts = {name: fact for name, fact in both.facts.items() if name != COUNTED_REGIONS}
     of_zones = {name: fact for name, fact in zones.facts.items() if name != OWN_ESTIMATOR}
     own = zones.facts.get(OWN_ESTIMATOR)

@@ -20,6 +20,7 @@ from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.distinct import DistinctPeople, estimate_distinct
 from htf.estimation.homogeneous import HOMOGENEOUS
+from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import Prior
 from htf.estimation.worth import Worth, scale_to_all
@@ -323,10 +324,22 @@ class Release(ReadOnlyArrays):
                 raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
         if self.distinct is not None:
             self.distinct.check_map(self.domain)
+        if self.zones is not None or self.estimator == INSIDE_ZONES:
+            self._check_inside()
         epsilon_per_share(self.epsilon, self.protection, *self.bought)  # refuses what cannot be
         if not 1 <= self.factor <= LARGEST or (self.activity is None and self.factor != 1):
             raise InputError(
                 f"the factor of a release is at least 1, and 1 without an activity, got {self.factor}"
+            )
+
+    def _check_inside(self) -> None:
+        """A map inside zones says what was counted of it. The zones are inside of nothing."""
+        zones, counted = self.zones, self.facts.get(COUNTED_REGIONS)
+        sound = zones is not None and zones.zones is None and bool(zones.domain.zoned)
+        sound = sound and self.estimator == INSIDE_ZONES and self.domain.has_map
+        if not sound or type(counted) is not int or not 0 < counted <= len(self.tree):
+            raise InputError(
+                "a map inside zones must have them, and say which of its regions were counted"
             )
 
     @classmethod
