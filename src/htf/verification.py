@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.base import arguments
+from htf.curator.agreeing import AgreeingCounts
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.errors import HtfError, InputError, MissingExtraError
@@ -24,6 +25,7 @@ from htf.estimation.noise_law import count_scales
 from htf.estimation.worth import scale_to_all, worth_of
 from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
+from htf.frame.nesting import Nesting
 from htf.mechanisms import find_mechanism
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
@@ -234,7 +236,8 @@ def _check_ledger(release: Release) -> Check:
         for layer, parents in layers:
             sums[layer] += sums[parents]
         spent = int(sums.max())
-        if not (_is_paid(line, table, rows) and spent == line.spent_after.units):
+        paid = _is_paid(line, table, rows) and spent == line.spent_after.units
+        if not (paid and _adds_up(line, release, rows)):
             wrong.append(number)
     passed = not wrong and len(release.ledger) > 0
     finding = f"{len(release.ledger)} lines with {len(table)} measurements"
@@ -262,6 +265,19 @@ def _is_paid(line: LedgerLine, table: MeasurementTable, rows: slice) -> bool:
         and epsilon.min() == line.smallest_epsilon.units
         and epsilon.max() == line.largest_epsilon.units
     )
+
+
+def _adds_up(line: LedgerLine, release: Release, rows: slice) -> bool:
+    """Counts that were drawn together agree: a region has what its parts have."""
+    if line.kind != AgreeingCounts.kind:
+        return True
+    values = release.measurements.value[rows]
+    try:
+        nesting = Nesting.of(release.tree, release.measurements.region[rows])
+    except InputError:
+        return False
+    inner = np.flatnonzero(nesting.number > 0)
+    return not len(inner) or np.array_equal(nesting.sum_parts(inner, values), values[inner])
 
 
 def _of_zones(check: Check) -> Check:

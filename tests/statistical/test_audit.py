@@ -44,6 +44,7 @@ from htf import (
     read_points,
 )
 from htf.curator import contributions
+from htf.curator.agreeing import AgreeingCounts
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
 from htf.curator.curve_measurements import WeightedRuns
@@ -66,8 +67,8 @@ from htf.privacy.ledger import Ledger
 from htf.release.kinds import KINDS
 from support import dense, grid, with_one_more
 
-ALARM = 1e-8  # 22 audits of secret noise: a false alarm in 4 million runs of the tests
-MISSED = 1e-9  # on each side of 32 audits of secret noise: one in 15 million runs of the tests
+ALARM = 1e-8  # 24 audits of secret noise: a false alarm in 4 million runs of the tests
+MISSED = 1e-9  # on each side of 34 audits of secret noise: one in 14 million runs of the tests
 EPSILON = Epsilon.of(1)
 LEAK = (
     EPSILON * 13 // 10
@@ -153,6 +154,18 @@ def score_blocks(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
     return np.asarray(
         curator.measure(ScoreSplits("score", regions, each(paid, regions), *split)) >= 3
     )
+
+
+def count_agreeing(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
+    """Each block and both of its cells. The record moves the block and the first cell."""
+    tree = curator.window.tree
+    regions = cut_into_blocks(tree, blocks)
+    one = np.ones(blocks, dtype=np.int64)
+    inner = tree.cut(regions, one, one, one)
+    asked = np.append(regions, inner)
+    price = np.append(each(paid * 2 // 5, regions), each(paid * 3 // 5, inner))
+    found = curator.measure(AgreeingCounts("agreeing", asked, price))
+    return np.asarray((found[:blocks] >= 1) & (found[blocks::2] >= 1))
 
 
 def choose_medians(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
@@ -252,6 +265,7 @@ ATTACKS = {
     "median": Attack(
         (*[0] * 9, 1, 0), 0, choose_medians, likely_with=False, blocks=40_000, rounds=6
     ),
+    "agreeing": Attack((0, 0), 0, count_agreeing, blocks=40_000),
     "linear": Attack((0, 0), 1, combine_cells, (1 / 5, 1 / 5), blocks=500, rounds=80),
     "runs": Attack((0, 0, 0), 1, sum_runs, (1 / 5, 1 / 5), blocks=40_000),
     "forest": Attack(
@@ -272,8 +286,18 @@ def chances(name: str, loss: float) -> tuple[float, float]:
     """The probabilities of the event on the neighbours, where what was paid is `loss`."""
     if name == "median":
         return 1 / 10, math.exp(-loss) / (9 + math.exp(-loss))
+    if name == "agreeing":
+        likely = chance_of_agreeing(0.4 * loss, 0.6 * loss)
+        return likely, likely * math.exp(-loss)
     likely = math.prod(1 / (1 + math.exp(-loss * rate)) for rate in ATTACKS[name].rates)
     return likely, likely * math.exp(-loss)
+
+
+def chance_of_agreeing(whole: float, part: float) -> float:
+    """That neither a block of two cells nor its first cell has noise below 0, by summing up the law of docs/proofs."""
+    first, second = np.meshgrid(np.arange(-200, 201), np.arange(-200, 201))
+    weight = np.exp(-part * (abs(first) + abs(second)) - whole * abs(first + second))
+    return float(weight[(first >= 0) & (first + second >= 0)].sum() / weight.sum())
 
 
 def test_every_measurement_is_audited() -> None:

@@ -155,14 +155,14 @@ def test_small_regions_are_counted_with_most_of_their_budget() -> None:
     domain = Domain((Axis.named("zone", names), Axis.named("dest_zone", names)))
     matrix = FrequencyMatrix.from_dense(domain, table)
     release = publish(matrix, "1", Zones(shares="0.8,0.1,0.1"), noise=ScriptedNoise())
-    assert [line.kind for line in release.ledger] == ["count", "linear", "count", "count"]
-    assert release.ledger[1].label == "level 1: which are small"
-    pairs = release.measurements.of_kind("count")
+    assert [line.kind for line in release.ledger] == ["linear", "agreeing"]
+    assert release.ledger[0].label == "level 1: which are small"
+    pairs = release.measurements.of_kind("agreeing")
     groups = pairs.epsilon[release.tree.cells(pairs.region) == 4]
     left = 0.96 * 0.9
     assert sorted(groups / 1e15) == pytest.approx([0.096, *[0.7 * left] * 3])
     never = publish(matrix, "1", Zones(shares="0.8,0.1,0.1", small=0.0), noise=ScriptedNoise())
-    assert [line.kind for line in never.ledger] == ["count"] * 3
+    assert [line.kind for line in never.ledger] == ["agreeing"]
 
 
 def test_what_decides_is_not_used_for_estimates() -> None:
@@ -171,7 +171,7 @@ def test_what_decides_is_not_used_for_estimates() -> None:
     counted = sum(len(some) for some in release.measurements.tree_counts().regions)
     assert counted == len(release.measurements) - 16
     single = publish(matrix_on(DOMAINS["zones"]), "1", noise=SeededNoise(3))
-    assert {line.kind for line in single.ledger} == {"count"}
+    assert {line.kind for line in single.ledger} == {"agreeing"}
 
 
 def test_a_table_with_too_many_pairs_is_refined_where_most_records_are(
@@ -238,7 +238,7 @@ def test_the_cells_stay_within_their_limit(sizes: tuple[int, ...], epsilon: floa
     shares = best_shares(cells, epsilon)
     assert sum(shares) == pytest.approx(1)
     ratios = error_ratios(cells, np.array(shares), epsilon)
-    assert ratios[-1] <= 1.07
+    assert ratios[-1] <= 1.09
     loose = best_shares(cells, epsilon, lowest=1.5)
     assert loose[-1] <= shares[-1]
 
@@ -247,8 +247,8 @@ def test_many_zones_gain_much_above_and_lose_little_below() -> None:
     cells = cells_of(*(70,) * 71)
     ratios = error_ratios(cells, np.array(best_shares(cells, 0.1)), 0.1)
     assert ratios[0] < 0.55
-    assert ratios[1] < 1
-    assert np.exp(np.mean(np.log(ratios))) < 0.85
+    assert ratios[1] < 0.8
+    assert np.exp(np.mean(np.log(ratios))) < 0.7
 
 
 def test_flat_shares_have_the_error_of_flat_counts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from htf.curator.agreeing import AgreeingCounts
 from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
@@ -20,4 +21,5 @@ MEASUREMENTS: tuple[type[Measurement], ...] = (
     LinearQueries,
     LeastCostBuckets,
     WeightedRuns,
+    AgreeingCounts,
 )

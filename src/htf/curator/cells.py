@@ -17,6 +17,7 @@ from htf.curator.frequency import FrequencyMatrix
 from htf.curator.medians import choose_medians
 from htf.curator.sampler import WordSource
 from htf.frame.domain import IntArray
+from htf.frame.nesting import Nesting
 from htf.frame.tree import RegionTree
 
 SWEEP_FROM = 16  # cuts per region from which one sweep is cheaper than one pass a cut
@@ -46,6 +47,10 @@ class ExactCells:
             self._starts[regions], self._stops[regions], self._counts
         )
         return totals
+
+    def nesting(self, regions: IntArray) -> Nesting:
+        """Which of these regions make up which others. Public."""
+        return Nesting.of(self._tree, regions)
 
     def score_splits(self, regions: IntArray, axes: IntArray, cuts: IntArray) -> IntArray:
         """The homogeneity objective of each split, rounded down [HTF, Eq. 4].

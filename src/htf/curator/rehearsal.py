@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 
+from htf.curator.agreeing import AgreeingCounts
 from htf.curator.cells import SWEEP_FROM, ExactCells
 from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.frequency import FrequencyMatrix
@@ -61,6 +62,7 @@ def rehearsal() -> Iterator[tuple[Measurement, ExactCells]]:
     root = np.zeros_like(many)
     for measurement in (
         CountRegions("count", halves, two),
+        AgreeingCounts("agreeing", np.arange(3), np.repeat(one, 3)),
         ScoreSplits("score", halves, two, axes, np.array([3, 4])),
         ScoreSplits("sweep", root, np.repeat(one, len(many)), root, many),
         MedianCuts("median", halves, two, axes),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from htf.curator.agreeing import AgreeingCounts
 from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.measurements import (
     CountRegions,
@@ -94,6 +95,35 @@ class Window:
         """
         regions = _integers(regions)
         return (yield CountRegions(label, regions, _each(epsilon, regions)))
+
+    def count_agreeing(
+        self, regions: Any, epsilon: Epsilon | IntArray, label: str
+    ) -> Steps[IntArray]:
+        """Ask for noisy numbers of records that add up: a region has what its parts among the regions have.
+
+        Each costs what it would cost alone, and all together are more accurate than those of `count`.
+
+        Parameters
+        ----------
+        regions : array_like of int
+            The regions. One in which others of them lie must be made up of those.
+        epsilon : Epsilon or ndarray of int
+            The price of each answer.
+        label : str
+            What the answers are for.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives the noisy counts.
+
+        Examples
+        --------
+        >>> next(window.count_agreeing([0], window.epsilon, "total")).kind
+        'agreeing'
+        """
+        regions = _integers(regions)
+        return (yield AgreeingCounts(label, regions, _each(epsilon, regions)))
 
     def score_splits(
         self, regions: Any, axes: Any, cuts: Any, epsilon: Epsilon | IntArray, label: str

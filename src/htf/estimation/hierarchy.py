@@ -53,7 +53,7 @@ def estimate_hierarchy(
 
 def estimate_regions(tree: RegionTree, counts: TreeCounts) -> FloatArray:
     """The estimates of all regions that were counted, and of the whole map; 0 for those in between."""
-    own, of_own = counts.by_region(tree)
+    own, of_own = counts.as_drawn(tree)
     layers = counted_layers(tree, of_own < UNKNOWN)
     measured, variances = _measure(layers, own, of_own)
     cells, estimates = tree.cells().astype(np.float64), np.zeros(len(tree))
@@ -75,10 +75,8 @@ def counted_layers(tree: RegionTree, counted: NDArray[np.bool_]) -> list[Sibling
     """
     counted = counted.copy()
     counted[0] = True
-    above, depth = tree.parent.copy(), np.zeros(len(tree), dtype=np.int64)
+    above, depth = tree.nearest(counted), np.zeros(len(tree), dtype=np.int64)
     for layer in tree.layers(1):
-        parents = tree.parent[layer]
-        above[layer] = np.where(counted[parents], parents, above[parents])
         depth[layer] = depth[above[layer]] + 1
     found = []
     for level in range(1, int(depth.max()) + 1):

@@ -28,8 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import InputError
+from htf.estimation.agreeing import AgreeingLaw
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
+from htf.frame.nesting import Nesting
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import Epsilon
 
@@ -46,26 +48,50 @@ class TreeCounts:
     regions: list[IntArray] = field(default_factory=list)
     noisy_counts: list[IntArray] = field(default_factory=list)
     epsilons: list[IntArray] = field(default_factory=list)  # in units
+    agreeing: list[bool] = field(default_factory=list)  # whether their noise was drawn together
 
-    def add(self, regions: IntArray, noisy_counts: IntArray, epsilon: Epsilon | IntArray) -> None:
+    def add(
+        self,
+        regions: IntArray,
+        noisy_counts: IntArray,
+        epsilon: Epsilon | IntArray,
+        agreeing: bool = False,
+    ) -> None:
         """Counts of `regions`, each taken with `epsilon` (one for all, or units for each)."""
         units = epsilon.units if isinstance(epsilon, Epsilon) else epsilon
         regions = np.asarray(regions, dtype=np.int64)
         self.regions.append(regions)
         self.noisy_counts.append(np.asarray(noisy_counts, dtype=np.int64))
         self.epsilons.append(np.broadcast_to(np.asarray(units, dtype=np.int64), regions.shape))
+        self.agreeing.append(agreeing)
 
     def by_region(self, tree: RegionTree) -> tuple[FloatArray, FloatArray]:
-        """The counts of each region combined by inverse variance, and their variance.
+        """The counts of each region combined by inverse variance, and their variance. Counts that were drawn together
+        have the variance of independent ones that are worth as much."""
+        return self._combine(
+            tree, [self._as_independent(tree, n) for n in range(len(self.regions))]
+        )
 
-        The mean is taken as the first count plus the mean deviation from it: equal counts give
-        themselves.
-        """
+    def as_drawn(self, tree: RegionTree) -> tuple[FloatArray, FloatArray]:
+        """The same, but every count has the variance of discrete Laplace noise of its own epsilon."""
+        return self._combine(tree, [count_variances(units) for units in self.epsilons])
+
+    def _as_independent(self, tree: RegionTree, number: int) -> FloatArray:
+        if not self.agreeing[number]:
+            return count_variances(self.epsilons[number])
+        nesting = Nesting.of(tree, self.regions[number])
+        return AgreeingLaw.of(nesting, self.epsilons[number]).as_independent
+
+    def _combine(
+        self, tree: RegionTree, variances_of_counts: list[FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """The mean is taken as the first count plus the mean deviation from it: equal counts give
+        themselves."""
         if not self.regions:
             return np.zeros(len(tree)), np.full(len(tree), UNKNOWN)
         regions, noisy = np.concatenate(self.regions), np.concatenate(self.noisy_counts)
         tree.check_regions(regions)
-        weights = 1 / count_variances(np.concatenate(self.epsilons))
+        weights = 1 / np.concatenate(variances_of_counts)
         first = np.zeros(len(tree), dtype=np.int64)
         first[regions[::-1]] = noisy[::-1]  # of repeated places the last assignment stays
         weight = np.bincount(regions, weights, minlength=len(tree))

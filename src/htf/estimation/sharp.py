@@ -40,6 +40,22 @@ def combine(
 
 
 @compiled
+def peaked(rates: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of the product of a standard normal law and exp(-rate |x|): its weight, the mean of |x|, and the variance."""
+    weights, means, spreads = np.empty(len(rates)), np.empty(len(rates)), np.empty(len(rates))
+    for place in range(len(rates)):
+        rate = rates[place]
+        mills, _ = _mills(rate)
+        weights[place] = SQRT_2 / SQRT_PI / mills
+        if rate > SHARP:
+            means[place], spreads[place] = rate / (1 + rate * rate), 2 / (2 + rate * rate)
+        else:
+            means[place] = mills - rate
+            spreads[place] = 1 - rate * means[place]  # Stein: the derivative of x under this law
+    return weights, means, spreads
+
+
+@compiled
 def _mean_and_spread(off: float, rate: float) -> tuple[float, float]:
     """The mean and the variance of the product of a normal law around `off` and exp(-rate |x|)."""
     if rate > SHARP:  # as by least squares

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.frame.domain import IntArray, cell_counts
@@ -150,6 +151,30 @@ class RegionTree:
         order = np.argsort(depths, kind="stable")
         starts = np.flatnonzero(np.diff(depths[order])) + 1
         return np.split(order + first, starts) if len(order) else []
+
+    def nearest(self, chosen: NDArray[np.bool_]) -> IntArray:
+        """Find the smallest chosen region that each region lies in, other than itself.
+
+        Parameters
+        ----------
+        chosen : ndarray of bool
+            Which regions are chosen.
+
+        Returns
+        -------
+        ndarray of int
+            That region for each, or -1 where there is none.
+
+        Examples
+        --------
+        >>> tree.nearest(np.array([True, False, False]))
+        array([-1,  0,  0])
+        """
+        found = self.parent.copy()
+        for layer in self.layers(1):
+            parents = self._parent[layer]
+            found[layer] = np.where(chosen[parents], parents, found[parents])
+        return found
 
     def preorder(self) -> IntArray:
         """Rank regions so that parents come first and subtrees of siblings stay together.

@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 from htf.base import numerals
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
+from htf.estimation.agreeing import tiers
 from htf.estimation.hierarchy import HIERARCHY, estimate_hierarchy
 from htf.estimation.least_squares import TreeCounts
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_GRID_CELLS, MOST_LEAVES
 from htf.frame.hierarchy import Edges, cells_below, level_size, levels_of, refine, refined_sizes
+from htf.frame.nesting import Nesting
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
@@ -46,8 +48,8 @@ OF_SMALL = 0.7  # of what a small region has left, for its own count
 MOST_ASKED = 2**20  # regions in such a table
 AUTO, EVEN = "auto", "even"
 WORDS = {"shares": AUTO, "weights": EVEN}
-LOWEST = 1.07  # times
-ENOUGH = 0.5  # of the error of flat sums
+LOWEST = 1.09  # times
+ENOUGH = 0.4  # of the error of flat sums
 MOST_EPSILON = 20.0  # beyond it there is no noise to speak of, and sinh overflows
 PARTS = 1000  # of epsilon, into which shares are rounded
 FIRST_PARTS = 10  # of an upper level, where the search for shares begins
@@ -55,7 +57,8 @@ FIRST_MOVE = (
     32  # parts that are moved from one level to another, while that helps; then half as many
 )
 LEAST_GAIN = 1e-12
-SHARP = 1.4  # the information in a count beside a sum of many, over that by its variance (htf.estimation.sharp)
+MOST_DRAWS = 2**24  # of noise, in all, for counts that add up: some seconds
+LEAST_DRAWS = 4.0  # that each of them may take in any case
 WORSE = 20.0  # times: how much more it counts if an upper level is noisier than sums of flat counts
 
 
@@ -110,10 +113,12 @@ class Zones(Mechanism):
         price = Epsilon(int(window.epsilon.units * DECISION))
         shares = self.choose_shares(window.epsilon - price * len(decided), levels)
         units, counts, leaves = [share.units for share in shares], TreeCounts(), []
-        growing = _Growing(_ROOT, np.full(1, np.inf), np.full(1, sum(units)))
+        growing, pending = _Growing(_ROOT, np.full(1, np.inf), np.full(1, sum(units))), _Pending()
         for depth, edges in enumerate(levels):
+            if growing.beyond(window.tree, edges, MOST_LEAVES).any():  # which ones, counts decide
+                growing = growing.known((yield from pending.count(window, counts)))
             whole, growing = growing.divide(growing.beyond(window.tree, edges, MOST_LEAVES))
-            yield from whole.count(window, whole.left, f"level {depth}: not divided", counts)
+            yield from whole.count(window, f"level {depth}: not divided", counts)
             growing = growing.refined(window.tree, edges)
             below = refined_sizes(window.tree, growing.regions, levels[-1])
             prices = growing.part(units[depth], sum(units[depth:]))
@@ -124,9 +129,10 @@ class Zones(Mechanism):
                 small = growing.are_small(table, edges, window.tree, below, self.small)
                 prices = np.where(small, (growing.left * OF_SMALL).astype(np.int64), prices)
             prices = np.where(below == 1, growing.left, prices)
-            growing = yield from growing.count(window, prices, f"level {depth}", counts)
+            growing = pending.add(growing, prices, depth)
             final, growing = growing.divide(below == 1)
             leaves += [whole.regions, final.regions]
+        yield from pending.count(window, counts)
         found = np.concatenate(leaves)
         estimates, scales = estimate_hierarchy(window.tree, found, counts)
         facts = {
@@ -188,17 +194,17 @@ class _Growing:
         """What each may spend on this level: its part of what this and all lower levels have."""
         return np.array([left * of_level // of_all for left in self.left.tolist()], dtype=np.int64)
 
-    def count(
-        self, window: Window, prices: IntArray, label: str, counts: TreeCounts
-    ) -> Steps[_Growing]:
-        """Count them at these prices. One whose price is 0 is not counted."""
-        asked = prices > 0
-        known = self.counts.copy()
-        if asked.any():
-            noisy = yield from window.count(self.regions[asked], prices[asked], label)
-            counts.add(self.regions[asked], noisy, prices[asked])
-            known[asked] = noisy
-        return _Growing(self.regions, known, self.left - prices)
+    def count(self, window: Window, label: str, counts: TreeCounts) -> Steps[None]:
+        """Count them with all that each has left."""
+        some = self.left > 0
+        if some.any():
+            noisy = yield from window.count(self.regions[some], self.left[some], label)
+            counts.add(self.regions[some], noisy, self.left[some])
+
+    def known(self, counts: FloatArray) -> _Growing:
+        """With the counts of all regions of the tree, NaN where there is none."""
+        there = counts[self.regions]
+        return _Growing(self.regions, np.where(np.isnan(there), self.counts, there), self.left)
 
     def are_small(
         self,
@@ -232,6 +238,42 @@ class _Growing:
         finer = refine(tree, self.regions, edges)
         share = tree.cells(finer) / tree.cells(self.regions)[owners]
         return _Growing(finer, self.counts[owners] * share, self.left[owners])
+
+
+class _Pending:
+    """Regions of one or more levels that are to be counted together, with the price of each."""
+
+    def __init__(self) -> None:
+        self._regions: list[IntArray] = []
+        self._prices: list[IntArray] = []
+        self._levels: list[int] = []
+
+    def add(self, growing: _Growing, prices: IntArray, level: int) -> _Growing:
+        """One whose price is 0 is not counted. Returns them with what they have left."""
+        asked = prices > 0
+        self._regions.append(growing.regions[asked])
+        self._prices.append(prices[asked])
+        self._levels.append(level)
+        return _Growing(growing.regions, growing.counts, growing.left - prices)
+
+    def count(self, window: Window, counts: TreeCounts) -> Steps[FloatArray]:
+        """Count them, so that counts of different levels add up where that does not take too long to draw. Returns the
+        counts of all regions of the tree, NaN where there is none."""
+        known = np.full(len(window.tree), np.nan)
+        regions, place = np.unique(np.concatenate(self._regions), return_inverse=True)
+        prices = np.zeros(len(regions), dtype=np.int64)
+        np.add.at(prices, place, np.concatenate(self._prices))  # one zone may be its whole district
+        nesting = Nesting.of(window.tree, regions)
+        tier = tiers(nesting, prices, max(MOST_DRAWS / max(len(regions), 1), LEAST_DRAWS))
+        for number in range(int(tier.max(initial=-1)) + 1):
+            some, each = regions[tier == number], prices[tier == number]
+            label = f"levels {self._levels[0]} to {self._levels[-1]}"
+            label += f": inside {number} others" if number else ""
+            noisy = yield from window.count_agreeing(some, each, label)
+            counts.add(some, noisy, each, agreeing=True)
+            known[some] = noisy
+        self._regions, self._prices, self._levels = [], [], []
+        return known
 
 
 def _ask_table(window: Window, edges: Edges, price: Epsilon, label: str) -> Steps[IntArray]:
@@ -302,27 +344,33 @@ def error_ratios(
 ) -> FloatArray:
     """The error of each level, from the whole map down, over that of sums of flat counts with all of the budget.
 
-    A count with the share e of epsilon has the noise q = 1 / sinh(e epsilon / 2)^2, but for a factor, and a flat sum of n
-    cells n times that of e = 1. So a region's noise s from the counts in it and below it has 1 / s = 1.4 / q + 1 / (n v),
-    where v is the noise per cell of the level below. Regions weigh by the relative error of flat sums, 1 / sqrt(n). Cells
-    are judged by the mean error of a count, 1 / sinh(e epsilon), which is larger where whole numbers are coarse.
+    A count with the share e of epsilon has the noise q = 1 / (2 sinh(e epsilon / 2)^2), and a flat sum of n cells n times
+    that of e = 1. The sum of n cells is about normal, with n times the noise v per cell of the level below; that it agrees
+    with a count of its own multiplies its law by exp(-rate |x|) (htf.estimation.agreeing). Regions weigh by the relative
+    error of flat sums, 1 / sqrt(n). Cells are judged by the mean error of a count, 1 / sinh(e epsilon), which is larger
+    where whole numbers are coarse. What is known of a region in the end also helps the parts of it.
     """
+    from htf.estimation.sharp import peaked  # slow to load
+
     given = np.asarray(shares, dtype=np.float64) * epsilon
-    rates = (np.sinh(given / 2) / math.sinh(epsilon / 2)) ** 2
-    ratios, per_cell = np.empty(len(cells)), 1 / rates[-1]
+    flat = 0.5 / math.sinh(epsilon / 2) ** 2
+    ratios, gains = np.empty(len(cells)), np.ones(len(cells))
+    per_cell = 0.5 / math.sinh(given[-1] / 2) ** 2
+    ratios[-1] = math.sinh(epsilon) / math.sinh(given[-1])
     for level in range(len(cells) - 2, -1, -1):
         number, times = cells[level]
-        noise = 1 / (SHARP * rates[level] + 1 / (number * per_cell))
+        noise = number * per_cell
+        _, mean, spread = peaked(2 * math.sinh(given[level] / 2) * np.sqrt(noise))
         weight = times / np.sqrt(number)
-        ratios[level] = np.sum(weight * np.sqrt(noise / number)) / weight.sum()
-        per_cell = float(np.sum(times * noise) / np.sum(times * number))
-    number, times = cells[-2]
-    siblings = float(np.sum(times * number) / np.sum(times))
-    known = min(
-        ratios[-2] ** 2 * rates[-1], 1.0
-    )  # the noise of the parent, over that of the sum of cells
-    alone = math.sinh(epsilon) / math.sinh(given[-1])
-    ratios[-1] = alone * math.sqrt(1 - (1 - known) / siblings)
+        each = mean * np.sqrt(math.pi / 2 * noise / (number * flat))
+        ratios[level] = np.sum(weight * each) / weight.sum()
+        gains[level] = np.sum(times * noise * spread) / np.sum(times * noise)
+        per_cell = float(np.sum(times * noise * spread) / np.sum(times * number))
+    for level in range(1, len(cells)):
+        siblings = cells[level][1].sum() / cells[level - 1][1].sum()
+        known = math.sqrt(1 - (1 - gains[level - 1]) / siblings)
+        ratios[level] *= known
+        gains[level] *= known**2
     return ratios
 
 

@@ -154,6 +154,11 @@ class MeasurementTable(ReadOnlyArrays):
         """The noisy counts of regions. Not part of what is promised."""
         table, counts = self.of_kind("count"), TreeCounts()
         counts.add(table.region, table.value, table.epsilon)
+        table = self.of_kind("agreeing")
+        for line in np.unique(table.line):  # those of one line were drawn together
+            rows = table.line == line
+            columns = table.region[rows], table.value[rows], table.epsilon[rows]
+            counts.add(*columns, agreeing=True)
         return counts
 
     def columns(self) -> dict[str, IntArray]:
