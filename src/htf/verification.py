@@ -277,6 +277,8 @@ def _adds_up(line: LedgerLine, release: Release, rows: slice) -> bool:
     except InputError:
         return False
     inner = np.flatnonzero(nesting.number > 0)
+    if np.abs(values).sum(dtype=np.float64) >= 2**62:  # sums could wrap around
+        return False
     return not len(inner) or np.array_equal(nesting.sum_parts(inner, values), values[inner])
 
 

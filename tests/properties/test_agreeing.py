@@ -154,7 +154,7 @@ def test_without_noise_counts_are_exact() -> None:
 def test_noise_that_never_agrees_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     from htf.curator import agreeing
 
-    monkeypatch.setattr(agreeing, "MOST_TRIES", 50)
+    monkeypatch.setattr(agreeing, "SURELY", 0.05)
     matrix = FrequencyMatrix.from_dense(grid(4), np.array([5, 0, 7, 1000]))
     curator = Curator(matrix, Epsilon.of(1), ScriptedNoise([3]))
     halves = curator.window.tree.split(np.array([0]), np.array([0]), np.array([2])).ravel()
@@ -192,6 +192,27 @@ def test_noise_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -
         AgreeingCounts("test", regions, np.append(units(0.5), np.full(300, units(0.5)))).check(tree)
 
 
+def test_a_region_that_would_be_tried_too_often_is_refused_or_drawn_apart() -> None:
+    """However few draws each try takes."""
+    tree, zero = RegionTree((2,)), np.zeros(1, dtype=np.int64)
+    tree.cut(zero, zero, np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64))
+    regions, price = np.arange(3), units(1, 6e-7, 6e-7)
+    with pytest.raises(InputError, match="Count them apart"):
+        AgreeingCounts("test", regions, price).check(tree)
+    assert tiers(Nesting.of(tree, regions), price, 1e9).tolist() == [0, 1, 1]
+
+
+def test_regions_that_are_nested_too_deep_are_refused() -> None:
+    """Before the charge, where drawing would run out of stack."""
+    tree, region = RegionTree((2000,)), np.zeros(1, dtype=np.int64)
+    one = np.ones(1, dtype=np.int64)
+    for cut in range(1, 1500):
+        region = tree.cut(region, 0 * one, cut * one, one)[1:]
+    regions = np.arange(len(tree))
+    with pytest.raises(InputError, match="more than 64 deep"):
+        AgreeingCounts("test", regions, np.full(len(regions), units(1e-8)[0])).check(tree)
+
+
 # --- what is known about the noise
 
 
@@ -222,6 +243,24 @@ def test_variances_are_those_of_the_noise(shares: tuple[float, float, float]) ->
     assert found[0] == pytest.approx(expected[0], rel=0.35)
     assert found[1] == pytest.approx(expected[1], rel=0.12)
     assert 0.8 * expected[2] < found[2] < 1.05 * expected[2]
+
+
+@pytest.mark.parametrize(("leaf", "root"), [(0.5, 0.5), (0.1, 0.9), (3, 3), (1, 8), (0.9, 0.1)])
+def test_variances_of_two_parts_are_on_the_safe_side(leaf: float, root: float) -> None:
+    """By enumeration: never too small by more than a hundredth, and up to twice too large for moderate epsilons."""
+    tree, zero = RegionTree((2,)), np.zeros(1, dtype=np.int64)
+    tree.cut(zero, zero, np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64))
+    price = units(root, leaf, leaf)
+    counts = TreeCounts()
+    counts.add(np.arange(3), np.zeros(3, dtype=np.int64), price, agreeing=True)
+    variances = least_squares(tree, counts)[1]
+    a, b = np.meshgrid(np.arange(-300, 301), np.arange(-300, 301))
+    weight = np.exp(-leaf * (abs(a) + abs(b)) - root * abs(a + b))
+    weight /= weight.sum()
+    exact = np.array([np.sum(weight * (a + b) ** 2), np.sum(weight * a**2)])
+    assert np.all(variances[:2] >= 0.99 * exact)
+    if leaf < 1:
+        assert np.all(variances[:2] <= 2 * exact)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.2, 1.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,17 +13,21 @@ from hypothesis import strategies as st
 
 from htf import (
     Axis,
+    BudgetFile,
     Domain,
     Epsilon,
     FrequencyMatrix,
     InputError,
+    MeasurementTable,
     Names,
     Protection,
+    Release,
+    ReleaseFileError,
     make_mechanism,
     publish,
     verify,
 )
-from htf.curator.noise import ScriptedNoise, SeededNoise
+from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.errors import BudgetError
 from htf.estimation.hierarchy import counted_layers, estimate_hierarchy, round_siblings
 from htf.estimation.least_squares import TreeCounts, sibling_layers
@@ -406,3 +411,43 @@ def test_a_changed_estimate_is_noticed() -> None:
     moved[0], moved[1] = moved[0] + 1, moved[1] - 1
     doctored = replace(release, estimates=moved)
     assert [check.name for check in verify(doctored) if not check.passed] == ["sums"]
+
+
+# --- counts that agree, in files
+
+
+def doctored(release: Release, column: str, row: int, value: int) -> Release:
+    columns = {name: values.copy() for name, values in release.measurements.columns().items()}
+    columns[column][row] = value
+    return replace(release, measurements=MeasurementTable(**columns))
+
+
+def test_counts_that_do_not_add_up_do_not_pass() -> None:
+    """Whoever changes a noisy zone, and not the sums it is in, is found out."""
+    release = publish(
+        matrix_on(DOMAINS["zones"]), "1", Zones(shares="0.8,0.1,0.1"), noise=SeededNoise(1)
+    )
+    zone = int(np.flatnonzero(release.tree.cells(release.measurements.region) == 1)[0])
+    changed = doctored(release, "value", zone, int(release.measurements.value[zone]) + 1)
+    failed = {check.name for check in verify(changed) if not check.passed}
+    assert "ledger" in failed
+
+
+@pytest.mark.parametrize(("row", "says"), [(3, "regions that differ"), (0, "regions that differ")])
+def test_a_file_whose_counts_cannot_agree_is_refused(tmp_path: Path, row: int, says: str) -> None:
+    release = publish(
+        matrix_on(DOMAINS["zones"]), "1", Zones(shares="0.8,0.1,0.1"), noise=SeededNoise(1)
+    )
+    doubled = doctored(release, "region", row, int(release.measurements.region[row + 1]))
+    doubled.save(tmp_path / "doubled.parquet")
+    with pytest.raises(ReleaseFileError, match=says):
+        Release.load(tmp_path / "doubled.parquet")
+
+
+def test_a_budget_is_not_charged_for_what_cannot_be_asked(tmp_path: Path) -> None:
+    """The noise of so small an epsilon does not fit into 64 bits, which is seen before the charge."""
+    budget = BudgetFile.create(tmp_path / "budget.sqlite", "zones", cap=1)
+    mechanism, noise = Zones(shares="0.5,0.3,0.2"), FastNoise()
+    with pytest.raises(InputError, match="64 bits"):
+        publish(matrix_on(DOMAINS["zones"]), "5e-15", mechanism, noise=noise, budget=budget)
+    assert budget.account().entries == ()

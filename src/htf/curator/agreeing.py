@@ -19,14 +19,14 @@ from htf.curator.cells import ExactCells
 from htf.curator.measurements import LARGEST_SCALE, Measurement, NoisyIntegers
 from htf.curator.noise import NoiseSource
 from htf.errors import InputError
-from htf.estimation.agreeing import AgreeingLaw
+from htf.estimation.agreeing import MOST_TRIES, AgreeingLaw
 from htf.frame.domain import IntArray
 from htf.frame.nesting import OUTSIDE, Nesting
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 
-MOST_DRAWS = 2**27  # of noise, as expected: a minute
-MOST_TRIES = 10**6  # of one region, where less than a thousand are expected
+MOST_DRAWS = 2**25  # of noise, as expected: a few minutes with OpenDP
+SURELY = 1000  # times what is expected: noise that has not added up by then never will
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,8 @@ class AgreeingCounts(NoisyIntegers):
             raise InputError(
                 f"{self.label}: the sum of so much noise of so small an epsilon does not fit into 64 bits"
             )
-        if AgreeingLaw.of(nesting, self.epsilon).total_draws > MOST_DRAWS:
+        law = AgreeingLaw.of(nesting, self.epsilon)
+        if law.total_draws > MOST_DRAWS or law.tries.max() > MOST_TRIES:
             raise InputError(
                 f"{self.label}: noise that adds up would take too long to draw for these regions. Count them apart"
             )
@@ -75,7 +76,7 @@ def _draw(
         drawn[left] = nesting.sum_parts(left, drawn)
         left = left[geometric(noise.draw(epsilon[left], 1)) < np.abs(drawn[left])]
         tries += 1
-        if tries > MOST_TRIES:
+        if tries > SURELY * MOST_TRIES:
             raise InputError(
                 f"the noise {noise.description} never adds up: it is not discrete Laplace noise"
             )

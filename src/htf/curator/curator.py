@@ -248,6 +248,8 @@ class Curator:
     ) -> Release:
         try:
             question = next(steps)  # here it refuses parameters that do not fit the budget
+            if type(question) in MEASUREMENTS:  # and here, before any charge, what cannot be asked
+                question.check(self.window.tree)
             self._pay(mechanism.name, mechanism.parameters())
             while True:
                 if progress is not None:
@@ -380,7 +382,9 @@ def rehearse(
     each = epsilon_per_share(epsilon, unit)
     window = Window(domain, RegionTree(domain.shape), each, prior, unit.shares)
     steps = told_for_unit(mechanism, window, unit)
-    next(steps, None)
+    question = next(steps, None)
+    if type(question) in MEASUREMENTS:
+        question.check(window.tree)  # type: ignore[union-attr]
     steps.close()
 
 

@@ -14,6 +14,7 @@ from htf.frame.tree import NO_REGION, RegionTree
 
 Number = TypeVar("Number", np.int64, np.float64)
 OUTSIDE = -1  # what lies in none of the regions
+MOST_DEPTH = 64  # regions in which one lies: levels have names, and nobody has named more
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,5 +71,7 @@ def _depths(above: IntArray) -> IntArray:
     depths, left = np.zeros(len(above), dtype=np.int64), above
     while np.any(left != OUTSIDE):
         depths += left != OUTSIDE
+        if depths.max() > MOST_DEPTH:
+            raise InputError(f"counts that add up are nested more than {MOST_DEPTH} deep")
         left = np.where(left == OUTSIDE, OUTSIDE, above[left])
     return depths

@@ -3,7 +3,7 @@
 Zones of a public layer lie in districts, and those in a city. Nothing need be found out about where to cut: the levels
 are public (htf.frame.hierarchy), and so are their shares of the budget. One noisy count per zone with all of epsilon has
 the least noise at the lowest level, but sums of many such counts are noisy. A small share buys upper levels with far
-fewer regions. So the shares are those with the least geometric mean of errors over all levels, where the lowest level is
+fewer regions, and the noise of all levels is drawn together, so that counts agree (htf.curator.agreeing). The shares are those with the least geometric mean of errors over all levels, where the lowest level is
 at most `lowest` times as noisy as with all of epsilon. In tables of several axes most regions hold nothing: these are
 found first, and spend more on their own count than on those inside them. Estimates are whole numbers that are not
 negative and add up (htf.estimation.hierarchy). docs/zones.md has the formula and what was measured.
@@ -57,7 +57,7 @@ FIRST_MOVE = (
     32  # parts that are moved from one level to another, while that helps; then half as many
 )
 LEAST_GAIN = 1e-12
-MOST_DRAWS = 2**24  # of noise, in all, for counts that add up: some seconds
+MOST_DRAWS = 2**20  # of noise, in all, for counts that add up: up to some seconds, with OpenDP
 LEAST_DRAWS = 4.0  # that each of them may take in any case
 WORSE = 20.0  # times: how much more it counts if an upper level is noisier than sums of flat counts
 
@@ -69,7 +69,8 @@ class Zones(Mechanism):
     name = "zones"
     citation = (
         "Hay, Rastogi, Miklau, Suciu: Boosting the accuracy of differentially private histograms "
-        "through consistency, PVLDB 2010; what was changed is in docs/zones.md"
+        "through consistency, PVLDB 2010; Hardt, Talwar: On the geometry of differential privacy, STOC 2010; "
+        "what was changed is in docs/zones.md"
     )
 
     shares: str = parameter(

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.errors import HtfError, MissingExtraError, OutputError, ReleaseFileError
+from htf.errors import HtfError, InputError, MissingExtraError, OutputError, ReleaseFileError
 from htf.estimation.noise_law import noise_deviations
 from htf.estimation.prior import Prior
 from htf.files import Budget, is_file, write_whole
 from htf.frame.crs import CRS84, check_crs, to_projjson
 from htf.frame.domain import MOST_CELLS_PER_AXIS, Domain, IntArray
+from htf.frame.nesting import Nesting
 from htf.frame.tree import RegionTree
 from htf.privacy.activity import Activity
 from htf.privacy.clipping import Clipped
@@ -496,6 +497,8 @@ def _from_table(
         for side in ("low", "high")
     }
     tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
+    measurements = _measurements_from(table, domain)
+    _check_agreeing(tree, measurements)
     prior = None
     if "prior" in header:
         prior = Prior.from_dict(header["prior"], domain, _numbers(_flat(table["prior"])))
@@ -512,7 +515,7 @@ def _from_table(
         leaves=_numbers(table["region"].combine_chunks()),
         estimates=_numbers(table["count"].combine_chunks()),
         scales=_numbers(table["noise_scale"].combine_chunks()),
-        measurements=_measurements_from(table, domain),
+        measurements=measurements,
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
         prior=prior,
         zones=zones,
@@ -537,6 +540,18 @@ def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
         if len(order) and (found[name].min() < least or found[name].max() > most):
             raise ReleaseFileError(f"its measurements have values of {name!r} that cannot be")
     return MeasurementTable(**{name: column[order] for name, column in found.items()})
+
+
+def _check_agreeing(tree: RegionTree, measurements: MeasurementTable) -> None:
+    """Counts that were drawn together are of regions that make up each other."""
+    table = measurements.of_kind("agreeing")
+    for line in np.unique(table.line):
+        regions = table.region[table.line == line]
+        tree.check_regions(regions)
+        try:
+            Nesting.of(tree, regions)
+        except InputError as error:
+            raise ReleaseFileError(f"its measurements cannot be: {error}") from None
 
 
 def _order(numbers: IntArray) -> IntArray:
