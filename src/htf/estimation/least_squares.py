@@ -68,13 +68,15 @@ class TreeCounts:
     def by_region(self, tree: RegionTree) -> tuple[FloatArray, FloatArray]:
         """The counts of each region combined by inverse variance, and their variance. Counts that were drawn together
         have the variance of independent ones that are worth as much."""
-        return self._combine(
-            tree, [self._as_independent(tree, n) for n in range(len(self.regions))]
-        )
+        return self._combine(tree, self.variances(tree))
 
     def as_drawn(self, tree: RegionTree) -> tuple[FloatArray, FloatArray]:
         """The same, but every count has the variance of discrete Laplace noise of its own epsilon."""
         return self._combine(tree, [count_variances(units) for units in self.epsilons])
+
+    def variances(self, tree: RegionTree) -> list[FloatArray]:
+        """Of all counts, as they were added."""
+        return [self._as_independent(tree, number) for number in range(len(self.regions))]
 
     def _as_independent(self, tree: RegionTree, number: int) -> FloatArray:
         if not self.agreeing[number]:

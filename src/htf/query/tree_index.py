@@ -51,7 +51,7 @@ from htf.estimation.least_squares import (
     least_squares_and_below,
     sum_leaves,
 )
-from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
+from htf.estimation.noise_law import noise_fourth_cumulants
 from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import NO_REGION, RegionTree
@@ -149,7 +149,7 @@ class TreeIndex:
         # Where subtrees lie together, a walk through one stays within fast memory.
         order = np.argsort(np.append(-1, tree.preorder()[tree.parent[1:]]), kind="stable")
         counted = np.concatenate(counts.regions)
-        of_counts = count_variances(np.concatenate(counts.epsilons))
+        of_counts = np.concatenate(counts.variances(tree))
         self._alone = _counted_once(counted, of_counts, variances, groups)[order]
         cumulants = _fourth_cumulants(tree, counted, of_counts, groups)
         held = (sum_leaves(tree, leaves, column) for column in (answered, np.abs(answered)))
