@@ -12,7 +12,8 @@ import shutil
 import sqlite3
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from itertools import pairwise
 from time import monotonic, sleep
@@ -31,6 +32,7 @@ from htf.frame.domain import Axis, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import Protection
+from htf.query import index, tree_index
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
@@ -438,3 +440,12 @@ def wrong_opendp_draws(scale: int, size: int, rng: np.random.Generator) -> IntAr
     sizes = u + scale * v
     kept = ~(negative & (sizes == 0))
     return np.asarray(np.where(negative, -sizes, sizes)[kept][:size])
+
+
+@contextmanager
+def plain_intervals() -> Iterator[None]:
+    """Intervals as the noise gives them, before they are cut off at zero and reach as far as the count."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (index, tree_index):
+            patch.setattr(module, "published", lambda answers, _: answers)
+        yield

@@ -21,12 +21,12 @@ from htf.serve.limits import Limits
 from htf.serve.openapi import describe
 from support import city_matrix, people_matrix
 
-ANSWER = dict(zip(COLUMNS, (1234.4, 5.25, -0.4, 2468.9, 0.125, 1.0), strict=True))
+ANSWER = dict(zip(COLUMNS, (1234.4, 5.25, -0.4, 2468.9, 0.125, 1.0, 1200.0), strict=True))
 
 
 def test_names_and_order() -> None:
     """They are promised: files and programs rely on them."""
-    assert [*COLUMNS] == ["count", "std_error", "low", "high", "partial", "inside"]
+    assert [*COLUMNS] == ["count", "std_error", "low", "high", "partial", "inside", "raw"]
     assert [*OF_LEAVES] == ["count", "std_error", "low", "high"]
 
 
@@ -35,7 +35,7 @@ def test_loops_write_where_the_declaration_says() -> None:
         assert getattr(kernels, name.upper()) == place(name)
     answers = np.zeros((1, len(COLUMNS)))
     kernels.write_answer(10.0, 12.0, 2.0, 0.5, 9.0, 1.0, 4.0, answers, 0)
-    assert answers[0].tolist() == [10, 3, 10, 14.5, 0.25, 0]
+    assert answers[0].tolist() == [10, 3, 10, 14.5, 0.25, 0, 12]
 
 
 def test_every_column_is_described_in_whole_sentences() -> None:

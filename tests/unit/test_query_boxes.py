@@ -65,13 +65,15 @@ def test_what_lies_outside_counts_nothing() -> None:
 @pytest.mark.parametrize("box", [[11, 40, 11, 48], [11, 44, 13, 44], [11, 41, 11, 41]])
 def test_a_box_without_width_counts_nothing(box: list[float]) -> None:
     assert count_boxes(DOMAIN, INDEX, box).to_dicts() == [
-        {"count": 0, "std_error": 0, "low": 0, "high": 0, "partial": 0, "inside": 0}
+        {"count": 0, "std_error": 0, "low": 0, "high": 0, "partial": 0, "inside": 0, "raw": 0}
     ]
 
 
 def test_leaves_without_noise_have_no_error() -> None:
     row = count_boxes(DOMAIN, INDEX, [10, 44, 12, 46]).to_dicts()[0]
-    assert row == {"count": 20, "std_error": 0, "low": 20, "high": 20, "partial": 1, "inside": 1}
+    assert row == {
+        "count": 20, "std_error": 0, "low": 20, "high": 20, "partial": 1, "inside": 1, "raw": 20,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -109,11 +111,11 @@ def test_answers_are_read_only_columns() -> None:
     answers = count_boxes(DOMAIN, INDEX, [[10, 40, 12, 44], [10, 40, 14, 48]])
     assert len(answers) == 2
     columns = answers.to_columns()
-    assert list(columns) == ["count", "std_error", "low", "high", "partial", "inside"]
+    assert list(columns) == ["count", "std_error", "low", "high", "partial", "inside", "raw"]
     for column in columns.values():
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1
-    assert [type(value) for value in answers.to_dicts()[0].values()] == [float] * 6
+    assert [type(value) for value in answers.to_dicts()[0].values()] == [float] * 7
 
 
 def test_the_callers_boxes_are_left_alone() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -44,7 +44,15 @@ from support import (
     dense_coefficients,
     grid,
     half_widths,
+    plain_intervals,
 )
+
+
+@pytest.fixture(autouse=True)
+def _as_the_noise_gives_them() -> Iterator[None]:
+    """What is looked at here are intervals before they are cut off at zero."""
+    with plain_intervals():
+        yield
 
 
 def shares(tree: RegionTree, leaves: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:

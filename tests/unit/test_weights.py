@@ -350,8 +350,8 @@ def test_a_mean_is_the_ratio_with_fiellers_interval() -> None:
     over, under = sums.count(boxes), records.count(boxes)
     assert np.array_equal(means.mean, over.count / under.count)
     assert means.bounded.all()
-    s, a = (over.low + over.high) / 2, (over.high - over.low) / 2
-    n, b = (under.low + under.high) / 2, (under.high - under.low) / 2
+    s, a = over.raw, over.high - over.raw
+    n, b = under.raw, under.high - under.raw
     for end in (means.low, means.high):
         assert np.square(s - end * n) == pytest.approx(np.square(a) + np.square(end * b), rel=1e-9)
     assert np.all((means.low < s / n) & (s / n < means.high))

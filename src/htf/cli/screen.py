@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from htf.privacy.protection import RECORDS
-from htf.query.answer_texts import answer_headings, counted_note, interval_note, show_answer
+from htf.query.answer_texts import answer_headings, below_zero_note, counted_note, show_answer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -161,8 +161,8 @@ def warn_if_not_private(release: Release) -> None:
 
 
 def show_answer_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> None:
-    """Explain once, under a table, why a count may lie outside its interval."""
-    note = interval_note(answers, quantity)
+    """Explain once, under a table, why a count may lie below zero, and outside its interval."""
+    note = below_zero_note(answers, quantity)
     if note is not None:
         console().print(note + "\n")
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.errors import InputError
 from htf.estimation.level import OUTSIDE
-from htf.estimation.noise_law import NORMAL_DEVIATIONS, QUANTILES, is_clear
+from htf.estimation.noise_law import NORMAL_DEVIATIONS, is_clear
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
@@ -90,8 +90,8 @@ class Difference:
 
     @property
     def value(self) -> FloatArray:
-        """The difference of the centres of both intervals, which have next to no bias."""
-        return centres(self.first) - centres(self.second)
+        """The difference of the raw answers, which have next to no bias."""
+        return self.first.raw - self.second.raw
 
     @property
     def std_error(self) -> FloatArray:
@@ -102,16 +102,6 @@ class Difference:
     def is_beyond_noise(self) -> NDArray[np.bool_]:
         """Where the difference is more than 1.96 of its standard errors. By chance 1 in 20 would be."""
         return is_clear(np.abs(self.value), self.std_error, NORMAL_DEVIATIONS)
-
-
-def centres(answers: Answers) -> FloatArray:
-    """The raw answers that intervals were made around.
-
-    They are the middles of the intervals, except where a square cuts leaves: there the upper end is
-    farther away (htf.query.tree_index). No lower end is farther away than one of Laplace noise, and a step.
-    """
-    farthest = QUANTILES[-1] * answers.std_error + 0.5
-    return np.asarray(answers.low + np.minimum((answers.high - answers.low) / 2, farthest))
 
 
 def difference(

@@ -12,10 +12,7 @@ from collections.abc import Mapping, Sequence
 from htf.privacy.protection import RECORDS, SUM_OF
 from htf.query.columns import COLUMNS, Column
 
-WHY_OUTSIDE = (
-    "the count is the best guess, smoothed by what lies around it and cut at zero; the interval comes from "
-    "the raw noisy counts alone."
-)
+WHY_BELOW = "the noise took away more than was there. The true number is not below zero, and so the interval is not."
 WITH_DECIMALS = 99.95  # counts of people below this have one decimal
 
 
@@ -63,7 +60,7 @@ def counts_of(counted: str) -> str:
 
 
 def show_interval(answer: Mapping[str, float], quantity: str = RECORDS) -> str:
-    """The 95 % interval of a count. Its ends may lie below zero, and need not enclose the count."""
+    """The 95 % interval of a count."""
     return f"{show_count(answer['low'], quantity)} to {show_count(answer['high'], quantity)}"
 
 
@@ -72,22 +69,10 @@ def counted_note(quantity: str, counted: str) -> str | None:
     return None if counted == quantity else f"Counted: {counted}."
 
 
-def interval_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> str | None:
-    """A note on why some counts shown lie outside their intervals; None if none does."""
-    number = sum(is_outside_interval(answer, quantity) for answer in answers)
+def below_zero_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> str | None:
+    """A note on why some counts shown lie below zero, outside their intervals; None if none does."""
+    number = sum(round(one["count"], _decimals(one["count"], quantity)) < 0 for one in answers)
     if number == 0:
         return None
-    if len(answers) == 1:
-        return f"The count lies outside of its interval. That can be: {WHY_OUTSIDE}"
-    which = (
-        "1 count lies outside of its" if number == 1 else f"{number} counts lie outside of their"
-    )
-    return f"{which} interval. That can be: {WHY_OUTSIDE}"
-
-
-def is_outside_interval(answer: Mapping[str, float], quantity: str = RECORDS) -> bool:
-    """Whether a count looks outside its interval to a reader, with all numbers rounded."""
-    low, count, high = (
-        round(answer[name], _decimals(answer[name], quantity)) for name in ("low", "count", "high")
-    )
-    return not low <= count <= high
+    which = "1 count is" if number == 1 else f"{number} counts are"
+    return f"{'The count is' if len(answers) == 1 else which} below zero: {WHY_BELOW}"

@@ -47,7 +47,7 @@ class Column:
     description: str
     heading: str | None  # on the screen; None: shown together with another column
     form: str | None = None  # how Python formats a value for the screen; None: as a count
-    of_leaves: bool = True  # False: the same for every whole leaf, so left out of leaves and tiles
+    of_leaves: bool = True  # False: left out of leaves and tiles
 
     def describe(self, quantity: str = ANY_QUANTITY) -> str:
         """The meaning, for counts of `quantity`."""
@@ -71,13 +71,15 @@ class Answers(ReadOnlyArrays):
     std_error : ndarray of float
         The standard deviation of the errors that the interval covers.
     low, high : ndarray of float
-        The 95 % interval.
+        The 95 % interval. It is never below zero, and contains the count unless that is below zero.
     partial : ndarray of float
         The share of the answer, by absolute parts, that comes from leaves covered in part; 0 where
         there is nothing.
     inside : ndarray of float
         The share of the box or polygon that lies on the map, by area, over all axes. The release says
         nothing about the rest, which is not counted. It is 0 where there is no area.
+    raw : ndarray of float
+        The answer of the raw noisy counts alone, for differences and means. It has next to no bias.
     quantity : str
         What is counted, in one or two words, such as `people`: `Release.quantity`.
     counted : str
@@ -111,8 +113,8 @@ class Answers(ReadOnlyArrays):
         metadata=_declare(
             Column(
                 QUANTITY,
-                f"Lower end of the {LEVEL_TEXT} interval. The interval comes from the raw noisy counts, so it may "
-                "reach below zero, and the count may lie outside it.",
+                f"Lower end of the {LEVEL_TEXT} interval. The interval comes from the raw noisy counts, is never below "
+                "zero, and contains the count unless that is below zero.",
                 f"{LEVEL_TEXT} interval",
             )
         )
@@ -142,6 +144,18 @@ class Answers(ReadOnlyArrays):
                 "knows nothing about the rest and does not count it.",
                 "inside map",
                 form=".1%",
+                of_leaves=False,
+            )
+        )
+    )
+
+    raw: FloatArray = field(
+        metadata=_declare(
+            Column(
+                QUANTITY,
+                "Answer of the raw noisy counts alone. It has next to no bias, so differences and means are made of it. It "
+                "may lie below zero and outside the interval.",
+                heading=None,
                 of_leaves=False,
             )
         )
@@ -178,7 +192,7 @@ class Answers(ReadOnlyArrays):
         Examples
         --------
         >>> list(answers.to_columns())
-        ['count', 'std_error', 'low', 'high', 'partial', 'inside']
+        ['count', 'std_error', 'low', 'high', 'partial', 'inside', 'raw']
         """
         return {name: getattr(self, name) for name in (OF_LEAVES if of_leaves else COLUMNS)}
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FAN_OUT = 8  # anything from 2 to 16 is about as fast
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # per thread
+PUBLISHED = ("count", "std_error", "low", "high", "raw")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,14 +121,20 @@ class BoxIndex:
 
 
 def published(answers: FloatArray, worth: Worth) -> FloatArray:
-    """The columns of answers as they are published, from those of what was counted. Changes them in place."""
-    if worth == AS_COUNTED:
-        return answers
-    names = ("count", "std_error", "low", "high")
-    places = [place(name) for name in names]
-    found = worth.of_answers(*(answers[:, column] for column in places))
-    for column, values in zip(places, found, strict=True):
-        answers[:, column] = values
+    """The columns of answers as they are published, from those of what was counted. Changes them in place.
+
+    No true number is below zero, and nobody should have to choose between a count and its interval: the interval ends at
+    zero, and reaches as far as the count.
+    """
+    count, std_error, low, high, raw = (answers[:, place(name)] for name in PUBLISHED)
+    if worth != AS_COUNTED:
+        found = worth.of_answers(count, std_error, low, high)
+        count[:], std_error[:], low[:], high[:] = found
+        raw *= worth.each
+    np.minimum(low, count, out=low)
+    np.maximum(low, 0.0, out=low)
+    np.maximum(high, count, out=high)
+    np.maximum(high, 0.0, out=high)
     return answers
 
 

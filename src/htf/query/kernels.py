@@ -20,7 +20,7 @@ from htf.query.columns import place
 LOW_END, HIGH_END, CELLS, PER_UNIT, TOLERANCE = range(5)
 # Columns of `answers` (htf.query.columns).
 COUNT, STD_ERROR, LOW, HIGH = place("count"), place("std_error"), place("low"), place("high")
-PARTIAL, INSIDE = place("partial"), place("inside")
+PARTIAL, INSIDE, RAW = place("partial"), place("inside"), place("raw")
 FARTHEST = 1e300  # cells: farther away, the length of a box would overflow
 LEAST_INSIDE = 1e-300  # for a box that touches the map at all: 0 means that it does not
 # Columns of `sums`, over the leaves of each node.
@@ -201,9 +201,10 @@ def write_answer(
     query: int,
 ) -> None:
     """Fill all columns of an answer but INSIDE. No other place fills them. The upper end of the interval
-    is farther from the middle than the lower one, by `lean`."""
+    is farther from the middle than the lower one, by `lean`. `htf.query.index.published` finishes the interval."""
     answers[query, COUNT] = count
     answers[query, STD_ERROR] = np.sqrt(variance)
     answers[query, LOW] = middle - half
     answers[query, HIGH] = middle + half + lean
     answers[query, PARTIAL] = partial / whole if whole > 0 else 0.0
+    answers[query, RAW] = middle

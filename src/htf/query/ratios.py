@@ -263,7 +263,8 @@ def mean_of(protection: Protection) -> str:
 def divide(sums: Answers, counts: Answers, counted: str) -> Ratios:
     """The ratio of two answers about the same boxes or polygons, whose errors are independent."""
     over, under = sums.count, counts.count
-    bounded = counts.low > 0
+    n, b = _middle(counts)
+    bounded = n > b
     with np.errstate(all="ignore"):
         mean = np.where(under > 0, over / under, np.nan)
         low, high = _interval(sums, counts)
@@ -293,5 +294,6 @@ def _interval(sums: Answers, counts: Answers) -> tuple[FloatArray, FloatArray]:
 
 
 def _middle(answers: Answers) -> tuple[FloatArray, FloatArray]:
-    """The middle of an interval, and half its width."""
-    return (answers.low + answers.high) / 2, (answers.high - answers.low) / 2
+    """The raw answer, and how far off it may be. The upper side of an interval is never the shorter one, and its lower side may
+    have been cut off at zero."""
+    return answers.raw, answers.high - answers.raw

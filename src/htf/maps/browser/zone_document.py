@@ -204,7 +204,9 @@ def _panel_answers(
 def _packed(answers: Answers) -> dict[str, str]:
     """Columns of answers. Digits far below the standard error are dropped, because they compress badly."""
     step = 2.0 ** np.floor(np.log2(np.maximum(answers.std_error, 1e-6) / STEPS))
-    columns = {name: getattr(answers, name) for name in ("count", "low", "high", "std_error")}
+    columns = {
+        name: getattr(answers, name) for name in ("count", "low", "high", "std_error", "raw")
+    }
     return {
         name: pack(np.asarray(np.rint(values / step) * step, dtype=np.float32))
         for name, values in columns.items()

@@ -88,11 +88,6 @@ export const words = {
     quantity.startsWith("sum of ") ? `${count} (${quantity})` : `${count} ${quantity}`,
   between: (low, high) => `between ${low} and ${high}`,
   intervalName: "(95 % interval)",
-  outsideInShort: "outside its interval: the count is smoothed",
-  whyOutside:
-    "The count lies outside its interval. This can happen: the count is the best guess, " +
-    "smoothed by its surroundings and cut at zero, while the interval comes from the raw noisy " +
-    "counts alone.",
   belowZero: (quantity) =>
     `The count is below zero because of noise: there are few ${quantity} here, or none.`,
   byArea: (percent, shape = "range") =>

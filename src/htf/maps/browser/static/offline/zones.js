@@ -13,7 +13,7 @@ import { ZoneLayer } from "../shared/zone-layer.js";
 import { differenceShades, differencesOf, entriesOf, shadesOf } from "../shared/zones.js";
 import { labels, words } from "../words.js";
 
-const COLUMNS = ["count", "low", "high", "std_error"];
+const COLUMNS = ["count", "low", "high", "std_error", "raw"];
 const data = JSON.parse(byId("data").textContent);
 const isDifference = data.sides !== null;
 const view = { level: data.level, direction: "from", chosen: -1 };

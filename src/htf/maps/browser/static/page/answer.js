@@ -1,13 +1,7 @@
 /* The count in the shape, or in the whole map, with its interval. */
 
 import { byId, element } from "../shared/elements.js";
-import {
-  countText,
-  differenceOf,
-  isOutsideInterval,
-  roundedCount,
-  signedText,
-} from "../shared/numbers.js";
+import { countText, differenceOf, roundedCount, signedText } from "../shared/numbers.js";
 import { words } from "../words.js";
 import { countShape, isAborted } from "./api.js";
 import { complain } from "./problem.js";
@@ -99,7 +93,6 @@ function differenceRow({ count, low, high, isBeyond }, quantity) {
 function notesOf(answer, shape, quantity) {
   const { count, partial, inside } = answer;
   const notes = [];
-  if (isOutsideInterval(answer, quantity)) notes.push(words.whyOutside);
   if (partial > WORTH_SAYING) notes.push(words.byArea(percentOf(partial), shape?.kind));
   if (roundedCount(count, quantity) < 0) notes.push(words.belowZero(quantity));
   if (inside < 1 - WORTH_SAYING) {

@@ -142,5 +142,6 @@ export async function countBoxes(release, boxes, signal) {
     std_error: found.std_error[i],
     low: found.low[i],
     high: found.high[i],
+    raw: found.raw[i],
   }));
 }

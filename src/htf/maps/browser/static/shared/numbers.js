@@ -2,7 +2,6 @@
    query/answer_texts.py. */
 
 const DEVIATIONS = 1.96; // half of a 95 % interval, in standard errors
-const LAPLACE_DEVIATIONS = 2.118303; // the same if all noise is that of one count
 const PREFIXES = [{ size: 1e9, name: "G" }, { size: 1e6, name: "M" }, { size: 1e3, name: "k" }];
 const RECORDS = "records";
 const DISTINCT = "distinct "; // people who count once each, not by shares
@@ -45,22 +44,10 @@ export function shortNumber(value) {
 /* Six digits after the point: a tenth of a metre, in degrees. */
 export const toSixDigits = (value) => +value.toFixed(6);
 
-/* Judged by the rounded numbers, which are those that a reader sees. */
-export function isOutsideInterval(answer, quantity) {
-  const [count, low, high] = [answer.count, answer.low, answer.high]
-    .map((value) => roundedCount(value, quantity));
-  return count < low || count > high;
-}
-
-/* The raw answer that an interval was made around: as htf.maps.comparison has it. */
-function centreOf({ low, high, std_error: error }) {
-  return low + Math.min((high - low) / 2, LAPLACE_DEVIATIONS * error + 0.5);
-}
-
-/* The noise of two releases is independent, so variances add up. The centres of intervals are
-   compared because they have next to no bias, unlike counts. */
+/* The noise of two releases is independent, so variances add up. Raw answers are compared because
+   they have next to no bias, unlike counts. */
 export function differenceOf(first, second) {
-  const count = centreOf(first) - centreOf(second);
+  const count = first.raw - second.raw;
   const half = DEVIATIONS * Math.hypot(first.std_error, second.std_error);
   return { count, low: count - half, high: count + half, isBeyond: Math.abs(count) > half };
 }

@@ -2,7 +2,7 @@
 
 import { words } from "../words.js";
 import { element } from "./elements.js";
-import { countText, isOutsideInterval, shortNumber, signedText } from "./numbers.js";
+import { countText, shortNumber, signedText } from "./numbers.js";
 
 const GAP = 16; // pixels between the place and the box
 const EDGE = 4; // between the box and the edge of the map
@@ -58,9 +58,6 @@ export function countLines(answer, { isClear, density, quantity, unit }) {
   return [
     [words.countOf(countText(answer.count, quantity), quantity), "big"],
     hasInterval ? words.interval(low, high) : ["…", "quiet"],
-    ...(hasInterval && isOutsideInterval(answer, quantity)
-      ? [[words.outsideInShort, "quiet"]]
-      : []),
     ...(isClear ? densityLines(density, quantity, unit) : [[words.onlyNoise, "quiet"]]),
   ];
 }

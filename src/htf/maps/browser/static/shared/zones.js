@@ -24,6 +24,7 @@ export function differencesOf(level, first, second) {
       low: answers.low[i],
       high: answers.high[i],
       std_error: answers.std_error[i],
+      raw: answers.raw[i],
     }));
     const found = differenceOf(one, other);
     const density = level.area[i] > 0 ? found.count / level.area[i] : 0;
