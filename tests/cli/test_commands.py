@@ -105,7 +105,7 @@ def test_query_files(folder: Path, tmp_path: Path) -> None:
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
-        "west", "south", "east", "north", "name", "count", "std_error", "low", "high", "partial", "inside", "counted",
+        "west", "south", "east", "north", "name", "count", "std_error", "low", "high", "partial", "inside", "raw", "counted",
     ]  # fmt: skip
     assert [float(row["west"]) for row in rows] == [-74.1, -74.3, -10]
     release = Release.load(folder / "out.parquet")

@@ -96,7 +96,7 @@ def test_a_csv_has_a_row_for_each_feature(folder: Path, tmp_path: Path) -> None:
     with open(out, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
-        "label", "name", "code", "count", "std_error", "low", "high", "partial", "inside", "counted",
+        "label", "name", "code", "count", "std_error", "low", "high", "partial", "inside", "raw", "counted",
     ]  # fmt: skip
     assert [row["name"] for row in rows] == NAMES
     assert [row["label"] for row in rows] == ["3", "1", "4", "1"]

@@ -20,7 +20,7 @@ from serving import BOUNDS, client, run_async, running
 from support import PATIENCE, people_matrix
 
 ARROW = "application/vnd.apache.arrow.stream"
-NAMES = ("count", "std_error", "low", "high", "partial", "inside")
+NAMES = ("count", "std_error", "low", "high", "partial", "inside", "raw")
 
 
 def told(answer: dict[str, Any], release: Release) -> dict[str, Any]:

@@ -13,6 +13,7 @@ of squares around records, smaller than the leaves: they hold more than an even 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,15 @@ from htf.mechanisms.adaptive_grid import AdaptiveGrid
 from htf.mechanisms.htf import Htf
 from htf.mechanisms.htf_paper import HtfPaper
 from htf.mechanisms.quadtree import Quadtree
+from support import plain_intervals
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _as_the_noise_gives_them() -> Iterator[None]:
+    """Intervals before they are cut off at zero and reach as far as the count, which makes them cover more."""
+    with plain_intervals():
+        yield
+
 
 RUNS = 120
 PAPER = HtfPaper(stop_count=20)

@@ -9,6 +9,7 @@ alarms of all cases here together would be below 2e-5.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -18,6 +19,15 @@ from scipy import stats
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.query.boxes import count_boxes
 from htf.query.index import BoxIndex
+from support import plain_intervals
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _as_the_noise_gives_them() -> Iterator[None]:
+    """Intervals before they are cut off at zero and reach as far as the count, which makes them cover more."""
+    with plain_intervals():
+        yield
+
 
 # Leaves in a count, noise scale, and trials.
 CASES = [(1, 5.0, 3000), (1, 1000.0, 3000), (10, 5.0, 3000), (10, 1e5, 3000), (1000, 20.0, 1000)]
