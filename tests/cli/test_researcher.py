@@ -141,7 +141,7 @@ def test_the_best_setting_of_a_rival_is_the_best(tuned: tuple[Path, str]) -> Non
         }
         assert (
             len(means)
-            == {"ug": 4, "ag": 45, "privtree": 10, "quadtree": 5, "floors": 2}[row["rival"]]
+            == {"ug": 4, "ag": 60, "privtree": 11, "quadtree": 5, "floors": 2}[row["rival"]]
         )
         assert row["rival_error"] == pytest.approx(min(means.values()))
         assert means[row["setting"]] == pytest.approx(row["rival_error"])
@@ -154,7 +154,7 @@ def test_the_best_setting_of_a_rival_is_the_best(tuned: tuple[Path, str]) -> Non
 
 def test_the_screen_says_which_setting_was_best(tuned: tuple[Path, str]) -> None:
     out, told = tuned
-    assert "Settings of each rival: ug 4, ag 45, privtree 10, quadtree 5." in told
+    assert "Settings of each rival: ug 4, ag 60, privtree 11, quadtree 5." in told
     assert " ".join(told.split()).count(WARNING) == 2
     for measure in ("or to 20 where that is less", "or to 0.1 % of all records where that is less"):
         assert " ".join(told.split()).count(measure) == 2  # one table for each epsilon

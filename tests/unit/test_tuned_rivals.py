@@ -43,8 +43,8 @@ def test_settings_go_as_far_as_the_map() -> None:
         "ug", *(f"ug:side={side}" for side in (8, 16, 32, 64, 128, 256, 512, 1024)),
     ]  # fmt: skip
     assert found["quadtree"] == [f"quadtree:height={h}" for h in (*range(1, 11),)]
-    assert {"ag", "ag:alpha=0.1:c=2.5:c2=1.25", "ag:c=40.0:c2=20.0"} <= {*found["ag"]}
-    assert {"privtree", "privtree:threshold=-300", "privtree:threshold=1000"} <= {
+    assert {"ag", "ag:alpha=0.1:c=0.625:c2=1.25", "ag:c=40.0:c2=20.0"} <= {*found["ag"]}
+    assert {"privtree", "privtree:threshold=-1000", "privtree:threshold=1000"} <= {
         *found["privtree"]
     }
     for labels in found.values():

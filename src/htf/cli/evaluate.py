@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from htf.evaluation.workloads import Workload
     from htf.frame.domain import Domain
 
+PLAIN_TITLE = "mean relative error in %,"
+
 
 @click.command()
 @click.argument("points")
@@ -224,10 +226,8 @@ def _show_summary(results: Results, plan: Plan, entrants: Sequence[Contender]) -
             for metric in (MRE, MRE_SHARE) if has_places else (MRE,):
                 lines = compare_all(results, data_set, epsilon, workloads, entrants, metric)
                 rows = [(line.label, *map(show_value, line.values)) for line in lines]
-                what = MEANINGS[metric] if has_places else "mean relative error"
-                title = (
-                    f"{data_set}, epsilon {epsilon}: {what} in %, ± standard deviation over runs"
-                )
+                what = f"{metric} in %, {MEANINGS[metric]};" if has_places else PLAIN_TITLE
+                title = f"{data_set}, epsilon {epsilon}: {what} ± standard deviation over runs"
                 show_table(headers, rows, title)
 
 

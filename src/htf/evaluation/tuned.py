@@ -25,8 +25,8 @@ from htf.mechanisms.quadtree import leaf_number
 AS_PUBLISHED, TUNED = "as-published", "tuned"
 GRID_SIDES = tuple(2**power for power in range(3, 11))  # 8 to 1024 cells
 # The published constants are 10, 5 and 0.5.
-AG_C, AG_C2, AG_ALPHA = (2.5, 10, 40), (1.25, 2.5, 5, 10, 20), (0.1, 0.25, 0.5)
-THRESHOLDS = (-300, -100, -30, -10, 0, 10, 30, 100, 300, 1000)
+AG_C, AG_C2, AG_ALPHA = (0.625, 2.5, 10, 40), (1.25, 2.5, 5, 10, 20), (0.1, 0.25, 0.5)
+THRESHOLDS = (-1000, -300, -100, -30, -10, 0, 10, 30, 100, 300, 1000)
 FLOOR = "floors"
 
 
