@@ -17,8 +17,10 @@ import pytest
 
 from htf.cli.experiments import progress_of_trials
 from htf.cli.main import run
+from htf.evaluation.datasets import City
 from htf.evaluation.marking import CONSEQUENCE, WARNING
 from htf.evaluation.results import PART_FILES, PARTS
+from htf.evaluation.specs import label_of
 from support import wait_for
 
 BOUNDS = "-74.3,40.4,-73.6,41.0"
@@ -96,6 +98,105 @@ def test_evaluate_writes_and_marks_everything(evaluated: tuple[Path, str]) -> No
     assert (out / "points.png").stat().st_size > 10_000
     metadata = pq.read_metadata(out / "results.parquet").metadata
     assert WARNING in metadata[b"warning"].decode()
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A made-up city of 32 x 32 cells."""
+    matrix = City("town", 20_000, 32).load()
+    counts = np.zeros((32, 32), dtype=np.int64)
+    counts[tuple(matrix.exact_coordinates)] = matrix.exact_counts
+    place = tmp_path_factory.mktemp("town") / "town.npy"
+    np.save(place, counts)
+    return place
+
+
+@pytest.fixture(scope="module")
+def tuned(town: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    out = tmp_path_factory.mktemp("tuned")
+    asked = ["--epsilons", "0.2,1", "--workloads", "places-2,places-8,10%", "--queries", "100"]
+    ran = htf(
+        "evaluate", str(town), "--rivals", "tuned", *asked, "--runs", "3", "--jobs", "1", "-o", str(out)
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    return out, ran.stdout
+
+
+def test_the_best_setting_of_a_rival_is_the_best(tuned: tuple[Path, str]) -> None:
+    """Found again by going through all results one by one."""
+    errors: dict[tuple[Any, ...], dict[str, dict[int, float]]] = {}
+    for row in rows(tuned[0]):
+        cell = row["epsilon"], row["workload"], row["metric"]
+        label = label_of(row["mechanism"], row["parameters"])
+        errors.setdefault(cell, {}).setdefault(label, {})[row["run"]] = row["value"]
+    picked = pq.read_table(tuned[0] / "rivals.parquet").to_pylist()
+    assert len(picked) == 2 * 3 * 4 * 5  # epsilons, workloads, metrics, rivals
+    for row in picked:
+        of_cell = errors[row["epsilon"], row["workload"], row["metric"]]
+        names = ("zero", "uniform") if row["rival"] == "floors" else (row["rival"],)
+        means = {
+            label: sum(runs.values()) / 3
+            for label, runs in of_cell.items()
+            if label.split(":")[0] in names
+        }
+        assert (
+            len(means)
+            == {"ug": 4, "ag": 60, "privtree": 11, "quadtree": 5, "floors": 2}[row["rival"]]
+        )
+        assert row["rival_error"] == pytest.approx(min(means.values()))
+        assert means[row["setting"]] == pytest.approx(row["rival_error"])
+        least = min(sum(runs.values()) / 3 for label, runs in of_cell.items() if label != "htf")
+        assert row["is_best"] == (row["rival_error"] == pytest.approx(least))
+        ratios = [of_cell["htf"][run] / of_cell[row["setting"]][run] for run in range(3)]
+        assert row["ratio"] == pytest.approx(np.exp(np.mean(np.log(ratios))))
+        assert row["low"] < row["ratio"] < row["high"]
+
+
+def test_the_screen_says_which_setting_was_best(tuned: tuple[Path, str]) -> None:
+    out, told = tuned
+    assert "Settings of each rival: ug 4, ag 60, privtree 11, quadtree 5." in told
+    assert " ".join(told.split()).count(WARNING) == 2
+    for measure in ("or to 20 where that is less", "or to 0.1 % of all records where that is less"):
+        assert " ".join(told.split()).count(measure) == 2  # one table for each epsilon
+    assert "places-2 *" in told
+    page = (out / "rivals.md").read_text()
+    assert WARNING in page
+    best = [row for row in pq.read_table(out / "rivals.parquet").to_pylist() if row["is_best"]]
+    assert page.count("(best)") == len(best) == 2 * 3 * 4
+    for row in best:
+        if row["metric"] == "MRE":
+            assert f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})" in told
+    assert "ug, best setting" in (out / "summary.md").read_text()
+
+
+def test_other_mechanisms_can_be_compared_with_tuned_rivals(
+    town: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A rival that is named stands for itself, with its published setting."""
+    asked = ["--epsilons", "1", "--workloads", "places-4", "--queries", "20", "--runs", "1"]
+    command = ["evaluate", str(town), "--mechanisms", "singular,ag", "--rivals", "tuned", *asked]
+    assert run([*command, "--jobs", "1", "-o", str(tmp_path)]) == 0
+    picked = pq.read_table(tmp_path / "rivals.parquet").to_pylist()
+    assert {row["mechanism"] for row in picked} == {"singular", "ag"}
+    named = [row for row in picked if row["mechanism"] == "ag" and row["rival"] == "ag"]
+    assert all(row["ratio"] >= 1 for row in named)
+    assert "htf," not in capsys.readouterr().out
+
+
+def test_places_show_both_errors(
+    town: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--mechanisms", "ug", "--epsilons", "1", "--queries", "20", "--runs", "1"]
+    command = ["evaluate", str(town), *asked, "--jobs", "1", "--workloads"]
+    assert run([*command, "places-2,places-4", "-o", str(tmp_path / "places")]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "0.1 % of all records" in told
+    assert "places-4 *" in told
+    assert not (tmp_path / "places" / "rivals.md").exists()
+    assert run([*command, "2%", "-o", str(tmp_path / "areas")]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "town, epsilon 1: mean relative error in %" in told
+    assert "0.1 % of all records" not in told
 
 
 def test_the_table_is_the_same_with_two_processes(
@@ -198,6 +299,13 @@ def mistakes(points: Path, out: Path) -> dict[str, tuple[list[str], str]]:
         "half a setting": (but("--mechanisms", "htf-paper:height"), "got 'htf-paper:height'"),
         "no mechanisms": (but("--mechanisms", ","), "takes names with commas"),
         "bad workload": (but("--workloads", "random,tiny"), "got 'tiny'"),
+        "no side": (
+            but("--workloads", "places-x"),
+            "whole number of cells, 1 or more, got 'places-x'",
+        ),
+        "large side": (but("--workloads", "places-129"), "do not fit on a map of 128 x 128 cells"),
+        "no rivals": (but("--rivals", "best"), "'best' is not one of 'as-published', 'tuned'"),
+        "only a floor": (but("--mechanisms", "zero", "--rivals", "tuned"), "got 'zero'"),
         "no boxes file": (but("--workloads", "file:no.csv"), "there is no file no.csv"),
         "bad epsilon": (but("--epsilons", "0.1,-1"), "got '-1'"),
         "empty epsilon": (but("--epsilons", "0.1,"), "got ''"),

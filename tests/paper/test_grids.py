@@ -175,6 +175,25 @@ def test_the_adaptive_grid_has_the_papers_sides() -> None:
     assert len(release) == 10**2 - 1 + 4**2
 
 
+@pytest.mark.parametrize(("side", "parts"), [(1, [1, 1]), (64, [64, 64]), (10**18, [300, 200])])
+def test_a_uniform_grid_of_a_given_side_buys_no_total(side: int, parts: list[int]) -> None:
+    matrix = FrequencyMatrix.from_cells(grid(300, 200), [[7], [9]], [1000])
+    release = publish(matrix, "0.1", UniformGrid(side=side), noise=ScriptedNoise())
+    assert release.facts == {"grid": parts}
+    assert len(release) == np.prod(parts)
+    assert [str(entry.largest_epsilon) for entry in release.ledger] == ["0.1"]
+
+
+def test_larger_constants_make_an_adaptive_grid_coarser() -> None:
+    """N = 1e6 at epsilon 0.1: m1 = ceil(ceil(sqrt(1e5 / c)) / 4), m2 = ceil(sqrt(5e4 / c2))."""
+    matrix = FrequencyMatrix.from_cells(grid(500, 500), [[7], [9]], [1_000_000])
+    for c, c2, first, second in ((10, 5, 25, 20), (2.5, 500, 50, 10), (40, 2000, 13, 5)):
+        mechanism = AdaptiveGrid(public_total=10**6, c=c, c2=c2)
+        release = publish(matrix, "0.1", mechanism, noise=ScriptedNoise())
+        assert release.facts["first_grid"] == [first, first]
+        assert len(release) == first**2 - 1 + second**2
+
+
 def test_sides_in_other_dimensions() -> None:
     assert grid_side(grid(50, 50), 1e4) == pytest.approx(100)
     assert grid_side(grid(50, 1), 1e6) == grid_side(grid(50), 1e6) == pytest.approx(1e4)
@@ -229,6 +248,13 @@ def test_mistakes_are_named() -> None:
         UniformGrid(epsilon_total_share=0)
     with pytest.raises(InputError, match="public_total must not be negative, got -1"):
         UniformGrid(public_total=-1)
+    with pytest.raises(InputError, match="side must be at least 1, got 0"):
+        UniformGrid(side=0)
+    with pytest.raises(InputError, match="a side of 8 needs no N: leave out public_total=5"):
+        UniformGrid(side=8, public_total=5)
+    for name, value in (("c", 0), ("c2", -1), ("c", 1e7), ("c2", 1e-4)):
+        with pytest.raises(InputError, match=rf"{name} must be between 0\.001 and 1000000, got"):
+            AdaptiveGrid.from_settings({name: value})
     with pytest.raises(InputError, match="alpha must be a number between 0 and 1, got 'x'"):
         AdaptiveGrid.from_settings({"alpha": "x"})
 

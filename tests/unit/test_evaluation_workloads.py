@@ -11,7 +11,7 @@ from htf import Domain, FrequencyMatrix, InputError, publish
 from htf.evaluation import counting
 from htf.evaluation.counting import ExactCounter, answer_boxes
 from htf.evaluation.metrics import measure_errors
-from htf.evaluation.workloads import Boxes, Workload, read_workload, snap_to_cells
+from htf.evaluation.workloads import Boxes, Workload, read_workload, read_workloads, snap_to_cells
 from htf.frame.domain import IntArray
 from support import city_matrix, dense, grid
 
@@ -83,9 +83,48 @@ def test_boxes_at_records_follow_the_records() -> None:
         workload.draw(empty, 1, np.random.SeedSequence(1))
 
 
+@pytest.mark.parametrize("side", [1, 2, 8, 64])
+def test_places_are_squares_that_hold_a_record_anywhere_in_them(side: int) -> None:
+    matrix = FrequencyMatrix.from_cells(grid(200, 100), [[100, 0], [50, 99]], [3000, 1000])
+    workload = read_workload(f"places-{side}")
+    assert workload.is_from_data
+    boxes = workload.draw(matrix, 4000, np.random.SeedSequence(3))
+    assert np.all(sides(boxes) == side)
+    assert np.all((boxes.low >= 0) & (boxes.high <= [200, 100]))
+    holds = [
+        np.all((boxes.low <= cell) & (boxes.high > cell), axis=1) for cell in ((100, 50), (0, 99))
+    ]
+    assert np.all(holds[0] | holds[1])
+    # The record is as often in any cell of its square; at the corner of the map, always in that of the square.
+    inner, corner = boxes.low[~holds[1]], boxes.low[holds[1]]
+    assert len(corner) / 4000 == pytest.approx(0.25, abs=0.03)
+    assert np.all(corner == [0, 100 - side])
+    assert {*np.unique(inner[:, 0])} == {*range(101 - side, 101)}
+    assert inner.mean(axis=0) == pytest.approx(
+        [100 - (side - 1) / 2, 50 - (side - 1) / 2], abs=0.03 * side
+    )
+
+
+def test_places_stands_for_all_sides() -> None:
+    found = [workload.text for workload in read_workloads("2%, places,places-08,places-3")]
+    assert found == [
+        "2%", "places-2", "places-4", "places-8", "places-16", "places-32", "places-64", "places-3",
+    ]  # fmt: skip
+
+
+def test_places_that_cannot_be_are_named() -> None:
+    for text in ("places-", "places-0", "places--2", "places-x", "places-2.5", "places-8%"):
+        with pytest.raises(InputError, match=rf"whole number of cells, 1 or more, got '{text}'"):
+            read_workload(text)
+    with pytest.raises(InputError, match="places-64 do not fit on a map of 100 x 32 cells: give"):
+        draw("places-64", FrequencyMatrix.from_cells(grid(100, 32), [[0], [0]]))
+    with pytest.raises(InputError, match="needs records"):
+        draw("places-2", FrequencyMatrix.from_cells(grid(4, 4), [[], []]))
+
+
 def test_the_same_seed_draws_the_same_boxes() -> None:
     matrix = city_matrix()
-    for text in ("random", "6%", "data-1%"):
+    for text in ("random", "6%", "data-1%", "places-8"):
         one, again, other = draw(text, matrix), draw(text, matrix), draw(text, matrix, seed=2)
         assert np.array_equal(one.low, again.low)
         assert np.array_equal(one.high, again.high)
@@ -186,3 +225,8 @@ def test_errors_by_hand() -> None:
     assert found["MRE"] == pytest.approx(100 * (0.2 + 1 + 0.05 + 0.5) / 4)
     assert found["MAE"] == pytest.approx((4 + 20 + 1 + 100) / 4)
     assert found["RMSE"] == pytest.approx(((16 + 400 + 1 + 10_000) / 4) ** 0.5)
+    assert "MRE-0.1%" not in found
+    # Relative to at least 0.1 % of 50,000 records: 4/50, 20/50, 1/50, 100/200.
+    of_all = measure_errors(truth, answers, records=50_000)
+    assert of_all.pop("MRE-0.1%") == pytest.approx(100 * (0.08 + 0.4 + 0.02 + 0.5) / 4)
+    assert of_all == found

@@ -79,6 +79,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
         "9/10",
     ),
     "workload": (lambda text: read_workload(f"{text}%"), "2"),
+    "places": (lambda text: read_workload(f"places-{text}"), "2"),
     "memory": (lambda text: read_memory(f"{text}GB"), "4"),
 }
 

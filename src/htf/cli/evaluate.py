@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,18 +19,25 @@ from htf.cli.experiments import (
     open_data,
     run_trials,
     show_failures,
+    typed_command,
     write_reports,
 )
 from htf.cli.options import folder_option, jobs_option, overwrite_folder_option, seed_option
 from htf.cli.points import MapOptions
-from htf.cli.screen import console, show_table
+from htf.cli.screen import console, say, show_table
 from htf.cli.types import WholeNumber
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from htf.evaluation.results import Results
+    from htf.evaluation.specs import Spec
+    from htf.evaluation.summary import Contender
     from htf.evaluation.trials import Bench, Plan
+    from htf.evaluation.workloads import Workload
+    from htf.frame.domain import Domain
+
+PLAIN_TITLE = "mean relative error in %,"
 
 
 @click.command()
@@ -41,10 +49,17 @@ if TYPE_CHECKING:
 @option_of(MapOptions, "cells", default=None, help="Cells of the grid per side.  [default: 1024]")
 @click.option(
     "--mechanisms",
-    default="all",
-    show_default=True,
+    show_default="all, or htf with --rivals tuned",
     metavar="NAME:PARAMETER=VALUE:…,…",
     help="See `htf mechanisms`. `all` means every one, trees at several heights.",
+)
+@click.option(
+    "--rivals",
+    default="as-published",
+    show_default=True,
+    type=click.Choice(["as-published", "tuned"]),
+    help="`tuned` also runs UG, AG, PrivTree and quadtrees at many settings each, and compares the "
+    "mechanisms with the best of them, picked in hindsight.",
 )
 @click.option(
     "--epsilons", default="0.1,0.3,0.5", show_default=True, help="Epsilons, separated by commas."
@@ -53,7 +68,8 @@ if TYPE_CHECKING:
     "--workloads",
     default="random,2%,6%,10%",
     show_default=True,
-    help="Separated by commas: random, P%, data-P% (squares around records), file:boxes.csv.",
+    help="Separated by commas: random, P%, data-P% (squares around records), places-CELLS (squares "
+    "that hold a record), places (such squares of 2, 4, … 64 cells a side), file:boxes.csv.",
 )
 @click.option(
     "--queries",
@@ -80,7 +96,8 @@ def evaluate(
     bounds: str | None,
     around: str | None,
     cells: str | None,
-    mechanisms: str,
+    mechanisms: str | None,
+    rivals: str,
     epsilons: str,
     workloads: str,
     queries: int,
@@ -95,23 +112,53 @@ def evaluate(
     POINTS is a CSV or Parquet file, a NumPy matrix of counts (counts.npy or sets.npz:KEY), or a
     made-up data set: city, gaussian-20-1, gaussian-20-2, gaussian-50-1, … gaussian-100-2.
     """
-    from htf.evaluation.specs import read_specs
     from htf.evaluation.trials import Plan, plan_trials
 
     data_set = open_data(points, (x_column, y_column), bounds, around, cells)
     check_results_folder(folder, [points, *workloads.split(",")], overwrite)
-    specs = read_specs(mechanisms, data_set.domain)
+    field = _read_field(mechanisms, rivals, data_set.domain)
     chosen = _read_epsilons(epsilons)
     bench = _read_bench(workloads, queries, seed)
     bench.check(data_set)
-    pairs = [(spec, epsilon) for spec in specs for epsilon in chosen]
+    pairs = [(spec, epsilon) for spec in field.specs for epsilon in chosen]
     plan = Plan(bench, tuple(plan_trials(data_set, pairs, runs)))
     mark_as_not_private()
-    results = run_trials(plan, folder, jobs)
-    _show_summary(results, plan)
-    draw_all(folder, _draw_figure(results, plan))
-    write_reports(results, plan, folder)
+    results = _run(plan, field, folder, jobs)
+    draw_all(folder, _draw_figure(results, plan, field.entrants))
+    write_reports(results, plan, folder, field.entrants)
     mark_as_not_private()
+
+
+@dataclass(frozen=True)
+class Field:
+    """Who is compared: the mechanisms that were named, and rivals at many settings, if any."""
+
+    named: list[Spec]
+    judged: list[Spec]  # against the rivals
+    rivals: list[Contender]
+
+    @property
+    def specs(self) -> list[Spec]:
+        tried = [spec for rival in self.rivals for spec in rival.specs]
+        return list(dict.fromkeys([*self.named, *tried]))
+
+    @property
+    def entrants(self) -> list[Contender]:
+        from htf.evaluation.summary import contenders
+
+        return [*contenders(self.named), *self.rivals]
+
+
+def _read_field(mechanisms: str | None, rivals: str, domain: Domain) -> Field:
+    from htf.evaluation.specs import ALL, read_specs
+    from htf.evaluation.tuned import TUNED, judged_specs, tuned_rivals
+    from htf.publication import DEFAULT_MECHANISM
+
+    if rivals != TUNED:
+        return Field(read_specs(ALL if mechanisms is None else mechanisms, domain), [], [])
+    text = DEFAULT_MECHANISM if mechanisms is None else mechanisms
+    named = read_specs(text, domain)
+    return Field(named, judged_specs(named, text), tuned_rivals(domain))
 
 
 def _read_epsilons(text: str) -> list[str]:
@@ -122,33 +169,73 @@ def _read_epsilons(text: str) -> list[str]:
 
 def _read_bench(workloads: str, queries: int, seed: int) -> Bench:
     from htf.evaluation.trials import Bench
-    from htf.evaluation.workloads import read_workload
+    from htf.evaluation.workloads import read_workloads
 
-    distinct = dict.fromkeys(read_workload(part.strip()) for part in workloads.split(","))
-    return Bench(tuple(distinct), queries, seed)
+    return Bench(tuple(read_workloads(workloads)), queries, seed)
 
 
-def _show_summary(results: Results, plan: Plan) -> None:
-    from htf.evaluation.summary import compare_all, contenders, show_value
-
-    workloads = [workload.text for workload in plan.bench.workloads]
-    entrants = contenders(dict.fromkeys(trial.spec for trial in plan.trials))
-    headers = ("mechanism", *(f">{w}{' *' if w.startswith('data-') else ''}" for w in workloads))
-    for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
-        for epsilon in dict.fromkeys(trial.epsilon for trial in plan.trials):
-            lines = compare_all(results, data_set, epsilon, workloads, entrants)
-            rows = [(line.label, *map(show_value, line.values)) for line in lines]
-            title = f"{data_set}, epsilon {epsilon}: mean relative error in %, ± standard deviation over runs"
-            show_table(headers, rows, title)
+def _run(plan: Plan, field: Field, folder: Path, jobs: int) -> Results:
+    """Run the trials and show their results."""
+    if not field.rivals:
+        results = run_trials(plan, folder, jobs)
+        _show_summary(results, plan, field.entrants)
+    else:
+        settings = ", ".join(f"{r.specs[0].mechanism} {len(r.specs)}" for r in field.rivals)
+        say(f"Settings of each rival: {settings}.")
+        results = run_trials(plan, folder, jobs)
+        _show_rivals(results, plan, field, folder)
     if any(workload.is_from_data for workload in plan.bench.workloads):
         console().print("* the boxes of this workload are themselves drawn from the sensitive data")
     show_failures(results)
+    return results
 
 
-def _draw_figure(results: Results, plan: Plan) -> Iterator[tuple[str, Figure]]:
+def _show_rivals(results: Results, plan: Plan, field: Field, folder: Path) -> None:
+    """The two relative errors on the screen, all metrics in a page and a file."""
+    from htf.evaluation import tuned_page
+    from htf.evaluation.metrics import MRE, MRE_SHARE
+    from htf.evaluation.tuned import compare_with_rivals, floor_rival
+
+    rivals = [*field.rivals, floor_rival()]
+    comparisons = compare_with_rivals(results, plan, field.judged, rivals)
+    marks = {workload.text: _mark(workload) for workload in plan.bench.workloads}
+    for key, group in tuned_page.by_table(comparisons).items():
+        if key[-1] in (MRE, MRE_SHARE):
+            rows = [r for one in group for r in tuned_page.table_rows(one, marks[one.workload])]
+            show_table(tuned_page.HEADINGS, rows, tuned_page.table_title(key))
+    for line in tuned_page.conclusions(comparisons):
+        console().print(line)
+    tuned_page.write_rivals(comparisons, folder, typed_command())
+    say(f"Against tuned rivals, all metrics: {folder / tuned_page.PAGE}")
+
+
+def _mark(workload: Workload) -> str:
+    return " *" if workload.is_from_data else ""
+
+
+def _show_summary(results: Results, plan: Plan, entrants: Sequence[Contender]) -> None:
+    from htf.evaluation.metrics import MEANINGS, MRE, MRE_SHARE
+    from htf.evaluation.summary import compare_all, show_value
+
+    workloads = [workload.text for workload in plan.bench.workloads]
+    headers = ("mechanism", *(f">{w.text}{_mark(w)}" for w in plan.bench.workloads))
+    # Squares around records hold few of them or many: which error counts there is a matter of taste.
+    has_places = any(workload.side is not None for workload in plan.bench.workloads)
+    for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
+        for epsilon in dict.fromkeys(trial.epsilon for trial in plan.trials):
+            for metric in (MRE, MRE_SHARE) if has_places else (MRE,):
+                lines = compare_all(results, data_set, epsilon, workloads, entrants, metric)
+                rows = [(line.label, *map(show_value, line.values)) for line in lines]
+                what = f"{metric} in %, {MEANINGS[metric]};" if has_places else PLAIN_TITLE
+                title = f"{data_set}, epsilon {epsilon}: {what} ± standard deviation over runs"
+                show_table(headers, rows, title)
+
+
+def _draw_figure(
+    results: Results, plan: Plan, entrants: Sequence[Contender]
+) -> Iterator[tuple[str, Figure]]:
     """All mechanisms by workload, with one colour per epsilon."""
     from htf.evaluation.figures import draw_dots
-    from htf.evaluation.summary import contenders
 
     name = plan.trials[0].data_set.name
     panels = [
@@ -156,7 +243,6 @@ def _draw_figure(results: Results, plan: Plan) -> Iterator[tuple[str, Figure]]:
         for w in plan.bench.workloads
     ]
     epsilons = list(dict.fromkeys(trial.epsilon for trial in plan.trials))
-    entrants = contenders(dict.fromkeys(trial.spec for trial in plan.trials))
     yield (
         f"{name}.png",
         draw_dots(results, panels, epsilons, entrants, f"{name}: error by workload"),

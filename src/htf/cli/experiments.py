@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from htf.evaluation.datasets import DataSet
     from htf.evaluation.results import Results
     from htf.evaluation.runner import Progress
+    from htf.evaluation.summary import Contender
     from htf.evaluation.trials import Plan
 
 SECONDS_BETWEEN_LINES = 30.0
@@ -138,11 +139,15 @@ def show_failures(results: Results) -> None:
     show_table(("data set", "mechanism", ">epsilon", "why"), rows, title)
 
 
-def write_reports(results: Results, plan: Plan, folder: Path) -> None:
-    """Tables of the results."""
-    from htf.evaluation.summary import write_summary
+def write_reports(
+    results: Results, plan: Plan, folder: Path, entrants: Sequence[Contender] | None = None
+) -> None:
+    """Tables of the results. Without entrants, every ladder of heights is one, and all others alone."""
+    from htf.evaluation.summary import contenders, write_summary
 
-    write_summary(results, plan, folder, typed_command())
+    if entrants is None:
+        entrants = contenders(dict.fromkeys(trial.spec for trial in plan.trials))
+    write_summary(results, plan, folder, typed_command(), entrants)
     say(f"All values: {folder / 'results.parquet'}; tables: {folder / 'summary.md'}")
 
 

@@ -8,7 +8,7 @@ the user must choose is taken at the height with the least mean error.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,11 +97,10 @@ class Judge:
             return None
         mine = self.results.by_run(self.data_set, ours, epsilon, workload)
         other = self.results.by_run(self.data_set, theirs, epsilon, workload)
-        common = sorted(mine.keys() & other.keys())
-        if not common:
+        pairs = common_runs(mine, other)
+        if pairs is None:
             return None
-        a, b = np.array([mine[run] for run in common]), np.array([other[run] for run in common])
-        ratio, low, high = ratio_interval(a, b)
+        (a, b), (ratio, low, high) = pairs, ratio_interval(*pairs)
         return Comparison(setting, show_value(a), show_value(b), ratio, low, high)
 
     def means(self, label: str, epsilon: str) -> dict[int, float]:
@@ -151,6 +150,16 @@ def _verdict(won: int, lost: int, settings: int) -> str:
     if won == lost == 0:
         return UNDECIDED
     return NOT_HELD if lost > won else IN_PART
+
+
+def common_runs(
+    ours: Mapping[int, float], theirs: Mapping[int, float]
+) -> tuple[FloatArray, FloatArray] | None:
+    """The values of both in the runs that both finished; None if there are none."""
+    runs = sorted(ours.keys() & theirs.keys())
+    if not runs:
+        return None
+    return np.array([ours[run] for run in runs]), np.array([theirs[run] for run in runs])
 
 
 def ratio_interval(ours: FloatArray, theirs: FloatArray) -> tuple[float, float, float]:

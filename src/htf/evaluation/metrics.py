@@ -7,15 +7,35 @@ import numpy as np
 from htf.frame.domain import FloatArray, IntArray
 
 SMOOTHING = 20  # [HTF, section 5.1]: below this count, errors are relative to it
-MRE, RMSE, MAE = "MRE", "RMSE", "MAE"
-METRICS = (MRE, RMSE, MAE)
+SMOOTHING_SHARE = 0.001  # of all records: the same in the papers of UG, AG and PrivTree
+MRE, MRE_SHARE, RMSE, MAE = "MRE", "MRE-0.1%", "RMSE", "MAE"
+METRICS = (MRE, MRE_SHARE, RMSE, MAE)
+UNITS = {MRE: "%", MRE_SHARE: "%", RMSE: "records", MAE: "records"}
+MEANINGS = {
+    MRE: f"mean error relative to the true count, or to {SMOOTHING} where that is less",
+    MRE_SHARE: "mean error relative to the true count, or to 0.1 % of all records where that is less",
+    RMSE: "root of the mean squared error",
+    MAE: "mean absolute error",
+}
 
 
-def measure_errors(exact_counts: IntArray | FloatArray, answers: FloatArray) -> dict[str, float]:
-    """Mean relative error in per cent, root of the mean square, mean absolute error."""
+def measure_errors(
+    exact_counts: IntArray | FloatArray, answers: FloatArray, records: float = 0
+) -> dict[str, float]:
+    """Mean relative errors in per cent, root of the mean square, mean absolute error.
+
+    `records` is the number of all records. Without any there is no error relative to their number.
+    """
     errors = np.abs(answers - exact_counts)
-    return {
-        MRE: float(100 * np.mean(errors / np.maximum(exact_counts, SMOOTHING))),
+    found = {
+        MRE: _relative(errors, exact_counts, SMOOTHING),
         RMSE: float(np.sqrt(np.mean(np.square(errors)))),
         MAE: float(np.mean(errors)),
     }
+    if records > 0:
+        found[MRE_SHARE] = _relative(errors, exact_counts, SMOOTHING_SHARE * records)
+    return found
+
+
+def _relative(errors: FloatArray, exact_counts: IntArray | FloatArray, least: float) -> float:
+    return float(100 * np.mean(errors / np.maximum(exact_counts, least)))

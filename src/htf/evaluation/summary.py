@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from htf.evaluation.marking import MARKING
-from htf.evaluation.metrics import METRICS, MRE
+from htf.evaluation.metrics import MEANINGS, METRICS, MRE, UNITS
 from htf.evaluation.results import Results
 from htf.evaluation.specs import UNIFORM, ZERO, Spec, label_of
 from htf.evaluation.trials import Plan
@@ -18,7 +18,6 @@ from htf.files import write_whole
 from htf.frame.domain import FloatArray
 
 FLOORS = (ZERO, UNIFORM)
-UNITS = {MRE: "%", "RMSE": "records", "MAE": "records"}
 AUDIENCE = "For researchers: the errors of every mechanism, by data set, epsilon and workload."
 
 
@@ -118,10 +117,12 @@ def median_seconds(results: Results) -> dict[str, float]:
     return {label_of(*key): float(np.median(times)) for key, times in seconds.items()}
 
 
-def write_summary(results: Results, plan: Plan, folder: Path, command: str) -> None:
+def write_summary(
+    results: Results, plan: Plan, folder: Path, command: str, entrants: Sequence[Contender]
+) -> None:
     """All metrics as tables in `summary.md`, and what the folder holds in `README.md`."""
     parts = [f"# Results of the bench\n\n{AUDIENCE}\n\n**{MARKING}**\n"]
-    entrants = contenders(dict.fromkeys(trial.spec for trial in plan.trials))
+    parts += [f"* {metric}: {MEANINGS[metric]}, in {UNITS[metric]}" for metric in METRICS]
     workloads = [workload.text for workload in plan.bench.workloads]
     for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
         for epsilon in dict.fromkeys(trial.epsilon for trial in plan.trials):
@@ -162,6 +163,7 @@ Made by `{command}`, with {bench.queries} boxes per workload and seed {bench.see
   without a result ({len(results.failures())}), and why.
 * `summary.md`: means ± standard deviations over the runs. A tree whose height is the user's choice stands at
   the height that did best, which nobody could know without the data.
+* `rivals.md`, `rivals.parquet`: with `--rivals tuned`, mechanisms against rivals at their best setting in hindsight.
 * `parts/`: finished trials. Run the same command again to resume.
 
 | mechanism | median seconds of a release |

@@ -28,7 +28,7 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.publication import publish
 from htf.release.release import Release
 
-FORMAT = "1"  # changes where results of the same trial would differ
+FORMAT = "2"  # changes where results of the same trial would differ
 BOXES = "boxes"  # of the release; told beside the errors
 NO_WORKLOAD = ""
 
@@ -130,8 +130,9 @@ def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
     answering = time.perf_counter()
     answers = answer_all(release, [boxes for boxes, _ in asked])
     answering_seconds = time.perf_counter() - answering
+    records = int(load_once(trial.data_set).exact_counts.sum())
     for workload, (_, exact_counts), answer in zip(bench.workloads, asked, answers, strict=True):
-        errors = measure_errors(exact_counts, answer)
+        errors = measure_errors(exact_counts, answer, records)
         values += [(workload.text, metric, value) for metric, value in errors.items()]
     values += _facts(release)
     total = time.perf_counter() - started

@@ -5,12 +5,15 @@
 | `random` | centre uniform on the map, width and height uniform between nothing and the whole map |
 | `2%` | squares of that share of the map's area, centre uniform on the map |
 | `data-1%` | the same squares centred on records, so on where people ask. Drawn from the sensitive data |
+| `places-8` | squares of 8 x 8 cells that hold a record, and lie inside the map. Drawn from the sensitive data |
+| `places` | stands for places-2, places-4, … places-64 |
 | `file:boxes.csv` | boxes of a file with columns west, south, east, north |
 
 A "square" takes the same share of each axis, the root of its share of the area, so that it is a
 square on a square map. Boxes are clipped at the edge of the map: near it, a square of 2 % covers
 less. Edges are then moved to the nearest edge between cells, each box keeping at least one cell, so
-that the true count of a box is a sum of whole cells and exact.
+that the true count of a box is a sum of whole cells and exact. Squares of `places` are whole cells
+from the start. Each is moved by a random number of cells, so that its record may be anywhere in it.
 
 The paper says of the random workload "random rectangular queries with center selected uniformly at
 random" and "random shape and size", and of the squares "a region covering {2 %, 6 %, 10 %} of the
@@ -25,13 +28,17 @@ from pathlib import Path
 
 import numpy as np
 
-from htf.base.numerals import decimal
+from htf.base.numerals import decimal, whole
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.files import is_file
 from htf.frame.domain import Domain, FloatArray, IntArray
 
-FORMS = "random, P% (such as 2%), data-P% (such as data-0.1%) or file:boxes.csv"
+FORMS = (
+    "random, P% (such as 2%), data-P% (such as data-0.1%), places-CELLS (such as places-8), places or "
+    "file:boxes.csv"
+)
+PLACES, PLACE_SIDES = "places", (2, 4, 8, 16, 32, 64)
 EDGES = ("west", "south", "east", "north")
 
 
@@ -53,6 +60,7 @@ class Workload:
     text: str
     share: float | None = None  # of the map's area; None: random sizes
     at_records: bool = False
+    side: int | None = None  # of squares that hold a record, in cells
     path: Path | None = None
 
     @property
@@ -65,6 +73,8 @@ class Workload:
         if self.path is not None:
             return _read_boxes(self.path, matrix.domain)
         generator = np.random.default_rng(seeds)
+        if self.side is not None:
+            return _draw_places(generator, matrix, number, self.side, self.text)
         shape = np.array(matrix.domain.shape, dtype=np.float64)
         if self.at_records:
             centres = _draw_records(generator, matrix, number)
@@ -78,6 +88,15 @@ class Workload:
         return snap_to_cells(centres - sides / 2, centres + sides / 2, matrix.domain)
 
 
+def read_workloads(text: str) -> list[Workload]:
+    """Those of a list with commas, each once; `places` stands for places of all sides."""
+    found: list[Workload] = []
+    for word in (part.strip() for part in text.split(",")):
+        words = [f"{PLACES}-{side}" for side in PLACE_SIDES] if word == PLACES else [word]
+        found += map(read_workload, words)
+    return list(dict.fromkeys(found))
+
+
 def read_workload(text: str) -> Workload:
     """The workload that a text on the command line names."""
     if text == "random":
@@ -87,6 +106,9 @@ def read_workload(text: str) -> Workload:
         if not is_file(path):
             raise InputError(f"there is no file {path}, named by the workload {text!r}")
         return Workload(text, path=path.resolve())
+    if text.startswith(f"{PLACES}-"):
+        side = _read_side(text)
+        return Workload(f"{PLACES}-{side}", at_records=True, side=side)
     share = _read_share(text.removeprefix("data-"))
     if share is None:
         raise InputError(f"a workload is {FORMS}, got {text!r}")
@@ -112,17 +134,47 @@ def _read_share(text: str) -> float | None:
     return percent / 100 if math.isfinite(percent) and 0 < percent <= 100 else None
 
 
+def _read_side(text: str) -> int:
+    try:
+        side = whole(text.removeprefix(f"{PLACES}-"))
+    except ValueError:
+        side = 0
+    if side < 1:
+        raise InputError(f"{PLACES}-CELLS takes a whole number of cells, 1 or more, got {text!r}")
+    return side
+
+
+def _draw_places(
+    generator: np.random.Generator, matrix: FrequencyMatrix, number: int, side: int, text: str
+) -> Boxes:
+    """Squares of whole cells, each around the cell of a record and inside the map."""
+    shape = np.array(matrix.domain.shape, dtype=np.int64)
+    if side > shape.min():
+        raise InputError(
+            f"the squares of {text} do not fit on a map of {' x '.join(map(str, shape))} cells: "
+            "give a smaller number or a finer grid"
+        )
+    cells = _draw_cells(generator, matrix, number)
+    low = np.clip(cells - generator.integers(0, side, cells.shape), 0, shape - side)
+    return Boxes(low, low + side)
+
+
 def _draw_records(
     generator: np.random.Generator, matrix: FrequencyMatrix, number: int
 ) -> FloatArray:
     """Places of records, each anywhere within its cell."""
+    corners = _draw_cells(generator, matrix, number)
+    return np.asarray(corners + generator.uniform(0, 1, corners.shape))
+
+
+def _draw_cells(generator: np.random.Generator, matrix: FrequencyMatrix, number: int) -> IntArray:
+    """The cells of records, drawn with replacement."""
     cumulative = np.cumsum(matrix.exact_counts)
     if len(cumulative) == 0:
         raise InputError("a workload at records needs records, and there are none on this map")
     record = generator.integers(0, cumulative[-1], number)
     cell = np.searchsorted(cumulative, record, side="right")
-    corners = matrix.exact_coordinates[:, cell].T
-    return np.asarray(corners + generator.uniform(0, 1, corners.shape))
+    return matrix.exact_coordinates[:, cell].T.astype(np.int64)
 
 
 def _read_boxes(path: Path, domain: Domain) -> Boxes:

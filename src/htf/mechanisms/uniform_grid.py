@@ -38,22 +38,35 @@ class UniformGrid(Mechanism):
     citation = "Qardaji, Yang, Li: Differentially private grids for geospatial data, ICDE 2013"
 
     epsilon_total_share: float = parameter(
-        0.01, read_share, "share of the budget that buys N, the number of records"
+        0.01, read_share, "share of the budget that buys N, the number of records; not with side"
     )
     public_total: int | None = parameter(
         None, read_optional_integer, "N, if it is public already: it is then disclosed exactly"
+    )
+    side: int | None = parameter(
+        None, read_optional_integer, "cells along each axis; none: by the paper's rule, from N"
     )
 
     def check(self) -> None:
         check_share("epsilon_total_share", self.epsilon_total_share)
         check_public_total(self.public_total)
+        if self.side is not None and self.side < 1:
+            raise InputError(f"side must be at least 1, got {self.side}")
+        if self.side is not None and self.public_total is not None:
+            raise InputError(
+                f"a side of {self.side} needs no N: leave out public_total={self.public_total}"
+            )
 
     def build(self, window: Window) -> Steps[Histogram]:
         counts = TreeCounts()
-        total, epsilon, facts = yield from learn_total(
-            window, self.epsilon_total_share, self.public_total, counts
-        )
-        side = math.ceil(grid_side(window.domain, total * float(epsilon) / POINTS_PER_CELL))
+        facts: dict[str, Any] = {}
+        if self.side is not None:  # N is not needed, and not bought
+            side, epsilon = min(self.side, max(window.domain.shape)), window.epsilon
+        else:
+            total, epsilon, facts = yield from learn_total(
+                window, self.epsilon_total_share, self.public_total, counts
+            )
+            side = math.ceil(grid_side(window.domain, total * float(epsilon) / POINTS_PER_CELL))
         grid = Grid.whole(window.domain)
         parts = limit_parts(np.minimum(side, grid.shape)[None])
         leaves = grid.cut_evenly(window.tree, np.zeros(1, dtype=np.int64), parts)
