@@ -9,7 +9,7 @@ relative error in per cent (of counts below 20, relative to 20), with the least 
 of `htf`, of `htf-paper` and of a flat grid, that is noise on each cell. The noise of a flat grid in a box of n
 cells is the sum of n discrete Laplace variables, and is drawn as the difference of two negative binomial ones, which is the
 same: so no grid is too large for it. With `--middles`, root mean square errors of the count of `htf` beside those of the
-middle of its interval, for single hours of the whole map and three hours of squares, with 256 x 256 cells.
+raw answer, for single hours of the whole map and three hours of squares, with 256 x 256 cells.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from htf import Axis, Domain, FrequencyMatrix, publish
-from htf.evaluation.counting import ExactCounter, answer_boxes
+from htf.evaluation.counting import ExactCounter, answer_boxes, reaches_for_count
 from htf.evaluation.metrics import measure_errors
 from htf.evaluation.trips import synthetic_trips
 from htf.evaluation.workloads import Boxes, read_workload
@@ -119,10 +119,12 @@ def show(found: dict[tuple[str, str], list[float]], eps: str) -> None:
 
 
 def measure_middles(matrix: FrequencyMatrix, eps: str, runs: int) -> None:
-    """Of the count, of the middle of its interval, and how often the count lies outside of that."""
+    """Of the count, of the raw answer, and how often the interval reaches out for the count."""
     exact, shape = ExactCounter(matrix), np.array(matrix.domain.shape)
     releases = [publish(matrix, eps, noise=f"seeded:{run}") for run in range(runs)]
-    print(f"\nepsilon {eps}: root mean square error of the count, of the middle; count outside")
+    print(
+        f"\nepsilon {eps}: root mean square error of the count, of the raw answer; reaches out for the count"
+    )
     for side in (0.05, 0.2, 0.45, 1.0):
         count, middle, outside = [], [], []
         for run, release in enumerate(releases):
@@ -134,8 +136,8 @@ def measure_middles(matrix: FrequencyMatrix, eps: str, runs: int) -> None:
             ]
             found, truth = release.count(np.column_stack(edges)), exact.count(boxes)
             count.append(found.count - truth)
-            middle.append((found.low + found.high) / 2 - truth)
-            outside.append((found.count < found.low) | (found.count > found.high))
+            middle.append(found.raw - truth)
+            outside.append(reaches_for_count(found))
         errors = [math.sqrt(float(np.mean(np.square(off)))) for off in (count, middle)]
         print(f"  {side:.0%} of the side: {errors[0]:.1f}, {errors[1]:.1f}; {np.mean(outside):.1%}")
 
