@@ -203,10 +203,10 @@ def _check_spend(release: Release) -> Check:
         return Check("spend", False, f"the measurements spend about {rough / UNITS_PER_EPSILON:g}")
     spent = Epsilon(int(_spent_units(release, np.int64)))
     lost = spent * release.protection.most_shares + price_of_bought(*release.bought)
-    passed = lost <= release.epsilon and spent == release.spent
+    passed = lost <= release.own_epsilon and spent == release.spent
     finding = f"the measurements spend {spent} of {release.record_epsilon}; the ledger says {release.spent}"
     if release.protection.unit != RECORD or release.protection.weight is not None:
-        finding += f"; a {release.protection.unit} loses at most {lost} of {release.epsilon}"
+        finding += f"; a {release.protection.unit} loses at most {lost} of {release.own_epsilon}"
     return Check("spend", passed, finding)
 
 

@@ -12,7 +12,17 @@ import jsonschema
 import pytest
 import shapely
 
-from htf import Release
+from htf import (
+    Domain,
+    Release,
+    inside_zones,
+    publish,
+    read_points,
+    read_zones,
+    synthetic_trips,
+    synthetic_zones,
+)
+from htf.serve.holdings import load_holdings
 from htf.serve.limits import Limits
 from serving import client, running
 from zoning import boxes_with_offences, squares, zoned
@@ -198,3 +208,24 @@ def test_answers_are_as_described(api: httpx.Client, form: str, path: str) -> No
     schema = told["content"][answer.headers["content-type"]]["schema"]
     whole = {**schema, "components": document["components"]}
     jsonschema.validate(answer.json(), whole, cls=jsonschema.Draft202012Validator)
+
+
+def test_a_map_inside_zones_is_served_with_its_zones(tmp_path: Path) -> None:
+    """Both claim what both cost together."""
+    trips, layer = synthetic_trips(5000), synthetic_zones(tracts=20, districts=4)
+    domain = Domain.from_bounds(*trips.domain_bounds, cells=64)
+    tracts = Domain((read_zones(layer, "tract", ["district"]),))
+    points = [trips.x, trips.y]
+    maps = publish(read_points(points, domain), "0.8", noise="seeded:1")
+    both = inside_zones(maps, publish(read_points(points, tracts), "0.2", noise="seeded:1"))
+    both.save(tmp_path / "both.parquet")
+    held = load_holdings([tmp_path / "both.parquet"], allow_not_private=True)
+    assert {name: one.about["name"] for name, one in held.items()} == {
+        "both": "both",
+        "both-zones": "both zones",
+    }
+    assert [one.about["epsilon"] for one in held.values()] == ["1", "1"]
+    assert held["both"].about["zones"] == []
+    assert held["both-zones"].about["zones"][0]["levels"] == ["tract", "district"]
+    assert held["both-zones"].about["leaves"] == 20
+    assert len({one.seed for one in held.values()}) == 2

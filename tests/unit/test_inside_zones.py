@@ -303,3 +303,28 @@ def test_what_does_not_go_together() -> None:
         inside_zones(on_map, elsewhere)
     with pytest.raises(InputError, match="read both in the same way"):
         inside_zones(on_map, replace(zones, protection=htf.Protection("person", 1)))
+
+
+def test_zones_claim_what_both_cost_together(tmp_path: Path) -> None:
+    """Their estimates come from the counts of both, so what their own counts cost would be too little to claim."""
+    both = inside_zones(*pair()[:2])
+    both.save(tmp_path / "both.parquet")
+    for release in (both, htf.Release.load(tmp_path / "both.parquet")):
+        zones = release.zones
+        assert zones is not None
+        assert (str(zones.epsilon), str(zones.own_epsilon)) == ("1", "0.2")
+        assert "is 1-differentially private" in zones.statement
+        assert "0.2-differentially" not in zones.statement
+        assert "This cost 0.2 of the epsilon of 1." in release.statement
+        assert [check for check in htf.verify(release) if not check.passed] == []
+
+
+@pytest.mark.parametrize("own", ["2", "", None])
+def test_zones_that_say_nothing_sound_of_their_own_epsilon_are_refused(own: str | None) -> None:
+    both = inside_zones(*pair()[:2])
+    assert both.zones is not None
+    facts = {**both.zones.facts, "own_epsilon": own}
+    with pytest.raises(InputError, match="epsilon"):
+        replace(both.zones, facts=facts)
+    with pytest.raises(InputError, match="same epsilon"):
+        replace(both, zones=replace(both.zones, epsilon=Epsilon.of("0.2")))

@@ -671,7 +671,7 @@ def _check_charged_for(release: Release, entry: Entry, path: Path) -> None:
     """Refuse a release that is not what this entry can have been charged for."""
     zones = release.zones
     if zones is not None and entry.mechanism == zones.mechanism:
-        found, mechanism = zones.epsilon, zones.mechanism
+        found, mechanism = zones.own_epsilon, zones.mechanism
     elif entry.mechanism in BOUGHT:
         found = next(
             (one.epsilon for one in release.bought if one.charged_as == entry.mechanism), Epsilon(0)

@@ -203,7 +203,7 @@ def privacy_statement(release: Release) -> str:
 
 def _inside_zones(release: Release, zones: Release) -> str:
     return INSIDE_ZONES.format(
-        zones=f"{zones.domain.size:,}", price=zones.epsilon, epsilon=release.epsilon
+        zones=f"{zones.domain.size:,}", price=zones.own_epsilon, epsilon=release.epsilon
     )
 
 

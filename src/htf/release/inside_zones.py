@@ -17,6 +17,7 @@ from htf.estimation.homogeneous import HOMOGENEOUS
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     INSIDE_ZONES,
+    OWN_EPSILON,
     WITH_MAP,
     TreeErrors,
     counted_tree,
@@ -94,6 +95,7 @@ def inside_zones(on_map: Release, zones: Release) -> Release:
     )
     share = tree.cells(leaves) / on_map.tree.cells(on_map.leaves)[owner]
     sums = np.bincount(of_zone[inside], estimates[inside], minlength=zones.domain.size)
+    together = on_map.epsilon + zones.epsilon
     return replace(
         on_map,
         tree=tree,
@@ -102,12 +104,17 @@ def inside_zones(on_map: Release, zones: Release) -> Release:
         scales=scales_of_variances(share**2 * noise_variances(on_map.scales)[owner]),
         estimator=INSIDE_ZONES,
         facts={**on_map.facts, COUNTED_REGIONS: counted},
-        epsilon=on_map.epsilon + zones.epsilon,
+        epsilon=together,
         zones=replace(
             zones,
+            epsilon=together,
             estimates=np.asarray(sums * each, np.float64)[zones.low[:, 0]],
             estimator=WITH_MAP,
-            facts={**zones.facts, OWN_ESTIMATOR: zones.estimator},
+            facts={
+                **zones.facts,
+                OWN_ESTIMATOR: zones.estimator,
+                OWN_EPSILON: str(zones.epsilon),
+            },
         ),
     )
 
@@ -122,7 +129,8 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
         raise InputError("this release is not inside of zones")
     tree, leaves = counted_tree(both.tree, both.facts[COUNTED_REGIONS])
     facts = {name: fact for name, fact in both.facts.items() if name != COUNTED_REGIONS}
-    of_zones = {name: fact for name, fact in zones.facts.items() if name != OWN_ESTIMATOR}
+    joined = (OWN_ESTIMATOR, OWN_EPSILON)
+    of_zones = {name: fact for name, fact in zones.facts.items() if name not in joined}
     own = zones.facts.get(OWN_ESTIMATOR)
     return (
         replace(
@@ -133,10 +141,15 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
             scales=np.zeros(len(leaves)),
             estimator=HOMOGENEOUS,
             facts=facts,
-            epsilon=both.epsilon - zones.epsilon,
+            epsilon=both.epsilon - zones.own_epsilon,
             zones=None,
         ),
-        replace(zones, estimator=arguments.text(own, "the estimator of zones"), facts=of_zones),
+        replace(
+            zones,
+            epsilon=zones.own_epsilon,
+            estimator=arguments.text(own, "the estimator of zones"),
+            facts=of_zones,
+        ),
     )
 
 

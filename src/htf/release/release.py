@@ -20,7 +20,7 @@ from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.distinct import DistinctPeople, estimate_distinct
 from htf.estimation.homogeneous import HOMOGENEOUS
-from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES
+from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, OWN_EPSILON, WITH_MAP
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import Prior
 from htf.estimation.worth import Worth, scale_to_all
@@ -331,7 +331,11 @@ class Release(ReadOnlyArrays):
             self.distinct.check_map(self.domain)
         if self.zones is not None or self.estimator == INSIDE_ZONES:
             self._check_inside()
-        epsilon_per_share(self.epsilon, self.protection, *self.bought)  # refuses what cannot be
+        if self.own_epsilon > self.epsilon:
+            raise InputError(
+                f"zones cannot have been given epsilon {self.own_epsilon}, which is more than all of {self.epsilon}"
+            )
+        epsilon_per_share(self.own_epsilon, self.protection, *self.bought)  # refuses what cannot be
         if not 1 <= self.factor <= LARGEST or (self.activity is None and self.factor != 1):
             raise InputError(
                 f"the factor of a release is at least 1, and 1 without an activity, got {self.factor}"
@@ -342,9 +346,14 @@ class Release(ReadOnlyArrays):
         zones, counted = self.zones, self.facts.get(COUNTED_REGIONS)
         sound = zones is not None and zones.zones is None and bool(zones.domain.zoned)
         sound = sound and self.estimator == INSIDE_ZONES and self.domain.has_map
+        sound = (
+            sound
+            and zones is not None
+            and (zones.estimator, zones.epsilon) == (WITH_MAP, self.epsilon)
+        )
         if not sound or type(counted) is not int or not 0 < counted <= len(self.tree):
             raise InputError(
-                "a map inside zones must have them, and say which of its regions were counted"
+                "a map inside zones must have them, with the same epsilon, and say which of its regions were counted"
             )
 
     @classmethod
@@ -436,7 +445,15 @@ class Release(ReadOnlyArrays):
     def record_epsilon(self) -> Epsilon:
         """What measurements may cost each record of which K were kept per person, or each share of a person, or each unit
         of a weight."""
-        return epsilon_per_share(self.epsilon, self.protection, *self.bought)
+        return epsilon_per_share(self.own_epsilon, self.protection, *self.bought)
+
+    @property
+    def own_epsilon(self) -> Epsilon:
+        """What its own measurements were given. That is less than `epsilon` for the zones of a map inside zones: their
+        estimates come from the counts of both, so that only what both cost together may be claimed."""
+        if self.estimator != WITH_MAP:
+            return self.epsilon
+        return Epsilon.of(arguments.text(self.facts.get(OWN_EPSILON), "the own epsilon of zones"))
 
     @property
     def bought(self) -> tuple[Suggestion | Activity | DistinctCounts | Clipped | ZonesBought, ...]:
@@ -450,7 +467,7 @@ class Release(ReadOnlyArrays):
         if zones is None:
             return None
         return ZonesBought(
-            zones.epsilon, zones.noise, zones.private, zones.budget_entry, zones.protection
+            zones.own_epsilon, zones.noise, zones.private, zones.budget_entry, zones.protection
         )
 
     @property

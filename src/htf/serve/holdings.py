@@ -59,8 +59,12 @@ def load_holdings(
                 "data with real noise, or give --allow-not-private if the data are made up"
             )
         tell(f"preparing {path.name}")
-        holding = _hold(_new_id(path, held), path, stamp, release)
-        held[holding.id] = holding
+        parts = {path.stem: release}
+        if release.zones is not None:  # a map inside zones: both are served
+            parts[f"{path.stem} zones"] = release.zones
+        for name, part in parts.items():
+            slug = _new_id(name, held)
+            held[slug] = _hold(slug, name, path, stamp, part)
     return held
 
 
@@ -70,8 +74,8 @@ def file_stamp(path: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _new_id(path: Path, taken: dict[str, Holding]) -> str:
-    slug = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "release"
+def _new_id(name: str, taken: dict[str, Holding]) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "release"
     found, number = slug, 1
     while found in taken:
         number += 1
@@ -79,7 +83,7 @@ def _new_id(path: Path, taken: dict[str, Holding]) -> str:
     return found
 
 
-def _hold(slug: str, path: Path, stamp: tuple[int, ...], release: Release) -> Holding:
+def _hold(slug: str, name: str, path: Path, stamp: tuple[int, ...], release: Release) -> Holding:
     seed = "\n".join([*digests(release), version("htf-dp")]).encode()
     mark = {} if release.private else {"not_private": not_private(release)}
     with open(path, "rb") as file:
@@ -93,7 +97,7 @@ def _hold(slug: str, path: Path, stamp: tuple[int, ...], release: Release) -> Ho
         seed=hashlib.sha256(seed).digest(),
         mark=mark,
         label={COUNTED: release.counted, **mark},
-        about=_about(slug, path, release),
+        about=_about(slug, name, release),
     )
 
 
@@ -101,7 +105,7 @@ def not_private(release: Release) -> str:
     return f"NOT PRIVATE: the noise was {release.noise}. For tests and benchmarks only."
 
 
-def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
+def _about(slug: str, name: str, release: Release) -> dict[str, Any]:
     """The entry in the list of releases. Counting here builds the index and compiles the loops."""
     domain = release.domain
     total = {n: column.item() for n, column in release.count().to_columns(of_leaves=True).items()}
@@ -109,7 +113,7 @@ def _about(slug: str, path: Path, release: Release) -> dict[str, Any]:
     bounds = _bounds(domain)
     return {
         "id": slug,
-        "name": path.stem,
+        "name": name,
         "private": release.private,
         "epsilon": str(release.epsilon),
         "unit": release.protection.unit,
