@@ -123,18 +123,15 @@ class BoxIndex:
 def published(answers: FloatArray, worth: Worth) -> FloatArray:
     """The columns of answers as they are published, from those of what was counted. Changes them in place.
 
-    No true number is below zero, and nobody should have to choose between a count and its interval: the interval ends at
-    zero, and reaches as far as the count.
+    Intervals come out finished: `enclose_counts` is the last step.
     """
-    count, std_error, low, high, raw = (answers[:, place(name)] for name in PUBLISHED)
+    from htf.query.kernels import enclose_counts
+
     if worth != AS_COUNTED:
-        found = worth.of_answers(count, std_error, low, high)
-        count[:], std_error[:], low[:], high[:] = found
+        count, std_error, low, high, raw = (answers[:, place(name)] for name in PUBLISHED)
+        count[:], std_error[:], low[:], high[:] = worth.of_answers(count, std_error, low, high)
         raw *= worth.each
-    np.minimum(low, count, out=low)
-    np.maximum(low, 0.0, out=low)
-    np.maximum(high, count, out=high)
-    np.maximum(high, 0.0, out=high)
+    enclose_counts(answers)
     return answers
 
 

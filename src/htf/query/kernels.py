@@ -201,10 +201,20 @@ def write_answer(
     query: int,
 ) -> None:
     """Fill all columns of an answer but INSIDE. No other place fills them. The upper end of the interval
-    is farther from the middle than the lower one, by `lean`. `htf.query.index.published` finishes the interval."""
+    is farther from the middle than the lower one, by `lean`. `enclose_counts` finishes the interval."""
     answers[query, COUNT] = count
     answers[query, STD_ERROR] = np.sqrt(variance)
     answers[query, LOW] = middle - half
     answers[query, HIGH] = middle + half + lean
     answers[query, PARTIAL] = partial / whole if whole > 0 else 0.0
     answers[query, RAW] = middle
+
+
+@compiled
+def enclose_counts(answers: FloatArray) -> None:
+    """Finish the intervals. No true number is below zero, and nobody should have to choose between a count and its interval:
+    it is cut off at zero, and reaches as far as the count."""
+    for row in range(len(answers)):
+        count = answers[row, COUNT]
+        answers[row, LOW] = max(min(answers[row, LOW], count), 0.0)
+        answers[row, HIGH] = max(answers[row, HIGH], count, 0.0)
