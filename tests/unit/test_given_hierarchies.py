@@ -433,14 +433,14 @@ def test_counts_that_do_not_add_up_do_not_pass() -> None:
     assert "ledger" in failed
 
 
-@pytest.mark.parametrize(("row", "says"), [(3, "regions that differ"), (0, "regions that differ")])
-def test_a_file_whose_counts_cannot_agree_is_refused(tmp_path: Path, row: int, says: str) -> None:
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_file_whose_counts_cannot_agree_is_refused(tmp_path: Path, row: int) -> None:
     release = publish(
         matrix_on(DOMAINS["zones"]), "1", Zones(shares="0.8,0.1,0.1"), noise=SeededNoise(1)
     )
     doubled = doctored(release, "region", row, int(release.measurements.region[row + 1]))
     doubled.save(tmp_path / "doubled.parquet")
-    with pytest.raises(ReleaseFileError, match=says):
+    with pytest.raises(ReleaseFileError, match="regions that differ"):
         Release.load(tmp_path / "doubled.parquet")
 
 

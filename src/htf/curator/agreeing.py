@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from htf.curator.cells import ExactCells
-from htf.curator.measurements import LARGEST_SCALE, Measurement, NoisyIntegers
+from htf.curator.measurements import LARGEST_SCALE, CountRegions, Measurement
 from htf.curator.noise import NoiseSource
 from htf.errors import InputError
 from htf.estimation.agreeing import MOST_TRIES, AgreeingLaw
@@ -30,15 +30,11 @@ SURELY = 1000  # times what is expected: noise that has not added up by then nev
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AgreeingCounts(NoisyIntegers):
+class AgreeingCounts(CountRegions):
     """The number of records in each region, with noise that adds up."""
 
     kind = "agreeing"
-    sensitivity = 1
     proof = "docs/proofs/agreeing-counts.md"
-
-    def exact(self, cells: ExactCells) -> IntArray:
-        return cells.count(self.regions)
 
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
         nesting = cells.nesting(self.regions)

@@ -344,14 +344,11 @@ class Release(ReadOnlyArrays):
     def _check_inside(self) -> None:
         """A map inside zones says what was counted of it. The zones are inside of nothing."""
         zones, counted = self.zones, self.facts.get(COUNTED_REGIONS)
-        sound = zones is not None and zones.zones is None and bool(zones.domain.zoned)
-        sound = sound and self.estimator == INSIDE_ZONES and self.domain.has_map
-        sound = (
-            sound
-            and zones is not None
-            and (zones.estimator, zones.epsilon) == (WITH_MAP, self.epsilon)
-        )
-        if not sound or type(counted) is not int or not 0 < counted <= len(self.tree):
+        sound = self.estimator == INSIDE_ZONES and self.domain.has_map
+        sound = sound and type(counted) is int and 0 < counted <= len(self.tree)
+        of_zones = zones is not None and zones.zones is None and bool(zones.domain.zoned)
+        claimed = zones is not None and (zones.estimator, zones.epsilon)
+        if not (sound and of_zones and claimed == (WITH_MAP, self.epsilon)):
             raise InputError(
                 "a map inside zones must have them, with the same epsilon, and say which of its regions were counted"
             )
