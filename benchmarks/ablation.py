@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import product
 from typing import Any
 from unittest import mock
@@ -33,7 +34,13 @@ from htf.evaluation.workloads import read_workload
 from htf.frame.domain import Domain
 
 AREAS = ("random", "2%", "6%", "10%")
-AT_RECORDS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%")
+PLACES = ("places-2", "places-4", "places-8", "places-16", "places-32", "places-64")
+COLUMNS = {
+    "MRE, areas": ("MRE", AREAS),
+    "RMSE, areas": ("RMSE", AREAS),
+    "MRE, places": ("MRE", PLACES),
+    "MRE-0.1%, places": ("MRE-0.1%", PLACES),
+}
 EPSILONS = ("0.1", "0.3", "1")
 DEFAULT_SETS = ("city", "gaussian-20-1", "gaussian-50-1", "gaussian-100-1")
 Patches = list[tuple[Any, str, Any]]
@@ -42,13 +49,13 @@ Patches = list[tuple[Any, str, Any]]
 def estimate_by(inference: Callable[..., Any]) -> Patches:
     """Other estimates of the leaves, under another name: so they are not shared out inside leaves."""
 
-    def estimate(tree: Any, leaves: Any, counts: Any, _: Any) -> Any:
+    def estimate(tree: Any, leaves: Any, counts: Any, *_: Any) -> Any:
         estimates, variances = inference(tree, counts)
         return estimates[leaves], scales_of_variances(variances[leaves])
 
     return [
         (growth, "estimate_homogeneous_leaves", estimate),
-        (growth, "HOMOGENEOUS", LEAST_SQUARES),
+        (growth, "FROM_LEAVES", LEAST_SQUARES),
     ]
 
 
@@ -68,17 +75,29 @@ VARIANTS: dict[str, tuple[str, Patches]] = {
     ),
     "nothing learnt: least squares": ("htf", estimate_by(least_squares)),
     "even boxes are cut like others": ("htf", [(growth, "MOST_EVEN", 1.0)]),
-    "large boxes are cut like small ones": ("htf", [(growth, "LARGE_POWER", 0.0)]),
+    "leaves are not judged first": (
+        "htf",
+        [
+            (
+                growth,
+                "estimate_homogeneous_leaves",
+                partial(growth.estimate_homogeneous_leaves, estimator=estimation.HOMOGENEOUS),
+            )
+        ],
+    ),
+    "nothing is kept for the last round": ("htf:last_share=0", []),
+    "twice as much is kept for the last round": ("htf:last_share=0.6", []),
+    "four halvings in the last round": ("htf", [(growth, "LAST_HALVINGS", 4)]),
     "the same budget in every round": ("htf:growth=1", []),
-    "half the pieces in a round": ("htf:halvings=2", []),
-    "twice the pieces in a round": ("htf:halvings=4", []),
+    "half the pieces in a round": ("htf:halvings=3", []),
+    "twice the pieces in a round": ("htf:halvings=5", []),
     "cut at half as many records": ("htf:leaf_signal=1.5", []),
     "cut at twice as many records": ("htf:leaf_signal=6", []),
 }
 
 SETTINGS = [
     f"htf:leaf_signal={signal}:halvings={halvings}:growth={growth}"
-    for signal, halvings, growth in product((2, 3, 4.5), (2, 3, 4), (1.5, 2))
+    for signal, halvings, growth in product((2, 3, 4.5), (3, 4, 5), (1.5, 2))
 ]
 
 
@@ -93,11 +112,8 @@ def patched(patches: Patches) -> Iterator[None]:
 def errors(
     bench: Bench, sets: list[DataSet], runs: int, text: str, patches: Patches
 ) -> np.ndarray[Any, Any]:
-    """Log errors by set, epsilon, run and judged column: MRE of areas, RMSE of areas, MRE at records."""
-    found = np.zeros((len(sets), len(EPSILONS), runs, 12))
-    columns = [
-        (w, m) for m, ws in (("MRE", AREAS), ("RMSE", AREAS), ("MRE", AT_RECORDS)) for w in ws
-    ]
+    """Mean log errors by set, epsilon, run and column."""
+    found = np.zeros((len(sets), len(EPSILONS), runs, len(COLUMNS)))
     with patched(patches):
         for i, data_set in enumerate(sets):
             for run in range(runs):
@@ -106,12 +122,15 @@ def errors(
                     if outcome.failure:
                         raise SystemExit(outcome.failure)
                     values = {(w, m): value for w, m, value in outcome.values}
-                    found[i, j, run] = np.log([values[column] for column in columns])
+                    found[i, j, run] = [
+                        np.mean(np.log([values[w, metric] for w in workloads]))
+                        for metric, workloads in COLUMNS.values()
+                    ]
     return found
 
 
 def show(label: str, found: np.ndarray[Any, Any], reference: np.ndarray[Any, Any]) -> None:
-    by_run = (found - reference).mean(axis=(0, 1)).reshape(-1, 3, 4).mean(axis=2)
+    by_run = (found - reference).mean(axis=(0, 1))
     cells = []
     for column in by_run.T:
         spread = np.std(column, ddof=1) / np.sqrt(len(column)) if len(column) > 1 else np.nan
@@ -120,8 +139,8 @@ def show(label: str, found: np.ndarray[Any, Any], reference: np.ndarray[Any, Any
 
 
 def remove_parts(bench: Bench, sets: list[DataSet], runs: int) -> None:
-    print("| without | MRE, areas | RMSE, areas | MRE, squares at records |")
-    print("| --- | ---: | ---: | ---: |")
+    print(f"| without | {' | '.join(COLUMNS)} |")
+    print(f"| --- |{' ---: |' * len(COLUMNS)}")
     reference = errors(bench, sets, runs, "htf", [])
     for label, (text, patches) in VARIANTS.items():
         show(label, errors(bench, sets, runs, text, patches), reference)
@@ -156,7 +175,7 @@ def main() -> None:
         west, south, east, north = map(float, bounds.split(","))
         domain = Domain.from_bounds(west, south, east, north, cells=1024)
         sets.append(open_points(path, ("lon", "lat"), domain))
-    workloads = tuple(read_workload(text) for text in (*AREAS, *AT_RECORDS))
+    workloads = tuple(read_workload(text) for text in (*AREAS, *PLACES))
     task = leave_one_out if given.leave_one_out else remove_parts
     task(Bench(workloads, given.queries, seed=1), sets, given.runs)
 

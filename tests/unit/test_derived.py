@@ -14,7 +14,7 @@ import htf
 from htf import Axis, Domain, FrequencyMatrix, Release
 from htf.estimation import homogeneous, least_squares
 from htf.estimation.homogeneous import estimate_regions
-from htf.estimation.least_squares import sum_leaves, sum_upwards
+from htf.estimation.least_squares import sum_leaves
 from htf.estimation.prior import Prior
 from htf.query import derived, tree_index
 from htf.query.derived import Derived
@@ -51,7 +51,7 @@ def test_estimates_of_regions_are_the_sums_of_their_leaves(
     prior = city_prior(matrix) if kind == "prior" else None
     release = htf.publish(matrix, epsilon, prior=prior, noise=f"seeded:{seed}")
     counts = release.measurements.tree_counts()
-    expected = estimate_regions(release.tree, *sum_upwards(release.tree, counts), prior)
+    expected, _ = estimate_regions(release.tree, counts, prior)
     summed = sum_leaves(release.tree, release.leaves, release.estimates)
     assert np.array_equal(summed, expected)
 
@@ -72,10 +72,10 @@ def test_the_first_count_makes_everything_once(monkeypatch: pytest.MonkeyPatch) 
     counted(monkeypatch, calls, homogeneous, "Neighbourhood")
     counted(monkeypatch, calls, homogeneous, "_Estimation")
     counted(monkeypatch, calls, derived, "interpolate")
-    counted(monkeypatch, calls, least_squares, "_sum_upwards")
+    counted(monkeypatch, calls, least_squares, "add_up")
     counted(monkeypatch, calls, tree_index, "least_squares_and_below")
     release.count((0.1, 0.1, 0.6, 0.7))
-    expected = {"Neighbourhood": 2, "interpolate": 1, "_sum_upwards": 1}
+    expected = {"Neighbourhood": 2, "interpolate": 1, "add_up": 1}
     assert calls == expected | {"least_squares_and_below": 1}
     release.count((0.2, 0.1, 0.6, 0.9))
     assert release.derived.parts is release.derived.parts

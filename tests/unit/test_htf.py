@@ -118,6 +118,8 @@ def test_a_budget_too_small_to_be_shared_is_refused_before_anything_is_drawn() -
         {"halvings": 13},
         {"growth": 0.9},
         {"growth": float("nan")},
+        {"last_share": 1.0},
+        {"last_share": -0.1},
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(chosen: dict[str, Any]) -> None:
@@ -125,7 +127,7 @@ def test_parameters_that_make_no_sense_are_refused(chosen: dict[str, Any]) -> No
         Htf(**chosen)
 
 
-def test_budgets_grow_by_half_from_round_to_round() -> None:
+def test_budgets_grow_by_half_and_the_last_round_has_what_was_kept() -> None:
     """All records in one cell, and no noise: that cell is on the longest path."""
     cells = np.zeros((64, 64), dtype=np.int64)
     cells[0, 0] = 10**6
@@ -134,10 +136,11 @@ def test_budgets_grow_by_half_from_round_to_round() -> None:
     table = release.measurements
     rounds = [int(table.epsilon[table.line == n].min()) for n in range(1, len(release.ledger))]
     assert release.ledger[0].largest_epsilon == Epsilon.of("0.01")
-    assert len(rounds) == 4  # twelve halvings
-    assert np.array(rounds[1:]) / np.array(rounds[:-1]) == pytest.approx(1.5, rel=1e-9)
+    assert len(rounds) == 4  # twelve halvings: 4, 3, 3 and 2
     assert sum(rounds) == Epsilon.of("0.99").units
-    assert rounds[0] == pytest.approx(0.99e15 * 8 / 65, rel=1e-9)
+    rounds[-1] -= int(0.99e15 * 0.3)
+    assert np.array(rounds[1:]) / np.array(rounds[:-1]) == pytest.approx(1.5, rel=1e-9)
+    assert rounds[0] == pytest.approx(0.7 * 0.99e15 * 8 / 65, rel=1e-9)
 
 
 def uneven(total: int) -> IntArray:

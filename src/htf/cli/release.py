@@ -318,7 +318,7 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
 def _price_of_zones(plan: Plan, options: ReleaseOptions) -> Epsilon | None:
     """What the zones cost that the map is inside of; None if there are none."""
     from htf.base import numerals
-    from htf.estimation.homogeneous import HOMOGENEOUS
+    from htf.estimation.homogeneous import FROM_LEAVES
     from htf.privacy.epsilon import Epsilon
 
     if plan.points.zones is None:
@@ -337,7 +337,7 @@ def _price_of_zones(plan: Plan, options: ReleaseOptions) -> Epsilon | None:
         "--prior": options.prior is not None,
         "--suggest-max-records": options.suggest_max_records is not None,
         "--activity": _share_for_activity(plan.points.reading, options) > 0,
-        "--mechanism": HOMOGENEOUS not in plan.mechanism.estimators,
+        "--mechanism": FROM_LEAVES not in plan.mechanism.estimators,
     }
     for name, is_given in others.items():
         if is_given:

@@ -8,6 +8,11 @@ all counts in it and below it, by least squares. The weight of each is learnt fr
 (htf.estimation.shrinkage): where the map is smooth, the expected count weighs more; where most regions are
 empty, a small count is taken for noise. Sums are kept at every step: the records that one half does not
 get, the other does. docs/mechanism.md gives the reasons.
+
+Before that, small regions are judged from below: each leaf from its own count and what lies around it
+(htf.estimation.leaf_counts). Records often lie in clumps. Where one cell of sixteen holds them all, its count stands
+clear of the noise and fifteen others say that they are empty, while the sum of the sixteen counts says little. So what
+is known of leaves is added up instead of their counts.
 """
 
 from __future__ import annotations
@@ -20,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import InputError
-from htf.estimation.least_squares import UNKNOWN
-from htf.estimation.shrinkage import SMOOTHING, SMOOTHING_PEOPLE, LearntCounts
+from htf.estimation.leaf_counts import judge_leaves
+from htf.estimation.least_squares import UNKNOWN, TreeCounts, add_up, sibling_layers, sum_upwards
+from htf.estimation.shrinkage import LOST, SMOOTHING, SMOOTHING_PEOPLE, LearntCounts, Posterior
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Neighbourhood, Step, halve_often
 from htf.frame.tree import RegionTree
@@ -29,9 +35,14 @@ from htf.frame.tree import RegionTree
 if TYPE_CHECKING:
     from htf.estimation.prior import Prior
 
-HOMOGENEOUS = "homogeneous"  # the name of this estimator in a release
+FROM_LEAVES = "homogeneous-from-leaves"  # the name of this estimator in a release
+HOMOGENEOUS = "homogeneous"  # and of the one before it, which did not judge leaves first
+ON_MAP = FROM_LEAVES, HOMOGENEOUS  # both interpolate between leaves
 PULL = 0.25  # the middle of a half lies a quarter of the way to that of the box beside it
 COARSE = 1 / 4096  # of the map: larger boxes are found empty or not, smaller ones only shrunk
+FINE = 1 / 256  # of the map: what smaller boxes hold is added up from what is known of their leaves
+LOST_FROM_LEAVES = 1.5  # deviations, as shrinkage.LOST: what is added up like that has smaller ones
+AROUND = 10  # halvings: the region that much larger shows how full the land around a leaf is
 FIRST_DEVIATIONS = 1.5  # in the first pass, before anything is learnt, less is taken for noise
 PASSES = 2  # that learn; a third changes little
 TURNS_OF_A_LEVEL = 2  # boxes that were halved so many times more are told apart
@@ -49,18 +60,20 @@ Rule = Callable[[IntArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 def estimate_regions(
     tree: RegionTree,
-    measured: FloatArray,
-    variances: FloatArray,
+    counts: TreeCounts,
     prior: Prior | None = None,
     shares: int = 1,
-) -> FloatArray:
-    """Estimates of all regions of a tree of halves: none is negative, and halves add up.
+    estimator: str = FROM_LEAVES,
+) -> tuple[FloatArray, FloatArray]:
+    """Estimates of all regions of a tree of halves: none is negative, and halves add up. The variances are those of
+    `least_squares.sum_upwards`.
 
-    `measured` and `variances` are the results of `least_squares.sum_upwards` for the noisy counts. Where these
-    are of shares of people, `shares` is the number of them that one person has.
+    Where the counts are of shares of people, `shares` is the number of them that one person has.
     """
     smoothing = SMOOTHING if shares == 1 else SMOOTHING_PEOPLE * shares
-    return _Estimation(tree, measured, variances, prior, smoothing).run()
+    kind = _FromLeaves if estimator == FROM_LEAVES else _Estimation
+    estimation = kind(tree, counts, prior, smoothing)
+    return estimation.run(), estimation.below
 
 
 def measures(tree: RegionTree, prior: Prior | None, regions: IntArray | None = None) -> FloatArray:
@@ -242,23 +255,26 @@ def _slab_measures(tree: RegionTree, axis: int, edges: IntArray, prior: Prior | 
 class _Estimation:
     """The passes from the top down, and the values they share."""
 
+    lost = LOST
+
     def __init__(
         self,
         tree: RegionTree,
-        measured: FloatArray,
-        variances: FloatArray,
+        counts: TreeCounts,
         prior: Prior | None,
         smoothing: float,
     ) -> None:
-        self.measured, self.variances, self.smoothing = measured, variances, smoothing
+        self.counts, self.smoothing = counts, smoothing
+        self.measured, self.variances = sum_upwards(tree, counts)
+        self.below = self.variances
         if np.any(self.variances == UNKNOWN):
             raise InputError("a region without any count in it or below it cannot be estimated")
         turns = Neighbourhood(tree)
-        self.tree, self.steps = tree, turns.steps
+        self.tree, self.steps, self.neighbours = tree, turns.steps, turns.neighbours
         self.level = turns.turns // TURNS_OF_A_LEVEL
         cells = tree.cells().astype(np.float64)
         self.measure = measures(tree, prior)
-        self.measure *= _further_densities(tree, measured, prior)
+        self.measure *= _further_densities(tree, self.measured, prior)
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations
         self.single: NDArray[np.bool_] = tree.slabs == 0  # the noise is that of a count
@@ -303,7 +319,74 @@ class _Estimation:
         known = learnt.posterior(noisy, scaled, single, self.level[halves])
         empty = self.coarse[halves]
         empty[empty] = learnt.is_empty(
-            noisy[empty], scaled[empty], single[empty], deviations[empty], self.smoothing
+            noisy[empty], scaled[empty], single[empty], deviations[empty], self.smoothing, self.lost
         )
         mean, variance = known.mean * deviations, known.variance * deviations**2
         return np.where(empty, 0.0, mean), np.where(empty, 0.0, variance)
+
+
+class _FromLeaves(_Estimation):
+    """The same, with what small regions hold added up from what is known of their leaves."""
+
+    lost = LOST_FROM_LEAVES
+
+    def __init__(
+        self, tree: RegionTree, counts: TreeCounts, prior: Prior | None, smoothing: float
+    ) -> None:
+        super().__init__(tree, counts, prior, smoothing)
+        cells = tree.cells().astype(np.float64)
+        self.fine: NDArray[np.bool_] = cells <= FINE * cells[0]
+        self.fine[0] = False
+        self.leaves = np.flatnonzero(tree.slabs == 0)
+        self.around = self.leaves
+        for _ in range(AROUND):
+            self.around = np.maximum(tree.parent[self.around], 0)
+        self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
+        self.own = counts.by_region(tree)
+        self.layers = sibling_layers(tree)
+
+    def _learn(self, estimates: FloatArray, expected: FloatArray) -> LearntCounts:
+        self._add_up(self._judge(estimates))
+        return super()._learn(estimates, expected)
+
+    def _judge(self, estimates: FloatArray) -> Posterior:
+        """What is known of each leaf, in deviations of its count."""
+        leaves, around, measure = self.leaves, self.around, self.measure
+        noisy, deviations = self.counted
+        beside = self.neighbours[leaves].reshape(len(leaves), -1)
+        other = beside != leaves[:, None]
+        density = np.where(other, (estimates / measure)[beside], 0.0).sum(axis=1)
+        near = density / np.maximum(other.sum(axis=1), 1)
+        rest = measure[around] - measure[leaves]
+        far = np.divide(
+            estimates[around] - estimates[leaves], rest, out=np.zeros(len(leaves)), where=rest > 0
+        )
+        scale = measure[leaves] / deviations
+        inside = estimates[around] > 0
+        return judge_leaves(noisy, near * scale, far * scale, self.level[leaves], inside)
+
+    def _add_up(self, known: Posterior) -> None:
+        """Measured counts and variances of fine regions, from what is known of their leaves and their own counts."""
+        (own, own_variances), (_, deviations) = self.own, self.counted
+        own, own_variances = own.copy(), own_variances.copy()
+        own[self.leaves] = known.mean * deviations
+        own_variances[self.leaves] = known.variance * deviations**2
+        measured, variances = add_up(self.layers, own, own_variances)
+        fine = self.fine
+        self.measured = np.where(fine, measured, self.measured)
+        self.variances = np.where(fine, variances, self.variances)
+        self.deviations = np.sqrt(self.variances)
+        self.noisy = self.measured / self.deviations
+        self.single = self.single & ~fine
+
+    def _rule(
+        self, learnt: LearntCounts, halves: IntArray, guess: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """As before for large regions. For small ones, what was added up has learnt already, and is not pulled
+        again; but it may be found empty."""
+        mean, variance = super()._rule(learnt, halves, guess)
+        stands = self.fine[halves] & (variance > 0)
+        return (
+            np.where(stands, self.measured[halves], mean),
+            np.where(stands, self.variances[halves], variance),
+        )

@@ -118,7 +118,7 @@ def least_squares_and_below(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The same, and the variance of each region from the counts in it and below it alone."""
     layers = sibling_layers(tree)
-    estimates, below = _sum_upwards(layers, *counts.by_region(tree))
+    estimates, below = add_up(layers, *counts.by_region(tree))
     variances = below.copy()
     _smooth_downwards(layers, estimates, variances)
     return estimates, variances, below
@@ -136,7 +136,7 @@ def nonnegative_least_squares(
     empty regions come out above zero on average, and the variances are those before the cut.
     """
     layers = sibling_layers(tree)
-    estimates, variances = _sum_upwards(layers, *counts.by_region(tree))
+    estimates, variances = add_up(layers, *counts.by_region(tree))
     cut = estimates.copy()
     cut[0] = np.nan if variances[0] == UNKNOWN else max(cut[0], 0.0)
     for layer in layers:
@@ -166,7 +166,7 @@ def estimate_leaves(
 
 def sum_upwards(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, FloatArray]:
     """Each region from the counts in it and below it, and the variance of that."""
-    return _sum_upwards(sibling_layers(tree), *counts.by_region(tree))
+    return add_up(sibling_layers(tree), *counts.by_region(tree))
 
 
 def sum_leaves(tree: RegionTree, leaves: IntArray, values: FloatArray) -> FloatArray:
@@ -185,7 +185,7 @@ def smooth_variances(tree: RegionTree, variances: FloatArray) -> FloatArray:
     return smoothed
 
 
-def _sum_upwards(
+def add_up(
     layers: list[SiblingLayer], own: FloatArray, own_variances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """z and s: each region from the counts in it and below it; 0 and UNKNOWN where there are none."""

@@ -31,6 +31,7 @@ CLEAR_EXPECTED = 2.0 ** np.arange(4, 16)
 SMOOTHING = 20.0  # records: the paper judges |error| / max(count, 20)
 SMOOTHING_PEOPLE = 5.0  # people: fewer, because one person is many records
 ITERATIONS = 25
+LEAST_WEIGHT = 1e-7  # in EM, of each true count
 WEIGHT_OF_GUESS = 10.0  # a guess at the distribution counts as much as so many boxes
 FEWEST_BOXES = 10  # from which a spread can be learnt
 LARGEST_SPREAD, LEAST_SPREAD = 4.0, 1e-4
@@ -57,14 +58,14 @@ class LearntCounts:
         """`single` says whether the noise is that of one count, not of a sum of many. Regions of one
         `level`, counted from 0, are about equally large."""
         prior = _most_likely_prior(noisy, expected, single)
-        likelihood = _likelihood()  # kind of noise, noisy, true
+        likelihood = _likelihoods_by_kind()  # kind of noise, noisy, true
         self._prior = prior
         joint = likelihood[:, None] * prior[None, :, None, :]
         joint /= joint.sum(axis=-1, keepdims=True)
         mean = joint @ SUPPORT
         self._mean = mean
         self._variance = np.maximum(joint @ SUPPORT**2 - mean**2, 1e-4)
-        self._spread = _spread_by_size(noisy, expected, level)
+        self._spread = spread_by_size(noisy, expected, level)
 
     def posterior(
         self,
@@ -75,22 +76,15 @@ class LearntCounts:
     ) -> Posterior:
         """The posterior of regions with these noisy and expected counts."""
         kind, group = single.astype(np.int64), np.digitize(expected, EXPECTED)
-        place = (np.clip(noisy, NOISY[0], NOISY[-1]) - NOISY[0]) / (NOISY[1] - NOISY[0])
-        below = np.minimum(place.astype(np.int64), len(NOISY) - 2)
-        part = place - below
-
-        def look_up(table: FloatArray) -> FloatArray:
-            at, after = table[kind, group, below], table[kind, group, below + 1]
-            return np.asarray(at + part * (after - at))
-
         # Far from nothing, what was measured stands, or is pulled towards what was expected.
-        clear, sized = noisy >= CLEAR, expected >= CLEAR_EXPECTED[0]
-        size = np.clip(np.digitize(expected, CLEAR_EXPECTED) - 1, 0, len(CLEAR_EXPECTED) - 1)
-        deviation = self._spread[np.minimum(level, len(self._spread) - 1), size] * expected**2
-        trust = np.where(sized, deviation / (deviation + 1), 1.0)
-        mean = np.where(clear, expected + trust * (noisy - expected), look_up(self._mean))
-        variance = np.where(clear, trust, look_up(self._variance))
-        return Posterior(mean, variance)
+        clear = noisy >= CLEAR
+        trust = trust_in_clear(self._spread, expected, level)
+        mean = look_up(self._mean, noisy, kind, group)
+        variance = look_up(self._variance, noisy, kind, group)
+        return Posterior(
+            np.where(clear, expected + trust * (noisy - expected), mean),
+            np.where(clear, trust, variance),
+        )
 
     def is_empty(
         self,
@@ -107,41 +101,73 @@ class LearntCounts:
         It is the median that makes the relative error least, so small counts weigh more. `deviations` are
         those of the noise, in what is counted, and so is the count below which errors are not relative.
         """
-        likelihood = _likelihood_of(noisy, single[:, None])
+        likelihood = likelihoods(noisy, single[:, None])
         posterior = likelihood * self._prior[np.digitize(expected, EXPECTED)]
         posterior /= np.maximum(SUPPORT * deviations[:, None], smoothing)
         small = posterior[:, lost >= SUPPORT].sum(axis=1)
         return np.asarray((noisy < CLEAR) & (small > 0.5 * posterior.sum(axis=1)))
 
 
-def _likelihood() -> FloatArray:
-    """The likelihood of noisy counts given true ones, for normal noise and for Laplace noise."""
-    return np.stack([_likelihood_of(NOISY, np.array([single])) for single in (False, True)])
+def look_up(table: FloatArray, noisy: FloatArray, *groups: IntArray) -> FloatArray:
+    """A value for each noisy count from a table, whose last axis is NOISY and whose others are groups."""
+    place = (np.clip(noisy, NOISY[0], NOISY[-1]) - NOISY[0]) / (NOISY[1] - NOISY[0])
+    below = np.minimum(place.astype(np.int64), len(NOISY) - 2)
+    at, after = table[(*groups, below)], table[(*groups, below + 1)]
+    return np.asarray(at + (place - below) * (after - at))
 
 
-def _likelihood_of(noisy: FloatArray, single: NDArray[np.bool_]) -> FloatArray:
+def trust_in_clear(spread: FloatArray, expected: FloatArray, level: IntArray) -> FloatArray:
+    """How far a count that stands clear of the noise is trusted against what was expected, given `spread_by_size`."""
+    size = np.clip(np.digitize(expected, CLEAR_EXPECTED) - 1, 0, len(CLEAR_EXPECTED) - 1)
+    deviation = spread[np.minimum(level, len(spread) - 1), size] * expected**2
+    return np.where(expected >= CLEAR_EXPECTED[0], deviation / (deviation + 1), 1.0)
+
+
+def rows_of(noisy: FloatArray) -> IntArray:
+    """The places in NOISY of noisy counts, those below it at its start."""
+    rows = np.rint((np.maximum(noisy, NOISY[0]) - NOISY[0]) / (NOISY[1] - NOISY[0]))
+    return np.asarray(rows.astype(np.int64))
+
+
+def likelihoods(noisy: FloatArray, single: NDArray[np.bool_]) -> FloatArray:
+    """The likelihood of noisy counts given true ones: of single counts, or of sums of many."""
     distance = np.abs(noisy[:, None] - SUPPORT)
     return np.asarray(np.exp(log_likelihoods(distance, single)) + 1e-12)
+
+
+def _likelihoods_by_kind() -> FloatArray:
+    """For normal noise and for Laplace noise."""
+    return np.stack([likelihoods(NOISY, np.array([single])) for single in (False, True)])
+
+
+def most_likely(
+    seen: FloatArray, likelihood: FloatArray, guess: FloatArray, iterations: int, least: float
+) -> FloatArray:
+    """The distribution of true counts for each group, by EM on how often each noisy count was seen in it.
+
+    Each iteration adds `least` for each box to every true count, so that none is ruled out.
+    """
+    boxes, prior = seen.sum(axis=1, keepdims=True), guess.copy()
+    for _ in range(iterations):
+        prior *= (seen / np.maximum(prior @ likelihood.T, 1e-300)) @ likelihood + least * boxes
+        prior /= np.maximum(prior.sum(axis=1, keepdims=True), 1e-300)
+    return np.where(boxes > 0, prior, guess)
 
 
 def _most_likely_prior(
     noisy: FloatArray, expected: FloatArray, single: NDArray[np.bool_]
 ) -> FloatArray:
-    """The distribution of true counts for each group of regions, by EM on a histogram of the noisy ones."""
+    """The distribution of true counts for each group of regions, from a histogram of the noisy ones."""
     guess = _guess()
     groups, kinds = len(guess), 2
     used = noisy < CLEAR + 2
     group = np.digitize(expected[used], EXPECTED)
-    row = np.rint((np.maximum(noisy[used], NOISY[0]) - NOISY[0]) / (NOISY[1] - NOISY[0]))
-    key = (group * kinds + single[used]) * len(NOISY) + row.astype(np.int64)
+    key = (group * kinds + single[used]) * len(NOISY) + rows_of(noisy[used])
     seen = np.bincount(key, minlength=groups * kinds * len(NOISY)).astype(np.float64)
     seen = seen.reshape(groups, kinds * len(NOISY))
+    likelihood = _likelihoods_by_kind().reshape(-1, len(SUPPORT))
+    prior = most_likely(seen, likelihood, guess, ITERATIONS, LEAST_WEIGHT)
     boxes = seen.sum(axis=1, keepdims=True)
-    likelihood = _likelihood().reshape(-1, len(SUPPORT))
-    prior = guess.copy()
-    for _ in range(ITERATIONS):
-        prior *= (seen / np.maximum(prior @ likelihood.T, 1e-300)) @ likelihood + 1e-7 * boxes
-        prior /= np.maximum(prior.sum(axis=1, keepdims=True), 1e-300)
     weight = boxes / (boxes + WEIGHT_OF_GUESS)
     return np.asarray(np.where(boxes > 0, weight * prior, 0.0) + (1 - weight) * guess)
 
@@ -155,7 +181,7 @@ def _guess() -> FloatArray:
     return np.asarray(guess / guess.sum(axis=1, keepdims=True))
 
 
-def _spread_by_size(noisy: FloatArray, expected: FloatArray, level: IntArray) -> FloatArray:
+def spread_by_size(noisy: FloatArray, expected: FloatArray, level: IntArray) -> FloatArray:
     """The variance of true counts around the expected ones, relative to their square: by expected count,
     and by level, because a map that is rough from afar may be smooth from near by."""
     sizes, levels = len(CLEAR_EXPECTED), 1 + int(level.max(initial=0))

@@ -6,22 +6,24 @@ enough records for the budget it has left, and more than that where it is homoge
 noisy counts that are paid for anyway. *What* it holds: not its last count alone, but what all
 counts of the tree say together (htf.estimation.homogeneous). docs/mechanism.md has the reasons and what was measured.
 
-The tree grows in rounds. In a round each region that is to be cut falls into up to 2^3 pieces, and all
-of them are counted; a region that is not spends all it has left on one more count of itself. Budgets grow
-by half from one round to the next: a region with three rounds to go spends 4/19, 6/19 and 9/19.
+The tree grows in rounds. In a round each region that is to be cut falls into up to 2^4 pieces, in its last round
+into up to 2^2, and all of them are counted; a region that is not cut spends all it has left on one more count of
+itself. Of the budget, 30 % are kept for the last count of each path. The rest is spent in rounds that grow by half:
+with two rounds before the last, 4/19 and 6/19 of it, and 9/19 are added to what was kept.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
-from htf.estimation.homogeneous import HOMOGENEOUS, estimate_regions
-from htf.estimation.least_squares import TreeCounts, smooth_variances, sum_upwards
+from htf.estimation.homogeneous import FROM_LEAVES, HOMOGENEOUS, estimate_regions
+from htf.estimation.least_squares import TreeCounts, smooth_variances
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_LEAVES, wide_axes
@@ -42,8 +44,7 @@ from htf.privacy.epsilon import UNITS_PER_EPSILON
 if TYPE_CHECKING:
     from htf.estimation.prior import Prior
 
-LARGE = 1 / 4096  # of the map: larger regions are cut at fewer records
-LARGE_POWER = 1 / 8
+LAST_HALVINGS = 2  # in the last round, at most: what it is cut into should be known well before
 OCTAVES = 13  # of how clear counts are of their noise, by which regions are told apart
 LEAST_LEAF_SIGNAL = 1e-9  # so that dividing by it does not overflow
 LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a region is cut
@@ -67,11 +68,18 @@ class Htf(Mechanism):
     leaf_signal: float = parameter(
         3.0, read_number, "records of a region times the budget it has left, above which it is cut"
     )
-    halvings: int = parameter(3, read_integer, "halvings of a region in one round, at most")
+    halvings: int = parameter(
+        4, read_integer, "halvings of a region in a round before the last, at most"
+    )
     growth: float = parameter(1.5, read_number, "of the budget, from one round to the next")
+    last_share: float = parameter(
+        0.3, read_share, "share of the budget that rounds before the last do not touch"
+    )
 
     def check(self) -> None:
         check_share("total_share", self.total_share)
+        if not 0 <= self.last_share < 1:
+            raise InputError(f"last_share must be at least 0 and below 1, got {self.last_share}")
         if not LEAST_LEAF_SIGNAL <= self.leaf_signal < float("inf"):
             raise InputError(
                 f"leaf_signal must be at least {LEAST_LEAF_SIGNAL}, got {self.leaf_signal}"
@@ -86,6 +94,7 @@ class Htf(Mechanism):
         leaves: list[IntArray] = []
         growing = yield from self._count_all(window, counts)
         least_signal = self._least_signal(growing)
+        kept = int(growing.left[0] * self.last_share)
         while len(growing):
             rounds += 1
             halvings = self._halvings(window, growing, least_signal)
@@ -93,7 +102,8 @@ class Htf(Mechanism):
                 growing, halvings, MOST_LEAVES - sum(len(some) for some in leaves)
             )
             whole = growing.among(halvings == 0)
-            grown = self._cut(window.tree, growing.among(halvings > 0), halvings[halvings > 0])
+            some = halvings > 0
+            grown = self._cut(window.tree, growing.among(some), halvings[some], kept)
             regions = np.concatenate([whole.regions, grown.pieces])
             prices = np.concatenate([whole.left, grown.prices])
             noisy = yield from window.count(regions, prices, f"round {rounds}: counts")
@@ -105,7 +115,7 @@ class Htf(Mechanism):
         estimates, scales = estimate_homogeneous_leaves(
             window.tree, found, counts, window.prior, window.shares
         )
-        return Histogram(found, estimates, scales, HOMOGENEOUS, {"rounds": rounds})
+        return Histogram(found, estimates, scales, FROM_LEAVES, {"rounds": rounds})
 
     def _count_all(self, window: Window, counts: TreeCounts) -> Steps[GrowingRegions]:
         first, rest = split_epsilon(window.epsilon, self.total_share, "total_share")
@@ -124,13 +134,11 @@ class Htf(Mechanism):
         """How often each region is to be halved from here on, in this round and later ones.
 
         [QYL13] balance noise and unevenness for grids: cells in proportion to records times epsilon,
-        on a map, and to another power of it in other dimensions. Here the same for each region. A large
-        region is cut a little sooner: the edges of more boxes that are asked for run through it.
+        on a map, and to another power of it in other dimensions. Here the same for each region.
         """
         tree, axes = window.tree, wide_axes(window.domain)
-        share = tree.cells(growing.regions) / float(window.domain.size)
-        needed = least_signal * growing.evenness * np.minimum((share / LARGE) ** -LARGE_POWER, 1.0)
-        pieces = np.maximum(growing.signals / needed, 1.0) ** (2 * axes / (axes + 2))
+        signals = growing.signals / (least_signal * growing.evenness)
+        pieces = np.maximum(signals, 1.0) ** (2 * axes / (axes + 2))
         pieces = np.where(growing.turns == 0, np.maximum(pieces, 4.0), pieces)
         halvings = np.where(pieces >= 2, np.ceil(np.log2(pieces)), 0)
         possible = len(halving_axes(window.domain.shape)) - growing.turns
@@ -155,16 +163,21 @@ class Htf(Mechanism):
         return halvings
 
     def _rounds(self, halvings: IntArray) -> tuple[IntArray, IntArray]:
-        """The number of rounds for so many halvings, and the halvings in the first of them."""
-        rounds = -(-halvings // self.halvings)
-        return rounds, -(-halvings // np.maximum(rounds, 1))
+        """The rounds before the last for so many halvings, and the halvings in the one that comes next."""
+        before = np.maximum(halvings - LAST_HALVINGS, 0)
+        rounds = -(-before // self.halvings)
+        return rounds, np.where(rounds > 0, -(-before // np.maximum(rounds, 1)), halvings)
 
-    def _cut(self, tree: RegionTree, growing: GrowingRegions, halvings: IntArray) -> Grown:
-        """Cut regions for this round; a region with rounds to go keeps most of its budget for them."""
+    def _cut(
+        self, tree: RegionTree, growing: GrowingRegions, halvings: IntArray, kept: int
+    ) -> Grown:
+        """Cut regions for this round. With rounds to go a region pays from what is not kept for the last of
+        them, and leaves most of that too."""
         rounds, steps = self._rounds(halvings)
-        shares = 1 / np.cumsum(float(self.growth) ** np.arange(rounds.max(initial=1)))
-        price = np.maximum((growing.left * shares[rounds - 1]).astype(np.int64), 1)
-        price = np.where(rounds == 1, growing.left, price)
+        shares = 1 / np.cumsum(float(self.growth) ** np.arange(rounds.max(initial=0) + 1))
+        purse = np.maximum(growing.left - kept, 0)
+        price = np.maximum((purse * shares[rounds]).astype(np.int64), 1)
+        price = np.where(rounds == 0, growing.left, price)
         return Grown(
             growing, steps, price, *halve_often(tree, growing.regions, growing.turns, steps)
         )
@@ -276,16 +289,20 @@ def squares_around_plane(
 
 
 def estimate_homogeneous_leaves(
-    tree: RegionTree, leaves: IntArray, counts: TreeCounts, prior: Prior | None, shares: int
+    tree: RegionTree,
+    leaves: IntArray,
+    counts: TreeCounts,
+    prior: Prior | None,
+    shares: int,
+    estimator: str = FROM_LEAVES,
 ) -> tuple[FloatArray, FloatArray]:
     """The estimates of the leaves from all counts, and the scale of the noise that least squares leave in
     each, from which the intervals are made."""
-    measured, variances = sum_upwards(tree, counts)
-    estimates = estimate_regions(tree, measured, variances, prior, shares)
+    estimates, variances = estimate_regions(tree, counts, prior, shares, estimator)
     return estimates[leaves], scales_of_variances(smooth_variances(tree, variances)[leaves])
 
 
-def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
+def _estimate_release(release: Any, estimator: str) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`."""
     return estimate_homogeneous_leaves(
         release.tree,
@@ -293,7 +310,11 @@ def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
         release.measurements.tree_counts(),
         release.prior,
         release.protection.shares,
+        estimator,
     )
 
 
-Htf.estimators = {HOMOGENEOUS: _estimate_release}
+# Releases that were made before leaves were judged first have the other estimator.
+Htf.estimators = {
+    name: partial(_estimate_release, estimator=name) for name in (FROM_LEAVES, HOMOGENEOUS)
+}

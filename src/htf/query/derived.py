@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htf.base.read_only import ReadOnlyArrays
-from htf.estimation.homogeneous import HOMOGENEOUS, interpolate, measures
+from htf.estimation.homogeneous import ON_MAP, interpolate, measures
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     INSIDE_ZONES,
@@ -173,7 +173,7 @@ class Derived(ReadOnlyArrays):
 
     @cached_property
     def _divided(self) -> Divided | None:
-        if self.estimator not in (HOMOGENEOUS, INSIDE_ZONES):
+        if self.estimator not in (*ON_MAP, INSIDE_ZONES):
             return None
         if self.cut is not None:
             return self.cut.divided()

@@ -13,7 +13,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.estimation.homogeneous import HOMOGENEOUS
+from htf.estimation.homogeneous import FROM_LEAVES, ON_MAP
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     INSIDE_ZONES,
@@ -139,7 +139,7 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
             leaves=leaves,
             estimates=np.zeros(len(leaves)),
             scales=np.zeros(len(leaves)),
-            estimator=HOMOGENEOUS,
+            estimator=FROM_LEAVES,
             facts=facts,
             epsilon=both.epsilon - zones.own_epsilon,
             zones=None,
@@ -179,7 +179,7 @@ def zone_of_cells(domain: Domain, axis: Axis) -> IntArray:
 
 def _check_pair(on_map: Release, zones: Release) -> None:
     domain, layer = on_map.domain, zones.domain
-    if not domain.has_map or domain.dimensions != 2 or on_map.estimator != HOMOGENEOUS:
+    if not domain.has_map or domain.dimensions != 2 or on_map.estimator not in ON_MAP:
         raise InputError(
             "a map inside zones is one by the mechanism htf, with the axes x and y alone"
         )

@@ -19,7 +19,7 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.distinct import DistinctPeople, estimate_distinct
-from htf.estimation.homogeneous import HOMOGENEOUS
+from htf.estimation.homogeneous import ON_MAP
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, OWN_EPSILON, WITH_MAP
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import Prior
@@ -325,7 +325,7 @@ class Release(ReadOnlyArrays):
             raise InputError("the noise of a release has a scale that no epsilon gives")
         if self.prior is not None:
             self.prior.check_map(self.domain)
-            if self.estimator != HOMOGENEOUS:
+            if self.estimator not in ON_MAP:
                 raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
         if self.distinct is not None:
             self.distinct.check_map(self.domain)
