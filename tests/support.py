@@ -33,6 +33,7 @@ from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import Protection
 from htf.query import index, tree_index
+from htf.query.tree_kernels import MOST_LEAN
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
@@ -449,3 +450,44 @@ def plain_intervals() -> Iterator[None]:
         for module in (index, tree_index):
             patch.setattr(module, "published", lambda answers, _: answers)
         yield
+
+
+def uneven_reach(
+    model: FloatArray,
+    shares: FloatArray,
+    squares: FloatArray,
+    held: FloatArray,
+    noise: tuple[FloatArray, FloatArray],
+    pieces: float = 1.0,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How far intervals reach down and up from the answer of least squares, and its variance, for queries of several
+    leaves; leaf by leaf, as docs/proofs/tree-noise.md has it.
+
+    `squares` are the leaves' counts by least squares, `held` those that are published; `noise` has the variance of each
+    query's noise and its fourth cumulant.
+    """
+    kappa, clumps, together, grown = model
+    variance, fourth = noise
+    of_leaves = shares * (1 - shares) * _spread_of(np.maximum(squares, 0), kappa)
+    independent = of_leaves.sum(axis=1)
+    spread = independent + together * np.maximum(
+        np.sqrt(of_leaves).sum(axis=1) ** 2 - independent, 0
+    )
+    step = shares.max(axis=1) / 2
+    down = continuous_half_widths(variance + spread, fourth) + step + grown * np.sqrt(variance)
+    n = np.maximum(held, 0)
+    expected = np.where(shares < 1, shares, 0.0) @ n
+    clumped = (shares * (1 - shares)) @ _spread_of(n, clumps)
+    usual = (shares * (1 - shares)) @ _spread_of(n, kappa)
+    some = np.where(expected > 0, expected, 1.0)
+    lean = (clumped + (pieces - 1) * (clumped + usual) / 2) / some
+    lean = np.where(expected > 0, np.minimum(lean, MOST_LEAN * np.sqrt(pieces * clumped)), 0.0)
+    largest = np.where(step > 0, 2 * step, 1.0)
+    times = 1 + lean / np.maximum(pieces * expected + np.sqrt(variance), 1e-300)
+    times = np.minimum(times, 1 / largest)
+    up = continuous_half_widths(variance * times**2 + spread, fourth * times**4) + step + lean
+    return down, up, variance + spread
+
+
+def _spread_of(n: FloatArray, kappa: float) -> FloatArray:
+    return np.asarray(n * (1 - kappa) + n**2 * kappa)

@@ -23,15 +23,14 @@ from htf.frame.tree import RegionTree
 from htf.query.polygons import count_polygons
 from htf.query.shapes import read_shapes
 from htf.query.tree_index import TreeIndex
-from htf.query.tree_kernels import MOST_LEAN
 from support import (
     city_matrix,
-    continuous_half_widths,
     counted_trees,
     dense_coefficients,
     grid,
     half_widths,
     plain_intervals,
+    uneven_reach,
 )
 
 MECHANISMS = ["htf", "htf-paper", "ag", "hb", "ug", "kdtree", "quadtree"]
@@ -169,20 +168,15 @@ def test_bars_after_least_squares_are_those_of_dense_matrices(
     of_counts = shares @ coefficients
     expected = of_counts @ np.concatenate(counts.noisy_counts)
     np.testing.assert_allclose(found.count, expected, rtol=1e-6, atol=1e-5)
-    n = np.maximum(coefficients @ np.concatenate(counts.noisy_counts), 0)
-    spread = (shares * (1 - shares)) @ (n * (1 - noise.unevenness) + n**2 * noise.unevenness)
-    variance = of_counts**2 @ variances + spread
+    squares = coefficients @ np.concatenate(counts.noisy_counts)
+    of_noise = of_counts**2 @ variances, of_counts**4 @ noise_fourth_cumulants(variances)
+    pieces = shapely.get_num_geometries(polygons)
+    down, up, variance = uneven_reach(noise._model, shares, squares, squares, of_noise, pieces)
     np.testing.assert_allclose(found.std_error**2, variance, rtol=1e-6, atol=1e-6)
-    fourth = of_counts**4 @ noise_fourth_cumulants(variances)
-    half = continuous_half_widths(variance, fourth) + shares.max(axis=1) / 2
     several = np.count_nonzero(shares, axis=1) > 1
-    mean = np.where(shares < 1, shares, 0.0) @ n
-    lean = np.minimum(spread / np.where(mean > 0, mean, 1.0), MOST_LEAN * np.sqrt(spread))
-    middle = (found.low + found.high - lean) / 2
-    np.testing.assert_allclose(middle, expected, rtol=1e-6, atol=1e-5)
-    np.testing.assert_allclose(
-        (found.high - lean - found.low)[several] / 2, half[several], rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(found.raw, expected, rtol=1e-6, atol=1e-5)
+    for reach, end in ((down, expected - found.low), (up, found.high - expected)):
+        np.testing.assert_allclose(end[several], reach[several], rtol=1e-5, atol=1e-5)
 
 
 def test_one_at_a_time_or_all_together() -> None:

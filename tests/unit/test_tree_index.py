@@ -16,7 +16,7 @@ from scipy import stats
 from htf import Domain, FrequencyMatrix, InputError, Release, publish, read_prior
 from htf.curator.cells import ExactCells
 from htf.curator.noise import ScriptedNoise
-from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, TreeCounts, estimate_leaves
+from htf.estimation.least_squares import NONNEGATIVE, TreeCounts, estimate_leaves
 from htf.estimation.noise_kernels import single_half_width
 from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
 from htf.frame.domain import Axis, FloatArray, IntArray
@@ -26,10 +26,22 @@ from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.query.boxes import axis_table
 from htf.query.index import BoxIndex, join_edges
 from htf.query.kernels import COUNT, HIGH, LOW, PARTIAL
-from htf.query.tree_index import CHUNK, NOTHING_LEARNED, TreeIndex
+from htf.query.kernels import RAW as PLAIN
+from htf.query.tree_index import (
+    CHUNK,
+    LEAST_CLUMPS,
+    LEAST_CLUMPS_OF_GRIDS,
+    NOTHING_LEARNED,
+    TOGETHER,
+    TOGETHER_BEYOND_MAPS,
+    TOGETHER_WHERE_CUT_BY_DATA,
+    TreeIndex,
+)
 from htf.query.tree_kernels import (
+    CLUMPS,
     FEW,
     FIRST_ROOM,
+    KAPPA,
     MEASURES,
     MOST_LEAN,
     NOISE,
@@ -37,14 +49,15 @@ from htf.query.tree_kernels import (
     SPREAD,
     measure_tree,
 )
+from htf.query.tree_kernels import TOGETHER as TOGETHER_COLUMN
 from support import (
     city_matrix,
-    continuous_half_widths,
     counted_trees,
     dense_coefficients,
     grid,
     half_widths,
     plain_intervals,
+    uneven_reach,
 )
 
 
@@ -139,23 +152,14 @@ def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
     coefficients, variances = dense_coefficients(tree, counts, leaves)
     weights = shares(tree, leaves, low, high)
     fourth = (weights @ coefficients) ** 4 @ noise_fourth_cumulants(variances)
-    expected = continuous_half_widths(found.noise_variance + found.spread_variance, fourth)
-    expected += weights.max(axis=1) / 2
+    squares = coefficients @ np.concatenate(counts.noisy_counts)
+    noise = found.noise_variance, fourth
+    down, up, _ = uneven_reach(index._model, weights, squares, squares, noise)
     several = np.count_nonzero(weights, axis=1) > 1
     answers = answers_in_cells(index, low, high)
     below, above = found.estimate - answers[:, LOW], answers[:, HIGH] - found.estimate
-    np.testing.assert_allclose(below[several], expected[several], rtol=1e-6, atol=1e-6)
-    expected += leans(index, weights, coefficients @ np.concatenate(counts.noisy_counts))
-    np.testing.assert_allclose(above[several], expected[several], rtol=1e-6, atol=1e-6)
-
-
-def leans(index: TreeIndex, weights: FloatArray, squares: FloatArray) -> FloatArray:
-    """How much farther the upper end is from the answer of least squares than the lower end."""
-    n, kappa = np.maximum(squares, 0), index.unevenness
-    variance = (weights * (1 - weights)) @ (n * (1 - kappa) + n**2 * kappa)
-    mean = np.where(weights < 1, weights, 0.0) @ n
-    lean = variance / np.where(mean > 0, mean, 1.0)
-    return np.asarray(np.minimum(lean, MOST_LEAN * np.sqrt(variance)))
+    np.testing.assert_allclose(below[several], down[several], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(above[several], up[several], rtol=1e-6, atol=1e-6)
 
 
 class Measured(NamedTuple):
@@ -246,23 +250,66 @@ def test_the_upper_end_has_room_for_a_record_that_drew_the_query() -> None:
     low, high = np.array([[0.0], [0.0], [0.0], [0.0]]), np.array([[3.0], [8.0], [8 + 1e-9], [16.0]])
     answers, found = answers_in_cells(index, low, high), measured(index, low, high)
     leans = answers[:, HIGH] + answers[:, LOW] - 2 * found.estimate
-    a = 1 / index.unevenness - 1
+    clumps = index._model[CLUMPS]
+    a = 1 / clumps - 1
     law = stats.betabinom(40, 3 / 8 * a, 5 / 8 * a)
     k = np.arange(41)
-    chosen = float(np.sum(k**2 * law.pmf(k)) / law.mean())
-    assert leans[0] == pytest.approx(chosen - 15, rel=1e-6)
+    chosen = float(np.sum(k**2 * law.pmf(k)) / law.mean()) - 15
+    # The noise of so much more of the leaf comes with it.
+    noise, spread = found.noise_variance[0], found.spread_variance[0]
+    more = np.sqrt(noise * (1 + chosen / 15) ** 2 + spread) - np.sqrt(noise + spread)
+    assert leans[0] == pytest.approx(chosen + 1.96 * more, rel=0.01)
     assert leans[[1, 3]] == pytest.approx(0, abs=1e-9)
     assert 0 < leans[2] < 0.1
 
 
-def test_the_upper_end_is_never_twice_as_far() -> None:
+def test_the_upper_end_does_not_jump() -> None:
     """A hundredth of a leaf might hold all of it, but is not given room for that."""
     tree, counts = strips("2", [100, 100], [10_000, 0])
     index, box = TreeIndex(tree, counts, np.array([1, 2])), (np.zeros((1, 1)), np.ones((1, 1)))
     answers, found = answers_in_cells(index, *box), measured(index, *box)
     lean = answers[0, HIGH] + answers[0, LOW] - 2 * found.estimate[0]
-    assert lean == pytest.approx(MOST_LEAN * np.sqrt(found.spread_variance[0]))
-    assert lean < 1.05 * (found.estimate[0] - answers[0, LOW])
+    clumps = index._model[CLUMPS]
+    clumped = 0.99 / 100 * (10_000 * (1 - clumps) + 10_000**2 * clumps)
+    assert lean == pytest.approx(MOST_LEAN * np.sqrt(clumped), rel=1e-3)
+
+
+def test_small_places_are_taken_to_be_more_clumped_than_large_ones() -> None:
+    """Even halves of halves, in which every fourth cell holds what four hold: kappa of the finest pairs is that of cells."""
+    tree, counts, level = RegionTree((256,)), TreeCounts(), np.zeros(1, dtype=np.int64)
+    for _ in range(8):
+        middle = (tree.low[level, 0] + tree.high[level, 0]) // 2
+        level = tree.split(level, np.zeros(len(level), dtype=np.int64), middle).ravel()
+    cells = np.zeros(256, dtype=np.int64)
+    cells[::4] = 4000
+    counts.add(level, cells, Epsilon.of(20))
+    model = TreeIndex(tree, counts, level, grown=True)._model
+    assert model[KAPPA] == pytest.approx(
+        128 / 191, abs=0.01
+    )  # pairs that hold records, two levels of them uneven
+    assert model[CLUMPS] == pytest.approx(1.0, abs=0.01)
+    even = TreeCounts()
+    even.add(level, np.full(256, 1000), Epsilon.of(20))
+    assert TreeIndex(tree, even, level, grown=True)._model[CLUMPS] == LEAST_CLUMPS
+    assert TreeIndex(tree, even, level)._model[CLUMPS] == LEAST_CLUMPS_OF_GRIDS
+
+
+def test_leaves_that_were_cut_by_the_data_err_together() -> None:
+    """Halves and slabs are cut without the data, and so are those of a map that cannot be halved evenly."""
+    for name, expected in (
+        ("htf", TOGETHER),
+        ("quadtree", TOGETHER),
+        ("ag", TOGETHER),
+        ("hb", TOGETHER),
+        ("kdtree", TOGETHER_WHERE_CUT_BY_DATA),
+    ):
+        for release in (publish(city_matrix(), "1", name, noise="seeded:5"),):
+            index = release.derived.tree_index
+            assert index is not None
+            assert index._model[TOGETHER_COLUMN] == expected
+    index = hourly_city().derived.tree_index
+    assert index is not None
+    assert index._model[TOGETHER_COLUMN] == TOGETHER_BEYOND_MAPS
 
 
 def polya_tree(kappa: float, records: int, seed: int) -> tuple[RegionTree, TreeCounts]:
@@ -355,16 +402,12 @@ def test_intervals_of_a_release_are_about_least_squares() -> None:
     boxes = [[0, 0, 32, 32], [3.5, 10, 40.25, 64], [0, 0, 64, 64], [5, 5, 5, 9]]
     ours, theirs = release.count(boxes), plain.count(boxes)
     assert ours.low.tolist() == theirs.low.tolist()
-    assert ours.high.tolist() == theirs.high.tolist()
+    whole = [0, 2, 3]  # the room above for what is in cut leaves follows from the published counts
+    assert ours.high[whole].tolist() == theirs.high[whole].tolist()
     assert ours.std_error.tolist() == theirs.std_error.tolist()
-    index, edges = plain.derived.tree_index, np.array(boxes, dtype=np.float64)
-    assert index is not None
-    squares = estimate_leaves(plain.tree, plain.leaves, counts, LEAST_SQUARES)[0]
-    covered = shares(plain.tree, plain.leaves, edges[:, :2], edges[:, 2:])
-    lean = leans(index, covered, squares)
-    assert lean[1] > 1
-    np.testing.assert_allclose((theirs.low + theirs.high - lean) / 2, theirs.count, atol=1e-6)
-    assert not np.allclose((ours.low + ours.high - lean) / 2, ours.count, atol=1)
+    assert ours.raw.tolist() == theirs.raw.tolist()
+    np.testing.assert_allclose(theirs.raw, theirs.count, atol=1e-6)
+    assert not np.allclose(ours.raw, ours.count, atol=1)
     assert [ours.low[3], ours.high[3], ours.std_error[3]] == [0, 0, 0]
 
 
@@ -421,10 +464,7 @@ def test_counts_are_those_of_the_parts(name: str) -> None:
     cut = (touched * (covered < 1)).sum(axis=1)
     share = np.divide(cut, touched.sum(axis=1), out=np.zeros(len(cut)), where=cut > 0)
     np.testing.assert_allclose(found[PARTIAL], share, rtol=1e-7, atol=1e-9)
-    counts = release.measurements.tree_counts()
-    squares = estimate_leaves(release.tree, release.leaves, counts, LEAST_SQUARES)[0]
-    lean = leans(index, of_leaves, squares)
-    moved = (found[LOW] + found[HIGH] - lean) / 2 - measured(index, low, high).estimate
+    moved = found[PLAIN] - measured(index, low, high).estimate
     np.testing.assert_allclose(moved, expected - of_leaves @ release.estimates, atol=1e-5)
 
 

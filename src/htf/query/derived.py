@@ -163,7 +163,13 @@ class Derived(ReadOnlyArrays):
         if self.estimator not in ESTIMATORS:
             return None
         return TreeIndex(
-            self.tree, self.tree_counts, self.leaves, self.estimates, self.nested, self.worth
+            self.tree,
+            self.tree_counts,
+            self.leaves,
+            self.estimates,
+            self.nested,
+            self.worth,
+            grown=self.estimator in (*ON_MAP, INSIDE_ZONES),
         )
 
     @property

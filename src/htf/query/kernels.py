@@ -184,7 +184,7 @@ def finish_leaves(measures: FloatArray, answers: FloatArray) -> None:
         )
         partial, whole = row[PARTIAL_ABSOLUTE], row[ABSOLUTE]
         write_answer(
-            row[ESTIMATE], row[ESTIMATE], half, 0.0, row[VARIANCE], partial, whole, answers, query
+            row[ESTIMATE], row[ESTIMATE], half, half, row[VARIANCE], partial, whole, answers, query
         )
 
 
@@ -193,19 +193,19 @@ def write_answer(
     count: float,
     middle: float,
     half: float,
-    lean: float,
+    upper: float,
     variance: float,
     partial: float,
     whole: float,
     answers: FloatArray,
     query: int,
 ) -> None:
-    """Fill all columns of an answer but INSIDE. No other place fills them. The upper end of the interval
-    is farther from the middle than the lower one, by `lean`. `enclose_counts` finishes the interval."""
+    """Fill all columns of an answer but INSIDE. No other place fills them. The interval reaches `half` down from the
+    middle and `upper` up. `enclose_counts` finishes it."""
     answers[query, COUNT] = count
     answers[query, STD_ERROR] = np.sqrt(variance)
     answers[query, LOW] = middle - half
-    answers[query, HIGH] = middle + half + lean
+    answers[query, HIGH] = middle + upper
     answers[query, PARTIAL] = partial / whole if whole > 0 else 0.0
     answers[query, RAW] = middle
 

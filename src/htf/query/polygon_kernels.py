@@ -33,8 +33,8 @@ from htf.query.tree_kernels import (
     C1,
     C2,
     C3,
-    CUT,
     CUT_SIZE,
+    DEVIATIONS,
     ESTIMATE,
     FIRST,
     FIRST_CHILD,
@@ -43,7 +43,9 @@ from htf.query.tree_kernels import (
     GROUP_K,
     GROUP_S,
     HELD,
+    HELD_IN_CUT,
     LARGEST,
+    LINEAR,
     MOVED,
     NOISE,
     NONE_YET,
@@ -56,6 +58,7 @@ from htf.query.tree_kernels import (
     SEVERAL,
     SIZE,
     SPREAD,
+    SQUARE,
     SUMS,
     UNKNOWN_ALPHA,
     K,
@@ -207,8 +210,13 @@ def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: Fl
     is_first = regions[region, FIRST_CHILD] < 0 and row[ONLY_LEAF] == NONE_YET
     row[ONLY_LEAF] = region if is_first else SEVERAL
     if weight < 1.0:
-        row[SPREAD] += weight * (1 - weight) * uneven(regions[region, X], kappa)
-        row[CUT] += weight * max(regions[region, X], 0.0)
+        of_leaf = weight * (1 - weight) * uneven(regions[region, X], kappa)
+        row[SPREAD] += of_leaf
+        row[DEVIATIONS] += np.sqrt(of_leaf)
+        records = max(regions[region, ESTIMATE], 0.0)
+        row[HELD_IN_CUT] += weight * records
+        row[LINEAR] += weight * (1 - weight) * records
+        row[SQUARE] += weight * (1 - weight) * records**2
         if regions[region, FIRST_PART] >= 0:
             return
         row[CUT_SIZE] += weight * regions[region, ABSOLUTE]

@@ -33,6 +33,7 @@ class Outlines:
     ring_ends: IntArray
     polygon_ends: IntArray
     ranges: FloatArray
+    pieces: IntArray  # of each polygon
 
     def __len__(self) -> int:
         return len(self.polygon_ends)
@@ -113,6 +114,7 @@ def _outlines(cells: Shapes, ranges: FloatArray) -> Outlines:
         np.cumsum(ring_sizes, dtype=np.int64),
         np.cumsum(polygon_sizes, dtype=np.int64),
         ranges,
+        np.bincount(owner, minlength=len(cells)),
     )
 
 

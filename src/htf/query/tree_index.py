@@ -57,7 +57,14 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import NO_REGION, RegionTree
 from htf.query.columns import COLUMNS
 from htf.query.index import in_chunks, measure_outlines, published
-from htf.query.tree_kernels import MEASURES, answer_tree, finish_tree, running_sums
+from htf.query.tree_kernels import (
+    KAPPA,
+    MEASURES,
+    PIECES,
+    answer_tree,
+    finish_tree,
+    running_sums,
+)
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -66,6 +73,18 @@ if TYPE_CHECKING:
 ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, *ON_MAP, HIERARCHY, INSIDE_ZONES, WITH_MAP)
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
+FEWEST_PAIRS = 20  # of neighbours of about one size, from which kappa is learnt for small places
+# kappa for small places, at least: what is finer than all leaves was not seen. A tree that grew has small leaves where
+# many records are, and shows more of it.
+LEAST_CLUMPS, LEAST_CLUMPS_OF_GRIDS = 0.3, 0.8
+# How far the errors of the leaves that a query cuts go together, by the number of axes; measured, not learnt.
+TOGETHER, TOGETHER_BEYOND_MAPS = 0.03, 0.06
+TOGETHER_WHERE_CUT_BY_DATA = 0.3  # leaves of such trees have their records along one edge
+# Where a tree grows by its own counts, those that are too high by chance have more counts below them, so sums are too
+# high on average, by so many deviations of the noise: also measured.
+GROWN, GROWN_BEYOND_MAPS = 0.3, 0.8
+WIDE = 8  # cells of a part: whole cells allow about equal ones then
+MOST_EQUAL = 0.9  # of the regions of a tree that is cut without the data
 LINE = 8  # numbers in a line of the processor's fast memory
 HALVINGS = 4  # whose parts are visited one by one: that is less work than finding which are touched
 CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecond
@@ -111,13 +130,14 @@ class TreeIndex:
     """Counts shapes over the leaves of a tree of counts, and also by plain least squares.
 
     `estimates` are the published counts of the leaves, by default those of least squares. `parts`
-    say where in the leaves the records are thought to be. Both are as published; `counts` are of what was counted,
+    say where in the leaves the records are thought to be, and `grown` whether the counts decided how the tree grew. Both are as published; `counts` are of what was counted,
     such as shares of a person, and `worth` turns answers in these into published ones.
     """
 
     __slots__ = (
         "_alone",
         "_depth",
+        "_model",
         "_parts",
         "_regions",
         "_root_variance",
@@ -135,6 +155,8 @@ class TreeIndex:
         estimates: FloatArray | None = None,
         parts: NestedParts | None = None,
         worth: Worth = AS_COUNTED,
+        *,
+        grown: bool = False,
     ) -> None:
         squares, variances, below = least_squares_and_below(tree, counts)
         unknown = int(np.sum(variances[leaves] == UNKNOWN))
@@ -142,7 +164,8 @@ class TreeIndex:
             raise InputError(f"the counts do not determine {unknown} of {len(leaves)} leaves")
         groups = _Groups(tree, leaves, below)
         self.dimensions = tree.dimensions
-        self.unevenness = learn_unevenness(tree, groups, squares, variances)
+        self._model = learn_model(tree, groups, squares, variances, grown=grown)
+        self.unevenness = float(self._model[KAPPA])
         self._root_variance = float(variances[0])
         self._worth = worth
         answered = squares[leaves] if estimates is None else estimates / worth.each
@@ -163,7 +186,7 @@ class TreeIndex:
         """The columns of an answer (htf.query.columns), one row per box. `rows` are the edges of the boxes
         in map coordinates, and `axes` is `boxes.axis_table`."""
         tables = self._regions, self._running, self._parts, self._alone
-        numbers = self.unevenness, self._root_variance
+        numbers = self._model, self._root_variance
         answers = in_chunks(answer_tree, rows, len(COLUMNS), CHUNK, axes, *tables, *numbers)
         return published(answers, self._worth)
 
@@ -177,8 +200,9 @@ class TreeIndex:
         measures = measure_outlines(
             polygon_kernels.measure_tree, outlines, MEASURES, *tables, *numbers
         )
+        measures[:, PIECES] = outlines.pieces
         answers = np.empty((len(outlines), len(COLUMNS)))
-        finish_tree(measures, self._alone, answers)
+        finish_tree(measures, self._alone, self._model, answers)
         return published(answers, self._worth)
 
 
@@ -202,39 +226,86 @@ class _Groups:
         np.divide(below, self.sums, out=self.weight, where=summed)
 
 
-def learn_unevenness(
-    tree: RegionTree, groups: _Groups, estimates: FloatArray, variances: FloatArray
-) -> float:
-    """Learn kappa from neighbouring siblings i and j of all sizes.
+def learn_model(
+    tree: RegionTree,
+    groups: _Groups,
+    estimates: FloatArray,
+    variances: FloatArray,
+    *,
+    grown: bool = False,
+) -> FloatArray:
+    """The model of uneven records: the numbers KAPPA, CLUMPS, TOGETHER and GROWN of `tree_kernels`."""
+    pairs = _Pairs.of(tree, groups, estimates, variances)
+    kappa = pairs.kappa()
+    clumps = max(kappa, pairs.finest().kappa(), LEAST_CLUMPS if grown else LEAST_CLUMPS_OF_GRIDS)
+    bias = (GROWN if tree.dimensions <= 2 else GROWN_BEYOND_MAPS) if grown else 0.0
+    return np.array([kappa, clumps, _together(tree), bias])
+
+
+def _together(tree: RegionTree) -> float:
+    """How far the errors of cut leaves go together: farther if regions were not cut into equal parts."""
+    cut = np.flatnonzero(tree.slabs > 0)
+    axis, first = tree.axis[cut], tree.first_child[cut]
+    width = tree.high[cut, axis] - tree.low[cut, axis]
+    part = tree.high[first, axis] - tree.low[first, axis]
+    wide = width >= WIDE * tree.slabs[cut]
+    equal = np.abs(part * tree.slabs[cut] / width - 1) <= 1 / WIDE
+    if np.any(wide) and np.mean(equal[wide]) < MOST_EQUAL:
+        return TOGETHER_WHERE_CUT_BY_DATA
+    return TOGETHER if tree.dimensions <= 2 else TOGETHER_BEYOND_MAPS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Neighbouring siblings i and j of all sizes, of which kappa is learnt.
 
     With t = x_i + x_j and i's share a of their cells, d = x_i - a t has the variance
     a (1 - a) (t (1 - kappa) + t^2 kappa) by the model, plus the variance of its noise. So each pair
     gives an unbiased estimate, and these are averaged. Pairs weigh the same, whatever their counts:
     with weights t^2 the few largest regions would decide for all.
     """
-    left = np.flatnonzero(tree.parent[1:-1] == tree.parent[2:]) + 1
-    left = left[(groups.pivot[tree.parent[left]] == NO_REGION) & (variances[left] < UNKNOWN)]
-    parent, right = tree.parent[left], left + 1
-    share = tree.cells(left) / (tree.cells(left) + tree.cells(right))
 
-    def noise(of_left: FloatArray, of_right: FloatArray) -> FloatArray:
-        s_left, s_right, known = groups.known[left], groups.known[right], groups.sums[parent]
-        tilt = (of_left * s_left + of_right * s_right) / known
-        own = of_left**2 * s_left + of_right**2 * s_right
-        return np.asarray(own + tilt**2 * (variances[parent] - known))
+    cells: IntArray  # of both together
+    seen: FloatArray  # of kappa, and what would be seen if kappa were 1
+    most: FloatArray
 
-    total = estimates[left] + estimates[right]
-    total_noise = noise(np.ones(len(left)), np.ones(len(left)))
-    off = (1 - share) * estimates[left] - share * estimates[right]
-    split = share * (1 - share)
-    seen = off**2 - noise(1 - share, -share) - split * total
-    most = split * (total**2 - total_noise - total)  # what would be seen if kappa were 1
-    clear = (total > CLEAR * np.sqrt(np.maximum(total_noise, 0.0))) & (most > 0)
-    if not clear.any():
-        return NOTHING_LEARNED
-    scale = 1 / total[clear] ** 2
-    kappa = np.sum(seen[clear] * scale) / np.sum(most[clear] * scale)
-    return float(np.clip(kappa, 0.0, 1.0))
+    @classmethod
+    def of(
+        cls, tree: RegionTree, groups: _Groups, estimates: FloatArray, variances: FloatArray
+    ) -> _Pairs:
+        left = np.flatnonzero(tree.parent[1:-1] == tree.parent[2:]) + 1
+        left = left[(groups.pivot[tree.parent[left]] == NO_REGION) & (variances[left] < UNKNOWN)]
+        parent, right = tree.parent[left], left + 1
+        cells = tree.cells(left) + tree.cells(right)
+        share = tree.cells(left) / cells
+
+        def noise(of_left: FloatArray, of_right: FloatArray) -> FloatArray:
+            s_left, s_right, known = groups.known[left], groups.known[right], groups.sums[parent]
+            tilt = (of_left * s_left + of_right * s_right) / known
+            own = of_left**2 * s_left + of_right**2 * s_right
+            return np.asarray(own + tilt**2 * (variances[parent] - known))
+
+        total = estimates[left] + estimates[right]
+        total_noise = noise(np.ones(len(left)), np.ones(len(left)))
+        off = (1 - share) * estimates[left] - share * estimates[right]
+        split = share * (1 - share)
+        seen = off**2 - noise(1 - share, -share) - split * total
+        most = split * (total**2 - total_noise - total)
+        clear = (total > CLEAR * np.sqrt(np.maximum(total_noise, 0.0))) & (most > 0)
+        return cls(cells[clear], *(one[clear] / total[clear] ** 2 for one in (seen, most)))
+
+    def kappa(self) -> float:
+        if len(self.cells) == 0:
+            return NOTHING_LEARNED
+        return float(np.clip(self.seen.sum() / self.most.sum(), 0.0, 1.0))
+
+    def finest(self) -> _Pairs:
+        """Pairs of the least size, by octaves, that enough pairs have: in small places records lie in clumps more often
+        than from afar. All pairs, where no size has enough."""
+        octave = np.rint(np.log2(self.cells)).astype(np.int64)
+        enough = np.flatnonzero(np.bincount(octave) >= FEWEST_PAIRS)
+        some = octave == enough[0] if len(enough) else np.ones(len(octave), dtype=bool)
+        return _Pairs(self.cells[some], self.seen[some], self.most[some])
 
 
 def _fourth_cumulants(

@@ -43,10 +43,16 @@ HELD, FIRST, PARTS, PART_BOX = range(4)
 # The columns of `measures`: the answer of least squares, its two variances, the fourth cumulant of
 # its noise, the largest share of a leaf, the leaf if there is only one; the published count, its
 # absolute sum, that of parts covered in part, by how much parts change the answer of whole leaves;
-# and what least squares expect in leaves covered in part, without negative ones.
-RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED, CUT = range(11)
-MEASURES = 11
-MOST_LEAN = 2.0  # standard deviations of uneven records
+# the sum of the standard deviations of uneven records in leaves covered in part. Of these leaves, with published
+# counts n and covered shares w, the sums of w n, w (1 - w) n and w (1 - w) n^2; and the number of pieces of a polygon.
+RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED = range(10)
+DEVIATIONS, HELD_IN_CUT, LINEAR, SQUARE, PIECES = range(10, 15)
+MEASURES = 15
+# The model of uneven records: kappa for leaves, kappa for small places at records, and how far the errors of the leaves
+# that a query cuts go together; and by how many deviations of the noise sums are too high on average, because the tree
+# grew where counts were.
+KAPPA, CLUMPS, TOGETHER, GROWN = range(4)
+MOST_LEAN = 3.0  # standard deviations of uneven records
 SEVERAL = -1.0  # leaves
 NONE_YET = -2.0
 # For a region that is cut, sums over its children so far: alpha s and alpha^2 s, the alpha of the
@@ -81,15 +87,15 @@ def answer_tree(
     running: FloatArray,
     parts: FloatArray,
     alone: NDArray[np.bool_],
-    kappa: float,
+    model: FloatArray,
     root_variance: float,
     answers: FloatArray,
 ) -> None:
     """Count boxes in map coordinates, with intervals."""
     measures = np.empty((len(rows), MEASURES))
     queries = snap_rows(rows, axes)
-    measure_tree(queries, regions, running, parts, kappa, root_variance, measures)
-    finish_tree(measures, alone, answers)
+    measure_tree(queries, regions, running, parts, model[KAPPA], root_variance, measures)
+    finish_tree(measures, alone, model, answers)
     fill_inside(rows, axes, answers)
 
 
@@ -151,7 +157,8 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
     """
     dimensions = len(box) // 2
     raw, spread, largest, only = 0.0, 0.0, 0.0, NONE_YET
-    answer, size, cut_size, moved, in_cut = 0.0, 0.0, 0.0, 0.0, 0.0
+    answer, size, cut_size, moved = 0.0, 0.0, 0.0, 0.0
+    deviations, in_cut, linear, square = 0.0, 0.0, 0.0, 0.0
     number, number_of_blocks, place = 1, 0, 0
     while place < number:
         whole_from, whole_to = NO_REGION, NO_REGION
@@ -199,8 +206,13 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
                     answer += estimate
                     size += absolute
                 else:
-                    spread += share * (1 - share) * uneven(x, kappa)
-                    in_cut += share * max(x, 0.0)
+                    of_leaf = share * (1 - share) * uneven(x, kappa)
+                    spread += of_leaf
+                    deviations += np.sqrt(of_leaf)
+                    records = max(estimate, 0.0)
+                    in_cut += share * records
+                    linear += share * (1 - share) * records
+                    square += share * (1 - share) * records * records
                     if regions[child, FIRST_PART] < 0:
                         answer += share * estimate
                         size += share * absolute
@@ -226,7 +238,8 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
         place += 1
     row[RAW], row[SPREAD], row[LARGEST], row[ONLY_LEAF] = raw, spread, largest, only
     row[ANSWER], row[SIZE], row[CUT_SIZE], row[MOVED] = answer, size, cut_size, moved
-    row[CUT] = in_cut
+    row[DEVIATIONS], row[HELD_IN_CUT], row[LINEAR], row[SQUARE] = deviations, in_cut, linear, square
+    row[PIECES] = 1.0
     return number, number_of_blocks
 
 
@@ -408,7 +421,9 @@ def moved_up(
 
 
 @compiled
-def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatArray) -> None:
+def finish_tree(
+    measures: FloatArray, alone: NDArray[np.bool_], model: FloatArray, answers: FloatArray
+) -> None:
     """Turn the measures of boxes or polygons into answers with intervals; all columns but INSIDE.
 
     The interval around the answer of least squares is exact for a single leaf that was counted once,
@@ -416,20 +431,33 @@ def finish_tree(measures: FloatArray, alone: NDArray[np.bool_], answers: FloatAr
     """
     for query in range(len(measures)):
         row = measures[query]
-        only, variance = int(row[ONLY_LEAF]), row[NOISE] + row[SPREAD]
-        if only >= 0 and row[SPREAD] == 0.0 and alone[only]:
+        only, spread = int(row[ONLY_LEAF]), row[SPREAD]
+        if only >= 0 and spread == 0.0 and alone[only]:
             half = single_half_width(row[NOISE], row[LARGEST])
+            upper = half
         else:
-            half = continuous_half_width(variance, row[FOURTH]) + row[LARGEST] / 2
-        middle, lean = row[RAW] + row[MOVED], lean_up(row[SPREAD], row[CUT])
+            spread += model[TOGETHER] * max(row[DEVIATIONS] ** 2 - spread, 0.0)
+            half = continuous_half_width(row[NOISE] + spread, row[FOURTH]) + row[LARGEST] / 2
+            upper = half
+            if only == SEVERAL:
+                half += model[GROWN] * np.sqrt(row[NOISE])
+            if row[HELD_IN_CUT] > 0.0:
+                lean, times = _lean_up(row, model)
+                noise, fourth = row[NOISE] * times**2, row[FOURTH] * times**4
+                upper = continuous_half_width(noise + spread, fourth) + row[LARGEST] / 2 + lean
+        middle, variance = row[RAW] + row[MOVED], row[NOISE] + spread
         partial, whole = row[CUT_SIZE], row[SIZE]
-        write_answer(row[ANSWER], middle, half, lean, variance, partial, whole, answers, query)
+        write_answer(row[ANSWER], middle, half, upper, variance, partial, whole, answers, query)
 
 
 @compiled
-def lean_up(spread: float, expected: float) -> float:
-    """How much more than `expected` to expect in the parts of leaves that a query covers, if it was placed
-    there because of a record in one of them; see htf.query.tree_index. `spread` is their variance."""
-    if spread <= 0.0:
-        return 0.0
-    return float(min(spread / expected, MOST_LEAN * np.sqrt(spread)))
+def _lean_up(row: FloatArray, model: FloatArray) -> tuple[float, float]:
+    """How much more to expect in the parts of leaves that a query covers, if it was placed there because of a record in
+    each of its pieces; and how many times more of the noise of those leaves it then holds. See htf.query.tree_index."""
+    held, pieces = row[HELD_IN_CUT], row[PIECES]
+    clumped = row[LINEAR] * (1 - model[CLUMPS]) + row[SQUARE] * model[CLUMPS]
+    usual = row[LINEAR] * (1 - model[KAPPA]) + row[SQUARE] * model[KAPPA]
+    others = (pieces - 1) * (clumped + usual) / 2
+    lean = min((clumped + others) / held, MOST_LEAN * np.sqrt(pieces * clumped))
+    times = 1 + lean / (pieces * held + np.sqrt(row[NOISE]))
+    return lean, min(times, 1 / row[LARGEST])
