@@ -41,27 +41,23 @@ def draw(folder: Path, tmp_path: Path, *names: str, more: tuple[str, ...] = ()) 
 
 
 def busiest(release: Release) -> list[float]:
-    """W,S,E,N of the part with most records per cell."""
-    parts = release.derived.parts
-    return outline(release, int(np.argmax(parts.estimates / sizes(release))))
+    """W,S,E,N of the leaf with most records per cell."""
+    return outline(release, int(np.argmax(release.estimates / sizes(release))))
 
 
 def emptiest(release: Release) -> list[float]:
-    """Of the largest part that is no more than noise."""
-    parts = release.derived.parts
-    return outline(release, int(np.argmax(sizes(release) * ~parts.is_clear())))
+    """Of the largest leaf that is no more than noise."""
+    return outline(release, int(np.argmax(sizes(release) * ~release.derived.clear_leaves)))
 
 
 def sizes(release: Release) -> Any:
-    return np.prod(release.derived.parts.high - release.derived.parts.low, axis=1)
+    return np.prod(release.high - release.low, axis=1)
 
 
 def outline(release: Release, best: int) -> list[float]:
-    parts = release.derived.parts
+    low, high = release.low[best], release.high[best]
     x, y = release.domain.axes[:2]
-    edges = (
-        (x, parts.low[best, 0]), (y, parts.low[best, 1]), (x, parts.high[best, 0]), (y, parts.high[best, 1]),
-    )  # fmt: skip
+    edges = (x, low[0]), (y, low[1]), (x, high[0]), (y, high[1])
     return [float(axis.from_cells(np.array(edge))) for axis, edge in edges]
 
 
@@ -100,7 +96,7 @@ def test_an_interval_contains_its_count(
     folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any
 ) -> None:
     release = releases["east"]
-    boxes = np.array([outline(release, part) for part in range(len(release.derived.parts.low))])
+    boxes = np.array([outline(release, part) for part in range(len(release))])
     answers = release.count(boxes)
     part = int(np.argmin(answers.raw + 2.2 * answers.std_error))  # the raw counts are far below
     answer = answers.to_dicts()[part]
@@ -159,12 +155,11 @@ def wait_for_count(page: Any, expected: float) -> None:
 
 
 def part_count(release: Release, longitude: float, latitude: float) -> float:
-    """By looking at all parts."""
+    """By looking at all leaves."""
     x, y = release.domain.axes[:2]
     cell = np.array([(longitude - x.low) / x.cell_width, (latitude - y.low) / y.cell_width])
-    parts = release.derived.parts
-    (found,) = np.flatnonzero(np.all((parts.low <= cell) & (cell < parts.high), axis=1))
-    return float(parts.estimates[found])
+    (found,) = np.flatnonzero(np.all((release.low <= cell) & (cell < release.high), axis=1))
+    return float(release.estimates[found])
 
 
 def test_a_map_in_metres_lies_where_it_should(

@@ -38,13 +38,13 @@ def test_the_page(served: tuple[str, Service], tmp_path: Path, files: dict[str, 
 def test_the_numbers_of_the_page(served: tuple[str, Service]) -> None:
     from htf.serve.limits import MEGABYTE, Limits
     from htf.serve.server import HEAD_SECONDS, MOST_CONNECTIONS, READ_SECONDS
-    from htf.serve.tiles import GRID, MOST_PARTS
+    from htf.serve.tiles import GRID, MOST_LEAVES
 
     limits = Limits()
     told = (
         f"{limits.body // MEGABYTE} MB", f"{limits.boxes:,} boxes", f"{limits.polygons:,} polygons",
         f"{limits.corners:,} corners", f"{HEAD_SECONDS:.0f} seconds for the head", f"{limits.seconds:.0f} for its body",
-        f"{READ_SECONDS:.0f} without reading", f"{MOST_CONNECTIONS} connections", f"({MOST_PARTS})", f"{GRID} x {GRID}",
+        f"{READ_SECONDS:.0f} without reading", f"{MOST_CONNECTIONS} connections", f"({MOST_LEAVES})", f"{GRID} x {GRID}",
     )  # fmt: skip
     for one in told:
         assert one in PAGE, one

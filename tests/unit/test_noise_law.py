@@ -12,16 +12,13 @@ import pytest
 import htf
 from htf.estimation.level import LEVEL, LEVEL_TEXT, OUTSIDE
 from htf.estimation.noise_law import (
-    CLEAR_DEVIATIONS,
     NORMAL_DEVIATIONS,
     count_scales,
-    is_clear,
     noise_deviations,
     noise_variance,
     noise_variances,
     scales_of_variances,
 )
-from htf.estimation.parts import Parts
 from htf.maps.views import view
 from support import city_matrix
 
@@ -47,18 +44,6 @@ def test_scales_and_variances_are_inverse() -> None:
     assert scales_of_variances(noise_variances(SCALES)) == pytest.approx(SCALES, rel=1e-9)
     assert noise_deviations(SCALES) ** 2 == pytest.approx(noise_variances(SCALES))
     assert count_scales(np.array([10**14, 10**15])) == pytest.approx([10, 1])
-
-
-def test_clear_is_above_so_many_deviations() -> None:
-    counts, errors = np.array([-9.0, 1.9, 2.0, 2.1, 0.0]), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    assert is_clear(counts, errors, 2.0).tolist() == [False, False, False, True, False]
-    assert not is_clear(counts, errors, 2.0, rounding=0.2).any()
-    low = np.arange(5)[:, None]
-    parts = Parts(low, low + 1, 8.0 * counts, np.array([5.6, 5.6, 5.6, 5.7, 0.0]))
-    assert parts.clear_deviations == CLEAR_DEVIATIONS
-    noise = np.sqrt(noise_variances(parts.scales))
-    assert parts.is_clear().tolist() == (parts.estimates > CLEAR_DEVIATIONS * noise).tolist()
-    assert parts.is_clear(np.array([3, 0])).tolist() == parts.is_clear()[[3, 0]].tolist()
 
 
 @pytest.mark.parametrize("epsilon", ["0.05", "8"])

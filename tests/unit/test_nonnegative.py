@@ -20,7 +20,8 @@ numbers = st.floats(-1e6, 1e6) | st.integers(-3, 3).map(float)
 def strip(estimates: list[float], scales: list[float] | None = None) -> Parts:
     """Unit boxes side by side."""
     low = np.arange(len(estimates), dtype=np.int64)[:, None]
-    return Parts(low, low + 1, np.array(estimates), np.array(scales or [1.0] * len(estimates)))
+    every = np.arange(len(estimates))
+    return Parts(low, low + 1, np.array(estimates), np.array(scales or [1.0] * len(every)), every)
 
 
 @given(st.lists(st.tuples(numbers, st.floats(0, 100)), min_size=1, max_size=40))

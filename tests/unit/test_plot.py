@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from htf.errors import InputError, MissingExtraError
 from htf.estimation.parts import Parts
@@ -19,6 +20,9 @@ from htf.maps.plot import plot_release, round_length, short_number, visible_dens
 from htf.maps.plot_panels import layout, panel_ranges
 from htf.maps.views import rasterise, view
 from htf.privacy.protection import OF_RECORDS, Protection
+from htf.query.boxes import axis_table
+from htf.query.columns import place
+from htf.query.index import BoxIndex
 
 pytest.importorskip("matplotlib")
 
@@ -47,12 +51,24 @@ class FakeRelease:
 
     @property
     def derived(self) -> FakeDerived:
-        return FakeDerived(Parts(self.low, self.high, self.estimates, self.scales))
+        every = np.arange(len(self.low))
+        return FakeDerived(Parts(self.low, self.high, self.estimates, self.scales, every))
 
 
 @dataclass(frozen=True)
 class FakeDerived:
     parts: Parts
+
+    def answer_cells(self, low: Any, high: Any) -> FloatArray:
+        parts = self.parts
+        index = BoxIndex(parts.low, parts.high, parts.estimates, parts.scales)
+        axes = [Axis("cells", 0, int(cells), int(cells)) for cells in parts.high.max(axis=0)]
+        return index.answer(np.hstack([low, high]).astype(np.float64), axis_table(axes))
+
+    @property
+    def clear_leaves(self) -> NDArray[np.bool_]:
+        answers = self.answer_cells(self.parts.low, self.parts.high)
+        return np.asarray(answers[:, place("low")] > 0)
 
 
 def random_leaves(shape: tuple[int, ...], leaves: int, seed: int) -> tuple[IntArray, IntArray]:
@@ -219,7 +235,7 @@ def test_density_is_per_cell_without_degrees() -> None:
 
 def test_what_is_no_more_than_noise_is_blank() -> None:
     deviation = math.sqrt(2) * 10
-    estimates = [-500.0, 0.0, 1.9 * deviation, 2.1 * deviation, 500.0]
+    estimates = [-500.0, 0.0, 1.9 * deviation, 2.4 * deviation, 500.0]
     density = visible_density(view(leaf_release(estimates, [10.0] * 5), cells=700))
     assert np.isnan(density).tolist() == [[True, True, True, False, False]]
 
@@ -236,7 +252,7 @@ def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
     domain = Domain.from_bounds(0, 0, 1, 1, 64)
     low, high = np.array([[0, 0], [32, 0]]), np.array([[32, 64], [64, 64]])
     deviation = math.sqrt(2) * 10
-    estimates = np.array([1.9, 2.1]) * deviation
+    estimates = np.array([1.9, 2.4]) * deviation
     density = visible_density(
         view(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), cells=50)
     )

@@ -25,11 +25,6 @@ NORMAL_DEVIATIONS = round(NormalDist().inv_cdf((1 + LEVEL) / 2), 2)
 KURTOSES = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
 QUANTILES = np.array([1.959964, 1.977800, 1.995667, 2.028421, 2.056502, 2.080412, 2.118303])
 
-# A map shows a count as more than noise from so many standard deviations on: pure noise passes two
-# once in 34 boxes. Where most of the noise was taken out of the estimates already, half of one is enough.
-CLEAR_DEVIATIONS = 2.0
-CLEAR_DEVIATIONS_DENOISED = 0.5
-
 MOST_EXPONENT = 200.0  # of a scalar variance, which is then never quite zero
 LEAST_VARIANCE = (
     1e-100  # at an epsilon of hundreds a variance underflows, and its inverse overflows
@@ -86,11 +81,3 @@ def log_likelihoods(distances: FloatArray, single: NDArray[np.bool_]) -> FloatAr
     """The log-likelihood of noise that many standard deviations off, up to a constant: of continuous
     Laplace noise for a single count, of normal noise for a sum of many."""
     return np.where(single, -np.sqrt(2) * distances, -0.5 * distances**2)
-
-
-def is_clear(
-    counts: FloatArray, std_errors: FloatArray, deviations: float, rounding: float = 0.0
-) -> NDArray[np.bool_]:
-    """Which counts are more than noise: above that many of their standard errors, and above the
-    rounding errors of their sums."""
-    return np.asarray(counts > deviations * std_errors + rounding)

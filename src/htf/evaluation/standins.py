@@ -66,7 +66,8 @@ class PastRelease(DataSet):
     def _parts(self) -> Parts:
         release = self.release
         if self.of_leaves:
-            return Parts(release.low, release.high, release.estimates, release.scales)
+            each = np.arange(len(release))
+            return Parts(release.low, release.high, release.estimates, release.scales, each)
         return release.derived.parts
 
     def _expected(self) -> FloatArray:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.errors import InputError
 from htf.estimation.level import OUTSIDE
-from htf.estimation.noise_law import NORMAL_DEVIATIONS, is_clear
+from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
@@ -100,8 +100,9 @@ class Difference:
 
     @property
     def is_beyond_noise(self) -> NDArray[np.bool_]:
-        """Where the difference is more than 1.96 of its standard errors. By chance 1 in 20 would be."""
-        return is_clear(np.abs(self.value), self.std_error, NORMAL_DEVIATIONS)
+        """Where the interval of the difference excludes zero: it is more than 1.96 of its standard errors. By
+        chance 1 in 20 would be."""
+        return np.asarray(np.abs(self.value) > NORMAL_DEVIATIONS * self.std_error)
 
 
 def difference(

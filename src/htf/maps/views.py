@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
-from htf.estimation.noise_law import is_clear, noise_variances
+from htf.estimation.noise_law import noise_variances
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray, read_pair
 from htf.query.boxes import to_snapped_cells
+from htf.query.columns import place as column_place
 from htf.query.where import Where, axis_number, full_ranges, read_where, told_range
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class HasParts(Protocol):
 
     @property
     def parts(self) -> Parts: ...
+    @property
+    def clear_leaves(self) -> NDArray[np.bool_]: ...
+    def answer_cells(self, low: FloatArray, high: FloatArray) -> FloatArray: ...
 
 
 @runtime_checkable
@@ -76,7 +80,7 @@ class View(ReadOnlyArrays):
     noise : ndarray of float
         The standard deviation of each count, as far as noise is known for each part.
     is_clear : ndarray of bool
-        Where a count is more than its noise.
+        Where a count is more than noise: the interval of the pixel, or of the leaf that it lies in, is above zero.
     summed : str
         What was done to the axes that are not drawn, in words.
 
@@ -144,8 +148,7 @@ def view(
     counts = rasterise(low, high, masses, frame, shape)
     variances = np.square(share) * noise_variances(parts.scales[touched])
     noise = np.sqrt(np.maximum(rasterise(low, high, variances, frame, shape, power=2), 0))
-    # The running sums leave rounding errors where the mass is exactly nil.
-    rounding = 1e-12 * np.abs(masses).sum()
+    clear = low, high, release.derived.clear_leaves[parts.leaf[touched]]
     columns, rows = (int(number) for number in frame[1] - frame[0])
     return View(
         domain=_display_domain(domain, drawn, frame, shape),
@@ -153,9 +156,42 @@ def view(
         is_place=is_place(domain, drawn),
         counts=counts,
         noise=noise,
-        is_clear=is_clear(counts, noise, parts.clear_deviations, rounding),
+        is_clear=_clear_pixels(release, drawn, (first, end), frame, shape, clear),
         summed=describe_summed(domain, drawn, where),
     )
+
+
+def _clear_pixels(
+    release: Viewable,
+    drawn: tuple[int, int],
+    ranges: tuple[FloatArray, FloatArray],
+    frame: IntArray,
+    shape: tuple[int, int],
+    parts: tuple[IntArray, IntArray, NDArray[np.bool_]],
+) -> NDArray[np.bool_]:
+    """Which pixels are more than noise. `parts` are the edges of the parts of leaves along the axes drawn, and whether
+    their leaf is.
+
+    On a plain map a pixel may be much smaller than a leaf. Nobody knows where in the leaf the records are, so the interval
+    of the pixel says nothing; that of the leaf, which is drawn there, counts.
+    """
+    starts, stops = frame.astype(np.float64)
+    edges = [np.linspace(starts[at], stops[at], shape[at] + 1) for at in (0, 1)]
+    found = np.zeros(shape, dtype=bool)
+    if release.domain.dimensions == 2:
+        low, high, is_clear = parts
+        cells = np.prod(high - low, axis=1) * is_clear
+        pixel = float(np.prod([ends[1] - ends[0] for ends in edges]))
+        found = rasterise(low, high, cells.astype(np.float64), frame, shape) > 0.5 * pixel
+        if shape == tuple(frame[1] - frame[0]):
+            return found
+    start, stop = (np.tile(side, (shape[0] * shape[1], 1)) for side in ranges)
+    for place, number in enumerate(drawn):
+        for side, ends in ((start, edges[place][:-1]), (stop, edges[place][1:])):
+            along = ends[:, None] if place == 0 else ends[None, :]
+            side[:, number] = np.broadcast_to(along, shape).ravel()
+    own = release.derived.answer_cells(start, stop)[:, column_place("low")] > 0
+    return np.asarray(found | own.reshape(shape))
 
 
 def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:

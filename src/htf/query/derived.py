@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.base.read_only import ReadOnlyArrays
 from htf.estimation.homogeneous import ON_MAP, interpolate, measures
@@ -21,16 +22,14 @@ from htf.estimation.inside_zones import (
     regions_before,
 )
 from htf.estimation.least_squares import TreeCounts, sum_leaves
-from htf.estimation.noise_law import (
-    CLEAR_DEVIATIONS_DENOISED,
-    noise_variances,
-    scales_of_variances,
-)
+from htf.estimation.noise_law import noise_variances, scales_of_variances
 from htf.estimation.parts import Parts
 from htf.estimation.prior import Prior
 from htf.estimation.worth import AS_COUNTED, Worth, worth_of
-from htf.frame.domain import FloatArray, IntArray
+from htf.frame.domain import Axis, FloatArray, IntArray
 from htf.frame.tree import RegionTree
+from htf.query.boxes import axis_table
+from htf.query.columns import place
 from htf.query.index import BoxIndex
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class Derived(ReadOnlyArrays):
         divided = self._divided
         if divided is None:
             low, high = self.tree.low[self.leaves], self.tree.high[self.leaves]
-            return Parts(low, high, self.estimates, self.scales)
+            return Parts(low, high, self.estimates, self.scales, np.arange(len(low)))
         parts = np.flatnonzero(divided.leaf >= 0)
         owner = divided.leaf[parts]
         whole = measures(self.tree, self.prior, self.leaves)
@@ -135,7 +134,7 @@ class Derived(ReadOnlyArrays):
             divided.estimates[parts],
             # A share of a leaf's noise is no whole number, so only its variance matters.
             scales_of_variances(share**2 * noise_variances(self.scales)[owner]),
-            CLEAR_DEVIATIONS_DENOISED,
+            owner,
         )
 
     @cached_property
@@ -176,6 +175,18 @@ class Derived(ReadOnlyArrays):
     def answering_index(self) -> BoxIndex | TreeIndex:
         """The index that gives counts their intervals."""
         return self.tree_index or self.index
+
+    def answer_cells(self, low: FloatArray | IntArray, high: FloatArray | IntArray) -> FloatArray:
+        """The columns of an answer (htf.query.columns), one row per box, for boxes in cells."""
+        axes = [Axis("cells", 0, int(cells), int(cells)) for cells in self.tree.high[0]]
+        rows = np.hstack([low, high]).astype(np.float64)
+        return self.answering_index.answer(rows, axis_table(axes))
+
+    @cached_property
+    def clear_leaves(self) -> NDArray[np.bool_]:
+        """Which leaves are more than noise, so that maps colour them: those whose interval lies above zero."""
+        answers = self.answer_cells(self.tree.low[self.leaves], self.tree.high[self.leaves])
+        return np.asarray(answers[:, place("low")] > 0)
 
     @cached_property
     def _divided(self) -> Divided | None:

@@ -159,7 +159,7 @@ def _file_paths() -> dict[str, Any]:
         "/api/releases/{id}/tiles/{z}/{x}/{y}.geojson": {
             "get": _operation(
                 "tile",
-                "A web map tile: parts of the release where they are few, else squares. Shapes are cut off "
+                "A web map tile: leaves of the release where they are few, else squares. Shapes are cut off "
                 "at the tile, counts are of the whole `box`.",
                 {"application/geo+json": {"schema": _named("Tile")}},
                 [ID, *place, WHERE],

@@ -1,9 +1,9 @@
 """Web map tiles: the counts of a release within one tile, as GeoJSON.
 
-If few parts of the release reach into a tile, they are its features, with intervals. If many do, or if the
+If few leaves of the release reach into a tile, they are its features, with intervals. If many do, or if the
 map has more than two axes, the tile is a grid of squares with summed counts, never finer than the cells of
 the release. Sides of squares are powers of two cells, so that they fit those of other tiles. Shapes are cut
-off at the edge of the tile, so that tiles never overlap. Counts are those of the whole part or square, whose
+off at the edge of the tile, so that tiles never overlap. Counts are those of the whole leaf or square, whose
 edges are in `box`.
 """
 
@@ -18,12 +18,12 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from htf.estimation.noise_law import is_clear
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.rectangles import MOST_OUTLINES, packed_outlines
 from htf.query.boxes import to_snapped_cells
+from htf.query.columns import place
 from htf.query.where import Where, full_ranges
 from htf.serve.holdings import Bounds
 from htf.serve.limits import Refusal
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 24
 MOST_DIGITS = len(str(2**DEEPEST))
-MOST_PARTS = 2048
+MOST_LEAVES = 2048
 GRID = 64  # squares per side, at most
 PLACES = 9  # decimals of degrees: a tenth of a millimetre
 POINTS_PER_EDGE = 8  # of rectangles that another reference system bends
@@ -44,12 +44,12 @@ POLYGON = 3  # as shapely numbers types of geometry
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The contents of a tile: parts of the release or squares, in cells of the first two axes, with answers."""
+    """The contents of a tile: leaves of the release or squares, in cells of the first two axes, with answers."""
 
     low: IntArray
     high: IntArray
     columns: dict[str, FloatArray]
-    is_clear: NDArray[np.bool_]  # more than noise, as on every map
+    is_clear: NDArray[np.bool_]  # more than noise, as on every map: the interval lies above zero
 
 
 class TileCache:
@@ -150,24 +150,24 @@ def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
 
 
 def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Features:
-    axes, parts = release.domain.axes[:2], release.derived.parts
+    axes = release.domain.axes[:2]
     cells = np.column_stack(
         [to_snapped_cells(axis, ends) for axis, ends in zip(axes, edges.T, strict=True)]
     )
     frame = np.array([np.floor(cells[0]), np.ceil(cells[1])], dtype=np.int64)
     spans = (edges[1] - edges[0]) * [axis.cells_per_unit for axis in axes]
     if release.domain.dimensions == 2:
-        touched = np.flatnonzero(np.all((parts.low < frame[1]) & (parts.high > frame[0]), axis=1))
-        if len(touched) <= MOST_PARTS:
-            return _parts(release, touched)
+        inside = (release.low < frame[1]) & (release.high > frame[0])
+        touched = np.flatnonzero(np.all(inside, axis=1))
+        if len(touched) <= MOST_LEAVES:
+            return _leaves(release, touched)
     return _grid(release, frame, spans, ranges)
 
 
-def _parts(release: Release, touched: IntArray) -> Features:
-    parts = release.derived.parts
-    low, high = parts.low[touched], parts.high[touched]
-    answers = release.count(_on_map(release.domain, low, high)).to_columns(of_leaves=True)
-    return Features(low, high, answers, parts.is_clear(touched))
+def _leaves(release: Release, touched: IntArray) -> Features:
+    low, high = release.low[touched], release.high[touched]
+    answers = release.count(_on_map(release.domain, low, high))
+    return Features(low, high, answers.to_columns(of_leaves=True), answers.low > 0)
 
 
 def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Features:
@@ -190,10 +190,9 @@ def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArr
         np.column_stack([side, *(np.full(len(side), pair[end]) for pair in further)])
         for end, side in enumerate((low, high))
     )
-    measures = release.derived.index.measure(lows, highs)
-    deviations = release.derived.parts.clear_deviations
-    clear = is_clear(measures.estimate, np.sqrt(measures.variance), deviations)
-    return Features(low, high, {"count": measures.estimate}, clear)
+    answers = release.derived.answer_cells(lows, highs)
+    count, least = (answers[:, place(name)] for name in ("count", "low"))
+    return Features(low, high, {"count": count}, least > 0)
 
 
 def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:

@@ -46,30 +46,31 @@ class Rectangles:
 def rectangles(
     release: Release, axes: tuple[str, str], where: Where | None, most: int = MOST_RECTANGLES
 ) -> tuple[Rectangles, str]:
-    """All parts of a plain map if there are not too many, else the squares of a grid; and a text that
-    says which of the two."""
-    domain, parts = release.domain, release.derived.parts
+    """All leaves of a plain map if there are not too many, else the squares of a grid; and a text that
+    says which of the two. Each is coloured if its own interval lies above zero."""
+    domain = release.domain
     is_plain = domain.dimensions == 2 and drawn_axes(domain, axes) == (0, 1) and not where
-    if is_plain and len(parts.low) <= most:
-        return _parts(release), "The rectangles are the parts that answers are made of."
+    if is_plain and len(release) <= most:
+        return _leaves(release), "The rectangles are the leaves of the release."
     first, end = ranges_in_cells(domain, drawn_axes(domain, axes), where)
     cells = (end - first)[list(drawn_axes(domain, axes))]
     scale = min(1.0, math.sqrt(most / float(np.prod(cells))))
     shape = max(int(cells[0] * scale), 1), max(int(cells[1] * scale), 1)
     seen = view(release, axes, where, shape)
     answers = release.count(grid_rows(release, axes, where, *seen.edges))
-    made = _on_grid(seen.domain, answers, seen.is_clear.ravel(), cells)
-    why = "the cells" if scale == 1 else "squares: the release has more parts than this file shows"
+    made = _on_grid(seen.domain, answers, answers.low > 0, cells)
+    why = "the cells" if scale == 1 else "squares: the release has more leaves than this file shows"
     return made, f"The rectangles are {why}, {shape[0]:,} by {shape[1]:,}."
 
 
-def _parts(release: Release) -> Rectangles:
-    domain, parts = release.domain, release.derived.parts
-    boxes = in_map_coordinates(domain, parts.low, parts.high)
-    area = square_kilometres(domain, parts.low, parts.high)
+def _leaves(release: Release) -> Rectangles:
+    domain, low, high = release.domain, release.low, release.high
+    boxes = in_map_coordinates(domain, low, high)
+    area = square_kilometres(domain, low, high)
     if area is None:
-        area = np.prod(parts.high - parts.low, axis=1).astype(np.float64)
-    return Rectangles(boxes, area, *_columns(release.count(boxes)), parts.is_clear())
+        area = np.prod(high - low, axis=1).astype(np.float64)
+    answers = release.count(boxes)
+    return Rectangles(boxes, area, *_columns(answers), answers.low > 0)
 
 
 def difference_rectangles(differences: Difference) -> Rectangles:
