@@ -1,13 +1,13 @@
 """How the default mechanism compares with the best other one, cell by cell.
 
 A cell is a data set, an epsilon and a workload. In each, the mean error of `htf` over the runs is divided
-by that of the best other mechanism there, trees at the height that did best and the floors included:
+by that of the best other mechanism there, at the setting that did best and with the floors included:
 a rival that nobody could have picked without looking. Whether it is worse beyond doubt is judged by the
 paired ratios, run by run (95 % interval by Student's t).
 
     python benchmarks/compare_default.py --ours RESULTS ... --others RESULTS ...
 
-RESULTS are folders that `htf evaluate -o` wrote. Their names stand for the data sets: those of one set, named alike,
+RESULTS are folders that `htf evaluate --rivals tuned -o` wrote. Their names stand for the data sets: those of one set, named alike,
 must have the same seed, queries and runs. Of the others, results of `htf` itself are left out.
 """
 
@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from scipy import stats
 
 AREAS = ("random", "2%", "6%", "10%")
-AT_RECORDS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%")
-JUDGED = (("MRE", AREAS), ("RMSE", AREAS), ("MRE", AT_RECORDS))
+PLACES = ("places-2", "places-4", "places-8", "places-16", "places-32", "places-64")
+JUDGED = (("MRE", PLACES), ("MRE-0.1%", PLACES), ("MRE", AREAS), ("RMSE", AREAS))
 
 
 def read(
@@ -81,7 +81,7 @@ def show(cells: dict[tuple[str, float, str, str], dict[str, dict[int, float]]]) 
     sets = list(dict.fromkeys(key[0] for key in found))
     epsilons = sorted({key[1] for key in found})
     for metric, workloads in JUDGED:
-        print(f"\n### {metric}, {'squares at records' if workloads == AT_RECORDS else 'areas'}\n")
+        print(f"\n### {metric}, {'places' if workloads == PLACES else 'areas'}\n")
         header = [f"{w}, ε {e:g}" for e in epsilons for w in workloads]
         print("| data set | mean | " + " | ".join(header) + " |")
         print("| --- | ---: |" + " ---: |" * len(header))
