@@ -86,18 +86,18 @@ VARIANTS: dict[str, tuple[str, Patches]] = {
         ],
     ),
     "nothing is kept for the last round": ("htf:last_share=0", []),
-    "twice as much is kept for the last round": ("htf:last_share=0.5", []),
+    "twice as much is kept for the last round": ("htf:last_share=0.4", []),
     "four halvings in the last round": ("htf", [(growth, "LAST_HALVINGS", 4)]),
     "the same budget in every round": ("htf:growth=1", []),
-    "half the pieces in a round": ("htf:halvings=2", []),
-    "twice the pieces in a round": ("htf:halvings=4", []),
+    "half the pieces in a round": ("htf:halvings=3", []),
+    "twice the pieces in a round": ("htf:halvings=5", []),
     "cut at half as many records": ("htf:leaf_signal=1.5", []),
     "cut at twice as many records": ("htf:leaf_signal=6", []),
 }
 
 SETTINGS = [
     f"htf:leaf_signal={signal}:halvings={halvings}:growth={growth}"
-    for signal, halvings, growth in product((2, 3, 4.5), (2, 3, 4), (1.3, 1.6))
+    for signal, halvings, growth in product((2, 3, 4.5), (3, 4, 5), (1.3, 1.5))
 ]
 
 

@@ -390,7 +390,7 @@ def hours_of_a_map(seed: int) -> tuple[FloatArray, IntArray]:
     places = np.array(cells).astype(np.int64)
     inside = np.all((places[:2] >= 0) & (places[:2] < 64), axis=0)
     matrix = FrequencyMatrix.from_cells(Domain(axes), places[:, inside])
-    release = publish(matrix, "1", noise=f"seeded:{seed}")
+    release = publish(matrix, "0.1", noise=f"seeded:{seed}")
     boxes = [[west, south, hour, east, north, hour + 1] for hour in range(24)]
     return release.count(boxes).count, np.bincount(places[2, inside], minlength=24).astype(np.int64)
 
@@ -399,7 +399,7 @@ def test_the_hours_of_a_whole_map_are_not_drawn_to_an_even_day(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Root mean square errors of four releases, beside those where boxes are compared with their
-    neighbours only: 0.80 to 0.93 with six times four seeds."""
+    neighbours only: 0.78 to 0.88 with six times four seeds."""
     ours = [np.subtract(*hours_of_a_map(seed)) for seed in range(4)]
     monkeypatch.setattr(homogeneous, "_further_densities", lambda tree, *_: np.ones(len(tree)))
     even = [np.subtract(*hours_of_a_map(seed)) for seed in range(4)]

@@ -136,11 +136,11 @@ def test_budgets_grow_and_the_last_round_has_what_was_kept() -> None:
     table = release.measurements
     rounds = [int(table.epsilon[table.line == n].min()) for n in range(1, len(release.ledger))]
     assert release.ledger[0].largest_epsilon == Epsilon.of("0.01")
-    assert len(rounds) == 5  # twelve halvings: 3, 3, 2, 2 and 2
+    assert len(rounds) == 4  # twelve halvings: 4, 3, 3 and 2
     assert sum(rounds) == Epsilon.of("0.99").units
-    rounds[-1] -= int(0.99e15 * 0.25)
+    rounds[-1] -= int(0.99e15 * 0.2)
     assert np.array(rounds[1:]) / np.array(rounds[:-1]) == pytest.approx(1.5, rel=1e-9)
-    assert rounds[0] == pytest.approx(0.75 * 0.99e15 * 16 / 211, rel=1e-9)
+    assert rounds[0] == pytest.approx(0.8 * 0.99e15 * 8 / 65, rel=1e-9)
 
 
 def uneven(total: int) -> IntArray:

@@ -6,10 +6,10 @@ enough records for the budget it has left, and more than that where it is homoge
 noisy counts that are paid for anyway. *What* it holds: not its last count alone, but what all
 counts of the tree say together (htf.estimation.homogeneous). docs/mechanism.md has the reasons and what was measured.
 
-The tree grows in rounds. In a round each region that is to be cut falls into up to 2^3 pieces, in its last round
+The tree grows in rounds. In a round each region that is to be cut falls into up to 2^4 pieces, in its last round
 into up to 2^2, and all of them are counted; a region that is not cut spends all it has left on one more count of
-itself. A quarter of the budget is kept for the last count of each path. The rest is spent in rounds, each 1.3 times
-the one before, of which the last adds its share to what was kept.
+itself. A fifth of the budget is kept for the last count of each path. The rest is spent in rounds that grow by half:
+with two rounds before the last, 4/19 and 6/19 of it, and 9/19 are added to what was kept.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class Htf(Mechanism):
         3.0, read_number, "records of a region times the budget it has left, above which it is cut"
     )
     halvings: int = parameter(
-        3, read_integer, "halvings of a region in a round before the last, at most"
+        4, read_integer, "halvings of a region in a round before the last, at most"
     )
-    growth: float = parameter(1.3, read_number, "of the budget, from one round to the next")
+    growth: float = parameter(1.5, read_number, "of the budget, from one round to the next")
     last_share: float = parameter(
-        0.25, read_share, "share of the budget that rounds before the last do not touch"
+        0.2, read_share, "share of the budget that rounds before the last do not touch"
     )
 
     def check(self) -> None:
