@@ -73,10 +73,10 @@ if TYPE_CHECKING:
 ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, *ON_MAP, HIERARCHY, INSIDE_ZONES, WITH_MAP)
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
-FEWEST_PAIRS = 20  # of neighbours of about one size, from which kappa is learnt for small places
+FEWEST_PAIRS = 10  # of neighbours of about one size, from which kappa is learnt for small places
 # kappa for small places, at least: what is finer than all leaves was not seen. A tree that grew has small leaves where
 # many records are, and shows more of it.
-LEAST_CLUMPS, LEAST_CLUMPS_OF_GRIDS = 0.3, 0.8
+LEAST_CLUMPS, LEAST_CLUMPS_OF_GRIDS = 0.5, 0.8
 # How far the errors of the leaves that a query cuts go together, by the number of axes; measured, not learnt.
 TOGETHER, TOGETHER_BEYOND_MAPS = 0.03, 0.06
 TOGETHER_WHERE_CUT_BY_DATA = 0.3  # leaves of such trees have their records along one edge
