@@ -129,7 +129,7 @@ def test_info(folder: Path) -> None:
     assert told["epsilon"] == "0.5"
     assert told["private"] is True
     assert told["mechanism"] == "htf"
-    assert told["parameters"]["halvings"] == 3
+    assert told["parameters"]["halvings"] == 4
     assert told["leaves"] == len(Release.load(folder / "out.parquet"))
     assert told["ledger"][-1]["spent_after"] == told["spent"]
     shown = htf_here("info", folder / "out.parquet").stdout
