@@ -34,7 +34,7 @@ def test_loops_write_where_the_declaration_says() -> None:
     for name in COLUMNS:
         assert getattr(kernels, name.upper()) == place(name)
     answers = np.zeros((1, len(COLUMNS)))
-    kernels.write_answer(10.0, 12.0, 2.0, 0.5, 9.0, 1.0, 4.0, answers, 0)
+    kernels.write_answer(10.0, 12.0, 2.0, 2.5, 9.0, 1.0, 4.0, answers, 0)
     assert answers[0].tolist() == [10, 3, 10, 14.5, 0.25, 0, 12]
 
 
