@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.estimation.leaf_counts import judge_leaves
-from htf.estimation.least_squares import UNKNOWN, TreeCounts, add_up, sibling_layers, sum_upwards
+from htf.estimation.least_squares import UNKNOWN, TreeCounts, add_up, sibling_layers
 from htf.estimation.shrinkage import LOST, SMOOTHING, SMOOTHING_PEOPLE, LearntCounts, Posterior
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Neighbourhood, Step, halve_often
@@ -264,8 +264,9 @@ class _Estimation:
         prior: Prior | None,
         smoothing: float,
     ) -> None:
-        self.counts, self.smoothing = counts, smoothing
-        self.measured, self.variances = sum_upwards(tree, counts)
+        self.smoothing = smoothing
+        self.own, self.layers = counts.by_region(tree), sibling_layers(tree)
+        self.measured, self.variances = add_up(self.layers, *self.own)
         self.below = self.variances
         if np.any(self.variances == UNKNOWN):
             raise InputError("a region without any count in it or below it cannot be estimated")
@@ -342,8 +343,6 @@ class _FromLeaves(_Estimation):
         for _ in range(AROUND):
             self.around = np.maximum(tree.parent[self.around], 0)
         self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
-        self.own = counts.by_region(tree)
-        self.layers = sibling_layers(tree)
 
     def _learn(self, estimates: FloatArray, expected: FloatArray) -> LearntCounts:
         self._add_up(self._judge(estimates))

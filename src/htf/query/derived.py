@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.base.read_only import ReadOnlyArrays
+from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.estimation.homogeneous import ON_MAP, interpolate, measures
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
@@ -186,7 +186,9 @@ class Derived(ReadOnlyArrays):
     def clear_leaves(self) -> NDArray[np.bool_]:
         """Which leaves are more than noise, so that maps colour them: those whose interval lies above zero."""
         answers = self.answer_cells(self.tree.low[self.leaves], self.tree.high[self.leaves])
-        return np.asarray(answers[:, place("low")] > 0)
+        clear = np.asarray(answers[:, place("low")] > 0)
+        make_read_only(clear)
+        return clear
 
     @cached_property
     def _divided(self) -> Divided | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.estimation.homogeneous import FROM_LEAVES, ON_MAP
+from htf.estimation.homogeneous import HOMOGENEOUS, ON_MAP
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     INSIDE_ZONES,
@@ -33,7 +33,9 @@ from htf.frame.tree import RegionTree
 from htf.frame.zone_index import find_cells
 from htf.release.release import Release, check_release
 
-OWN_ESTIMATOR = "own_estimator"  # the fact of zones that says how they were estimated by themselves
+OWN_ESTIMATOR = (
+    "own_estimator"  # the fact that says how the map, or the zones, were estimated by themselves
+)
 MOST_CELLS = 2**26  # of the map: the zone of each is found
 ROWS_AT_ONCE = 2**20  # cells
 
@@ -103,7 +105,7 @@ def inside_zones(on_map: Release, zones: Release) -> Release:
         estimates=estimates * each,
         scales=scales_of_variances(share**2 * noise_variances(on_map.scales)[owner]),
         estimator=INSIDE_ZONES,
-        facts={**on_map.facts, COUNTED_REGIONS: counted},
+        facts={**on_map.facts, COUNTED_REGIONS: counted, OWN_ESTIMATOR: on_map.estimator},
         epsilon=together,
         zones=replace(
             zones,
@@ -128,10 +130,9 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
     if zones is None:
         raise InputError("this release is not inside of zones")
     tree, leaves = counted_tree(both.tree, both.facts[COUNTED_REGIONS])
-    facts = {name: fact for name, fact in both.facts.items() if name != COUNTED_REGIONS}
-    joined = (OWN_ESTIMATOR, OWN_EPSILON)
-    of_zones = {name: fact for name, fact in zones.facts.items() if name not in joined}
-    own = zones.facts.get(OWN_ESTIMATOR)
+    # Maps that were joined before this fact was written had the older estimator.
+    own_of_map = both.facts.get(OWN_ESTIMATOR, HOMOGENEOUS)
+    own_of_zones = zones.facts.get(OWN_ESTIMATOR)
     return (
         replace(
             both,
@@ -139,18 +140,22 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
             leaves=leaves,
             estimates=np.zeros(len(leaves)),
             scales=np.zeros(len(leaves)),
-            estimator=FROM_LEAVES,
-            facts=facts,
+            estimator=arguments.text(own_of_map, "the estimator of a map"),
+            facts=_without(both.facts, COUNTED_REGIONS, OWN_ESTIMATOR),
             epsilon=both.epsilon - zones.own_epsilon,
             zones=None,
         ),
         replace(
             zones,
             epsilon=zones.own_epsilon,
-            estimator=arguments.text(own, "the estimator of zones"),
-            facts=of_zones,
+            estimator=arguments.text(own_of_zones, "the estimator of zones"),
+            facts=_without(zones.facts, OWN_ESTIMATOR, OWN_EPSILON),
         ),
     )
+
+
+def _without(facts: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: fact for name, fact in facts.items() if name not in names}
 
 
 def check_size(domain: Domain) -> None:
