@@ -25,8 +25,8 @@ import numpy as np
 
 import htf.estimation.homogeneous as estimation
 import htf.mechanisms.htf as growth
+from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
-from htf.estimation.noise_law import scales_of_variances
 from htf.evaluation.datasets import DataSet, built_in_sets, open_points
 from htf.evaluation.specs import read_spec
 from htf.evaluation.trials import Bench, Trial, run_trial
@@ -49,26 +49,26 @@ Patches = list[tuple[Any, str, Any]]
 def estimate_by(inference: Callable[..., Any]) -> Patches:
     """Other estimates of the leaves, under another name: so they are not shared out inside leaves."""
 
-    def estimate(tree: Any, leaves: Any, counts: Any, *_: Any) -> Any:
+    def estimate(tree: Any, counts: Any, *_: Any) -> estimation.Estimated:
         estimates, variances = inference(tree, counts)
-        return estimates[leaves], scales_of_variances(variances[leaves])
+        return estimation.Estimated(estimates, variances, np.zeros((0, 0, 0)))
 
     return [
-        (growth, "estimate_homogeneous_leaves", estimate),
+        (growth, "estimate_regions", estimate),
         (growth, "FROM_LEAVES", LEAST_SQUARES),
     ]
 
 
 VARIANTS: dict[str, tuple[str, Patches]] = {
-    "leaves are even inside, not interpolated": ("htf", [(estimation, "LEAST_MOVED", np.inf)]),
+    "leaves are even inside, not interpolated": ("htf", [(interpolation, "LEAST_MOVED", np.inf)]),
     "halves are expected to be equal, whatever lies beside them": (
         "htf",
-        [(estimation, "PULL", 0.0)],
+        [(expectation, "PULL", 0.0), (interpolation, "PULL", 0.0)],
     ),
     "no box is called empty": ("htf", [(estimation, "COARSE", 2.0)]),
     "all boxes may be called empty": ("htf", [(estimation, "COARSE", 0.0)]),
     "learnt in one pass, not two": ("htf", [(estimation, "PASSES", 1)]),
-    "one spread for boxes of all sizes": ("htf", [(estimation, "TURNS_OF_A_LEVEL", 1000)]),
+    "one spread for boxes of all sizes": ("htf", [(expectation, "TURNS_OF_A_LEVEL", 1000)]),
     "nothing learnt: non-negative least squares": (
         "htf",
         estimate_by(nonnegative_least_squares),
@@ -80,8 +80,8 @@ VARIANTS: dict[str, tuple[str, Patches]] = {
         [
             (
                 growth,
-                "estimate_homogeneous_leaves",
-                partial(growth.estimate_homogeneous_leaves, estimator=estimation.HOMOGENEOUS),
+                "estimate_regions",
+                partial(estimation.estimate_regions, estimator=estimation.HOMOGENEOUS),
             )
         ],
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -38,7 +38,7 @@ def publish(
     epsilon: Epsilon | str | int | float | Decimal | Fraction,
     mechanism: Mechanism | str | None = None,
     *,
-    prior: Prior | None = None,
+    prior: Prior | Sequence[Prior] | None = None,
     noise: NoiseSource | str = "opendp",
     budget: BudgetFile | None = None,
     label: str = "",
@@ -61,7 +61,7 @@ def publish(
     mechanism : Mechanism or str, optional
         The mechanism, or its name. `make_mechanism` sets its parameters. By default `zones` where the first axis has
         named cells, else `htf`.
-    prior : Prior, optional
+    prior : Prior or sequence of Prior, optional
         What is publicly known of the map, from `read_prior`. Never make one from these data.
     noise : NoiseSource or str
         `opendp`, `fast`, or `seeded:NUMBER` for tests: seeded noise hides nothing.

@@ -195,7 +195,7 @@ def test_no_file_of_the_data_is_their_prior(
         publish(pickle.loads(pickle.dumps(matrix)), "0.5", prior=known, budget=budget)
     assert budget.account().entries == ()
     public = read_prior(folder / "priors" / "public.parquet", matrix.domain)
-    assert publish(matrix, "0.5", prior=public, noise="fast").prior == public
+    assert publish(matrix, "0.5", prior=public, noise="fast").priors == (public,)
 
 
 @pytest.mark.parametrize(

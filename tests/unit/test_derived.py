@@ -12,7 +12,7 @@ import pytest
 
 import htf
 from htf import Axis, Domain, FrequencyMatrix, Release
-from htf.estimation import homogeneous, least_squares
+from htf.estimation import homogeneous, interpolation, least_squares
 from htf.estimation.homogeneous import estimate_regions
 from htf.estimation.least_squares import sum_leaves
 from htf.estimation.prior import Prior
@@ -48,10 +48,10 @@ def test_estimates_of_regions_are_the_sums_of_their_leaves(
 ) -> None:
     """To the last bit: what interpolation starts from needs no second estimation."""
     matrix = hours_matrix() if kind == "hours" else city_matrix()
-    prior = city_prior(matrix) if kind == "prior" else None
-    release = htf.publish(matrix, epsilon, prior=prior, noise=f"seeded:{seed}")
+    priors = [city_prior(matrix)] if kind == "prior" else []
+    release = htf.publish(matrix, epsilon, prior=priors, noise=f"seeded:{seed}")
     counts = release.measurements.tree_counts()
-    expected, _ = estimate_regions(release.tree, counts, prior)
+    expected = estimate_regions(release.tree, counts, priors).estimates
     summed = sum_leaves(release.tree, release.leaves, release.estimates)
     assert np.array_equal(summed, expected)
 
@@ -70,6 +70,7 @@ def test_the_first_count_makes_everything_once(monkeypatch: pytest.MonkeyPatch) 
     """Neighbours twice: of the tree, and of the finer one that leaves are divided into."""
     release, calls = htf.publish(city_matrix(), 1, noise="seeded:1"), Counter[str]()
     counted(monkeypatch, calls, homogeneous, "Neighbourhood")
+    counted(monkeypatch, calls, interpolation, "Neighbourhood")
     counted(monkeypatch, calls, homogeneous, "_Estimation")
     counted(monkeypatch, calls, derived, "interpolate")
     counted(monkeypatch, calls, least_squares, "add_up")

@@ -26,15 +26,10 @@ from htf import (
     verify,
 )
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.estimation import homogeneous
-from htf.estimation.homogeneous import (
-    EVEN_SHARE,
-    STEP,
-    _further_densities,
-    _rounded,
-    estimate_regions,
-    interpolate,
-)
+from htf.estimation import expectation
+from htf.estimation.expectation import EVEN_SHARE, STEP, further_densities, rounded
+from htf.estimation.homogeneous import estimate_regions
+from htf.estimation.interpolation import interpolate
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import PRIOR_SHARE
 from htf.evaluation.counting import ExactCounter
@@ -52,7 +47,7 @@ UNIT = UNITS_PER_EPSILON
 
 
 def estimated(tree: RegionTree, counts: TreeCounts) -> FloatArray:
-    return estimate_regions(tree, counts)[0]
+    return estimate_regions(tree, counts).estimates
 
 
 def halved(shape: tuple[int, ...], times: int) -> RegionTree:
@@ -137,14 +132,14 @@ def test_parts_keep_what_leaves_hold(made: tuple[RegionTree, TreeCounts]) -> Non
         assert np.all(finer.high[part] <= finer.high[owner])
 
 
-def test_ties_are_rounded_alike_whatever_the_last_digits() -> None:
+def test_ties_arerounded_alike_whatever_the_last_digits() -> None:
     """So that `verify` finds the same on a processor that adds up in another order."""
     ties = (np.array([0, 1, 2, 77, 10**6, 10**9]) + 0.5) * STEP
     for moved in (ties, ties * (1 + 1e-15), ties * (1 - 1e-15)):
-        assert np.array_equal(_rounded(moved), ties - STEP / 2)
+        assert np.array_equal(rounded(moved), ties - STEP / 2)
     steps = np.array([0, 1, 3, 2**50, 2**52, 2**60]) * STEP
-    assert np.array_equal(_rounded(steps), steps)
-    assert np.all(_rounded(steps * (1 - 2e-16)) <= steps), "a half never gets more than the whole"
+    assert np.array_equal(rounded(steps), steps)
+    assert np.all(rounded(steps * (1 - 2e-16)) <= steps), "a half never gets more than the whole"
 
 
 def test_counts_far_above_the_noise_are_kept() -> None:
@@ -305,7 +300,7 @@ def test_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room for all, the leaves that gain most are divided."""
     release = publish(city_matrix(), "0.5", noise="seeded:1")
     free = len(release.derived.parts.low)
-    monkeypatch.setattr("htf.estimation.homogeneous.MOST_PARTS", (len(release) + free) // 2)
+    monkeypatch.setattr("htf.estimation.interpolation.MOST_PARTS", (len(release) + free) // 2)
     again = publish(city_matrix(), "0.5", noise="seeded:1")
     assert len(release) < len(again.derived.parts.low) <= (len(release) + free) // 2
     assert again.derived.parts.estimates.sum() == release.estimates.sum()
@@ -325,7 +320,7 @@ def test_intervals_of_cut_leaves_heed_the_interpolation_inside_them(
     low, high = (release.domain.axes[0].from_cells(b) for b in (boxes.low, boxes.high))
     answers, truth = release.count(np.column_stack([low, high])), ExactCounter(matrix).count(boxes)
     assert np.mean((truth >= answers.low) & (truth <= answers.high)) >= 0.95
-    monkeypatch.setattr("htf.estimation.homogeneous.LEAST_MOVED", np.inf)
+    monkeypatch.setattr("htf.estimation.interpolation.LEAST_MOVED", np.inf)
     plain = by_area.count(np.column_stack([low, high]))
     off, plain_off = (np.sqrt(np.mean((a.raw - truth) ** 2)) for a in (answers, plain))
     assert off < 0.85 * plain_off
@@ -344,16 +339,16 @@ def test_densities_along_a_further_axis_are_those_of_the_whole_map() -> None:
         share = EVEN_SHARE / len(held) + (1 - EVEN_SHARE) * held / held.sum()
         ranges = zip(tree.low[:, axis], tree.high[:, axis], strict=True)
         expected *= [share[low:high].mean() * len(held) for low, high in ranges]
-    np.testing.assert_allclose(_further_densities(tree, measured, None), expected, rtol=1e-12)
-    assert _further_densities(tree, measured, None)[0] == pytest.approx(1.0)
+    np.testing.assert_allclose(further_densities(tree, measured, None), expected, rtol=1e-12)
+    assert further_densities(tree, measured, None)[0] == pytest.approx(1.0)
 
 
 def test_without_further_axes_or_records_nothing_is_known_of_them() -> None:
     for shape in ((8,), (8, 8)):
         tree = halved(shape, 4)
-        assert np.all(_further_densities(tree, np.full(len(tree), 9.0), None) == 1)
+        assert np.all(further_densities(tree, np.full(len(tree), 9.0), None) == 1)
     tree = halved((4, 4, 4), 4)
-    assert np.all(_further_densities(tree, np.full(len(tree), -9.0), None) == 1)
+    assert np.all(further_densities(tree, np.full(len(tree), -9.0), None) == 1)
 
 
 def test_what_a_prior_says_of_a_further_axis_is_not_said_twice() -> None:
@@ -367,15 +362,15 @@ def test_what_a_prior_says_of_a_further_axis_is_not_said_twice() -> None:
     found = EVEN_SHARE * of_prior + (1 - EVEN_SHARE) * day / day.sum()
     ranges = [slice(low, high) for low, high in zip(tree.low[:, 2], tree.high[:, 2], strict=True)]
     expected = [found[hours].sum() / of_prior[hours].sum() for hours in ranges]
-    densities = _further_densities(tree, sums_of(tree, cells), prior)
+    densities = further_densities(tree, sums_of(tree, cells), prior)
     np.testing.assert_allclose(densities, expected, rtol=1e-6)
     assert densities.max() < 1.1
-    assert _further_densities(tree, sums_of(tree, cells), None).max() > 2
+    assert further_densities(tree, sums_of(tree, cells), None).max() > 2
 
 
 def test_further_axes_may_have_any_number_of_cells() -> None:
     tree = halved((4, 4, 2**40), 12)
-    densities = _further_densities(tree, np.arange(len(tree), dtype=np.float64), None)
+    densities = further_densities(tree, np.arange(len(tree), dtype=np.float64), None)
     assert densities.min() > 0
     assert densities[0] == pytest.approx(1)
 
@@ -401,7 +396,7 @@ def test_the_hours_of_a_whole_map_are_not_drawn_to_an_even_day(
     """Root mean square errors of four releases, beside those where boxes are compared with their
     neighbours only: 0.78 to 0.88 with six times four seeds."""
     ours = [np.subtract(*hours_of_a_map(seed)) for seed in range(4)]
-    monkeypatch.setattr(homogeneous, "_further_densities", lambda tree, *_: np.ones(len(tree)))
+    monkeypatch.setattr(expectation, "further_densities", lambda tree, *_: np.ones(len(tree)))
     even = [np.subtract(*hours_of_a_map(seed)) for seed in range(4)]
     ratio = np.sqrt(np.mean(np.square(ours)) / np.mean(np.square(even)))
     assert ratio < 0.95

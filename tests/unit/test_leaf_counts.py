@@ -95,7 +95,7 @@ def test_clumps_are_found_better_from_leaves(release: Release) -> None:
     true = np.array([cells[a:c, b:d].sum() for a, b, c, d in boxes])
     errors = {
         name: np.abs(
-            estimate_regions(release.tree, counts, estimator=name)[0][release.leaves] - true
+            estimate_regions(release.tree, counts, estimator=name).estimates[release.leaves] - true
         ).sum()
         for name in (FROM_LEAVES, HOMOGENEOUS)
     }
@@ -103,14 +103,14 @@ def test_clumps_are_found_better_from_leaves(release: Release) -> None:
 
 
 def test_estimates_add_up_and_none_is_negative(release: Release) -> None:
-    estimates, _ = estimate_regions(release.tree, release.measurements.tree_counts())
+    estimates = estimate_regions(release.tree, release.measurements.tree_counts()).estimates
     assert estimates.min() >= 0
     assert release.estimates.sum() == estimates[0]
 
 
 def test_a_release_of_the_estimator_before_is_verified_with_it(release: Release) -> None:
     counts = release.measurements.tree_counts()
-    estimates, _ = estimate_regions(release.tree, counts, estimator=HOMOGENEOUS)
+    estimates = estimate_regions(release.tree, counts, estimator=HOMOGENEOUS).estimates
     older = replace(release, estimator=HOMOGENEOUS, estimates=estimates[release.leaves])
     assert all(check.passed for check in verify(older))
     assert release.estimator == FROM_LEAVES

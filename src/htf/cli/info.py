@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.options import json_option, release_argument
+from htf.cli.priors import show_priors
 from htf.cli.screen import console, say_json, show_table, warn_if_not_private
 from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
@@ -27,6 +28,7 @@ ONCE_PER = {"hour": "one per hour", "day": "one per day", "all": "one"}
 @json_option
 def info(release_file: Path, as_json: bool) -> None:
     """Show the privacy statement, the ledger, the mechanism and its parameters."""
+    from htf.estimation.homogeneous import PRIOR_TRUST
     from htf.release.release import Release
 
     release = Release.load(release_file)
@@ -40,12 +42,11 @@ def info(release_file: Path, as_json: bool) -> None:
     screen.print(release.statement + "\n")
     _show_guarantee(release)
     _show_map(release)
-    for title, values in (("Parameters", release.parameters), ("Found with noise", release.facts)):
+    facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}
+    for title, values in (("Parameters", release.parameters), ("Found with noise", facts)):
         rows = [(name, _shortened(str(value))) for name, value in values.items()]
         show_table(("name", ">value"), rows, title)
-    if release.prior is not None:
-        rows = [(name, str(value)) for name, value in release.prior.to_dict().items()]
-        show_table(("name", ">value"), rows, "Public prior")
+    show_priors(release)
     _show_ledger(release)
 
 

@@ -28,6 +28,7 @@ from htf.cli.declared import options_of, take
 from htf.cli.distinct import DistinctOptions, DistinctPlan, plan_distinct
 from htf.cli.options import read_settings
 from htf.cli.points import Points, points_options, read_points_options
+from htf.cli.priors import say_trust
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
 from htf.cli.weights import WeightOptions, price_of_clipped
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import Protection, Suggestion
     from htf.release.release import Release
+
+    Priors = tuple[Prior, ...]
 
 
 ZONES_SHARE = (
@@ -102,9 +105,13 @@ class ReleaseOptions:
             "SHARE",
         ),
     )
-    prior: str | None = field(
-        default=None,
-        metadata=option("Public weights, points or release. Never these points.", "FILE"),
+    priors: tuple[str, ...] = field(
+        default=(),
+        metadata=option(
+            "Public weights, points or release. Never these points. May be given several times.",
+            "FILE",
+            flag="--prior",
+        ),
     )
     noise: str = field(
         default="opendp",
@@ -155,7 +162,7 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     plan = _make_plan(read, options)
     _check_output(plan, options)
     _check_lists(plan.points)
-    plan.mechanism.check_prior(options.prior)
+    plan.mechanism.check_priors(options.priors)
     wanted = DistinctOptions(**take(DistinctOptions, given))
     plan = replace(plan, distinct=plan_distinct(read, plan.epsilon, wanted))
     weights, share = (
@@ -168,12 +175,12 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     _tell_what_counts(plan, unit)
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
-    prior = None if options.prior is None else _read_prior(options.prior, read)
-    _rehearse(plan, unit, prior, options)
+    priors = _read_priors(options.priors, read)
+    _rehearse(plan, unit, priors, options)
     suggestion = None if options.suggest_max_records is None else _suggest(plan, options)
     if suggestion is not None:
         plan = plan.keeping(_settle(suggestion))
-        _rehearse(plan, plan.points.reading.protection, prior, options)
+        _rehearse(plan, plan.points.reading.protection, priors, options)
     # If the number of records to keep is known, reading may fail before the activity is charged.
     known = plan.points.reading.max_records != AUTO
     matrix = _read_matrix(plan) if known else None
@@ -181,7 +188,7 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     if (share := _share_for_activity(plan.points.reading, options)) > 0:
         activity = _measure_activity(plan, share)
     if activity is not None and not known:
-        plan = plan.keeping(_best(plan, activity, prior, options))
+        plan = plan.keeping(_best(plan, activity, priors, options))
         activity = replace(activity, decides=True)
     matrix = _read_matrix(plan) if matrix is None else matrix
     around = None if plan.points.zones is None else _read_matrix(plan, plan.points.zones)
@@ -193,7 +200,7 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         "distinct": distinct,
         "clipped": clipped,
     }
-    _report(plan, _make_release(plan, matrix, around, prior, bought))
+    _report(plan, _make_release(plan, matrix, around, priors, bought))
 
 
 def _screen() -> Callable[[str], None]:
@@ -257,11 +264,11 @@ def _check_output(plan: Plan, options: ReleaseOptions) -> None:
 
     check_release_name(plan.output)
     source = None if "://" in plan.points.source else plan.points.source
-    prior = None if options.prior is None else split_key(options.prior)[0]
+    priors = [split_key(source)[0] for source in options.priors]
     check_output(
         plan.output,
         overwrite=plan.overwrite,
-        inputs=[source, prior, options.budget, *plan.points.lists],
+        inputs=[source, *priors, options.budget, *plan.points.lists],
         by_release=True,
         budget=plan.budget,
     )
@@ -334,7 +341,7 @@ def _price_of_zones(plan: Plan, options: ReleaseOptions) -> Epsilon | None:
             f"--zones-share is a share of epsilon, between 0 and 1 such as 0.2, got {options.zones_share!r}"
         )
     others = {
-        "--prior": options.prior is not None,
+        "--prior": len(options.priors) > 0,
         "--suggest-max-records": options.suggest_max_records is not None,
         "--activity": _share_for_activity(plan.points.reading, options) > 0,
         "--mechanism": FROM_LEAVES not in plan.mechanism.estimators,
@@ -438,7 +445,7 @@ def _as_asked(points: Points, options: ReleaseOptions) -> Points:
     return replace(points, reading=replace(reading, count=RECORDS))
 
 
-def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: ReleaseOptions) -> None:
+def _rehearse(plan: Plan, unit: Protection, priors: Priors, options: ReleaseOptions) -> None:
     """Find out before the data are read what the mechanism, the noise or the installation would refuse
     whatever the data hold.
 
@@ -455,7 +462,7 @@ def _rehearse(plan: Plan, unit: Protection, prior: Prior | None, options: Releas
     load_loops()
     if plan.points.reading.max_records in (None, AUTO):
         unit = replace(unit, max_records=1)
-    rehearse(plan.mechanism, plan.points.domain, _left_for_map(plan, options), unit, prior)
+    rehearse(plan.mechanism, plan.points.domain, _left_for_map(plan, options), unit, priors)
     if plan.points.zones is not None and plan.zones is not None:
         check_size(plan.points.domain)
         zones = plan.points.zones
@@ -553,7 +560,7 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     return activity
 
 
-def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseOptions) -> int:
+def _best(plan: Plan, activity: Activity, priors: Priors, options: ReleaseOptions) -> int:
     """The number of records to keep per person: it follows from the noisy activity, so it costs nothing more.
 
     The mechanism may refuse what that leaves for each record. It takes what fewer leave: one was rehearsed.
@@ -561,7 +568,7 @@ def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseO
     from htf.estimation.activity import best_max_records
 
     most = best_max_records(activity, _left_for_map(plan, options), options.records_range)
-    while most > 1 and not _is_accepted(plan.keeping(most), prior, options):
+    while most > 1 and not _is_accepted(plan.keeping(most), priors, options):
         most //= 2
     with _even_if_unseen():
         records = "record" if most == 1 else "records"
@@ -572,9 +579,9 @@ def _best(plan: Plan, activity: Activity, prior: Prior | None, options: ReleaseO
     return most
 
 
-def _is_accepted(plan: Plan, prior: Prior | None, options: ReleaseOptions) -> bool:
+def _is_accepted(plan: Plan, priors: Priors, options: ReleaseOptions) -> bool:
     try:
-        _rehearse(plan, plan.points.reading.protection, prior, options)
+        _rehearse(plan, plan.points.reading.protection, priors, options)
     except (BudgetError, InputError):
         return False
     return True
@@ -586,6 +593,7 @@ def _report(plan: Plan, made: Release) -> None:
             f"Wrote {plan.output}: {len(made):,} leaves{_of_zones(made)} by {made.mechanism}, epsilon {made.epsilon} "
             f"for {made.protection.spoken}."
         )
+        say_trust(made)
         report_charge(plan.budget, made)
         warn_if_not_private(made)
 
@@ -629,18 +637,20 @@ def _settle(suggestion: Suggestion) -> int:
     )
 
 
-def _read_prior(source: str, points: Points) -> Prior:
-    """Read it before the data, so that its mistakes show before any budget is spent. Compare it with the
+def _read_priors(sources: tuple[str, ...], points: Points) -> Priors:
+    """Read them before the data, so that their mistakes show before any budget is spent. Compare them with the
     files of the data here too, because reading all of them takes long."""
+    from htf.estimation.prior import all_priors
     from htf.ingest.prior import LON_LAT, read_prior
     from htf.ingest.sources import files_behind
     from htf.privacy.origins import check_not_data, mark_files
 
     named = (points.reading.columns or LON_LAT)[:2]
     columns = [name or default for name, default in zip(named, LON_LAT, strict=True)]
-    prior = read_prior(source, points.domain, columns)
-    check_not_data(prior.file, mark_files(files_behind(points.source)))
-    return prior
+    priors = tuple(read_prior(source, points.domain, columns) for source in sources)
+    for prior in priors:
+        check_not_data(prior.file, mark_files(files_behind(points.source)))
+    return all_priors(priors)
 
 
 def _read_matrix(plan: Plan, domain: Domain | None = None) -> FrequencyMatrix:
@@ -662,7 +672,7 @@ def _make_release(
     plan: Plan,
     matrix: FrequencyMatrix,
     around: FrequencyMatrix | None,
-    prior: Prior | None,
+    priors: Priors,
     bought: dict[str, Any],
 ) -> Release:
     """Publish and write. The progress bar shows labels, and no numbers from the data."""
@@ -681,7 +691,7 @@ def _make_release(
         zones, left = None, plan.epsilon
         if around is not None and plan.zones is not None:
             zones, left = publish(around, plan.zones, **usual), plan.epsilon - plan.zones
-        made = publish(matrix, left, plan.mechanism, prior=prior, **usual, **bought)
+        made = publish(matrix, left, plan.mechanism, prior=priors, **usual, **bought)
         if zones is not None:
             bar.update(task, description="fitting the map to the zones")
             with still_charged(plan.budget):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from htf.base import arguments
@@ -21,7 +21,7 @@ from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.curator.window import Window
 from htf.errors import BudgetError, InputError
-from htf.estimation.prior import Prior
+from htf.estimation.prior import Prior, all_priors
 from htf.frame.bounds import check_bounds
 from htf.frame.crs import check_crs
 from htf.frame.domain import Domain, IntArray
@@ -68,8 +68,8 @@ class Curator:
         `clipped` records have cost.
     noise : NoiseSource, optional
         Where noise comes from, by default OpenDP.
-    prior : Prior, optional
-        What is publicly known of the map.
+    prior : Prior or sequence of Prior, optional
+        What is publicly known of the map, from one source or several.
     budget : BudgetFile, optional
         The budget to charge before the first noise is drawn.
     label : str
@@ -108,7 +108,7 @@ class Curator:
         matrix: FrequencyMatrix,
         epsilon: Epsilon,
         noise: NoiseSource | None = None,
-        prior: Prior | None = None,
+        prior: Prior | Sequence[Prior] | None = None,
         *,
         budget: BudgetFile | None = None,
         label: str = "",
@@ -117,13 +117,14 @@ class Curator:
         distinct: DistinctCounts | None = None,
         clipped: Clipped | None = None,
     ) -> None:
-        _check_given(matrix, noise, prior, budget, label, suggestion, activity, distinct, clipped)
+        priors = all_priors(prior)
+        _check_given(matrix, noise, budget, label, suggestion, activity, distinct, clipped)
         check_crs(matrix.domain.crs)
         check_bounds(matrix.domain)
-        if prior is not None:
-            prior.check_map(matrix.domain)
-            check_not_data(prior.file, matrix.files)
-            prior = prior.as_published()
+        for one in priors:
+            one.check_map(matrix.domain)
+            check_not_data(one.file, matrix.files)
+        published = tuple(one.as_published() for one in priors)
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
         self._suggestion, self._activity, self._distinct = suggestion, activity, distinct
         self._clipped = clipped
@@ -132,7 +133,7 @@ class Curator:
         if distinct is not None:
             distinct.check_map(matrix.domain)
         tree = RegionTree(matrix.domain.shape)
-        self.window = Window(matrix.domain, tree, each, prior, self._protection.shares)
+        self.window = Window(matrix.domain, tree, each, published, self._protection.shares)
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, each)
         self._noise = OpenDPNoise() if noise is None else noise
@@ -237,7 +238,7 @@ class Curator:
             raise InputError(
                 "this Curator has already made its release: make a new Curator for another"
             )
-        mechanism.check_prior(self.window.prior)
+        mechanism.check_priors(self.window.priors)
         self._used = True
         steps = told_for_unit(mechanism, self.window, self._protection)
         with still_charged(self._budget):
@@ -275,7 +276,7 @@ class Curator:
             private=self._noise.private,
             measurements=self._table(),
             ledger=self._ledger.lines,
-            prior=self.window.prior,
+            priors=self.window.priors,
             protection=self._protection,
             suggestion=self._suggestion,
             activity=self._activity,
@@ -328,7 +329,6 @@ class Curator:
 def _check_given(
     matrix: object,
     noise: object,
-    prior: object,
     budget: object,
     label: object,
     suggestion: object,
@@ -341,7 +341,6 @@ def _check_given(
     arguments.instance(matrix, FrequencyMatrix, "matrix", first)
     for value, kind, name, remedy in (
         (noise, NoiseSource, "noise", "or one of the texts opendp, fast and seeded:NUMBER"),
-        (prior, Prior, "prior", "make one with htf.read_prior(source, domain)"),
         (budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"),
         (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
         (activity, Activity, "activity", "make one with htf.measure_activity"),
@@ -373,14 +372,14 @@ def rehearse(
     domain: Domain,
     epsilon: Epsilon,
     unit: Protection = OF_RECORDS,
-    prior: Prior | None = None,
+    priors: tuple[Prior, ...] = (),
 ) -> None:
     """Raise what a mechanism refuses of this map at this epsilon, before the data are read.
 
     The mechanism runs up to its first measurement, which depends on no answer.
     """
     each = epsilon_per_share(epsilon, unit)
-    window = Window(domain, RegionTree(domain.shape), each, prior, unit.shares)
+    window = Window(domain, RegionTree(domain.shape), each, priors, unit.shares)
     steps = told_for_unit(mechanism, window, unit)
     question = next(steps, None)
     if type(question) in MEASUREMENTS:

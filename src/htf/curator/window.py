@@ -49,7 +49,7 @@ class Window:
         Its regions so far. Cutting them is free.
     epsilon : Epsilon
         The budget for each record or, where people are counted, for each share of a person.
-    prior : Prior, optional
+    priors : tuple of Prior
         What the curator says without the data about where records are.
     shares : int
         The number that counts have for one record or person. More than 1 where people are counted.
@@ -67,7 +67,7 @@ class Window:
     domain: Domain
     tree: RegionTree
     epsilon: Epsilon
-    prior: Prior | None = None  # what the curator says without the data of where records are
+    priors: tuple[Prior, ...] = ()  # what the curator says without the data of where records are
     shares: int = 1  # in which one record or person is counted
 
     def count(self, regions: Any, epsilon: Epsilon | IntArray, label: str) -> Steps[IntArray]:

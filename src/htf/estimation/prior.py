@@ -24,6 +24,7 @@ from htf.frame.tree import RegionTree
 from htf.privacy.origins import FileMark
 
 MOST_PRIOR_CELLS = 2**20  # of a prior: what a file can carry beside its boxes
+MOST_PRIORS = 4  # every choice of them is tried
 MOST_AXES = 4  # a box is made of up to 6**axes sums
 # Of the measure. The rest is even over all cells: a prior may be wrong, and where it is zero there
 # must be room for records still.
@@ -298,6 +299,18 @@ class Prior(ReadOnlyArrays):
                 place = place * (self.domain.shape[axis] + 1) + (end if upper else begin)[axis]
             total += (-1) ** (len(begin) - sum(corner)) * self._table[place]
         return total
+
+
+def all_priors(given: object) -> tuple[Prior, ...]:
+    """The priors that a caller gives: none, one or several."""
+    if given is None:
+        return ()
+    several = given if isinstance(given, (list, tuple)) else [given]
+    for one in several:
+        arguments.instance(one, Prior, "prior", "make one with htf.read_prior(source, domain)")
+    if len(several) > MOST_PRIORS:
+        raise InputError(f"give at most {MOST_PRIORS} priors, not {len(several)}")
+    return tuple(several)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

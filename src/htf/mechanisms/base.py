@@ -7,7 +7,7 @@ through the Window (`noisy = yield from window.count(…)`) and returns a Histog
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -71,7 +71,7 @@ class Mechanism(ABC):
     citation : str
         Where it comes from.
     takes_prior : bool
-        Whether its estimates use `window.prior`.
+        Whether its estimates use `window.priors`.
     estimators : mapping
         Estimators of its own by name: what the estimates and scales of a release must be, given its
         measurements. `htf verify` compares.
@@ -86,7 +86,7 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]
-    takes_prior: ClassVar[bool] = False  # whether its estimates heed `window.prior`
+    takes_prior: ClassVar[bool] = False  # whether its estimates heed `window.priors`
     # Estimators of its own, by name: what a release's estimates and scales must be, from its
     # measurements. `htf verify` compares.
     estimators: ClassVar[Mapping[str, Callable[[Any], tuple[Any, FloatArray]]]] = {}
@@ -142,24 +142,24 @@ class Mechanism(ABC):
         ('count', 4)
         """
 
-    def check_prior(self, prior: object) -> None:
-        """Refuse a prior that would be ignored.
+    def check_priors(self, priors: Sequence[object]) -> None:
+        """Refuse priors that would be ignored.
 
         Parameters
         ----------
-        prior : Prior, optional
+        priors : sequence of Prior
             What is publicly known of the map.
 
         Raises
         ------
         InputError
-            If there is a prior and this mechanism takes none.
+            If there are any and this mechanism takes none.
 
         Examples
         --------
-        >>> mechanism.check_prior(None)
+        >>> mechanism.check_priors([])
         """
-        if prior is not None and not self.takes_prior:
+        if priors and not self.takes_prior:
             raise InputError(
                 f"{self.name} takes no prior, only htf does: use that, or leave it out"
             )

@@ -16,13 +16,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
-from htf.estimation.homogeneous import FROM_LEAVES, HOMOGENEOUS, estimate_regions
+from htf.estimation.homogeneous import (
+    FROM_LEAVES,
+    HOMOGENEOUS,
+    PRIOR_TRUST,
+    Estimated,
+    estimate_regions,
+)
 from htf.estimation.least_squares import TreeCounts, smooth_variances
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
@@ -40,9 +46,6 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.privacy.epsilon import UNITS_PER_EPSILON
-
-if TYPE_CHECKING:
-    from htf.estimation.prior import Prior
 
 LAST_HALVINGS = 2  # in the last round, at most: what it is cut into should be known well before
 OCTAVES = 13  # of how clear counts are of their noise, by which regions are told apart
@@ -112,10 +115,11 @@ class Htf(Mechanism):
             leaves += [whole.regions, growing.regions[growing.left == 0]]
             growing = growing.among(growing.left > 0)
         found = np.concatenate(leaves)
-        estimates, scales = estimate_homogeneous_leaves(
-            window.tree, found, counts, window.prior, window.shares
-        )
-        return Histogram(found, estimates, scales, FROM_LEAVES, {"rounds": rounds})
+        facts: dict[str, Any] = {"rounds": rounds}
+        made = estimate_regions(window.tree, counts, window.priors, window.shares)
+        if window.priors:
+            facts[PRIOR_TRUST] = made.trust.tolist()
+        return Histogram(found, *_of_leaves(window.tree, found, made), FROM_LEAVES, facts)
 
     def _count_all(self, window: Window, counts: TreeCounts) -> Steps[GrowingRegions]:
         first, rest = split_epsilon(window.epsilon, self.total_share, "total_share")
@@ -288,30 +292,32 @@ def squares_around_plane(
     return np.maximum(squares, 0.0), freedom
 
 
-def estimate_homogeneous_leaves(
-    tree: RegionTree,
-    leaves: IntArray,
-    counts: TreeCounts,
-    prior: Prior | None,
-    shares: int,
-    estimator: str = FROM_LEAVES,
+def _of_leaves(
+    tree: RegionTree, leaves: IntArray, made: Estimated
 ) -> tuple[FloatArray, FloatArray]:
     """The estimates of the leaves from all counts, and the scale of the noise that least squares leave in
     each, from which the intervals are made."""
-    estimates, variances = estimate_regions(tree, counts, prior, shares, estimator)
-    return estimates[leaves], scales_of_variances(smooth_variances(tree, variances)[leaves])
+    variances = smooth_variances(tree, made.variances)[leaves]
+    return made.estimates[leaves], scales_of_variances(variances)
 
 
 def _estimate_release(release: Any, estimator: str) -> tuple[FloatArray, FloatArray]:
-    """The same from the measurements of a release, for `htf verify`."""
-    return estimate_homogeneous_leaves(
+    """The same from the measurements of a release, for `htf verify`.
+
+    What was found about priors is found again, and must be what the release says.
+    """
+    learns = PRIOR_TRUST in release.facts
+    made = estimate_regions(
         release.tree,
-        release.leaves,
         release.measurements.tree_counts(),
-        release.prior,
+        release.priors,
         release.protection.shares,
         estimator,
+        None if learns else release.prior_trust,
     )
+    if learns and not np.array_equal(made.trust, release.prior_trust):
+        raise InputError("the trust in priors does not follow from the measurements")
+    return _of_leaves(release.tree, release.leaves, made)
 
 
 # Releases that were made before leaves were judged first have the other estimator.

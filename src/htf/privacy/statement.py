@@ -159,14 +159,20 @@ TOTAL_DISCLOSED = (
 )
 
 PRIOR_USED = (
-    "The estimates use a public prior that the curator gave, {name} (SHA-256 {sha256}), which travels with "
+    "The estimates use a public prior that the curator gave, {names}, which travels with "
     "the release. The guarantee holds only if the prior was not made from the data released. If the prior is "
     "itself a private release of the same data, the epsilons add up."
 )
 
+PRIORS_USED = (
+    "The estimates use public priors that the curator gave, {names}, which travel with the release. The guarantee holds "
+    "only if none of them was made from the data released. For each that is itself a private release of the same data, "
+    "epsilons add up."
+)
+
 SENTENCES = (
     NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
-    OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, DISTINCT_TABLE, DISTINCT_CHOSEN,
+    OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, PRIORS_USED, DISTINCT_TABLE, DISTINCT_CHOSEN,
     DISTINCT_GIVEN, KNOWN_GRID, KNOWN_BOXES, WEIGHTED, WEIGHTED_ALONE, CLIPPED, CLIPPED_SHARE, CLIPPED_HIDDEN, CLIPPED_UNKNOWN,
     KNOWN_WEIGHT,
 )  # fmt: skip
@@ -190,8 +196,10 @@ def privacy_statement(release: Release) -> str:
         parts.append(_distinct(release, release.distinct))
     if protection.of_query:
         parts.append(OF_QUERY.format(one=protection.name))
-    if release.prior is not None:
-        parts.append(PRIOR_USED.format(name=release.prior.name, sha256=release.prior.sha256))
+    if release.priors:
+        names = [f"{prior.name} (SHA-256 {prior.sha256})" for prior in release.priors]
+        said = PRIOR_USED if len(names) == 1 else PRIORS_USED
+        parts.append(said.format(names=", ".join(names)))
     if (total := release.parameters.get("public_total")) is not None:
         parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
     if release.zones is not None:

@@ -14,19 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base.read_only import ReadOnlyArrays, make_read_only
-from htf.estimation.homogeneous import ON_MAP, interpolate, measures
+from htf.estimation.expectation import STEP, Expectation
+from htf.estimation.homogeneous import ON_MAP
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     INSIDE_ZONES,
     counted_tree,
     regions_before,
 )
+from htf.estimation.interpolation import interpolate
 from htf.estimation.least_squares import TreeCounts, sum_leaves
 from htf.estimation.noise_law import noise_variances, scales_of_variances
 from htf.estimation.parts import Parts
 from htf.estimation.prior import Prior
 from htf.estimation.worth import AS_COUNTED, Worth, worth_of
 from htf.frame.domain import Axis, FloatArray, IntArray
+from htf.frame.halving import Neighbourhood
 from htf.frame.tree import RegionTree
 from htf.query.boxes import axis_table
 from htf.query.columns import place
@@ -90,7 +93,8 @@ class Derived(ReadOnlyArrays):
     leaves: IntArray
     estimates: FloatArray
     scales: FloatArray
-    prior: Prior | None
+    priors: tuple[Prior, ...]
+    trust: FloatArray  # in priors
     tree_counts: TreeCounts  # of what was counted, such as shares of people
     worth: Worth = AS_COUNTED
     cut: CutLeaves | None = None  # of a map that zones have cut
@@ -110,7 +114,8 @@ class Derived(ReadOnlyArrays):
             leaves,
             estimates,
             scales,
-            release.prior,
+            release.priors,
+            release.prior_trust,
             release.measurements.tree_counts(),
             worth_of(release),
             cut,
@@ -126,8 +131,10 @@ class Derived(ReadOnlyArrays):
             return Parts(low, high, self.estimates, self.scales, np.arange(len(low)))
         parts = np.flatnonzero(divided.leaf >= 0)
         owner = divided.leaf[parts]
-        whole = measures(self.tree, self.prior, self.leaves)
-        share = measures(divided.tree, self.prior, parts) / whole[owner]
+        share = divided.tree.cells(parts) / self.tree.cells(self.leaves)[owner]
+        if self.priors:  # records are not spread evenly, and neither is their noise
+            full = self.estimates[owner] > 0
+            share[full] = divided.estimates[parts][full] / self.estimates[owner][full]
         return Parts(
             divided.tree.low[parts],
             divided.tree.high[parts],
@@ -191,6 +198,22 @@ class Derived(ReadOnlyArrays):
         return clear
 
     @cached_property
+    def trust_by_size(self) -> FloatArray:
+        """How far each prior was trusted in regions of each level, down to that of the smallest leaf: the mean over
+        their records."""
+        found: FloatArray = np.zeros((0, 0))
+        if self.priors:
+            turns = Neighbourhood(self.tree, all_boxes=False).turns
+            records = sum_leaves(self.tree, self.leaves, self.estimates)
+            expectation = Expectation(self.tree, turns, self.priors, self.trust)
+            weights = expectation.weights(np.arange(len(self.tree)), records)[1:]
+            level = expectation.level
+            sums = np.stack([np.bincount(level, weight * records) for weight in weights])
+            found = sums / np.maximum(np.bincount(level, records), STEP)
+        make_read_only(found)
+        return found
+
+    @cached_property
     def _divided(self) -> Divided | None:
         if self.estimator not in (*ON_MAP, INSIDE_ZONES):
             return None
@@ -198,4 +221,4 @@ class Derived(ReadOnlyArrays):
             return self.cut.divided()
         # The estimates of halves add up exactly, so those of all regions follow from the leaves.
         all_estimates = sum_leaves(self.tree, self.leaves, self.estimates)
-        return Divided(*interpolate(self.tree, self.leaves, all_estimates, self.prior))
+        return Divided(*interpolate(self.tree, self.leaves, all_estimates, self.priors, self.trust))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -287,7 +288,7 @@ def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
 def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[str]:
     """The names of the columns, which must be those of a release, with their types, and no others."""
     found = file.reader.schema_arrow
-    wanted = _schema(domain, "prior" in header, INSIDE in header)
+    wanted = _schema(domain, bool(_said_of_priors(header)), INSIDE in header)
     for name in found.names:
         if name not in wanted.names:
             raise ReleaseFileError(f"it has a column {name!r:.100}, which no release has")
@@ -454,8 +455,9 @@ def table_of_columns(release: Release) -> pa.Table:
     columns["region"] = release.leaves
     columns["regions"] = _region_lists(release)
     columns["measurements"] = _measurement_lists(release)
-    if release.prior is not None:
-        columns["prior"] = _prior_lists(release, release.prior.weights)
+    if release.priors:
+        weights = np.concatenate([prior.weights.ravel() for prior in release.priors])
+        columns["prior"] = _prior_lists(release, weights)
     if domain.zoned:
         columns[ZONES] = zone_lists(release)
     if release.zones is not None:
@@ -499,9 +501,6 @@ def _from_table(
     tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
     measurements = _measurements_from(table, domain)
     _check_agreeing(tree, measurements)
-    prior = None
-    if "prior" in header:
-        prior = Prior.from_dict(header["prior"], domain, _numbers(_flat(table["prior"])))
     return Release(
         domain=domain,
         epsilon=Epsilon.of(header["epsilon"]),
@@ -517,11 +516,29 @@ def _from_table(
         scales=_numbers(table["noise_scale"].combine_chunks()),
         measurements=measurements,
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
-        prior=prior,
+        priors=_priors_from(table, header, domain),
         zones=zones,
         budget_entry=header.get("budget_entry"),
         **_guarantee_from(header),
     )
+
+
+def _said_of_priors(header: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the header says of each prior."""
+    return [header["prior"]] if "prior" in header else list(header.get("priors", ()))
+
+
+def _priors_from(table: pa.Table, header: dict[str, Any], domain: Domain) -> tuple[Prior, ...]:
+    """The priors, whose weights stand one after the other in one column."""
+    found: list[Prior] = []
+    if said := _said_of_priors(header):
+        weights = _numbers(_flat(table["prior"]))
+        ends = np.cumsum([math.prod(one["cells"]) for one in said])
+        if ends[-1] != len(weights):
+            raise ReleaseFileError("the weights of its priors do not fit their cells")
+        for one, some in zip(said, np.split(weights, ends[:-1]), strict=True):
+            found.append(Prior.from_dict(one, domain, some))
+    return tuple(found)
 
 
 def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
@@ -594,7 +611,8 @@ def _guarantee(release: Release) -> dict[str, Any]:
 
 
 def _header(release: Release) -> dict[str, Any]:
-    prior = {} if release.prior is None else {"prior": release.prior.to_dict()}
+    said = [prior.to_dict() for prior in release.priors]
+    priors = {"priors": said} if said else {}
     entry = {} if release.budget_entry is None else {"budget_entry": release.budget_entry}
     return {
         "format": FORMAT,
@@ -608,7 +626,7 @@ def _header(release: Release) -> dict[str, Any]:
         "noise": release.noise,
         "private": release.private,
         "ledger": [line.to_dict() for line in release.ledger],
-        **prior,
+        **priors,
         **_guarantee(release),
         **entry,
     }
@@ -632,8 +650,8 @@ def _digest(header: dict[str, Any]) -> str:
 def _digest_of_rows(release: Release) -> str:
     tree, digest = release.tree, hashlib.sha256()
     arrays = [tree.parent, tree.low, tree.high, release.leaves, release.estimates, release.scales]
-    prior = [] if release.prior is None else [release.prior.weights]
-    for array in [*arrays, *release.measurements.columns().values(), *prior]:
+    priors = [prior.weights for prior in release.priors]
+    for array in [*arrays, *release.measurements.columns().values(), *priors]:
         digest.update(np.ascontiguousarray(array).tobytes())
     for content in content_of_zones(release.domain):
         digest.update(content)

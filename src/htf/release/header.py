@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from htf.errors import ReleaseFileError
-from htf.estimation.prior import MOST_PRIOR_CELLS
+from htf.estimation.prior import MOST_PRIOR_CELLS, MOST_PRIORS
 from htf.frame.domain import LONGEST_CRS, LONGEST_NAME, MOST_AXES, MOST_CELLS_PER_AXIS
 from htf.frame.names import LONGEST_LABEL, MOST_LEVELS, MOST_NAMES
 from htf.privacy import distinct
@@ -32,7 +32,7 @@ from htf.privacy.protection import (
     RECORD,
 )
 
-FORMAT = 5  # the newest that is read, and the one that is written
+FORMAT = 6  # the newest that is read, and the one that is written
 WITH_COLUMNS = 4  # from this one on a digest covers every column
 LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
 LONGEST_REST = 2**20  # bytes beside the axes; HDMM's strategies of 1024 x 1024 cells take 20 kB
@@ -320,7 +320,8 @@ HEADER = _fields(
         "digest": _list(_sha256, 2, 2),
     },
     {
-        "prior": _prior,
+        "prior": _prior,  # of formats before 6, which had at most one
+        "priors": _list(_prior, 1, MOST_PRIORS),
         "protection": _protection,
         "suggestion": _suggestion,
         "activity": _activity,

@@ -196,7 +196,7 @@ def _check_pair(on_map: Release, zones: Release) -> None:
         raise InputError(
             f"the map is in {domain.crs}, but the zones are in {layer.crs}: give both the same"
         )
-    if on_map.activity is not None or zones.activity is not None or on_map.prior is not None:
+    if on_map.activity is not None or zones.activity is not None or on_map.priors:
         raise InputError(
             "a map inside zones is of what was counted: without an activity of people and without a prior"
         )

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base import arguments
-from htf.base.read_only import ReadOnlyArrays
+from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.distinct import DistinctPeople, estimate_distinct
-from htf.estimation.homogeneous import ON_MAP
+from htf.estimation.expectation import trust_shape
+from htf.estimation.homogeneous import ON_MAP, PRIOR_TRUST
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, OWN_EPSILON, WITH_MAP
 from htf.estimation.least_squares import TreeCounts
-from htf.estimation.prior import Prior
+from htf.estimation.prior import MOST_PRIORS, Prior
 from htf.estimation.worth import Worth, scale_to_all
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
@@ -213,7 +214,7 @@ class Release(ReadOnlyArrays):
         The raw noisy measurements. Where people are counted, their values are in shares of a person.
     ledger : tuple of LedgerLine
         What each measurement has cost.
-    prior : Prior, optional
+    priors : tuple of Prior
         What the curator said was publicly known of the map. Estimates follow from it too.
     protection : Protection
         The unit, and how its records were bounded.
@@ -259,7 +260,7 @@ class Release(ReadOnlyArrays):
     scales: FloatArray  # of the Laplace noise in each estimate
     measurements: MeasurementTable
     ledger: tuple[LedgerLine, ...]
-    prior: Prior | None = None  # public, given by the curator; estimates follow from it too
+    priors: tuple[Prior, ...] = ()  # public, given by the curator; estimates follow from them too
     protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
     suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
     activity: Activity | None = None  # of people, found with noise; `epsilon` counts it in
@@ -293,7 +294,7 @@ class Release(ReadOnlyArrays):
             "tree": RegionTree,
             "measurements": MeasurementTable,
             "ledger": tuple,
-            "prior": Prior | None,
+            "priors": tuple,
             "protection": Protection,
             "suggestion": Suggestion | None,
             "activity": Activity | None,
@@ -313,6 +314,19 @@ class Release(ReadOnlyArrays):
         for name, kind in (("leaves", "i"), ("estimates", "f"), ("scales", "f")):
             arguments.row(getattr(self, name), kind, f"{name} of a release")
 
+    def _check_priors(self) -> None:
+        for prior in self.priors:
+            arguments.instance(prior, Prior, "each prior of a release")
+            prior.check_map(self.domain)
+        if self.priors and self.estimator not in ON_MAP:
+            raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
+        if len(self.priors) > MOST_PRIORS:
+            raise InputError(f"a release has at most {MOST_PRIORS} priors, not {len(self.priors)}")
+        if PRIOR_TRUST in self.facts:
+            trust, shape = self.prior_trust, trust_shape(self.domain.shape, len(self.priors))
+            if trust.shape != shape or not np.all(trust >= 0) or np.any(trust.sum(axis=0) > 1):
+                raise InputError("the trust in the priors of a release does not fit them")
+
     def _check(self) -> None:
         if not self.tree.is_covered_once_by(self.leaves):
             raise InputError("the leaves of a release must cover the map, each cell once")
@@ -323,10 +337,7 @@ class Release(ReadOnlyArrays):
             raise InputError("the estimates of a release must be finite, their scales positive")
         if not np.all(self.scales <= LARGEST):
             raise InputError("the noise of a release has a scale that no epsilon gives")
-        if self.prior is not None:
-            self.prior.check_map(self.domain)
-            if self.estimator not in ON_MAP:
-                raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
+        self._check_priors()
         if self.distinct is not None:
             self.distinct.check_map(self.domain)
         if self.zones is not None or self.estimator == INSIDE_ZONES:
@@ -432,11 +443,21 @@ class Release(ReadOnlyArrays):
         arrays: list[NDArray[Any]] = [self.tree.parent, self.tree.low, self.tree.high, self.leaves]
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
-        rest = (self.estimator, self.noise, self.private, self.ledger, self.prior)
+        rest = (self.estimator, self.noise, self.private, self.ledger, self.priors)
         zones = None if self.zones is None else self.zones._content()
         claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct)
         claims = (*claim, self.clipped, zones)
         return (*plain, *rest, *claims, *(array.tobytes() for array in arrays))
+
+    @property
+    def prior_trust(self) -> FloatArray:
+        """How far each prior was trusted, from 0 to 1: by prior, by level (at level n regions are 1/4^n of the map) and by
+        density of the land (thin, usual, dense). Releases of versions that did not learn it trust their prior wholly."""
+        found = np.ones(trust_shape(self.domain.shape, len(self.priors)))
+        if PRIOR_TRUST in self.facts:
+            found = arguments.array(self.facts[PRIOR_TRUST], "the trust in priors").astype(float)
+        make_read_only(found)
+        return found
 
     @property
     def record_epsilon(self) -> Epsilon:
@@ -825,7 +846,7 @@ class Release(ReadOnlyArrays):
             "leaves": len(self),
             "measurements": len(self.measurements),
             "domain": self.domain.to_dict(),
-            "prior": None if self.prior is None else self.prior.to_dict(),
+            "priors": [prior.to_dict() for prior in self.priors],
             "ledger": [line.to_dict() for line in self.ledger],
         }
 
