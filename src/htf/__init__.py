@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from htf.privacy.protection import Protection, Suggestion
     from htf.privacy.zones import ZonesBought
     from htf.publication import publish
+    from htf.query.change import Changes
     from htf.query.columns import Answers
     from htf.query.ratios import Ratios, ratio
     from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
@@ -78,6 +79,7 @@ _HOME = {
     "Axis": "htf.frame.domain",
     "BudgetError": "htf.errors",
     "BudgetFile": "htf.privacy.budget",
+    "Changes": "htf.query.change",
     "Check": "htf.verification",
     "CityPoints": "htf.evaluation.synthetic",
     "Clipped": "htf.privacy.clipping",
@@ -156,6 +158,7 @@ __all__ = [
     "Axis",
     "BudgetError",
     "BudgetFile",
+    "Changes",
     "Check",
     "CityPoints",
     "Clipped",

@@ -18,6 +18,7 @@ import click
 from htf.cli import streams
 from htf.cli.budget import budget
 from htf.cli.charging import notes_about_charges
+from htf.cli.compare import compare
 from htf.cli.demo import demo
 from htf.cli.evaluate import evaluate
 from htf.cli.export import export
@@ -77,6 +78,7 @@ COMMANDS = (
     release,
     budget,
     query,
+    compare,
     draw_map,
     info,
     verify,

@@ -66,7 +66,7 @@ def query_polygons(
 
     if output is not None:
         inputs = (release_file, polygons_file, *(() if per is None else (per,)))
-        _check_output(output, inputs, overwrite)
+        check_layer_output(output, inputs, overwrite)
     if len(by) > 1:
         raise InputError(f"polygons are named by one column, got --by {' --by '.join(by)}")
     ranges = read_where(where)
@@ -74,21 +74,21 @@ def query_polygons(
     counts = None if per is None else load_counts(per, release)
     with progress_bar() as bar:
         task = bar.add_task(f"reading {polygons_file.name}", total=None)
-        frame = _read(polygons_file)
-        named = _label_column(frame, by[0] if by else None, polygons_file)
-        labels = _labels(frame, named)
+        frame = read_layer(polygons_file)
+        named = label_column(frame, by[0] if by else None, polygons_file)
+        labels = labels_of(frame, named)
         if output is not None:
             check_layer(output, frame.crs)
         bar.update(task, description=f"counting {len(frame):,} polygons")
         answers, rule = _answer(release, counts, frame, ranges, polygons_file.name)
-    _report_odd(release, frame, labels, answers.inside)
+    report_odd(release, frame, labels, answers.inside)
     table = _as_table(frame, named, labels, answers)
     if as_json:
         say_json(to_json(table))
     elif output is None:
         _show(labels, answers)
     if output is not None:
-        _write(provenance(release, rule), frame, table, output, overwrite)
+        write_layer(provenance(release, rule), frame, table, output, overwrite)
         say(f"Wrote {output}: {len(frame):,} answers.", err=True)
     if isinstance(answers, Answers):
         _hint_at_zones(release, answers)
@@ -137,7 +137,7 @@ def _hint_at_zones(release: Release, answers: Answers) -> None:
         say(hint, err=True)
 
 
-def _check_output(output: Path, inputs: tuple[Path, ...], overwrite: bool) -> None:
+def check_layer_output(output: Path, inputs: tuple[Path, ...], overwrite: bool) -> None:
     from htf.export.answers import check_ending
     from htf.export.vector import check_layer_name
 
@@ -148,7 +148,7 @@ def _check_output(output: Path, inputs: tuple[Path, ...], overwrite: bool) -> No
         check_layer_name(output, overwrite=overwrite, inputs=inputs)
 
 
-def _read(path: Path) -> geopandas.GeoDataFrame:
+def read_layer(path: Path) -> geopandas.GeoDataFrame:
     try:
         import geopandas
         import pyogrio
@@ -194,7 +194,7 @@ def _only_layer(path: Path) -> str:
     return layers[0]
 
 
-def _label_column(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> str | None:
+def label_column(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> str | None:
     """The column that names the polygons. By default it is the only column of text."""
     columns = [str(name) for name in frame.columns if name != frame.geometry.name]
     if by is None:
@@ -206,7 +206,7 @@ def _label_column(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> 
     return by
 
 
-def _labels(frame: geopandas.GeoDataFrame, by: str | None) -> list[str]:
+def labels_of(frame: geopandas.GeoDataFrame, by: str | None) -> list[str]:
     """The values of that column, or row numbers counted from 0."""
     if by is None:
         return [str(number) for number in range(len(frame))]
@@ -219,7 +219,7 @@ def _is_text(column: Any) -> bool:
     return len(values) > 0 and all(isinstance(value, str) for value in values)
 
 
-def _report_odd(
+def report_odd(
     release: Release, frame: geopandas.GeoDataFrame, labels: list[str], inside: FloatArray
 ) -> None:
     """Say what may be a mistake: an answer of 0 looks like any other."""
@@ -260,7 +260,7 @@ def _as_table(
     return join_columns({LABEL: labels}, given, answers.to_labelled_columns())
 
 
-def _write(
+def write_layer(
     about: dict[str, Any],
     frame: geopandas.GeoDataFrame,
     table: pa.Table,

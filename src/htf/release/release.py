@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from htf.maps.views import View
     from htf.mechanisms.base import Histogram
+    from htf.query.change import Changes
     from htf.query.columns import Answers
     from htf.query.derived import Derived
     from htf.query.where import Where
@@ -627,6 +628,49 @@ class Release(ReadOnlyArrays):
         answers = count_polygons(self.domain, index, geometries, crs=crs, where=where)
         warn_of_polygons(self.domain, answers.inside)
         return label_answers(answers, self)
+
+    def difference(
+        self,
+        other: Release,
+        boxes: Any = None,
+        *,
+        polygons: Any = None,
+        crs: Any = None,
+        where: Where | None = None,
+    ) -> Changes:
+        """Find what changed since another release: this one minus the other, with intervals.
+
+        Parameters
+        ----------
+        other : Release
+            The release from before. It counts the same thing. Its map may be another, if both cover what is asked.
+        boxes : array_like, optional
+            One box W,S,E,N or many, as in `count`; by default the whole map.
+        polygons : object, optional
+            Polygons in place of boxes, as in `count_polygons`.
+        crs : object, optional
+            The reference system of bare shapely geometries, by default that of the map.
+        where : mapping, optional
+            Ranges of further axes, such as `{"hour": (7, 10)}`.
+
+        Returns
+        -------
+        Changes
+            One entry for each box or polygon.
+
+        Raises
+        ------
+        InputError
+            If the releases count different things, or a box lies on one of the maps only.
+
+        Examples
+        --------
+        >>> release.difference(release, [-30.02, 39.98, -29.98, 40.02]).change
+        array([0.])
+        """
+        from htf.query.change import difference_of
+
+        return difference_of(self, other, boxes, polygons=polygons, crs=crs, where=where)
 
     def table(self, *by: str, where: Where | None = None) -> pa.Table:
         """Count by names: a row for each zone or category of a level, or for each step of an axis.
