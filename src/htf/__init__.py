@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
     from htf.release.inside_zones import inside_zones
     from htf.release.release import MeasurementTable, Release
+    from htf.series.plan import SeriesPlan
+    from htf.series.series import Series
     from htf.verification import Check, verify
 
 _HOME = {
@@ -116,6 +118,8 @@ _HOME = {
     "RegionTree": "htf.frame.tree",
     "Release": "htf.release.release",
     "ReleaseFileError": "htf.errors",
+    "Series": "htf.series.series",
+    "SeriesPlan": "htf.series.plan",
     "Suggestion": "htf.privacy.protection",
     "Trips": "htf.evaluation.trips",
     "View": "htf.maps.views",
@@ -195,6 +199,8 @@ __all__ = [
     "RegionTree",
     "Release",
     "ReleaseFileError",
+    "Series",
+    "SeriesPlan",
     "Suggestion",
     "Trips",
     "View",

@@ -65,6 +65,8 @@ def check_charge(
 
     check_adds_up(noise.private, mechanism.parameters())
     account = budget.account()
+    if budget.resumes:  # what is left does not pay for it: it was charged before
+        return
     report_pending(account)
     account.check(epsilon, protection.name)
 
@@ -101,11 +103,16 @@ def notes_charges(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**options)
         except BaseException as error:
-            if options["budget"] is not None or options["ledger"] is not None:
+            if click.get_current_context().meta.get(BUDGET) or is_given(options):
                 _note_charges(error)
             raise
 
     return wrapped
+
+
+def is_given(options: dict[str, Any]) -> bool:
+    """Whether a budget was named, even if it could not be opened."""
+    return options.get("budget") is not None or options.get("ledger") is not None
 
 
 def _note_charges(error: BaseException) -> None:

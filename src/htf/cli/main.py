@@ -31,6 +31,7 @@ from htf.cli.query import query
 from htf.cli.release import release
 from htf.cli.sample import sample
 from htf.cli.screen import catch_messages, say
+from htf.cli.series import series
 from htf.cli.serve import serve
 from htf.cli.verify import verify
 from htf.errors import BudgetError, HtfError
@@ -77,6 +78,7 @@ COMMANDS = (
     forecast,
     release,
     budget,
+    series,
     query,
     compare,
     draw_map,

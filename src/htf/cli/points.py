@@ -301,6 +301,12 @@ def read_points_options(points: str, given: dict[str, Any]) -> Points:
     return Points(points, domain, Reading(columns, **reading), options.files, zones)
 
 
+def points_of(source: str, domain: Domain, reading: Reading) -> Points:
+    """Points on a map that is known already."""
+    _check_words(reading.crs, reading.memory)
+    return Points(source, domain, reading)
+
+
 def _check_words(points_crs: str | None, memory: str | None) -> None:
     """Refuse now what the reader would refuse too, perhaps after minutes."""
     from htf.frame.crs import name_of_crs

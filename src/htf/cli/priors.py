@@ -16,7 +16,9 @@ def show_priors(release: Release) -> None:
     """Show each prior in a table, with the trust in it by the size of regions."""
     for prior, trust in zip(release.priors, release.derived.trust_by_size, strict=True):
         rows = [(name, str(value)) for name, value in prior.to_dict().items()]
-        rows += [(f"trust, {_size(level)}", f"{share:.0%}") for level, share in enumerate(trust)]
+        rows += [
+            (f"trust, {_size(level)}", f"{100 * share:.0f} %") for level, share in enumerate(trust)
+        ]
         show_table(("name", ">value"), rows, "Public prior")
 
 
@@ -28,7 +30,7 @@ def say_trust(release: Release) -> None:
             say(f"The prior {prior.name} was not used: the noisy counts do not bear it out.")
         else:
             say(
-                f"The prior {prior.name} was trusted {large:.0%} in the whole map and {small:.0%} in "
+                f"The prior {prior.name} was trusted {100 * large:.0f} % in the whole map and {100 * small:.0f} % in "
                 f"{_size(len(trust) - 1)}, by what the noisy counts show."
             )
 

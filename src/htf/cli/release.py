@@ -157,12 +157,19 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     """
 
     options = ReleaseOptions(**take(ReleaseOptions, given))
-    read = _as_asked(read_points_options(points, given), options)
+    read = as_asked(read_points_options(points, given), options)
     options = replace(options, budget=read_old_budget(options.budget, ledger))
-    plan = _make_plan(read, options)
+    run_plan(_make_plan(read, options), options, given)
+
+
+def run_plan(
+    plan: Plan, options: ReleaseOptions, given: dict[str, Any], earlier: Priors = ()
+) -> Release:
+    """Check, read, charge, publish and write. `earlier` are priors beside those of the options."""
+    read = plan.points
     _check_output(plan, options)
     _check_lists(plan.points)
-    plan.mechanism.check_priors(options.priors)
+    plan.mechanism.check_priors([*earlier, *options.priors])
     wanted = DistinctOptions(**take(DistinctOptions, given))
     plan = replace(plan, distinct=plan_distinct(read, plan.epsilon, wanted))
     weights, share = (
@@ -175,7 +182,7 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     _tell_what_counts(plan, unit)
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
-    priors = _read_priors(options.priors, read)
+    priors = (*earlier, *_read_priors(options.priors, read))
     _rehearse(plan, unit, priors, options)
     suggestion = None if options.suggest_max_records is None else _suggest(plan, options)
     if suggestion is not None:
@@ -200,7 +207,9 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
         "distinct": distinct,
         "clipped": clipped,
     }
-    _report(plan, _make_release(plan, matrix, around, priors, bought))
+    made = _make_release(plan, matrix, around, priors, bought)
+    _report(plan, made)
+    return made
 
 
 def _screen() -> Callable[[str], None]:
@@ -230,6 +239,7 @@ class Plan:
     distinct: DistinctPlan | None = None
     clipped: Epsilon | None = None  # the price of measuring how many records are cut
     zones: Epsilon | None = None  # the price of the zones that the map is inside of
+    label: str = ""  # of the charges
     tell: Callable[[str], None] = field(default_factory=_screen)
 
     def keeping(self, most: int) -> Plan:
@@ -253,6 +263,7 @@ def _make_plan(points: Points, options: ReleaseOptions) -> Plan:
         output=options.output,
         overwrite=options.overwrite,
         budget=open_budget(options.budget, options.dataset, options.output),
+        label=options.output.name,
     )
 
 
@@ -431,7 +442,7 @@ def _tell_what_counts(plan: Plan, unit: Protection) -> None:
         )
 
 
-def _as_asked(points: Points, options: ReleaseOptions) -> Points:
+def as_asked(points: Points, options: ReleaseOptions) -> Points:
     """The points, with what is counted spelled out: a suggestion is about records."""
     from htf.privacy.protection import PEOPLE, RECORDS
 
@@ -494,17 +505,13 @@ def _without_others(plan: Plan, epsilon: Epsilon) -> Epsilon:
 def _measure_clipped(plan: Plan, matrix: FrequencyMatrix, price: Epsilon) -> Clipped:
     from htf.curator.clipping import measure_clipped
 
-    return measure_clipped(
-        matrix, price, noise=plan.noise, budget=plan.budget, label=plan.output.name
-    )
+    return measure_clipped(matrix, price, noise=plan.noise, budget=plan.budget, label=plan.label)
 
 
 def _measure_distinct(plan: Plan, wanted: DistinctPlan) -> DistinctCounts:
     points = plan.points
     with reading_bar(points.name) as progress:
-        found = wanted.measure(
-            points, plan.noise, plan.budget, plan.output.name, progress, plan.tell
-        )
+        found = wanted.measure(points, plan.noise, plan.budget, plan.label, progress, plan.tell)
     with _even_if_unseen():
         how = "found with noise" if found.decides else "as given"
         say(
@@ -535,7 +542,7 @@ def _suggest(plan: Plan, options: ReleaseOptions) -> Suggestion:
         quantile=options.quantile,
         noise=plan.noise,
         budget=plan.budget,
-        label=plan.output.name,
+        label=plan.label,
         per=plan.points.reading.per,
     )
 
@@ -549,7 +556,7 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
         _part(plan.epsilon, share),
         noise=plan.noise,
         budget=plan.budget,
-        label=plan.output.name,
+        label=plan.label,
         per=plan.points.reading.per,
     )
     if sum(activity.people) < FEWEST_PEOPLE:
@@ -685,7 +692,7 @@ def _make_release(
         usual: dict[str, Any] = {
             "noise": plan.noise,
             "budget": plan.budget,
-            "label": plan.output.name,
+            "label": plan.label,
             "progress": lambda label: bar.update(task, description=label),
         }
         zones, left = None, plan.epsilon

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
-BOX, RANK, WEIGHT = "box", "rank", "weight"
+BOX, RANK, WEIGHT, WHEN = "box", "rank", "weight", "when"
 WHO = (PERSON, SPELLING, PERIOD)
 
 

@@ -44,6 +44,7 @@ from htf.ingest.people import (
     SPELLING,
     TIME,
     WEIGHT,
+    WHEN,
     WHO,
     count_distinct,
     count_kept,
@@ -101,6 +102,8 @@ def read_points(
     time: str | None = None,
     time_unit: str = "s",
     utc_offset: int = 0,
+    since: int | str | None = None,
+    until: int | str | None = None,
     crs: str | None = None,
     table: str | None = None,
     sql: str | None = None,
@@ -149,6 +152,8 @@ def read_points(
         The unit of times that are numbers.
     utc_offset : int
         Seconds to add to times before they are cut into hours and days.
+    since, until : int or str, optional
+        Count only records of this time or later, and before that one: seconds since 1970, or text such as 2026-03-01.
     crs : str, optional
         The reference system of the coordinates, if it is not that of the map.
     table, sql : str, optional
@@ -457,8 +462,11 @@ def _located(
         if reading.weight is not None:
             weight = ex.as_number(table[reading.weight], reading.weight, opened.text)
             values[WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
+        if reading.spans:
+            values[WHEN] = _seconds(table, str(reading.time), opened, reading)
         with _where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
-            inside = _inside(_placed(rows, domain, crs, engine, opened.collates), domain)
+            placed = _placed(rows, domain, crs, engine, opened.collates)
+            inside = _inside(_in_span(placed, reading), domain)
             for name in (PERSON, PERIOD):
                 if name in values:
                     inside = inside.filter(inside[name].notnull())
@@ -616,6 +624,15 @@ def _inside(rows: Table, domain: Domain) -> Table:
     return rows
 
 
+def _in_span(rows: Table, reading: Reading) -> Table:
+    """The rows of the span of time that is asked for. A row whose time cannot be read is in none."""
+    if reading.since is not None:
+        rows = rows.filter(rows[WHEN] >= reading.since)
+    if reading.until is not None:
+        rows = rows.filter(rows[WHEN] < reading.until)
+    return rows
+
+
 def _cell(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
     """Row-major numbers of cells; missing for a place in no cell, whatever was filtered before."""
     cell: Any = None
@@ -739,8 +756,13 @@ def _remark_unread(
 
 def _uses_times(reading: Reading) -> bool:
     """Whether the times of records decide which of them count, or are told apart."""
-    return reading.per is not None or (
-        reading.once_per != "all" and (reading.once_per is not None or reading.counted != PEOPLE)
+    return (
+        reading.per is not None
+        or reading.spans
+        or (
+            reading.once_per != "all"
+            and (reading.once_per is not None or reading.counted != PEOPLE)
+        )
     )
 
 

@@ -21,6 +21,7 @@ from htf.ingest.columns import check_columns
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
 from htf.privacy.origins import FileMark
+from htf.query.cells import cell_counts
 from htf.release.file import is_release
 from htf.release.release import Release
 
@@ -136,7 +137,4 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
             f"the release {path.name} is of another map ({show_bounds(own)}) than the data "
             f"({show_bounds(domain)}): take the same bounds, or another prior"
         )
-    cells = np.indices(own.shape).reshape(own.dimensions, -1).T
-    steps = np.array(release.domain.shape) / np.array(own.shape)
-    counts = release.derived.index.measure(cells * steps, (cells + 1) * steps).estimate
-    return np.maximum(counts, 0.0).reshape(own.shape)
+    return cell_counts(release)

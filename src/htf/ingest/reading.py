@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
@@ -44,6 +45,19 @@ def read_offset(text: str) -> int:
         )
     seconds = int(matched[2]) * 3600 + int(matched[3] or 0) * 60
     return -seconds if matched[1] == "-" else seconds
+
+
+def read_moment(text: str) -> int:
+    """`2026-03-01` or `2026-03-01T06:00:00` in seconds since 1970, by the clock of the data."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is not None:
+        raise InputError(
+            f"a time is written like 2026-03-01 or 2026-03-01T06:00:00, without a time zone, got {text!r}"
+        )
+    return int(moment.replace(tzinfo=UTC).timestamp())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +162,18 @@ class Reading(Access):
             "Added to times before they are cut into hours and days.", "±HH:MM", read=read_offset
         ),
     )
+    since: int | None = field(
+        default=None,
+        metadata=option(
+            "Only records of this time or later, by --time and --utc-offset. A date is its first moment.",
+            "DATE|TIME",
+            read=read_moment,
+        ),
+    )
+    until: int | None = field(
+        default=None,
+        metadata=option("Only records before this time.", "DATE|TIME", read=read_moment),
+    )
     allow_empty: bool = field(
         default=False,
         metadata=option(
@@ -173,8 +199,23 @@ class Reading(Access):
         offset = arguments.whole(self.utc_offset, "the offset from UTC in seconds (utc_offset)")
         if abs(offset) > LARGEST_OFFSET:
             raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
+        self._check_span()
         self._check_people()
         self._check_weight()
+
+    def _check_span(self) -> None:
+        """Refuse a span of time that has no end after its start, or no column of times."""
+        for name in ("since", "until"):
+            if (given := getattr(self, name)) is not None:
+                moment = read_moment(given) if isinstance(given, str) else given
+                whole = arguments.whole(moment, f"{name}, in seconds since 1970")
+                object.__setattr__(self, name, whole)
+                if self.time is None:
+                    raise InputError(
+                        f"--{name} needs times: name their column with --time (in Python: time)"
+                    )
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise InputError("--since must be before --until")
 
     def _check_weight(self) -> None:
         """Refuse a weight without its limit, and weights where nothing can be weighed."""
@@ -214,6 +255,11 @@ class Reading(Access):
                 f"where people are counted, all of their records count: leave out --max-records {self.max_records}, "
                 "or count records (--count records; in Python: count)"
             )
+
+    @property
+    def spans(self) -> bool:
+        """Whether only the records of a span of time count."""
+        return self.since is not None or self.until is not None
 
     @property
     def counted(self) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -87,7 +87,7 @@ class BudgetFile:
     '1.5'
     """
 
-    __slots__ = ("attempts", "dataset", "path")
+    __slots__ = ("_resumed", "attempts", "dataset", "path")
 
     def __init__(self, path: str | Path, dataset: str) -> None:
         """Open an account that is there already."""
@@ -96,6 +96,7 @@ class BudgetFile:
         # By this object, whether they went through or not: the file tells. An interruption may come just
         # when a charge is on the disk, before anybody has been given its entry.
         self.attempts: list[Entry] = []
+        self._resumed: list[Entry] = []
         self.account()
 
     def __repr__(self) -> str:
@@ -221,6 +222,8 @@ class BudgetFile:
         price = Epsilon.of(epsilon)
         for given, what in ((mechanism, "mechanism"), (label, "label"), (unit, "the unit")):
             arguments.text(given, what)
+        if (pending := self._taken_up(price, mechanism, label, unit)) is not None:
+            return pending
         entry = Entry(
             secrets.token_hex(8),
             _now(),
@@ -248,6 +251,47 @@ class BudgetFile:
             error.add_note(self.what_became(entry) if entering else _not_charged(price))
             raise
         return entry
+
+    def resume(self, entries: Sequence[Entry]) -> None:
+        """Take up pending charges: the next charges that equal them are not entered again.
+
+        This is for a run that was interrupted after it was charged. It is sound only if nothing was seen of what that run
+        had drawn: then only one release comes of the charge (docs/proofs/series.md).
+
+        Parameters
+        ----------
+        entries : sequence of Entry
+            Pending charges of this account.
+
+        Raises
+        ------
+        InputError
+            If a charge is not pending.
+
+        Examples
+        --------
+        >>> entry = pings.charge("0.25", "htf", "May")
+        >>> again = htf.BudgetFile("budget.sqlite", "pings")
+        >>> again.resume([entry])
+        >>> again.charge("0.25", "htf", "May") == entry
+        True
+        """
+        self._resumed = [self._waiting(entry.id) for entry in entries]
+
+    @property
+    def resumes(self) -> bool:
+        """Whether charges wait to be taken up."""
+        return bool(self._resumed)
+
+    def _taken_up(self, price: Epsilon, mechanism: str, label: str, unit: str) -> Entry | None:
+        """The pending charge that a new one equals, once."""
+        wanted = price, mechanism, _storable(label), unit
+        for entry in self._resumed:
+            if (entry.epsilon, entry.mechanism, entry.label, entry.unit) == wanted:
+                self._resumed.remove(entry)
+                self.attempts.append(entry)
+                return self._waiting(entry.id)
+        return None
 
     def save(self, release: Release, path: str | Path, *, overwrite: bool = False) -> Entry:
         """Write a release that was charged here, and enter it as published, with its SHA-256.

@@ -1,0 +1,253 @@
+"""`htf series`: a map released period after period. Its commands are init, add and show."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from htf.base.options import OPTION
+from htf.cli.charging import BUDGET as CHARGED
+from htf.cli.charging import notes_charges, old_budget_option
+from htf.cli.declared import option_of, options_of, take
+from htf.cli.distinct import DistinctOptions
+from htf.cli.options import json_option
+from htf.cli.points import MapOptions, Points, points_of
+from htf.cli.release import Plan, ReleaseOptions, as_asked, run_plan
+from htf.cli.screen import console, say, say_json, show_table
+from htf.cli.types import FileName, WholeNumber
+from htf.cli.weights import WeightOptions
+from htf.errors import InputError
+from htf.ingest.reading import Reading
+from htf.series.periods import KINDS
+
+if TYPE_CHECKING:
+    from htf.series.series import Addition, Series
+
+UNITS = ("record", "person", "person-day", "person-week", "person-month")
+OF_PERSON = "person-"
+
+folder_argument = click.argument("folder", type=FileName(file_okay=False), metavar="SERIES")
+
+
+@click.group()
+def series() -> None:
+    """Release a map again and again, with one plan for its budget."""
+
+
+@series.command()
+@folder_argument
+@options_of(MapOptions)
+@click.option(
+    "--period",
+    type=click.Choice(list(KINDS)),
+    default="month",
+    show_default=True,
+    help="What each release is of.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(UNITS),
+    default="record",
+    show_default=True,
+    help="What epsilon protects.",
+)
+@click.option(
+    "--epsilon-total",
+    required=True,
+    help="What one unit loses in the whole series, at most. It is final.",
+)
+@click.option(
+    "--epsilon-each",
+    help="What one release costs.  [default: all that the unit allows: the total, and for persons the total divided by "
+    "the number of releases]",
+)
+@click.option(
+    "--releases",
+    type=WholeNumber(1),
+    required=True,
+    help="How many periods there will be, at most.",
+)
+def init(
+    folder: Path,
+    period: str,
+    unit: str,
+    epsilon_total: str,
+    epsilon_each: str | None,
+    releases: int,
+    **given: Any,
+) -> None:
+    """Write down the plan of a series in the new folder SERIES.
+
+    The map, the periods, the unit and the budget are fixed here. `htf series add` makes the releases.
+    """
+    from htf.series.plan import SeriesPlan
+    from htf.series.series import Series
+
+    domain, _ = MapOptions(**take(MapOptions, given)).read()
+    plan = SeriesPlan.of(
+        domain, period, unit, total=epsilon_total, releases=releases, each=epsilon_each
+    )
+    Series.create(folder, plan)
+    say(f"Made the series {folder}. {' '.join(plan.told)}")
+
+
+@series.command()
+@folder_argument
+@click.argument("points")
+@click.option(
+    "--period", "period", required=True, metavar="PERIOD", help="The period, e.g. 2026-03."
+)
+@click.option("--x", "x_column", metavar="COLUMN", help="Column of the x axis.  [default: guessed]")
+@click.option("--y", "y_column", metavar="COLUMN", help="Column of the y axis.  [default: guessed]")
+@options_of(Reading)
+@option_of(ReleaseOptions, "noise")
+@option_of(ReleaseOptions, "activity")
+@click.option(
+    "--correct",
+    is_flag=True,
+    help="Release the period once more, as a correction. It is charged again.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Take up a release of this period that was interrupted, under its own charge. Only if nothing of it was seen.",
+)
+@old_budget_option
+@notes_charges
+def add(
+    folder: Path,
+    points: str,
+    period: str,
+    x_column: str | None,
+    y_column: str | None,
+    correct: bool,
+    resume: bool,
+    ledger: Path | None,  # noqa: ARG001 - the decorator of charges looks for it
+    **given: Any,
+) -> None:
+    """Charge and release one more period of SERIES, from POINTS.
+
+    With --time, only records of the period are counted. Without it, all of POINTS must be of the period.
+    """
+    from htf.release.release import Release
+    from htf.series.series import Series
+
+    opened = Series(folder)
+    wanted = opened.plan.read_period(period)
+    reading = _of_period(
+        opened, Reading((x_column, y_column), **take(Reading, given)), wanted.seconds
+    )
+    opened.check_unit(_protection(reading))
+    with opened.adding(period, correct=correct, resume=resume) as addition:
+        if isinstance(addition, Release):
+            say(
+                f"{period} was released by a run that was stopped; its entry in the budget is complete now."
+            )
+            return
+        click.get_current_context().meta[CHARGED] = addition.budget
+        read = points_of(points, opened.plan.domain, reading)
+        _make(opened, addition, read, given)
+
+
+def _of_period(opened: Series, reading: Reading, seconds: tuple[int, int]) -> Reading:
+    if reading.spans:
+        raise InputError("--since and --until follow from --period: leave them out")
+    unit = opened.plan.unit
+    if unit.startswith(OF_PERSON) and reading.user is not None and reading.per is None:
+        reading = replace(reading, per=unit.removeprefix(OF_PERSON))
+    if reading.time is None:
+        return reading
+    return replace(reading, since=seconds[0], until=seconds[1])
+
+
+def _protection(reading: Reading) -> Any:
+    """What epsilon protects. Before K is found with noise, any will do: the unit does not depend on it."""
+    if reading.max_records in (None, "auto"):
+        return (
+            replace(reading, max_records=None).protection
+            if reading.user is None
+            else replace(
+                reading,
+                max_records=None,
+                count="people",
+                weight=None,
+                max_weight=None,
+                once_per=None,
+            ).protection
+        )
+    return reading.protection
+
+
+def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any]) -> None:
+    from htf.curator.noise import noise_from_text
+    from htf.mechanisms import make_mechanism
+    from htf.publication import default_mechanism
+
+    others = {**_defaults(ReleaseOptions), **_defaults(DistinctOptions), **_defaults(WeightOptions)}
+    options = ReleaseOptions(
+        **take(
+            ReleaseOptions,
+            {**others, **given, "epsilon": str(opened.plan.each), "output": addition.output},
+        )
+    )
+    plan = Plan(
+        points=as_asked(read, options),
+        epsilon=opened.plan.each,
+        mechanism=make_mechanism(default_mechanism(read.domain)),
+        noise=noise_from_text(options.noise),
+        output=addition.output,
+        overwrite=False,
+        budget=addition.budget,
+        label=addition.label,
+    )
+    run_plan(plan, options, {**others, **given}, addition.priors)
+
+
+def _defaults(declaration: type) -> dict[str, Any]:
+    """What the command line would give where nothing is said."""
+    return {
+        one.name: None if one.default is MISSING or one.metadata[OPTION].read else one.default
+        for one in fields(declaration)
+        if OPTION in one.metadata
+    }
+
+
+@series.command()
+@folder_argument
+@json_option
+def show(folder: Path, as_json: bool) -> None:
+    """Show the plan of SERIES, its releases, and what is left of its budget."""
+    from htf.series.series import Series
+
+    opened = Series(folder)
+    accounts = {account.dataset: account for account in opened.accounts()}
+    entries = [entry for account in accounts.values() for entry in account.entries]
+    if as_json:
+        said = {"plan": opened.plan.to_dict(), "entries": [_entry(entry) for entry in entries]}
+        say_json(json.dumps(said, indent=2))
+        return
+    console().print(f"{folder}: a release for every {opened.plan.period}\n", style="bold")
+    console().print(" ".join(opened.plan.told) + "\n")
+    rows = [
+        (entry.label, entry.charged, str(entry.epsilon), entry.state, entry.file or "")
+        for entry in entries
+    ]
+    show_table(("release", "charged", ">epsilon", "state", "file"), rows, "Releases")
+    left = [f"{account.left} of {account.cap}" for account in accounts.values()]
+    if opened.plan.adds_up:
+        console().print(f"Left: {left[0]} for {next(iter(accounts.values())).unit}.")
+    console().print(f"{len(opened.periods)} of {opened.plan.releases} periods were released.")
+
+
+def _entry(entry: Any) -> dict[str, Any]:
+    return {
+        "release": entry.label,
+        "charged": entry.charged,
+        "epsilon": str(entry.epsilon),
+        "state": entry.state,
+        "file": entry.file,
+    }

@@ -1,0 +1,1 @@
+"""Series: a map released again and again, period after period, with one plan for its budget."""
