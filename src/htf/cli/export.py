@@ -15,9 +15,12 @@ from htf.files import check_output
 from htf.query.texts import read_numbers, read_where
 
 if TYPE_CHECKING:
+    from htf.frame.domain import Domain
     from htf.query.where import Where
+    from htf.query.zones import Zones
     from htf.release.release import Release
 
+DEFAULT_GRID = "16,16"  # of a series
 RASTERS = (".tif", ".tiff")
 MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
 
@@ -50,13 +53,20 @@ def export(
     cloud-optimised GeoTIFF of expected counts per pixel; further axes are summed, or cut by --where. Each
     file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
     layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.
+
+    Of the folder of a series, the file is a long table: a row for each period and zone, of --h3, of --grid, or of a
+    grid of 16 rectangles along each side.
     """
     from htf.release.release import Release
+    from htf.series.plan import is_series
 
     is_zones = resolution is not None or grid is not None
     _check_export(output, pixels, resolution, grid, where)
     _check_output(output, release_file, overwrite)
     ranges = read_where(where)
+    if is_series(release_file):
+        _export_series(release_file, output, resolution, grid, ranges, overwrite)
+        return
     release = Release.load(release_file)
     with progress_bar() as bar:
         bar.add_task(f"writing {output.name}", total=None)
@@ -140,17 +150,66 @@ def _write_zones(
     from htf.export.layers import ZONES, zones_rule
     from htf.export.provenance import provenance, told_where
     from htf.export.vector import write_layer
-    from htf.query.zones import grid_zones, h3_zones, zone_layer
+    from htf.query.zones import zone_layer
 
-    if resolution is not None:
-        zones = h3_zones(release.domain, resolution)
-    else:
-        columns, rows = _read_grid(str(grid))
-        zones = grid_zones(release.domain, columns=columns, rows=rows)
+    zones = _zones(release.domain, resolution, str(grid))
     layer = zone_layer(release, zones, where=where or None)
     about = provenance(release, zones_rule(release.quantity) + told_where(where))
     write_layer(layer, output, about, ZONES, overwrite=overwrite)
     return f"{len(layer):,} zones"
+
+
+def _export_series(
+    folder: Path,
+    output: Path,
+    resolution: int | None,
+    grid: str | None,
+    where: Where,
+    overwrite: bool,
+) -> None:
+    """A long table: a row for each period and zone."""
+    import pandas
+
+    from htf.export.layers import ZONES, zones_rule
+    from htf.export.provenance import provenance, told_where
+    from htf.export.vector import write_layer
+    from htf.query.zones import zone_layer
+    from htf.series.series import Series
+
+    if output.suffix.lower() in RASTERS:
+        raise InputError(
+            f"a series is exported as a table or a layer, and {output.name} is a raster"
+        )
+    opened = Series(folder)
+    if not opened.periods:
+        raise InputError(f"{folder} has no release yet: add one with `htf series add`")
+    zones = _zones(opened.plan.domain, resolution, grid or DEFAULT_GRID)
+    with progress_bar() as bar:
+        task = bar.add_task(f"writing {output.name}", total=len(opened.periods))
+        layers = []
+        for period in opened.periods:
+            layer = zone_layer(opened.release(period), zones, where=where or None)
+            layer.insert(0, "period", period)
+            layers.append(layer)
+            bar.advance(task)
+    last = opened.release(opened.periods[-1])
+    about = provenance(
+        last, "One row per period and zone. " + zones_rule(last.quantity) + told_where(where)
+    )
+    about["statement"] = f"{' '.join(opened.plan.told)} The last release says: {last.statement}"
+    long = pandas.concat(layers, ignore_index=True)
+    write_layer(long, output, about, ZONES, overwrite=overwrite)
+    say(f"Wrote {output}: {len(opened.periods):,} periods of {len(zones.labels):,} zones.")
+    warn_if_not_private(last)
+
+
+def _zones(domain: Domain, resolution: int | None, grid: str) -> Zones:
+    from htf.query.zones import grid_zones, h3_zones
+
+    if resolution is not None:
+        return h3_zones(domain, resolution)
+    columns, rows = _read_grid(grid)
+    return grid_zones(domain, columns=columns, rows=rows)
 
 
 def _read_grid(text: str) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from htf.cli.options import json_option, overwrite_option, release_argument, whe
 from htf.cli.query_distinct import distinct_option, query_distinct
 from htf.cli.query_means import load_counts, means_rule, per_option, show_means
 from htf.cli.query_polygons import by_option, polygons_option, query_polygons
+from htf.cli.query_series import query_series
 from htf.cli.questions import (
     by_name,
     edge_columns,
@@ -74,6 +75,9 @@ class AnswersCommand(click.Command):
     metavar="LEVEL",
     help="A row for each zone of a level, e.g. district; of trips, for each pair. zone:district is of one axis.",
 )
+@click.option(
+    "--change", is_flag=True, help="Of a series: what changed from each period to the next."
+)
 @distinct_option
 @per_option
 @where_option
@@ -93,6 +97,7 @@ def query(
     by: tuple[str, ...],
     zones: tuple[str, ...],
     levels: tuple[str, ...],
+    change: bool,
     distinct: bool,
     per: Path | None,
     where: tuple[str, ...],
@@ -106,6 +111,9 @@ def query(
     more axes than the map's two, `--where hour=7:10` or `--where offence=Assault` selects a part; axes that you
     do not name count in full. `--by offence` gives a row for each.
 
+    RELEASE may also be the folder of a series: then every box is counted in each period, and `--change` shows what
+    changed from each period to the next. A file ending in .png, .svg or .pdf is a picture of that.
+
     With `--per RELEASE`, a release of sums is divided by the number of records: the answers are means.
 
     The interval covers the noise. Where estimates use every count in the tree, it also covers
@@ -113,7 +121,24 @@ def query(
     """
     from htf.export.answers import check_ending
     from htf.release.release import Release
+    from htf.series.plan import is_series
 
+    if is_series(release_file):
+        _check_of_series(zones, levels, distinct, per)
+        return query_series(
+            release_file,
+            boxes,
+            boxes_file,
+            polygons_file,
+            by,
+            where,
+            change,
+            as_json,
+            output,
+            overwrite,
+        )
+    if change:
+        raise InputError("--change is for a series: compare two releases with `htf compare`")
     if distinct:
         _check_alone(boxes, boxes_file, polygons_file, by, zones, levels, where, per)
         return query_distinct(release_file, as_json, output, overwrite)
@@ -160,6 +185,13 @@ def _answer(
     under = count_boxes(counts.domain, counts.derived.answering_index, rows)
     means = divide(found, under, mean_of(release.protection))
     return means, means_rule("One row per box that was asked for", means, counts)
+
+
+def _check_of_series(*others: object) -> None:
+    if any(others):
+        raise InputError(
+            "a series is asked for boxes or polygons: leave out --zone, --level, --distinct and --per"
+        )
 
 
 def _check_alone(*others: object, beside: str = "distinct") -> None:

@@ -14,10 +14,15 @@ from htf.errors import ReleaseFileError
 @click.command()
 @release_argument
 def verify(release_file: Path) -> None:
-    """Recompute what a release spent and published, and compare with what it says."""
+    """Recompute what a release spent and published, and compare with what it says.
+
+    RELEASE may also be the folder of a series: then all of its releases are checked, with its plan and its budget.
+    """
+    from htf.series.plan import is_series
+    from htf.series.verification import verify_series
     from htf.verification import verify as run_checks
 
-    checks = run_checks(release_file)
+    checks = verify_series(release_file) if is_series(release_file) else run_checks(release_file)
     rows = [(check.name, "ok" if check.passed else "WRONG", check.finding) for check in checks]
     show_table(("check", "result", "finding"), rows)
     wrong = [check.name for check in checks if not check.passed]

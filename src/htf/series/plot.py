@@ -1,0 +1,75 @@
+"""Pictures of counts over the periods of a series, with their intervals. Needs matplotlib."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.errors import MissingExtraError
+from htf.files import write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+MOST_LINES = 8  # more cannot be told apart
+MARKED, UNMARKED = "#b2182b", "#7f7f7f"
+
+
+def draw_periods(table: pa.Table, path: Path, *, change: bool, overwrite: bool = False) -> None:
+    """Write the picture of a table of `htf.series.questions`."""
+    figure = plot_periods(table, change=change)
+    kind = path.suffix.lower().lstrip(".")
+    write_whole(
+        path,
+        lambda unfinished: figure.savefig(unfinished, format=kind, dpi=150, bbox_inches="tight"),
+        overwrite=overwrite,
+    )
+
+
+def plot_periods(table: pa.Table, *, change: bool = False) -> Figure:
+    """One panel for each box: the count or the change over periods, with the 95 % interval."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), "plot", "Drawing") from None
+    labels = list(dict.fromkeys(table["asked"].to_pylist()))[:MOST_LINES]
+    periods = list(dict.fromkeys(table["period"].to_pylist()))
+    figure = Figure(figsize=(max(6.4, 0.45 * len(periods) + 2), 2.4 * len(labels) + 0.6))
+    panels = figure.subplots(len(labels), 1, sharex=True, squeeze=False)[:, 0]
+    rows = table.to_pylist()
+    for panel, label in zip(panels, labels, strict=True):
+        mine = {row["period"]: row for row in rows if row["asked"] == label}
+        _draw(panel, [mine[period] for period in periods], change)
+        panel.set_title(label, loc="left", fontsize=10)
+    panels[-1].set_xticks(range(len(periods)), periods, rotation=60 if len(periods) > 6 else 0)
+    counted = rows[0]["counted"]
+    what = "change since the period before" if change else counted
+    figure.supylabel(what, fontsize=10)
+    figure.suptitle(
+        "Bars: 95 % intervals" + (". Red: more than noise" if change else ""), fontsize=9
+    )
+    figure.tight_layout()
+    return figure
+
+
+def _draw(panel: Any, rows: list[dict[str, Any]], change: bool) -> None:
+    value = np.array([row["change" if change else "count"] for row in rows])
+    below, above = (
+        np.maximum(value - [row["low"] for row in rows], 0),
+        np.maximum(np.array([row["high"] for row in rows]) - value, 0),
+    )
+    for place, row in enumerate(rows):
+        colour = MARKED if change and row["beyond_noise"] else UNMARKED if change else "C0"
+        panel.errorbar(
+            place, value[place], [[below[place]], [above[place]]],
+            fmt="o", capsize=3, color=colour, markersize=4,
+        )  # fmt: skip
+    if change:
+        panel.axhline(0, color="black", linewidth=0.8)
+    else:
+        panel.plot(range(len(rows)), value, color="C0", linewidth=1, alpha=0.6)
+        panel.set_ylim(bottom=0)
+    panel.grid(axis="y", alpha=0.3)
