@@ -191,10 +191,13 @@ def test_differences_with_their_interval(
     at = math.floor((place[0] - x.low) / x.cell_width) * y.cells + math.floor(
         (place[1] - y.low) / y.cell_width
     )
-    assert number(lines[0]) == pytest.approx(found.value[at], abs=found.std_error[at] / 32 + 0.5)
-    half = 1.96 * math.hypot(found.first.std_error[at], found.second.std_error[at])
-    low = number(lines[1].removeprefix("95 %: ").split(" to ")[0])
-    assert low == pytest.approx(found.value[at] - half, abs=found.std_error[at] / 32 + 0.5)
+    step = found.std_error[at] / 32 + 0.5
+    assert number(lines[0]) == pytest.approx(found.value[at], abs=2 * step)
+    low, high = (number(text) for text in lines[1].removeprefix("95 %: ").split(" to "))
+    assert low == pytest.approx(found.low[at], abs=step)
+    assert high == pytest.approx(found.high[at], abs=step)
+    first, second = (number(line.rpartition(": ")[2]) for line in lines[2:4])
+    assert number(lines[0]) == first - second  # as a reader would subtract them
     assert lines[-1] == "more than noise"
 
 

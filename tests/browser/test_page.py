@@ -195,10 +195,12 @@ def test_two_releases(start: Any, releases: dict[str, Release]) -> None:
     text = ",".join(map(str, box))
     page = start(f"r=east&c=west&m=side&b={text}")
     answers = [releases[name].count(box).to_dicts()[0] for name in ("east", "west")]
-    assert counts(page) == [
-        *(round(one["count"]) for one in answers),
-        round(answers[0]["raw"] - answers[1]["raw"]),
-    ]
+    first, second, difference = counts(page)
+    assert [first, second] == [round(one["count"]) for one in answers]
+    assert difference == first - second  # as a reader would subtract them
+    changes = releases["east"].difference(releases["west"], box)
+    ends = page.locator("#answer .row-interval").nth(2).inner_text().replace("−", "-")
+    assert ends.startswith(f"between {changes.low[0]:+,.0f} and {changes.high[0]:+,.0f}")
     assert "more than noise" in page.inner_text("#answer")
     assert page.locator(".panel:not([hidden])").count() == 2
     page.click("[data-mode=difference]")
@@ -209,6 +211,28 @@ def test_two_releases(start: Any, releases: dict[str, Release]) -> None:
     page.mouse.move(frame["x"] + at["x"], frame["y"] + at["y"])
     page.wait_for_selector(".tooltip:not([hidden]) .beyond")
     assert page.inner_text(".tooltip .big").startswith("+")
+
+
+MARKS = """
+    async ([firsts, seconds]) => {
+        const { differenceOf, markBeyondNoise } = await import("/static/shared/numbers.js");
+        return markBeyondNoise(firsts.map((first, i) => differenceOf(first, seconds[i])));
+    }
+"""
+
+
+def test_the_page_compares_as_the_library_does(start: Any, releases: dict[str, Release]) -> None:
+    corners = np.random.default_rng(5).uniform((4, 52), (4.9, 52.5), (200, 2))
+    boxes = np.hstack([corners, corners + 0.1])
+    east, west = releases["east"], releases["west"]
+    answers = [one.count(boxes).to_dicts() for one in (east, west)]
+    found = start().evaluate(MARKS, answers)
+    changes = east.difference(west, boxes)
+    assert 0 < changes.beyond_noise.sum() < len(boxes)
+    assert [one["isBeyond"] for one in found] == changes.beyond_noise.tolist()
+    for name in ("low", "high"):
+        assert [one[name] for one in found] == pytest.approx(getattr(changes, name).tolist())
+    assert [one["count"] for one in found] == pytest.approx(changes.change.tolist())
 
 
 def type_box(page: Any, box: tuple[float, ...]) -> None:

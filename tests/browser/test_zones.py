@@ -215,7 +215,7 @@ def test_two_releases_and_back_to_boxes(start: Any) -> None:
     page = start("r=plain&c=later&m=difference")
     lines = tooltip(page, "Tract 01")
     assert any(line.startswith("plain: ") for line in lines)
-    assert "one zone in twenty" in page.inner_text("#map-note")
+    assert "any zone is marked without reason is at most 5 %" in page.inner_text("#map-note")
     page.click("[data-mode=side]")
     page.wait_for_selector(".panel[data-panel='1']:visible")
     settled(page)

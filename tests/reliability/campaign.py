@@ -17,7 +17,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from reliability import faults, flips, fuzz_inputs, fuzz_releases, kills, load
+from reliability import faults, flips, fuzz_inputs, fuzz_releases, kills, load, series
 from reliability.sandbox import Tally
 
 Campaign = Callable[[float, int, Path], list[Tally]]
@@ -29,6 +29,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "faults": faults.campaign,
     "flips": flips.campaign,
     "load": load.campaign,
+    "series": series.campaign,
 }
 MOST_SHOWN = 20  # findings of one kind
 

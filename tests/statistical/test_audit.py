@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ from htf import (
     Protection,
     RecordsPerPerson,
     Release,
+    Series,
+    SeriesPlan,
     WeighedRecords,
     measure_activity,
     measure_clipped,
@@ -648,3 +651,40 @@ def test_shares_for_each_record_are_caught() -> None:
     """Somebody with two records counts as two: the loss is twice what is claimed."""
     more = with_a_person((256, 256), [(0, 0), (1, 1)])
     assert largest_loss(more, CountOnce()) > CAUGHT
+
+
+# --- a whole series -----------------------------------------------------------------------------
+
+
+def series_loss(tmp_path: Path, unit: str, changed: tuple[int, ...], run: int) -> float:
+    """What the releases of three months tell of a record or a person that is in the `changed` ones, as ln of a likelihood
+    ratio. Each release has borrowed from those before it."""
+    made = Series.create(
+        tmp_path / f"{unit}{run}", SeriesPlan.of(LESS.domain, "month", unit, total=1, releases=3)
+    )
+    loss = 0.0
+    for month in (1, 2, 3):
+        more, less = (of_people(one, 1) if unit == "person" else one for one in (MORE, LESS))
+        is_there = month in changed
+        matrix = more if is_there and run % 2 else less
+        release = made.add(matrix, f"2026-0{month}", noise="fast")
+        loss += loss_of(release, more if is_there else less, less)
+    return abs(loss)
+
+
+@pytest.mark.parametrize(
+    ("unit", "changed", "most"),
+    [("record", (2,), 1.0), ("person", (2,), 1 / 3), ("person", (1, 2, 3), 1.0)],
+)
+def test_no_series_tells_more_than_its_plan(
+    unit: str, changed: tuple[int, ...], most: float, tmp_path: Path
+) -> None:
+    """The loss of every single series is bounded: by what one period costs for a record, and for a person by the total."""
+    losses = [series_loss(tmp_path, unit, changed, run) for run in range(30)]
+    assert max(losses) <= most + 1e-9
+    assert max(losses) > 0.3 * most, "the bound must be put to the test"
+
+
+def test_a_record_in_two_periods_is_caught(tmp_path: Path) -> None:
+    """It is seen twice, so that the loss of some series exceeds what the plan says of a record."""
+    assert max(series_loss(tmp_path, "record", (1, 2), run) for run in range(30)) > 1.2

@@ -91,7 +91,7 @@ def test_only_the_curators_side_reaches_data_and_noise(path: Path) -> None:
 # From the foundation to the roof. A folder imports from those before it, and from itself.
 LAYERS = (
     "errors", "base", "files", "frame", "privacy", "estimation", "release", "curator", "mechanisms",
-    "publication", "verification", "query", "maps", "ingest", "export", "serve", "evaluation", "cli", "__main__",
+    "publication", "verification", "query", "series", "maps", "ingest", "export", "serve", "evaluation", "cli", "__main__",
 )  # fmt: skip
 # Imports upwards, each within a function, and why. A module named here must need its exception.
 UPWARD = {

@@ -1,8 +1,7 @@
 """The differences between two releases beyond their noise. Public.
 
-The noise of two releases is independent, so the variances of their errors add up. The difference is taken
-between the middles of the intervals: those are unbiased, while counts may have been cut at zero or shrunk
-(htf.query.boxes), and more so with a smaller epsilon.
+What is shown is the difference of the two counts, so that the three numbers agree. Its interval, and whether it is more
+than noise, come from the raw answers, which have next to no bias (htf.query.change).
 """
 
 from __future__ import annotations
@@ -16,15 +15,16 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.errors import InputError
 from htf.estimation.level import OUTSIDE
-from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
+from htf.query.change import mark_beyond_noise, reaches
 from htf.query.columns import Answers
 from htf.query.where import Where, full_ranges
 from htf.release.release import Release, check_release
 
-CHANCE = f"By chance alone about one square in {1 / OUTSIDE:.0f} would stand out."
+STRONG = "Strong colours mark differences that are more than noise."
+CHANCE = f"The chance that any square is marked without reason is at most {OUTSIDE * 100:g} %."
 FEWEST_SQUARES, MOST_SQUARES = 12, 65_536  # per side; in total
 
 
@@ -90,8 +90,21 @@ class Difference:
 
     @property
     def value(self) -> FloatArray:
-        """The difference of the raw answers, which have next to no bias."""
-        return self.first.raw - self.second.raw
+        """The difference of the two counts."""
+        return self.first.count - self.second.count
+
+    @property
+    def low(self) -> FloatArray:
+        """The lower end of its 95 % interval, which is around the difference of the raw answers and reaches as far as the
+        difference of the counts."""
+        down, _ = reaches(self.first, self.second)
+        return np.minimum(self.first.raw - self.second.raw - down, self.value)
+
+    @property
+    def high(self) -> FloatArray:
+        """The upper end of its 95 % interval."""
+        _, up = reaches(self.first, self.second)
+        return np.maximum(self.first.raw - self.second.raw + up, self.value)
 
     @property
     def std_error(self) -> FloatArray:
@@ -100,9 +113,9 @@ class Difference:
 
     @property
     def is_beyond_noise(self) -> NDArray[np.bool_]:
-        """Where the interval of the difference excludes zero: it is more than 1.96 of its standard errors. By
-        chance 1 in 20 would be."""
-        return np.asarray(np.abs(self.value) > NORMAL_DEVIATIONS * self.std_error)
+        """Which differences are more than noise. The chance that any of them is not is at most 5 %."""
+        raw = self.first.raw - self.second.raw
+        return mark_beyond_noise(raw, *reaches(self.first, self.second))
 
 
 def difference(

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
-from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray
 from htf.maps.comparison import (
     CHANCE,
+    STRONG,
     Difference,
     Named,
     check_pair,
@@ -226,11 +226,7 @@ def _finish_difference(
     title = f"{names[0]} minus {names[1]}" + (f"\n{seen.summed}" if seen.summed else "")
     ax.set_title(title, fontsize=12)
     _label(ax, seen)
-    words = (
-        f"Strong colours: the difference is more than {NORMAL_DEVIATIONS} of its standard errors, "
-        "the variances of both added. " + chance
-    )
-    _finish(figure, [ax], maps, seen, [words])
+    _finish(figure, [ax], maps, seen, [f"{STRONG} {chance}"])
 
 
 def _nothing(size: tuple[int, int]) -> tuple[FloatArray, FloatArray, Any]:

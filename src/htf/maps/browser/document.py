@@ -19,7 +19,6 @@ import numpy as np
 from htf.base import arguments
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
-from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray
 from htf.maps.browser.assets import LICENCE, maplibre, own
 from htf.maps.browser.mercator import Plane, corners_in_square
@@ -39,6 +38,7 @@ from htf.maps.browser.rectangles import (
 from htf.maps.browser.zone_document import zone_data
 from htf.maps.comparison import (
     CHANCE,
+    STRONG,
     Named,
     counted_differs_note,
     difference,
@@ -258,11 +258,9 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
     ]
     said = [
         _how_to_read(),
-        "Strong colours and the words “more than noise” are where the difference is more than "
-        f"{NORMAL_DEVIATIONS} of its "
-        "standard errors; both releases have noise of their own, so their variances add up.",
-        CHANCE,
+        STRONG,
         "Squares become smaller as you zoom in.",
+        CHANCE.replace("is at", "is, for squares of one size, at"),
         *(note for note in [counted_differs_note(maps)] if note is not None),
     ]
     return _with_outlines(data, maps[:1], wish), said
@@ -344,8 +342,10 @@ def _sheet(cells: Rectangles, release: Release, data: dict[str, Any]) -> dict[st
     they compress badly."""
     step = 2.0 ** np.floor(np.log2(np.maximum(cells.std_error, 1e-6) / STEPS))
     packed: dict[str, Any] = _corners(cells.boxes, release, data)
-    columns = {"count": cells.count, "low": cells.low, "high": cells.high}
-    if cells.sides is not None:
+    columns = {"low": cells.low, "high": cells.high}
+    if cells.sides is None:
+        columns["count"] = cells.count
+    else:  # the script subtracts one from the other, so that all three agree
         columns |= dict(zip(("first", "second"), cells.sides, strict=True))
     for name, values in columns.items():
         packed[name] = pack(np.asarray(np.rint(values / step) * step, dtype=np.float32))

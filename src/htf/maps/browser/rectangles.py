@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.mercator import Plane, corners_in_square
@@ -76,10 +75,9 @@ def _leaves(release: Release) -> Rectangles:
 def difference_rectangles(differences: Difference) -> Rectangles:
     """How much more `first` has than `second` in each square, with the interval of that difference."""
     plain = _on_grid(differences.domain, differences.first, differences.is_beyond_noise, None)
-    half = NORMAL_DEVIATIONS * differences.std_error
     return Rectangles(
-        plain.boxes, plain.area, differences.value, differences.value - half, differences.value + half, differences.std_error,
-        differences.is_beyond_noise, (differences.first.count, differences.second.count),
+        plain.boxes, plain.area, differences.value, differences.low, differences.high, differences.std_error,
+        plain.is_clear, (differences.first.count, differences.second.count),
     )  # fmt: skip
 
 

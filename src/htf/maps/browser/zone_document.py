@@ -14,12 +14,11 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
-from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
 from htf.maps.browser.rectangles import pack, pack_text
-from htf.maps.comparison import CHANCE, Named, check_same_quantity, counted_differs_note
+from htf.maps.comparison import CHANCE, STRONG, Named, check_same_quantity, counted_differs_note
 from htf.maps.zones import (
     CutError,
     Shapes,
@@ -43,10 +42,6 @@ MOST_PAIRS = 250_000  # of one level: about 2 MB of a file
 MOST_CORNERS = 300_000  # of a level, before its outlines are simplified
 FINEST = 1 / 10_000  # of the width of the map: simplified outlines are as true as that
 PLACES = 6  # decimals of degrees: a tenth of a metre
-STRONG = (
-    "Strong colours and the words “more than noise” are where the difference is more than "
-    f"{NORMAL_DEVIATIONS} of its standard errors."
-)
 STEPS = 32  # numbers are rounded to 1/32 of their standard error
 
 

@@ -71,7 +71,8 @@ export const words = {
   moreIn: (name) => `more in ${name}`,
   outlineBoxes: "Outline the boxes",
   strongColours: (shape) =>
-    `Strong colours are more than noise. By chance, about one ${shape} in twenty stands out.`,
+    "Strong colours are more than noise. " +
+    `The chance that any ${shape} is marked without reason is at most 5 %.`,
   trips: (direction, label) => {
     const [here, there] = direction === "from" ? ["start", "end"] : ["end", "start"];
     if (label) return `Colours show where trips ${direction} ${label} ${there}.`;

@@ -27,6 +27,7 @@ async function readCounts(packed) {
     if (packed[name]) columns[name] = await unpack(packed[name], Float32Array);
   }
   const clear = await unpack(packed.clear, Uint8Array);
+  if (isDifference) columns.count = columns.first.map((count, i) => count - columns.second[i]);
   const toShade = isDifference ? divergingShade : shadeOf;
   const shade = Float32Array.from(
     columns.count,

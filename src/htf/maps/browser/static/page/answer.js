@@ -1,7 +1,13 @@
 /* The count in the shape, or in the whole map, with its interval. */
 
 import { byId, element } from "../shared/elements.js";
-import { countText, differenceOf, roundedCount, signedText } from "../shared/numbers.js";
+import {
+  countText,
+  differenceOf,
+  differenceTexts,
+  markBeyondNoise,
+  roundedCount,
+} from "../shared/numbers.js";
 import { words } from "../words.js";
 import { countShape, isAborted } from "./api.js";
 import { complain } from "./problem.js";
@@ -60,7 +66,7 @@ function rowsOf({ shape, shown, answers }) {
   if (answers.length < 2 || answers.some(({ inside }) => inside === 0)) return rows;
   const [first, second] = shown;
   if (first.quantity === second.quantity) {
-    rows.push(differenceRow(differenceOf(...answers), first.quantity));
+    rows.push(differenceRow(answers, first.quantity));
   } else {
     const note = element("div", { className: "quiet", textContent: words.noDifference(shown) });
     rows.push(rowOf(words.difference, note));
@@ -80,12 +86,13 @@ function answerRow(release, shape, answer) {
   return countRow({ name, texts, counted }, ...notesOf(answer, shape, quantity));
 }
 
-function differenceRow({ count, low, high, isBeyond }, quantity) {
-  const [className, textContent] = isBeyond
+function differenceRow([first, second], quantity) {
+  const [found] = markBeyondNoise([differenceOf(first, second)]);
+  const [className, textContent] = found.isBeyond
     ? ["beyond", words.beyondNoise]
     : ["quiet", words.onlyNoise];
   const note = element("div", { className, textContent });
-  const texts = [count, low, high].map((value) => signedText(value, quantity));
+  const texts = differenceTexts([first.count, second.count], found, quantity);
   return countRow({ name: words.difference, texts, counted: quantity }, note);
 }
 

@@ -4,7 +4,7 @@ import { divergingShade } from "../shared/colours.js";
 import { Finder } from "../shared/finder.js";
 import { differenceLimits } from "../shared/limits.js";
 import { squareX, squareY } from "../shared/mercator.js";
-import { differenceOf } from "../shared/numbers.js";
+import { differenceOf, markBeyondNoise } from "../shared/numbers.js";
 import { ringOf } from "../shared/sheets.js";
 import { countBoxes } from "./api.js";
 import { isInDegrees } from "./state.js";
@@ -27,7 +27,8 @@ export class Differences {
     this.request?.abort();
     this.request = new AbortController();
     const { signal } = this.request;
-    const boxes = squaresOf(this.map, first, second);
+    const grid = gridOf(this.map, first, second);
+    const boxes = squaresOf(this.map, first, second, grid);
     if (!boxes.length) {
       this.layer.set({ sheets: [] });
       return null;
@@ -36,7 +37,7 @@ export class Differences {
       [first, second].map((release) => countBoxes(release, boxes, signal)),
     );
     if (signal.aborted) return null;
-    const found = compare(boxes, ...answers);
+    const found = markBeyondNoise(compare(boxes, ...answers), grid[0] * grid[1]);
     const limits = differenceLimits(found, before);
     this.sheet = sheetOf(boxes, found, limits);
     this.finder = new Finder(this.sheet);
@@ -56,9 +57,9 @@ export class Differences {
 }
 
 /* West, south, east and north of the squares that the map shows of what both releases cover. */
-function squaresOf(map, first, second) {
+function squaresOf(map, first, second, grid) {
+  const [columns, rows] = grid;
   const [west, south, east, north] = sharedBounds(first, second);
-  const [columns, rows] = gridOf(map, first, second);
   const [dx, dy] = [(east - west) / columns, (north - south) / rows];
   const clip = (value, most) => Math.max(0, Math.min(most, value));
   const seen = map.getBounds();

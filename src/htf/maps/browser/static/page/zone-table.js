@@ -1,7 +1,7 @@
 /* The zones as a table that can be sorted by each of its columns. */
 
 import { byId, element } from "../shared/elements.js";
-import { countText, shortNumber, signedText } from "../shared/numbers.js";
+import { countText, differenceTexts, shortNumber } from "../shared/numbers.js";
 import { words } from "../words.js";
 import { chosen, chosenZone, isDifference } from "./state.js";
 import { shownZones } from "./zone-map.js";
@@ -19,17 +19,20 @@ export function listenToTable(onChoose) {
 /* A column is { title, textOf, valueOf, isNumber }. */
 function columnsOf({ level }) {
   const [{ quantity }] = chosen();
-  const asText = (value) => (isDifference() ? signedText : countText)(value, quantity);
+  const textsOf = (entry) =>
+    isDifference()
+      ? differenceTexts([entry.first.count, entry.second.count], entry, quantity)
+      : [entry.count, entry.low, entry.high].map((value) => countText(value, quantity));
   const number = (title, valueOf, textOf) => ({ title, valueOf, textOf, isNumber: true });
   const text = (title, valueOf) => ({ title, valueOf, textOf: valueOf, isNumber: false });
   return [
     text(level.name, ({ label }) => label),
     ...level.higher.map((name, i) => text(name, ({ above }) => above[i])),
-    number(quantity, ({ count }) => count, ({ count }) => asText(count)),
+    number(quantity, ({ count }) => count, (entry) => textsOf(entry)[0]),
     number(
       words.intervalColumn,
       ({ low }) => low,
-      ({ low, high }) => words.range(asText(low), asText(high)),
+      (entry) => words.range(textsOf(entry)[1], textsOf(entry)[2]),
     ),
     number(
       words.per(level.unit),

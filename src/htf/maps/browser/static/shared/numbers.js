@@ -1,7 +1,8 @@
 /* Numbers as text, and the difference of two answers. Counts are rounded as in
-   query/answer_texts.py. */
+   query/answer_texts.py, and compared as in query/change.py. */
 
 const DEVIATIONS = 1.96; // half of a 95 % interval, in standard errors
+const OUTSIDE = 0.05; // the chance that any mark is false, at most
 const PREFIXES = [{ size: 1e9, name: "G" }, { size: 1e6, name: "M" }, { size: 1e3, name: "k" }];
 const RECORDS = "records";
 const DISTINCT = "distinct "; // people who count once each, not by shares
@@ -44,10 +45,41 @@ export function shortNumber(value) {
 /* Six digits after the point: a tenth of a metre, in degrees. */
 export const toSixDigits = (value) => +value.toFixed(6);
 
-/* The noise of two releases is independent, so variances add up. Raw answers are compared because
-   they have next to no bias, unlike counts. */
+/* The difference of the two counts. Its interval is around the difference of the raw answers, which
+   have next to no bias, and reaches as far as that of the counts. The noise of two releases is
+   drawn apart, so the squares of their errors add up. `chance` is at most the chance that noise
+   alone is so large, where it matters: below 5 %, the tail of Laplace noise is the longest. */
 export function differenceOf(first, second) {
-  const count = first.raw - second.raw;
-  const half = DEVIATIONS * Math.hypot(first.std_error, second.std_error);
-  return { count, low: count - half, high: count + half, isBeyond: Math.abs(count) > half };
+  const count = first.count - second.count;
+  const raw = first.raw - second.raw;
+  const [down, up] = [reachOf(first, second), reachOf(second, first)];
+  const reach = raw > 0 ? down : up;
+  const deviations = reach > 0 ? (DEVIATIONS * Math.abs(raw)) / reach : 0;
+  return {
+    count,
+    low: Math.min(raw - down, count),
+    high: Math.max(raw + up, count),
+    chance: Math.exp(-Math.SQRT2 * deviations),
+  };
+}
+
+/* How far one answer may be too high and the other too low, together. */
+const reachOf = (high, low) => Math.hypot(DEVIATIONS * high.std_error, low.high - low.raw);
+
+/* The same differences, with `isBeyond` where they are more than noise: by Holm's rule, for all of
+   them together and for others that are not shown, if there are `all` of them. */
+export function markBeyondNoise(found, all = found.length) {
+  const order = found.map((_, i) => i).sort((a, b) => found[a].chance - found[b].chance);
+  const passes = (i, rank) => found[i].chance <= OUTSIDE / (all - rank);
+  const first = order.findIndex((i, rank) => !passes(i, rank));
+  const marked = new Set(first < 0 ? order : order.slice(0, first));
+  return found.map((one, i) => ({ ...one, isBeyond: marked.has(i) }));
+}
+
+/* The texts of a difference and of its interval. It is the difference of the counts as they are
+   shown, so that a reader who subtracts one from the other finds it. */
+export function differenceTexts([first, second], { low, high }, quantity) {
+  const shown = roundedCount(first, quantity) - roundedCount(second, quantity);
+  return [shown, Math.min(low, shown), Math.max(high, shown)]
+    .map((value) => signedText(value, quantity));
 }

@@ -2,7 +2,7 @@
 
 import { words } from "../words.js";
 import { element } from "./elements.js";
-import { countText, shortNumber, signedText } from "./numbers.js";
+import { countText, differenceTexts, shortNumber } from "./numbers.js";
 
 const GAP = 16; // pixels between the place and the box
 const EDGE = 4; // between the box and the edge of the map
@@ -64,8 +64,8 @@ export function countLines(answer, { isClear, density, quantity, unit }) {
 
 /* For a square of a difference; `sides` are the names and counts of both releases. */
 export function differenceLines(difference, { isBeyond, sides, quantity }) {
-  const [count, low, high] = [difference.count, difference.low, difference.high]
-    .map((value) => signedText(value, quantity));
+  const values = sides.map(([, value]) => value);
+  const [count, low, high] = differenceTexts(values, difference, quantity);
   return [
     [words.countOf(count, quantity), "big"],
     words.interval(low, high),

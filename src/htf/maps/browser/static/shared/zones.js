@@ -4,7 +4,7 @@
 
 import { divergingShade, shadeOf } from "./colours.js";
 import { squareX, squareY } from "./mercator.js";
-import { differenceOf } from "./numbers.js";
+import { differenceOf, markBeyondNoise } from "./numbers.js";
 
 /* A zone is more than noise if its interval lies above zero, as in htf.maps.zones. */
 export function entriesOf(level, answers) {
@@ -18,7 +18,7 @@ export function entriesOf(level, answers) {
 
 /* What the first release has more than the second. */
 export function differencesOf(level, first, second) {
-  return level.labels.map((label, i) => {
+  const found = level.labels.map((label, i) => {
     const [one, other] = [first, second].map((answers) => ({
       count: answers.count[i],
       low: answers.low[i],
@@ -26,10 +26,11 @@ export function differencesOf(level, first, second) {
       std_error: answers.std_error[i],
       raw: answers.raw[i],
     }));
-    const found = differenceOf(one, other);
-    const density = level.area[i] > 0 ? found.count / level.area[i] : 0;
-    return { label, above: level.above[i], ...found, density, first: one, second: other };
+    const difference = differenceOf(one, other);
+    const density = level.area[i] > 0 ? difference.count / level.area[i] : 0;
+    return { label, above: level.above[i], ...difference, density, first: one, second: other };
   });
+  return markBeyondNoise(found);
 }
 
 export function shadesOf(entries, limits) {

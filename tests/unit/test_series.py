@@ -1,0 +1,468 @@
+"""Series: the plan, one release for a period, what is charged when, and what is asked of all periods."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+import htf
+from htf import BudgetError, Domain, Epsilon, FrequencyMatrix, InputError, Series, SeriesPlan
+from htf.cli.main import run
+from htf.ingest.reading import Reading, read_moment
+from htf.series.periods import KINDS, Period
+from htf.series.series import BUDGET
+from htf.series.verification import verify_series
+
+DOMAIN = Domain.from_bounds(0, 0, 1, 1, cells=16)
+
+
+def counts(month: int, people: bool = False, more: int = 0) -> FrequencyMatrix:
+    places = np.random.default_rng(month).beta(2, 5, (2, 1500 + more))
+    if not people:
+        return htf.read_points(list(places), DOMAIN)
+    table = {"lon": places[0], "lat": places[1], "who": np.arange(places.shape[1]) % 400}
+    return htf.read_points(table, DOMAIN, ["lon", "lat"], user="who")
+
+
+def plan(**changes: Any) -> SeriesPlan:
+    given: dict[str, Any] = {"unit": "record", "total": 1, "releases": 6, "each": None, **changes}
+    unit = given.pop("unit")
+    return SeriesPlan.of(given.pop("domain", DOMAIN), given.pop("period", "month"), unit, **given)
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Series:
+    """Four months, the last of which has a third more."""
+    made = Series.create(tmp_path_factory.mktemp("series") / "year", plan())
+    for month in range(1, 5):
+        made.add(counts(month, more=500 * (month == 4)), f"2026-0{month}", noise="fast")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "start", "end"),
+    [
+        ("day", "2024-02-29", date(2024, 2, 29), date(2024, 3, 1)),
+        ("week", "2026-W01", date(2025, 12, 29), date(2026, 1, 5)),
+        ("month", "2026-12", date(2026, 12, 1), date(2027, 1, 1)),
+        ("quarter", "2026-Q4", date(2026, 10, 1), date(2027, 1, 1)),
+        ("year", "2026", date(2026, 1, 1), date(2027, 1, 1)),
+    ],
+)
+def test_periods_begin_and_end(kind: str, text: str, start: date, end: date) -> None:
+    period = Period.read(text, kind)
+    assert (period.start, period.end) == (start, end)
+    assert period.seconds[1] - period.seconds[0] == (end - start).days * 86400
+    assert Period.read(KINDS[kind].form, kind).name == KINDS[kind].form
+
+
+@pytest.mark.parametrize("text", ["2026-3", "2026-13", "March", "", "2026-03-01", "2026-03\n"])
+def test_what_is_no_month(text: str) -> None:
+    with pytest.raises(InputError, match="a month is written like 2026-03, got"):
+        Period.read(text, "month")
+
+
+def test_periods_are_in_order() -> None:
+    weeks = [Period.read(text, "week") for text in ("2026-W02", "2025-W52", "2026-W01")]
+    assert [week.name for week in sorted(weeks)] == ["2025-W52", "2026-W01", "2026-W02"]
+
+
+def test_what_a_release_costs_depends_on_the_unit() -> None:
+    """docs/proofs/series.md: periods add up for a person, and for no other unit."""
+    assert plan(total=2, releases=24).each == Epsilon.of(2)
+    assert plan(unit="person-month", total=2, releases=24).each == Epsilon.of(2)
+    of_persons = plan(unit="person", total=2, releases=24)
+    assert of_persons.each.units == Epsilon.of(2).units // 24
+    assert "loses at most epsilon 2." in of_persons.told[-1]
+    assert "loses up to epsilon 48." in plan(unit="person-month", total=2, releases=24).told[-1]
+    assert "k times" in plan().told[-1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"unit": "household"}, "the unit must be one of"),
+        ({"period": "decade"}, "the period must be one of"),
+        ({"releases": 0}, "between 1 and 10,000 releases, got 0"),
+        ({"each": 2}, "more than the total of 1"),
+        ({"unit": "person", "each": "0.5"}, "cost a person more than the total of 1"),
+        ({"unit": "person-week"}, "needs releases of weeks, not of months"),
+    ],
+)
+def test_plans_that_do_not_add_up(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan(**wrong)
+
+
+def test_zones_have_no_series() -> None:
+    names = htf.Names.of({"kind": ["tram", "bus"]})
+    with pytest.raises(InputError, match="without zones and categories"):
+        plan(domain=Domain((htf.Axis.named("kind", names),)))
+
+
+def test_the_plan_is_final(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "a", plan(each="0.25"))
+    assert Series(tmp_path / "a").plan == made.plan
+    with pytest.raises(InputError, match="is not an empty folder"):
+        Series.create(tmp_path / "a", plan())
+    with pytest.raises(InputError, match=r"is no series: it has no series\.json"):
+        Series(tmp_path)
+    for damage in ("{", "[]", '{"format": 1}', '{"format": 2}'):
+        (tmp_path / "a" / "series.json").write_text(damage)
+        with pytest.raises(InputError, match=r"cannot read the plan|has the format 2"):
+            Series(tmp_path / "a")
+
+
+def test_a_period_is_released_once(year: Series) -> None:
+    before = [account.spent for account in year.accounts()]
+    with pytest.raises(InputError, match=r"2026-02 was released already, as 2026-02\.parquet"):
+        year.add(counts(2), "2026-02", noise="fast")
+    with pytest.raises(InputError, match="nothing to correct"):
+        year.add(counts(9), "2026-09", noise="fast", correct=True)
+    with pytest.raises(BudgetError, match="0 of 1 remains"):
+        year.add(counts(2), "2026-02", noise="fast", correct=True)
+    assert [account.spent for account in year.accounts()] == before
+    assert year.periods == ["2026-01", "2026-02", "2026-03", "2026-04"]
+
+
+def test_a_release_borrows_from_those_before_it(year: Series) -> None:
+    assert year.release("2026-01").priors == ()
+    assert [prior.name for prior in year.release("2026-02").priors] == ["2026-01.parquet"]
+    names = [prior.name for prior in year.release("2026-04").priors]
+    assert names == ["2026-03.parquet", "mean of 2026-01 to 2026-03"]
+    assert all(check.passed for check in verify_series(year.folder))
+
+
+def test_a_release_of_the_past_borrows_only_from_its_past(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan())
+    made.add(counts(3), "2026-03", noise="fast")
+    assert made.add(counts(1), "2026-01", noise="fast").priors == ()
+    assert made.periods == ["2026-01", "2026-03"]
+
+
+def test_epsilons_of_persons_add_up(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan(unit="person", releases=3))
+    for month in (1, 2, 3):
+        made.add(counts(month, people=True), f"2026-0{month}", noise="fast")
+    (account,) = made.accounts()
+    assert account.spent.units == 3 * made.plan.each.units <= Epsilon.of(1).units
+    with pytest.raises(InputError, match="the plan is for 3 releases, and all of them were made"):
+        made.add(counts(4, people=True), "2026-04", noise="fast")
+    with pytest.raises(BudgetError):
+        made.add(counts(3, people=True), "2026-03", noise="fast", correct=True)
+
+
+def test_a_correction_is_a_new_file(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan(each="0.5"))
+    first = made.add(counts(1), "2026-01", noise="fast")
+    made.add(counts(1), "2026-01", noise="fast", correct=True)
+    assert htf.Release.load(tmp_path / "s" / "2026-01.parquet") == first
+    assert made.release("2026-01") != first
+    assert [one.label for one in made.released] == ["2026-01", "2026-01.2"]
+    assert made.accounts()[0].spent == Epsilon.of(1)
+    assert all(check.passed for check in verify_series(made.folder))
+    with pytest.raises(BudgetError):
+        made.add(counts(1), "2026-01", noise="fast", correct=True)
+
+
+def test_other_units_and_maps_are_refused_before_any_charge(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan())
+    other = FrequencyMatrix.from_dense(
+        Domain.from_bounds(0, 0, 1, 1, cells=8), np.ones((8, 8), int)
+    )
+    for matrix, message in (
+        (counts(1, people=True), "protects one record, but these counts are for one person"),
+        (other, "of another map than the series"),
+    ):
+        with pytest.raises(InputError, match=message):
+            made.add(matrix, "2026-01", noise="fast")
+    assert [entry for account in made.accounts() for entry in account.entries] == []
+
+
+def test_seeded_noise_is_refused(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan())
+    with pytest.raises(InputError, match="seeded"):
+        made.add(counts(1), "2026-01", noise="seeded:1")
+    assert made.periods == []
+
+
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Series:
+    """A series whose second period was charged, and not written."""
+    made = Series.create(tmp_path / "s", plan(unit="person", releases=4))
+    made.add(counts(1, people=True), "2026-01", noise="fast")
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(htf.BudgetFile, "save", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            made.add(counts(2, people=True), "2026-02", noise="fast")
+    return Series(made.folder)
+
+
+def test_an_interrupted_release_is_taken_up_under_its_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = interrupted(tmp_path, monkeypatch)
+    spent = made.accounts()[0].spent
+    assert [check.name for check in verify_series(made.folder) if not check.passed] == ["entries"]
+    with pytest.raises(InputError, match="If nothing of its release was seen, take it up"):
+        made.add(counts(2, people=True), "2026-02", noise="fast")
+    made.add(counts(2, people=True), "2026-02", noise="fast", resume=True)
+    (account,) = made.accounts()
+    assert account.spent == spent
+    assert [entry.state for entry in account.entries] == ["published", "published"]
+    assert all(check.passed for check in verify_series(made.folder))
+
+
+def test_a_release_that_was_written_is_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Series.create(tmp_path / "s", plan())
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(htf.BudgetFile, "_enter_written", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            made.add(counts(1), "2026-01", noise="fast")
+    written = htf.Release.load(made.folder / "2026-01.parquet")
+    assert Series(made.folder).add(counts(1), "2026-01", noise="fast") == written
+    (account,) = made.accounts()
+    assert [entry.state for entry in account.entries] == ["published"]
+
+
+def test_a_charge_is_taken_up_once_and_only_by_its_like(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = interrupted(tmp_path, monkeypatch)
+    (pending,) = made.accounts()[0].pending
+    budget = htf.BudgetFile(made.folder / BUDGET, "series")
+    budget.resume([pending])
+    same = pending.epsilon, pending.mechanism, pending.label
+    other = budget.charge("0.001", pending.mechanism, pending.label, unit=pending.unit)
+    assert other.id != pending.id
+    assert budget.charge(*same, unit=pending.unit) == pending
+    assert not budget.resumes
+    assert budget.charge(*same, unit=pending.unit).id != pending.id
+    (published, *_) = budget.account().entries
+    with pytest.raises(InputError, match="was published already"):
+        budget.resume([published])
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan())
+    with made.adding("2026-01"), pytest.raises(InputError, match="another process is adding"):
+        Series(made.folder).add(counts(2), "2026-02", noise="fast")
+
+
+def test_what_verify_finds(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan(each="0.5"))
+    for month in (1, 2):
+        made.add(counts(month), f"2026-0{month}", noise="fast")
+
+    def wrong() -> list[str]:
+        return [check.name for check in verify_series(made.folder) if not check.passed]
+
+    assert wrong() == []
+    file = made.folder / "2026-02.parquet"
+    content = file.read_bytes()
+    file.unlink()
+    htf.publish(counts(2), "0.25", noise="fast").save(file)
+    assert wrong() == ["2026-02", "entries"]
+    file.unlink()
+    assert wrong() == ["entries"]
+    with pytest.raises(InputError, match="put it back"):
+        made.add(counts(2), "2026-02", noise="fast")
+    file.write_bytes(content)
+    assert wrong() == []
+    (made.folder / "2026-03.parquet").write_bytes(content)
+    assert wrong() == ["entries"]
+
+
+def test_boxes_over_time(year: Series) -> None:
+    rows = [[0, 0, 0.5, 0.5], [0.5, 0, 1, 1]]
+    table = year.count(rows)
+    assert table["period"].to_pylist()[::2] == year.periods
+    for period in year.periods:
+        expected = year.release(period).count(rows)
+        mine = table.filter(pyarrow.compute.equal(table["period"], period))
+        assert mine["count"].to_pylist() == expected.count.tolist()
+
+
+def test_changes_over_time(year: Series) -> None:
+    changes = year.changes()
+    assert changes["since"].to_pylist() == year.periods[:-1]
+    assert changes["beyond_noise"].to_pylist() == [False, False, True]
+    assert changes["change"][2].as_py() == pytest.approx(500, abs=60)
+    last = year.release("2026-04").difference(year.release("2026-03"))
+    assert changes["change"][2].as_py() == last.change[0]
+
+
+def test_marks_are_for_the_whole_table(year: Series) -> None:
+    """Asked about many boxes, what is marked among few may not be."""
+    edges = np.linspace(0, 1, 17)
+    x, y = (one.ravel() for one in np.meshgrid(edges[:-1], edges[:-1]))
+    rows = np.column_stack([x, y, x + 1 / 16, y + 1 / 16])
+    together = sum(year.changes(rows)["beyond_noise"].to_pylist())
+    alone = sum(
+        int(after.difference(before, rows).beyond_noise.sum())
+        for before, after in zip(
+            map(year.release, year.periods[:-1]), map(year.release, year.periods[1:]), strict=True
+        )
+    )
+    assert together <= alone
+
+
+def test_a_change_needs_two(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan())
+    with pytest.raises(InputError, match="has no release yet"):
+        made.count()
+    made.add(counts(1), "2026-01", noise="fast")
+    with pytest.raises(InputError, match="a change needs two"):
+        made.changes()
+    with pytest.raises(InputError, match="2026-05 was not released"):
+        made.release("2026-05")
+
+
+def test_only_records_of_the_period_count() -> None:
+    times = [
+        "2026-02-28T23:59:59",
+        "2026-03-01T00:00:00",
+        "2026-03-31T23:59:59",
+        "2026-04-01",
+        "",
+        "soon",
+    ]
+    table = {"lon": [0.5] * 6, "lat": [0.5] * 6, "when": times}
+    since, until = Period.read("2026-03", "month").seconds
+    for span in ((since, until), ("2026-03-01", "2026-04-01")):
+        matrix = htf.read_points(table, DOMAIN, time="when", since=span[0], until=span[1])
+        assert matrix.exact_counts.sum() == 2
+    later = htf.read_points(table, DOMAIN, time="when", since="2026-03-01", utc_offset=1)
+    assert later.exact_counts.sum() == 4
+    assert read_moment("2026-03-01") == since
+    with pytest.raises(InputError, match="needs times: name their column with --time"):
+        Reading(since=since)
+    with pytest.raises(InputError, match="--since must be before --until"):
+        Reading(time="when", since=until, until=since)
+    for wrong in ("March", "2026-03-01T00:00:00+01:00"):
+        with pytest.raises(InputError, match="without a time zone, got"):
+            read_moment(wrong)
+
+
+@pytest.fixture
+def incidents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three months of points with their times and people, in one file."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(1)
+    days = random.integers(0, 90, 6000)
+    rows = ["lon,lat,when,who"]
+    for x, y, day, who in zip(
+        *random.beta(2, 5, (2, 6000)), days, random.integers(0, 900, 6000), strict=True
+    ):
+        rows.append(f"{x:.5f},{y:.5f},{np.datetime64('2026-01-01') + int(day)}T12:00:00,{who}")
+    (tmp_path / "points.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def make(unit: str, *options: str) -> None:
+    bounds = ["--bounds", "0,0,1,1", "--cells", "32", "--period", "month"]
+    given = ["--epsilon-total", "2", "--releases", "6", "--unit", unit, *options]
+    assert run(["series", "init", "city", *bounds, *given]) == 0
+
+
+def test_the_commands(incidents: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make("record")
+    assert "Other periods tell nothing about it." in capsys.readouterr().out
+    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    for month in ("2026-01", "2026-02", "2026-03"):
+        assert run([*add, "--period", month]) == 0
+    assert "The prior mean of 2026-01 to 2026-02 was" in " ".join(capsys.readouterr().out.split())
+    assert run([*add, "--period", "2026-03"]) == 2
+    assert "was released already" in capsys.readouterr().err
+    total = htf.read_points(
+        "points.csv",
+        Domain.from_bounds(0, 0, 1, 1, cells=32),
+        time="when",
+        since="2026-01-01",
+        until="2026-02-01",
+    )
+    held = Series("city").release("2026-01").count()
+    assert abs(held.count[0] - total.exact_counts.sum()) < 30
+    assert run(["series", "show", "city"]) == 0
+    assert "3 of 6 periods were released" in capsys.readouterr().out
+    assert run(["series", "show", "city", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["entries"]) == 3
+    assert run(["verify", "city"]) == 0
+    assert incidents.exists()
+
+
+def test_questions_by_the_commands(incidents: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make("record")
+    for month in ("2026-01", "2026-02"):
+        command = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+        assert run([*command, "--period", month]) == 0
+    capsys.readouterr()
+    box = ["--box", "0.1,0.1,0.4,0.4"]
+    assert run(["query", "city", *box, "--by", "period", "--json"]) == 0
+    assert [row["period"] for row in json.loads(capsys.readouterr().out)] == ["2026-01", "2026-02"]
+    assert run(["query", "city", *box, "--change"]) == 0
+    assert "more than noise" in capsys.readouterr().out
+    assert run(["query", "city", *box]) == 0
+    for name in ("boxes.csv", "boxes.png", "change.svg", "long.csv", "long.gpkg"):
+        command = (
+            ["export", "city", "--grid", "4,4"]
+            if name.startswith("long")
+            else ["query", "city", *box]
+        )
+        more = ["--change"] if name.startswith("change") else []
+        assert run([*command, *more, "-o", name]) == 0
+        assert run([*command, *more, "-o", name]) == 2  # nothing is overwritten
+    assert len(pyarrow.csv.read_csv("long.csv")) == 2 * 16
+    for wrong in (["--by", "hour"], ["--zone", "North"], ["-o", "boxes.tif"]):
+        assert run(["query", "city", *wrong]) == 2
+    assert run(["query", str(incidents / "city" / "2026-01.parquet"), "--change"]) == 2
+    assert run(["export", "city", "-o", "raster.tif"]) == 2
+
+
+@pytest.mark.parametrize("unit", ["person", "person-month"])
+def test_people_by_the_commands(
+    incidents: Path, capsys: pytest.CaptureFixture[str], unit: str
+) -> None:
+    make(unit)
+    command = ["series", "add", "city", "points.csv", "--period", "2026-01", "--noise", "fast"]
+    assert run([*command, "--time", "when"]) == 2
+    assert "for one record: give --user COLUMN" in capsys.readouterr().err
+    assert run([*command, "--time", "when", "--user", "who"]) == 0
+    made = Series("city").release("2026-01")
+    assert made.protection.name == ("one person" if unit == "person" else "one person in one month")
+    people = 900 * (1 - (1 - 1 / 900) ** (6000 * 31 / 90))  # so many of 900 are expected in a month
+    assert made.count().count[0] == pytest.approx(people, abs=120)
+    assert incidents.exists()
+
+
+def test_a_mistake_of_the_curator_costs_nothing(
+    incidents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("record")
+    command = ["series", "add", "city", "points.csv", "--noise", "fast"]
+    for wrong in (
+        ["--period", "2026-1", "--time", "when"],
+        ["--period", "2026-01", "--time", "whenever"],
+        ["--period", "2026-09", "--time", "when"],  # nothing happened then
+        ["--period", "2026-01", "--time", "when", "--since", "2026-01-05"],
+        ["--period", "2026-01", "--time", "when", "--noise", "seeded:1"],
+    ):
+        assert run([*command, *wrong]) == 2
+    assert [entry for account in Series("city").accounts() for entry in account.entries] == []
+    assert incidents.exists()
+    capsys.readouterr()
