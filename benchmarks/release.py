@@ -1,6 +1,6 @@
 """Speed and memory of a release, as ratios taken in one run.
 
-    python benchmarks/release.py            all of it, about two minutes
+    python benchmarks/release.py            all of it, about three minutes
     python benchmarks/release.py --quick    without the largest sizes
 
 What is timed is all of it, from FrequencyMatrix to Release, after one warming run (compiled loops are
@@ -93,6 +93,30 @@ def _against_duckdb(what: str, x: FloatArray, y: FloatArray) -> None:
             lambda name=name, noise=noise: publish(matrix, 0.1, name, noise=noise),  # type: ignore[misc]
         )
         print(f"| {name}, noise {noise} | {taken:.3f} | {taken / reference:.1f} | {limit} |")
+
+
+def against_the_paper() -> None:
+    """`htf` against `htf-paper` on the city, in turn: with a larger budget it makes many more regions."""
+    print(f"\nthe synthetic city, {POINTS:,} points and a million, htf and htf-paper in turn")
+    print("| points | noise | epsilon | htf, s | htf-paper, s | ratio | limit |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    for points in (POINTS, 1_000_000):
+        city = synthetic_city(points)
+        matrix = read_points((city.x, city.y), Domain.from_bounds(*city.domain_bounds, cells=1024))
+        for noise in ("fast", "opendp"):
+            for epsilon in (0.1, 1):
+                ours, papers = _in_turn(matrix, epsilon, noise)
+                row = f"{points:,} | {noise} | {epsilon:g} | {ours:.3f} | {papers:.3f}"
+                print(f"| {row} | {ours / papers:.2f} | 3 |")
+
+
+def _in_turn(matrix: FrequencyMatrix, epsilon: float, noise: str) -> tuple[float, float]:
+    """The best of seven times of each, after one warming run."""
+    times: dict[str, list[float]] = {"htf": [], "htf-paper": []}
+    for _ in range(8):
+        for name, taken in times.items():
+            taken.append(best_of(1, lambda name=name: publish(matrix, epsilon, name, noise=noise)))  # type: ignore[misc]
+    return min(times["htf"][1:]), min(times["htf-paper"][1:])
 
 
 def scattered(cells: int, non_empty: int, seed: int = 3) -> FrequencyMatrix:
@@ -208,6 +232,7 @@ def main() -> None:
         return
     start_up()
     against_duckdb()
+    against_the_paper()
     fine_grid()
     doublings(DOUBLINGS[:4] if options.quick else DOUBLINGS)
 
