@@ -67,6 +67,8 @@ export const words = {
   densityDifference: (quantity, unit) => `difference in ${quantity} per ${unit}`,
   onlyNoise: "no more than noise",
   beyondNoise: "more than noise",
+  maybeChance: "may be chance: many places are compared",
+  maybeChanceAlone: "may be chance",
   faintIsNoise: "faint: no more than noise",
   moreIn: (name) => `more in ${name}`,
   outlineBoxes: "Outline the boxes",

@@ -5,6 +5,7 @@ import {
   countText,
   differenceOf,
   differenceTexts,
+  excludesZero,
   markBeyondNoise,
   roundedCount,
 } from "../shared/numbers.js";
@@ -90,7 +91,7 @@ function differenceRow([first, second], quantity) {
   const [found] = markBeyondNoise([differenceOf(first, second)]);
   const [className, textContent] = found.isBeyond
     ? ["beyond", words.beyondNoise]
-    : ["quiet", words.onlyNoise];
+    : ["quiet", excludesZero(found) ? words.maybeChanceAlone : words.onlyNoise];
   const note = element("div", { className, textContent });
   const texts = differenceTexts([first.count, second.count], found, quantity);
   return countRow({ name: words.difference, texts, counted: quantity }, note);

@@ -76,6 +76,9 @@ export function markBeyondNoise(found, all = found.length) {
   return found.map((one, i) => ({ ...one, isBeyond: marked.has(i) }));
 }
 
+/* Whether a difference looks like more than noise by its own interval alone. */
+export const excludesZero = ({ low, high }) => low > 0 || high < 0;
+
 /* The texts of a difference and of its interval. It is the difference of the counts as they are
    shown, so that a reader who subtracts one from the other finds it. */
 export function differenceTexts([first, second], { low, high }, quantity) {

@@ -2,7 +2,7 @@
 
 import { words } from "../words.js";
 import { element } from "./elements.js";
-import { countText, differenceTexts, shortNumber } from "./numbers.js";
+import { countText, differenceTexts, excludesZero, shortNumber } from "./numbers.js";
 
 const GAP = 16; // pixels between the place and the box
 const EDGE = 4; // between the box and the edge of the map
@@ -62,6 +62,9 @@ export function countLines(answer, { isClear, density, quantity, unit }) {
   ];
 }
 
+/* Among many places, a few have an interval without zero by chance. */
+const noiseText = (difference) => excludesZero(difference) ? words.maybeChance : words.onlyNoise;
+
 /* For a square of a difference; `sides` are the names and counts of both releases. */
 export function differenceLines(difference, { isBeyond, sides, quantity }) {
   const values = sides.map(([, value]) => value);
@@ -70,6 +73,6 @@ export function differenceLines(difference, { isBeyond, sides, quantity }) {
     [words.countOf(count, quantity), "big"],
     words.interval(low, high),
     ...sides.map(([name, value]) => `${name}: ${countText(value, quantity)}`),
-    isBeyond ? [words.beyondNoise, "beyond"] : [words.onlyNoise, "quiet"],
+    isBeyond ? [words.beyondNoise, "beyond"] : [noiseText(difference), "quiet"],
   ];
 }
