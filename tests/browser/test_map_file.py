@@ -199,6 +199,9 @@ def test_differences_with_their_interval(
     first, second = (number(line.rpartition(": ")[2]) for line in lines[2:4])
     assert number(lines[0]) == first - second  # as a reader would subtract them
     assert lines[-1] == "more than noise"
+    legend = page.inner_text("#legend")
+    page.evaluate("htf.maps[0].jumpTo({zoom: 12})")  # to smaller squares, with a scale of their own
+    wait_for(lambda: page.inner_text("#legend") != legend)
 
 
 def test_people_are_called_people(

@@ -46,6 +46,7 @@ from htf.maps.plot import (
     shown_ratio,
     visible_density,
 )
+from htf.maps.scales import difference_limits
 from htf.maps.views import View, view
 from htf.query.where import Where
 
@@ -59,7 +60,6 @@ INCHES = 5.2  # the width of one map
 DIVERGING, FAINT = "PuOr_r", 0.22  # purple to orange; the strength of what is no more than noise
 LEAST = 0.15  # strength of what is more than noise, so that it is never as white as nothing
 MOST_SQUARES = 64  # per side
-DECADES = 2.0
 LINE = 110  # letters
 
 
@@ -184,8 +184,8 @@ def plot_difference(
     shown = View(differences.domain, seen.cells, seen.is_place, *_nothing(size), summed=seen.summed)
     figure = new_figure((INCHES * 1.25 + 1.9, INCHES * 1.25 * min(shown_ratio(shown), 2.0) + 1.7))
     ax = figure.add_subplot()
-    _draw_difference(ax, differences, shown, first.quantity)
-    _finish_difference(figure, ax, maps, shown, CHANCE)
+    beyond = _draw_difference(ax, differences, shown, first.quantity)
+    _finish_difference(figure, ax, maps, shown, f"{CHANCE} {beyond}")
     return figure
 
 
@@ -213,9 +213,9 @@ def _subtract_zones(maps: Sequence[Named], level: str | None, where: Where | Non
     from htf.maps.plot_zone_compare import plot_zone_difference
     from htf.maps.plot_zones import frame_of
 
-    figure, ax, view = plot_zone_difference(maps, level, where)
+    figure, ax, view, beyond = plot_zone_difference(maps, level, where)
     seen = frame_of(view.domain, view.shapes, view.summed)
-    _finish_difference(figure, ax, maps, seen, CHANCE.replace("square", "zone"))
+    _finish_difference(figure, ax, maps, seen, f"{CHANCE.replace('square', 'zone')} {beyond}")
     return figure
 
 
@@ -234,7 +234,8 @@ def _nothing(size: tuple[int, int]) -> tuple[FloatArray, FloatArray, Any]:
     return np.zeros(size), np.zeros(size), np.zeros(size, dtype=bool)
 
 
-def _draw_difference(ax: Axes, differences: Difference, shown: View, quantity: str) -> None:
+def _draw_difference(ax: Axes, differences: Difference, shown: View, quantity: str) -> str:
+    """Returns what the caption says about differences beyond the end of the scale."""
     columns, rows = differences.domain.shape
     low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
     area = square_kilometres(differences.domain, low, low + 1)
@@ -249,6 +250,7 @@ def _draw_difference(ax: Axes, differences: Difference, shown: View, quantity: s
         aspect=shown_ratio(shown) * (x.high - x.low) / (y.high - y.low),
     )
     draw_difference_bar(ax, scale, quantity, " per km²" if area is not None else "")
+    return beyond_end(density, differences.is_beyond_noise)
 
 
 def difference_colours(density: FloatArray, is_beyond: NDArray[np.bool_]) -> tuple[FloatArray, Any]:
@@ -257,9 +259,8 @@ def difference_colours(density: FloatArray, is_beyond: NDArray[np.bool_]) -> tup
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import SymLogNorm, to_rgb
 
-    sizes = np.abs(density[is_beyond]) if is_beyond.any() else np.abs(density)
-    most = float(np.percentile(sizes, 99.7)) or 1.0
-    norm = SymLogNorm(most / 10**DECADES, vmin=-most, vmax=most, base=10)
+    least, most = difference_limits(density, is_beyond)
+    norm = SymLogNorm(least, vmin=-most, vmax=most, base=10)
     scale = ScalarMappable(norm, colormaps[DIVERGING])
     strength = np.where(is_beyond, 1.0, FAINT)[:, None]
     shade = np.asarray(norm(density)) - 0.5
@@ -268,11 +269,25 @@ def difference_colours(density: FloatArray, is_beyond: NDArray[np.bool_]) -> tup
     return np.asarray(colours), scale
 
 
-def draw_difference_bar(ax: Axes, scale: Any, quantity: str, per: str) -> None:
-    from matplotlib.ticker import FuncFormatter
+def beyond_end(density: FloatArray, is_beyond: NDArray[np.bool_]) -> str:
+    """A sentence on differences that lie beyond the end of the scale; empty if none does."""
+    _, most = difference_limits(density, is_beyond)
+    drawn = density[is_beyond] if is_beyond.any() else density
+    number = int(np.sum(np.abs(drawn) > most))
+    if number == 0:
+        return ""
+    lie = "1 difference lies" if number == 1 else f"{number:,} differences lie"
+    largest = _signed(float(drawn[np.argmax(np.abs(drawn))]))
+    return f"The colours end at ±{short_number(most)}: {lie} beyond, the largest at {largest}."
 
+
+def draw_difference_bar(ax: Axes, scale: Any, quantity: str, per: str) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
+    most = scale.norm.vmax
     bar = ax.figure.colorbar(scale, ax=ax, shrink=0.9, aspect=28, pad=0.03)
     bar.set_label(f"difference in {quantity}{per}")
+    bar.locator = FixedLocator([-most, -most / 10, 0, most / 10, most])
     bar.formatter = FuncFormatter(_signed)
     bar.minorticks_off()
     bar.update_ticks()

@@ -71,9 +71,9 @@ def zone_difference(
 
 def plot_zone_difference(
     maps: Sequence[Named], level: str | None, where: Where | None
-) -> tuple[Figure, Axes, ZoneView]:
-    """The first release minus the second, zone by zone."""
-    from htf.maps.plot_compare import difference_colours, draw_difference_bar
+) -> tuple[Figure, Axes, ZoneView, str]:
+    """The first release minus the second, zone by zone; and what the caption says about the end of the scale."""
+    from htf.maps.plot_compare import beyond_end, difference_colours, draw_difference_bar
 
     check_zone_pair(maps[0].release, maps[1].release, where)
     view, differences = zone_difference(maps[0].release, maps[1].release, level, where)
@@ -83,9 +83,10 @@ def plot_zone_difference(
     set_frame(ax, seen)
     on_map = view.area > 0
     density = per_area(differences.value, view.area)[on_map]
-    colours, scale = difference_colours(density, differences.is_beyond_noise[on_map])
+    is_beyond = differences.is_beyond_noise[on_map]
+    colours, scale = difference_colours(density, is_beyond)
     shapes = view.shapes[on_map]
     zones = path_collection(shapes, facecolors=colours, **line_style(len(shapes)))
     ax.add_collection(zones, autolim=False)
     draw_difference_bar(ax, scale, maps[0].release.quantity, f" per {view.unit}")
-    return figure, ax, view
+    return figure, ax, view, beyond_end(density, is_beyond)

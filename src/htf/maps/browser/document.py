@@ -26,7 +26,6 @@ from htf.maps.browser.modules import joined
 from htf.maps.browser.rectangles import (
     MOST_RECTANGLES,
     Rectangles,
-    difference_limits,
     difference_rectangles,
     distinct_rectangles,
     leaf_boxes,
@@ -54,6 +53,7 @@ from htf.maps.plot import (
     unit_of,
 )
 from htf.maps.plot_distinct import DO_NOT_ADD_UP, PER, heading
+from htf.maps.scales import difference_limits
 from htf.maps.views import PLACES, describe_summed, drawn_axes, read_axes
 from htf.query.answer_texts import counts_of
 from htf.query.where import Where, full_ranges, read_where
@@ -246,14 +246,15 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
     low, high = shared_bounds(first, second, wish.axes, wish.where)
     shared = _ring_of(np.array([low, high]), first.domain.crs, plane)
     data = _common(maps[:1], [shared], plane)
-    data |= {"limits": difference_limits(found[-1]), "sides": [one.name for one in maps]}
+    data |= {"limits": None, "sides": [one.name for one in maps]}
     panel = data["panels"][0] | {"name": " minus ".join(data["sides"]), "is_headed": False}
     data["panels"] = [panel]
     width = float(np.ptp(shared[:, 0]))
     starts = [_zoom_of_squares(width / columns) for columns, _ in sizes]
     starts[0] = 0.0
     panel["sheets"] = [
-        _sheet(one, first, data) | {"zoom": [start, end]}
+        _sheet(one, first, data)
+        | {"zoom": [start, end], "limits": difference_limits(one.density, one.is_clear)}
         for one, start, end in zip(found, starts, [*starts[1:], 99.0], strict=True)
     ]
     said = [

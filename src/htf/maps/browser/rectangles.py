@@ -135,17 +135,6 @@ def weighted_limits(sheets: list[Rectangles]) -> tuple[float, float]:
     return limits_by_area(density, area)
 
 
-def difference_limits(squares: Rectangles) -> tuple[float, float]:
-    """The ends of the colour scale for the sizes of differences; two decades."""
-    sizes = (
-        np.abs(squares.density[squares.is_clear])
-        if squares.is_clear.any()
-        else np.abs(squares.density)
-    )
-    most = float(np.percentile(sizes, 99.7)) if sizes.any() else 1.0
-    return most / 100, most
-
-
 def packed_corners(
     boxes: FloatArray, crs: str | None, plane: Plane | None, frame: tuple[float, float, float]
 ) -> NDArray[np.float32]:

@@ -70,6 +70,7 @@ export const words = {
   maybeChance: "may be chance: many places are compared",
   maybeChanceAlone: "may be chance",
   faintIsNoise: "faint: no more than noise",
+  beyondEnd: (number, largest) => `beyond the end: ${number}, up to ${largest}`,
   moreIn: (name) => `more in ${name}`,
   outlineBoxes: "Outline the boxes",
   strongColours: (shape) =>

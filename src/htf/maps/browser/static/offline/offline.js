@@ -5,6 +5,7 @@ import { divergingShade, shadeOf } from "../shared/colours.js";
 import { byId, fillLabels } from "../shared/elements.js";
 import { Finder } from "../shared/finder.js";
 import { showLegend } from "../shared/legend.js";
+import { beyondEnd } from "../shared/limits.js";
 import { makeMap, onPlace, synchronise, whenStyled } from "../shared/maplibre.js";
 import { squareX, squareY } from "../shared/mercator.js";
 import { Overlay } from "../shared/overlay.js";
@@ -29,11 +30,24 @@ async function readCounts(packed) {
   const clear = await unpack(packed.clear, Uint8Array);
   if (isDifference) columns.count = columns.first.map((count, i) => count - columns.second[i]);
   const toShade = isDifference ? divergingShade : shadeOf;
-  const shade = Float32Array.from(
-    columns.count,
-    (count, i) => toShade(count / columns.area[i], clear[i], data.limits),
-  );
-  return { ...await readOutlines(packed), zoom: packed.zoom, ...columns, clear, shade };
+  const limits = packed.limits || data.limits;
+  const density = columns.count.map((count, i) => count / columns.area[i]);
+  const shade = density.map((one, i) => toShade(one, clear[i], limits));
+  const beyond = isDifference ? beyondOf(density, clear, limits) : null;
+  return {
+    ...await readOutlines(packed),
+    zoom: packed.zoom,
+    ...columns,
+    clear,
+    shade,
+    limits,
+    beyond,
+  };
+}
+
+function beyondOf(density, clear, limits) {
+  const found = Array.from(density, (one, i) => ({ density: one, isBeyond: Boolean(clear[i]) }));
+  return beyondEnd(found, limits);
 }
 
 function linesOf(sheet, i, quantity) {
@@ -72,9 +86,14 @@ class Panel {
     this.map.addLayer(this.layer);
   }
 
-  look(lngLat) {
+  /* The sheet that is drawn at this zoom. */
+  get sheet() {
     const zoom = this.map.getZoom();
-    const sheet = this.sheets.find((one) => isSheetShown(one, zoom));
+    return this.sheets.find((one) => isSheetShown(one, zoom));
+  }
+
+  look(lngLat) {
+    const { sheet } = this;
     if (!this.finders.has(sheet)) this.finders.set(sheet, new Finder(sheet));
     const found = this.finders.get(sheet).at(squareX(lngLat.lng), squareY(lngLat.lat));
     this.overlay.mark(found < 0 ? null : ringOf(sheet, found));
@@ -101,14 +120,17 @@ function listen(panels) {
   box.checked = data.boxes;
   showOutlines();
   byId("theme").addEventListener("click", theme.toggle);
-  theme.onChange(showTheme);
-  showTheme();
+  const showColours = () => showTheme(panels[0].sheet);
+  theme.onChange(showColours);
+  if (isDifference) panels[0].map.on("zoomend", showColours);
+  showColours();
 }
 
-function showTheme() {
-  const { limits, unit, sides, panels } = data;
+/* Squares of another size have a scale of their own. */
+function showTheme({ limits, beyond }) {
+  const { unit, sides, panels } = data;
   const quantities = panels.map(({ quantity }) => quantity);
-  showLegend(byId("legend"), { limits, quantities, unit, sides });
+  showLegend(byId("legend"), { limits, quantities, unit, sides, beyond });
   byId("theme").textContent = theme.isDark() ? words.lightMode : words.darkMode;
 }
 

@@ -3,7 +3,7 @@
 
 import { byId, element, fillLabels } from "../shared/elements.js";
 import { showLegend } from "../shared/legend.js";
-import { densityLimits, differenceLimits } from "../shared/limits.js";
+import { beyondEnd, densityLimits, differenceLimits } from "../shared/limits.js";
 import { makeMap, onPlace, synchronise, whenStyled } from "../shared/maplibre.js";
 import { Overlay } from "../shared/overlay.js";
 import { unpack } from "../shared/sheets.js";
@@ -114,7 +114,8 @@ function show(levels, panels) {
   panels.forEach((panel, number) => panel.show(level, entries[number], limits));
   const quantities = data.panels.map(({ quantity }) => quantity);
   const { unit } = level;
-  showLegend(byId("legend"), { limits, quantities, unit, sides: data.sides });
+  const beyond = isDifference ? beyondEnd(entries[0], limits) : null;
+  showLegend(byId("legend"), { limits, quantities, unit, sides: data.sides, beyond });
   showNote(level);
 }
 

@@ -20,6 +20,7 @@ export class Differences {
     this.sheet = null;
     this.finder = null;
     this.request = null;
+    this.size = ""; // of the grid
   }
 
   /* Resolves to the limits of colours; null if it was stopped, or if the map shows no square. */
@@ -38,7 +39,8 @@ export class Differences {
     );
     if (signal.aborted) return null;
     const found = markBeyondNoise(compare(boxes, ...answers), grid[0] * grid[1]);
-    const limits = differenceLimits(found, before);
+    const limits = differenceLimits(found, this.size === grid.join() ? before : null);
+    this.size = grid.join();
     this.sheet = sheetOf(boxes, found, limits);
     this.finder = new Finder(this.sheet);
     this.layer.set({ sheets: [this.sheet] });

@@ -2,7 +2,7 @@
 
 import { byId } from "../shared/elements.js";
 import { showLegend } from "../shared/legend.js";
-import { densityLimits } from "../shared/limits.js";
+import { beyondEnd, densityLimits } from "../shared/limits.js";
 import { readSheet } from "../shared/sheets.js";
 import { words } from "../words.js";
 import { saveAddress } from "./address.js";
@@ -98,7 +98,9 @@ export function drawLegend() {
   const sides = isDifference() ? chosen().map(({ name }) => name) : null;
   const quantities = chosen().map(({ quantity }) => quantity);
   const unit = shownZones()?.level.unit || UNIT;
-  showLegend(legend, { limits, quantities, unit, sides });
+  const found = shownZones()?.entries[0] || panels[0].differences.sheet?.found;
+  const beyond = sides && found ? beyondEnd(found, limits) : null;
+  showLegend(legend, { limits, quantities, unit, sides, beyond });
 }
 
 export function showOutlines() {

@@ -2,11 +2,12 @@
 
 import { words } from "../words.js";
 import { element } from "./elements.js";
-import { shortNumber } from "./numbers.js";
+import { countText, shortNumber } from "./numbers.js";
 import { theme } from "./theme.js";
 
-/* `sides` are the names of two releases, for a difference. `quantities` are what they count. */
-export function showLegend(container, { limits, quantities, unit, sides = null }) {
+/* `sides` are the names of two releases, for a difference, and `beyond` what lies beyond the end of
+   its scale (limits.js). `quantities` are what they count. */
+export function showLegend(container, { limits, quantities, unit, sides = null, beyond = null }) {
   const colours = theme.colours();
   const quantity = words.either(quantities);
   const title = sides ? words.densityDifference(quantity, unit) : words.density(quantity, unit);
@@ -15,6 +16,14 @@ export function showLegend(container, { limits, quantities, unit, sides = null }
     element("div", { className: "legend-title", textContent: title }),
     scaleOf(sides ? colours.diverging : colours.scale, marks),
   ];
+  if (sides) children[1].classList.add("to-the-ends"); // marks at both ends need room beside them
+  if (beyond) {
+    const textContent = words.beyondEnd(
+      countText(beyond.number),
+      `±${shortNumber(beyond.largest)}`,
+    );
+    children.push(element("div", { className: "legend-note", textContent }));
+  }
   if (sides) {
     const [less, more] = [colours.diverging[4], colours.diverging[12]];
     const faint = `linear-gradient(to right, ${less}55, ${colours.blank}, ${more}55)`;
@@ -55,9 +64,8 @@ function densityMarks(limits) {
 }
 
 function differenceMarks(limits) {
-  const power = 10 ** Math.floor(Math.log10(limits[1]));
-  const values = [power, power / 10].filter((value) => placeOf(value, limits) > 25);
-  return [[50, "0"]].concat(values.flatMap((value) => {
+  const [, most] = limits;
+  return [[50, "0"]].concat([most, most / 10].flatMap((value) => {
     const half = placeOf(value, limits) / 2;
     return [[50 + half, `+${shortNumber(value)}`], [50 - half, `−${shortNumber(value)}`]];
   }));
