@@ -290,7 +290,7 @@ def _check_joined(release: Release) -> Check:
     """The estimates of a map and its zones are what the measurements of both make of them."""
     try:
         with np.errstate(all="ignore"):
-            on_map, zones = map(_estimated, taken_apart(release))
+            on_map, zones = map(estimated, taken_apart(release))
             again = inside_zones(on_map, zones)
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
@@ -305,7 +305,7 @@ def _check_joined(release: Release) -> Check:
     )
 
 
-def _estimated(release: Release) -> Release:
+def estimated(release: Release) -> Release:
     """The release with the estimates that its measurements give."""
     estimator = _find_estimator(release)
     if estimator is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,22 @@ import pyarrow.csv
 import pytest
 
 import htf
-from htf import BudgetError, Domain, Epsilon, FrequencyMatrix, InputError, Series, SeriesPlan
+from htf import (
+    BudgetError,
+    Domain,
+    Epsilon,
+    FrequencyMatrix,
+    InputError,
+    Prior,
+    Series,
+    SeriesPlan,
+    publish,
+)
 from htf.cli.main import run
+from htf.estimation.background import Background, join
 from htf.ingest.reading import Reading, read_moment
+from htf.query.cells import cell_counts
+from htf.series.borrowing import borrow
 from htf.series.periods import KINDS, Period
 from htf.series.series import BUDGET
 from htf.series.verification import verify_series
@@ -285,7 +299,7 @@ def test_what_verify_finds(tmp_path: Path) -> None:
     file.write_bytes(content)
     assert wrong() == []
     (made.folder / "2026-03.parquet").write_bytes(content)
-    assert wrong() == ["entries"]
+    assert wrong() == ["2026-03", "entries"]
 
 
 def test_boxes_over_time(year: Series) -> None:
@@ -466,3 +480,118 @@ def test_a_mistake_of_the_curator_costs_nothing(
     assert [entry for account in Series("city").accounts() for entry in account.entries] == []
     assert incidents.exists()
     capsys.readouterr()
+
+
+def test_a_release_carries_what_it_has_borrowed(year: Series, tmp_path: Path) -> None:
+    made = year.release("2026-04")
+    assert made.background is not None
+    assert made.background.periods == 3
+    assert "borrow from 3 earlier releases" in made.statement
+    assert year.release("2026-01").background is None
+    path = tmp_path / "again.parquet"
+    made.save(path)
+    assert htf.Release.load(path) == made
+    assert all(check.passed for check in htf.verify(path))
+    known = replace(made.background, values=np.asarray(made.background.values * 1.01))
+    (wrong,) = (one.name for one in htf.verify(replace(made, background=known)) if not one.passed)
+    assert wrong == "sums"
+    with pytest.raises(InputError, match="one value for each region"):
+        replace(made, background=Background(np.ones(3), np.ones(3), 1))
+    with pytest.raises(InputError, match="and there are none"):
+        replace(made, priors=(), facts={"rounds": 1})
+
+
+def test_a_background_that_earlier_releases_do_not_say_is_found(tmp_path: Path) -> None:
+    made = Series.create(tmp_path / "s", plan())
+    for month in (1, 2):
+        made.add(counts(month), f"2026-0{month}", noise="fast")
+    second = made.release("2026-02")
+    assert second.background is not None
+    other = borrow(second, [publish(counts(7), 1, noise="fast")])
+    file = made.folder / "2026-02.parquet"
+    file.unlink()
+    other.save(file)
+    (found, *_) = (check for check in verify_series(made.folder) if not check.passed)
+    assert found.name == "2026-02"
+    assert "its background is not what earlier releases say" in found.finding
+
+
+def test_revisions_cost_nothing_and_rewrite_nothing(year: Series, tmp_path: Path) -> None:
+    before = {path.name: path.read_bytes() for path in year.folder.iterdir()}
+    revised = year.revised("2026-01")
+    own = year.release("2026-01")
+    assert revised.background is not None
+    assert revised.background.periods == 3
+    assert np.array_equal(revised.measurements.value, own.measurements.value)
+    assert not np.array_equal(revised.estimates, own.estimates)
+    assert all(check.passed for check in htf.verify(revised))
+    assert run(["series", "revise", str(year.folder), "-o", str(tmp_path / "new")]) == 0
+    assert len(list((tmp_path / "new").iterdir())) == 4
+    assert run(["series", "revise", str(year.folder), "-o", str(tmp_path / "new")]) == 2
+    assert {path.name: path.read_bytes() for path in year.folder.iterdir()} == before
+
+
+def test_borrowing_pays_where_little_changes_and_costs_next_to_nothing_where_all_does() -> None:
+    """Errors of squares with what was borrowed over those without, from the same counts: six months of one map at a small
+    epsilon, and six maps that have nothing in common. Seeds are fixed."""
+    cells = Domain.from_bounds(0, 0, 1, 1, cells=64)
+    edges = np.linspace(0, 1, 9)
+    x, y = (one.ravel() for one in np.meshgrid(edges[:-1], edges[:-1], indexing="ij"))
+    rows = np.column_stack([x, y, x + 1 / 8, y + 1 / 8])
+
+    def ratio(alike: bool) -> float:
+        found: list[float] = []
+        before: list[htf.Release] = []
+        for month in range(6):
+            blocks = np.random.default_rng(0 if alike else month).gamma(0.3, 2.5, (8, 8))
+            density = np.kron(blocks, np.ones((8, 8)))
+            exact = np.random.default_rng(100 + month).poisson(density)
+            matrix = FrequencyMatrix.from_dense(cells, exact)
+            true = exact.reshape(8, 8, 8, 8).sum(axis=(1, 3)).ravel()
+            plain = publish(matrix, "0.1", noise=f"seeded:{month}")
+            if before:
+                prior = Prior.of(
+                    np.mean([cell_counts(one) for one in before], axis=0), cells, "m", "0" * 64
+                )
+                with_prior = publish(matrix, "0.1", prior=prior, noise=f"seeded:{month}")
+                errors = [
+                    np.abs(one.count(rows).count - true).mean()
+                    for one in (borrow(with_prior, before), plain)
+                ]
+                found.append(errors[0] / errors[1])
+            before.append(plain)
+        return float(np.exp(np.mean(np.log(found[2:]))))
+
+    same, other = ratio(alike=True), ratio(alike=False)
+    assert same < 0.8
+    assert other < 1.05
+
+
+def test_a_background_is_joined_by_the_inverse_of_variances() -> None:
+    """Where nothing drifts and all is trusted: the formula, with the scatter of events. The root stands by itself."""
+    values = np.full(40, 100.0)
+    background = Background(values, np.full(40, 4.0), 4)
+    level = np.zeros(40, dtype=np.int64)
+    measured = values + np.random.default_rng(1).normal(0, 3, 40)
+    measured[0] = 100.0
+    found, variances = join(measured, np.full(40, 9.0), background, level, np.ones(40), 1.0)
+    assert found[0] == 100
+    assert variances[0] == 9
+    assert np.all(np.abs(found[1:] - 100) <= np.abs(measured[1:] - 100))
+    assert np.all(variances[1:] < 9)
+    alone, _ = join(measured, np.full(40, 9.0), background, level, np.zeros(40), 1.0)
+    assert alone == pytest.approx(measured, abs=1e-3)
+    jumped = measured.copy()
+    jumped[7] = 900.0
+    assert join(jumped, np.full(40, 9.0), background, level, np.ones(40), 1.0)[0][7] == 900
+
+
+@pytest.mark.parametrize(
+    ("values", "variances", "periods"),
+    [([1.0, 2.0], [1.0], 1), ([1.0], [0.0], 1), ([np.nan], [1.0], 1), ([1.0], [1.0], 0)],
+)
+def test_backgrounds_that_are_none(
+    values: list[float], variances: list[float], periods: int
+) -> None:
+    with pytest.raises(InputError, match="background"):
+        Background(np.array(values), np.array(variances), periods)

@@ -1,4 +1,4 @@
-"""`htf map`: one or two releases as a picture or as a map for a browser."""
+"""`htf map`: one or two releases, or a series, as a picture or as a map for a browser."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
     from htf.maps.comparison import Named
     from htf.query.where import Where
+    from htf.release.release import Release
+    from htf.series.series import Series
+
+PLAN = "series.json"  # the file that makes a folder a series
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class MapRequest:
 
 
 @click.command(name="map")
-@click.argument("release_files", metavar="RELEASE [SECOND]", nargs=-1, type=FileName())
+@click.argument("release_files", metavar="RELEASE [SECOND] | SERIES", nargs=-1, type=FileName())
 @click.option(
     "-o",
     "--output",
@@ -90,19 +94,25 @@ def draw_map(
     style: str | None,
     overwrite: bool,
 ) -> None:
-    """Draw a release as a map, or compare two. Axes that are not drawn are summed.
+    """Draw a release as a map, compare two, or go through a series. Axes that are not drawn are summed.
 
     Places stay blank where counts cannot be distinguished from noise. An .html file is a map to pan and
     zoom, with counts and intervals. It works offline.
 
     A release of zones is drawn by zones. Trips between zones are lines; `--where zone=NAME` draws where trips from
     there go, `--where dest_zone=NAME` where trips to there come from.
+
+    A series, the folder that `htf series` made, is a page with a slider through its periods and their changes, or a
+    picture with a panel for each of the latest 24.
     """
     drawn = tuple(name.strip() for name in axes.split(","))
     request = MapRequest(
         output, drawn, read_where(where), by, level, boxes, difference, distinct, style, overwrite
     )
     write = _writer(output)
+    if is_one_series(release_files):
+        draw_series(release_files[0], request)
+        return
     _check(request, release_files)
     check_output(output, overwrite=overwrite, inputs=release_files)
     with progress_bar() as bar:
@@ -192,15 +202,19 @@ def _figure(maps: Sequence[Named], request: MapRequest) -> Figure:
 
 
 def _write_picture(maps: Sequence[Named], request: MapRequest) -> None:
+    figure = _figure(maps, request)
+    _save_figure(figure, [one.release for one in maps], request)
+
+
+def _save_figure(figure: Figure, releases: Sequence[Release], request: MapRequest) -> None:
     """Write a picture with the privacy statement in its metadata. The same release always gives the same
     file: an SVG has no date, and its internal names are not random."""
-    kind = request.output.suffix.lower().removeprefix(".")
-    figure = _figure(maps, request)
-    from matplotlib import rc_context  # after `plot`, which reports it if missing
+    from matplotlib import rc_context
 
+    kind = request.output.suffix.lower().removeprefix(".")
     metadata: dict[str, Any] = {
-        "Title": "; ".join(repr(one.release) for one in maps),
-        "Description": "\n".join(one.release.statement for one in maps),
+        "Title": "; ".join(repr(one) for one in releases),
+        "Description": "\n".join(dict.fromkeys(one.statement for one in releases)),
     }
     if kind == "svg":
         metadata["Date"] = None
@@ -221,11 +235,77 @@ def _write_html(maps: Sequence[Named], request: MapRequest) -> None:
         text = html_distinct(maps[0], boxes=request.boxes, style=request.style)
     else:
         text = html_map(maps, wish, as_difference=request.as_difference)
+    _save_text(text, request)
 
+
+def _save_text(text: str, request: MapRequest) -> None:
     def write(unfinished: Path) -> None:
         unfinished.write_text(text, encoding="utf-8")
 
     write_whole(request.output, write, overwrite=request.overwrite)
+
+
+def is_one_series(files: Sequence[Path]) -> bool:
+    """Whether the command is about a series; an error if it is about something else too."""
+    found = [path for path in files if (path / PLAN).is_file()]
+    if found and len(files) > 1:
+        raise InputError(
+            f"{found[0]} is a series, which is drawn alone: name the files of releases in it to compare them"
+        )
+    return bool(found)
+
+
+def draw_series(folder: Path, request: MapRequest) -> None:
+    """A series as a page, or as small multiples."""
+    from htf.series.series import Series
+
+    is_html = request.output.suffix.lower() == ".html"
+    _check_series(request, is_html)
+    series = Series(folder)
+    files = [one.path for one in series.released]
+    check_output(request.output, overwrite=request.overwrite, inputs=files)
+    with progress_bar() as bar:
+        bar.add_task("drawing the series", total=None)
+        if is_html:
+            _write_series_page(series, request)
+        else:
+            _write_series_picture(series, request)
+    say(f"Wrote {request.output}: {len(series.periods)} {series.plan.period}s.")
+    for period in series.periods:
+        warn_if_not_private(series.release(period))
+
+
+def _check_series(request: MapRequest, is_html: bool) -> None:
+    """Refuse what a series is not drawn with."""
+    given = {
+        "--difference (the page has a switch for changes)": request.as_difference,
+        "--by": request.by is not None,
+        "--level": request.level is not None,
+        "--distinct": request.distinct,
+        "--boxes": request.boxes and not is_html,
+        "--style": request.style is not None and not is_html,
+    }
+    for what, is_given in given.items():
+        if is_given:
+            kind = "page" if is_html else "picture"
+            raise InputError(f"a {kind} of a series is drawn without {what}: leave it out")
+
+
+def _write_series_page(series: Series, request: MapRequest) -> None:
+    from htf.maps.browser.document import Wish
+    from htf.maps.browser.series_document import html_series
+
+    axes = cast(tuple[str, str], request.axes)
+    wish = Wish(axes, request.where, request.boxes, request.style)
+    _save_text(html_series(series, wish), request)
+
+
+def _write_series_picture(series: Series, request: MapRequest) -> None:
+    from htf.maps.plot_series import plot_series
+
+    axes = cast(tuple[str, str], request.axes)
+    figure = plot_series(series, axes=axes, where=request.where)
+    _save_figure(figure, [series.release(period) for period in series.periods], request)
 
 
 # By the ending of the file's name.

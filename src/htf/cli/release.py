@@ -240,6 +240,9 @@ class Plan:
     clipped: Epsilon | None = None  # the price of measuring how many records are cut
     zones: Epsilon | None = None  # the price of the zones that the map is inside of
     label: str = ""  # of the charges
+    finish: Callable[[Release], Release] | None = (
+        None  # what is made of the release before it is written
+    )
     tell: Callable[[str], None] = field(default_factory=_screen)
 
     def keeping(self, most: int) -> Plan:
@@ -703,6 +706,10 @@ def _make_release(
             bar.update(task, description="fitting the map to the zones")
             with still_charged(plan.budget):
                 made = inside_zones(made, zones)
+        if plan.finish is not None:
+            bar.update(task, description="borrowing from earlier releases")
+            with still_charged(plan.budget):
+                made = plan.finish(made)
         bar.update(task, description=f"writing {plan.output.name}")
         _save(plan, made)
     return made

@@ -17,7 +17,7 @@ from htf.cli.distinct import DistinctOptions
 from htf.cli.options import json_option
 from htf.cli.points import MapOptions, Points, points_of
 from htf.cli.release import Plan, ReleaseOptions, as_asked, run_plan
-from htf.cli.screen import console, say, say_json, show_table
+from htf.cli.screen import console, progress_bar, say, say_json, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.cli.weights import WeightOptions
 from htf.errors import InputError
@@ -203,6 +203,7 @@ def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any
         overwrite=False,
         budget=addition.budget,
         label=addition.label,
+        finish=lambda made: opened.finish(made, addition.period),
     )
     run_plan(plan, options, {**others, **given}, addition.priors)
 
@@ -214,6 +215,37 @@ def _defaults(declaration: type) -> dict[str, Any]:
         for one in fields(declaration)
         if OPTION in one.metadata
     }
+
+
+@series.command()
+@folder_argument
+@click.option(
+    "-o",
+    "--output",
+    type=FileName(file_okay=False),
+    required=True,
+    help="New folder for the revised releases.",
+)
+def revise(folder: Path, output: Path) -> None:
+    """Estimate all periods of SERIES anew, with what later ones have told too. This costs nothing.
+
+    The releases of the series stay as they are. The revised ones are written to another folder.
+    """
+    from htf.files import make_folder
+    from htf.series.series import Series
+
+    opened = Series(folder)
+    if output.exists():
+        raise InputError(f"{output} exists: give the name of a new folder")
+    if len(opened.periods) < 2:
+        raise InputError(f"{folder} has fewer than two releases, so there is nothing to revise")
+    make_folder(output)
+    with progress_bar() as bar:
+        task = bar.add_task("revising", total=len(opened.periods))
+        for period in opened.periods:
+            opened.revised(period).save(output / f"{period}.revised-{opened.periods[-1]}.parquet")
+            bar.advance(task)
+    say(f"Wrote {len(opened.periods):,} revised releases to {output}. They cost nothing.")
 
 
 @series.command()

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import InputError
+from htf.estimation.background import Background, join
 from htf.estimation.expectation import Expectation, rounded
 from htf.estimation.leaf_counts import judge_leaves
 from htf.estimation.least_squares import UNKNOWN, TreeCounts, add_up, sibling_layers
@@ -69,12 +70,14 @@ def estimate_regions(
     shares: int = 1,
     estimator: str = FROM_LEAVES,
     trust: FloatArray | None = None,
+    background: Background | None = None,
 ) -> Estimated:
     """Estimates from all counts. Where the counts are of shares of people, `shares` is the number of them that one
-    person has. Without `trust`, that in priors is learnt."""
+    person has. Without `trust`, that in priors is learnt. A `background` counts as far as the priors are trusted."""
     smoothing = SMOOTHING if shares == 1 else SMOOTHING_PEOPLE * shares
     kind = _FromLeaves if estimator == FROM_LEAVES else _Estimation
     estimation = kind(tree, counts, priors, smoothing, trust)
+    estimation.background, estimation.each = background, shares
     return Estimated(estimation.run(), estimation.below, estimation.expectation.trust)
 
 
@@ -98,6 +101,8 @@ class _Estimation:
     """The passes from the top down, and the values they share."""
 
     lost = LOST
+    background: Background | None = None
+    each = 1  # that a record or person counts as
 
     def __init__(
         self,
@@ -127,9 +132,22 @@ class _Estimation:
         estimates, expected = self._sweep(self._first_rule)
         for _ in range(PASSES):
             self.expectation.learn(self.steps, estimates, *self.as_measured)
+            self._borrow(estimates)
             learnt = self._learn(estimates, expected)
             estimates, expected = self._sweep(partial(self._rule, learnt))
         return estimates
+
+    def _borrow(self, estimates: FloatArray) -> None:
+        """Join what was measured with the background."""
+        if self.background is None:
+            return
+        above = np.maximum(self.tree.parent, 0)
+        trust = 1 - self.expectation.weights(above, estimates)[0]
+        self.measured, self.variances = join(
+            *self.as_measured, self.background, self.expectation.level, trust, float(self.each)
+        )
+        self.deviations = np.sqrt(self.variances)
+        self.noisy = self.measured / self.deviations
 
     def _sweep(self, rule: Rule) -> tuple[FloatArray, FloatArray]:
         """Estimates, and the expected count of each region before its own counts are used."""
@@ -193,6 +211,11 @@ class _FromLeaves(_Estimation):
         for _ in range(AROUND):
             self.around = np.maximum(tree.parent[self.around], 0)
         self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
+
+    def _borrow(self, estimates: FloatArray) -> None:
+        super()._borrow(estimates)
+        if self.background is not None:
+            self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
 
     def _learn(self, estimates: FloatArray, expected: FloatArray) -> LearntCounts:
         self._add_up(self._judge(estimates))

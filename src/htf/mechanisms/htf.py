@@ -314,6 +314,7 @@ def _estimate_release(release: Any, estimator: str) -> tuple[FloatArray, FloatAr
         release.protection.shares,
         estimator,
         None if learns else release.prior_trust,
+        release.background,
     )
     if learns and not np.array_equal(made.trust, release.prior_trust):
         raise InputError("the trust in priors does not follow from the measurements")

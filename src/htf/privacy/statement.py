@@ -170,9 +170,14 @@ PRIORS_USED = (
     "epsilons add up."
 )
 
+BORROWED = (
+    "It is a release of a series, and its estimates borrow from {number} earlier releases of it, each of which has an "
+    "epsilon of its own. That costs nothing more."
+)
+
 SENTENCES = (
     NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
-    OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, PRIORS_USED, DISTINCT_TABLE, DISTINCT_CHOSEN,
+    OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, PRIORS_USED, BORROWED, DISTINCT_TABLE, DISTINCT_CHOSEN,
     DISTINCT_GIVEN, KNOWN_GRID, KNOWN_BOXES, WEIGHTED, WEIGHTED_ALONE, CLIPPED, CLIPPED_SHARE, CLIPPED_HIDDEN, CLIPPED_UNKNOWN,
     KNOWN_WEIGHT,
 )  # fmt: skip
@@ -200,6 +205,8 @@ def privacy_statement(release: Release) -> str:
         names = [f"{prior.name} (SHA-256 {prior.sha256})" for prior in release.priors]
         said = PRIOR_USED if len(names) == 1 else PRIORS_USED
         parts.append(said.format(names=", ".join(names)))
+    if release.background is not None:
+        parts.append(BORROWED.format(number=release.background.periods))
     if (total := release.parameters.get("public_total")) is not None:
         parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
     if release.zones is not None:

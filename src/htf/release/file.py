@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import HtfError, InputError, MissingExtraError, OutputError, ReleaseFileError
+from htf.estimation.background import Background
 from htf.estimation.noise_law import noise_deviations
 from htf.estimation.prior import Prior
 from htf.files import Budget, is_file, write_whole
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 KEY, GEO = b"htf", b"geo"
+BACKGROUND = "background"  # the column, and the member of the header, of what earlier releases of a series count
 INSIDE, INNER = (
     "inside_zones",
     "inner",
@@ -288,7 +290,7 @@ def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
 def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[str]:
     """The names of the columns, which must be those of a release, with their types, and no others."""
     found = file.reader.schema_arrow
-    wanted = _schema(domain, bool(_said_of_priors(header)), INSIDE in header)
+    wanted = _schema(domain, bool(_said_of_priors(header)), INSIDE in header, BACKGROUND in header)
     for name in found.names:
         if name not in wanted.names:
             raise ReleaseFileError(f"it has a column {name!r:.100}, which no release has")
@@ -300,7 +302,7 @@ def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[
     return list(wanted.names)
 
 
-def _schema(domain: Domain, with_prior: bool, with_inner: bool) -> pa.Schema:
+def _schema(domain: Domain, with_prior: bool, with_inner: bool, with_background: bool) -> pa.Schema:
     """The columns of a release: the same in every format."""
     import pyarrow as pa
 
@@ -314,6 +316,8 @@ def _schema(domain: Domain, with_prior: bool, with_inner: bool) -> pa.Schema:
         columns.append((name, pa.list_(pa.struct([(one, pa.int64()) for one in inner]))))
     if with_prior:
         columns.append(("prior", pa.list_(pa.uint32())))
+    if with_background:
+        columns.append((BACKGROUND, pa.list_(pa.float64())))
     if domain.zoned:
         columns.append((ZONES, zone_type()))
     if with_inner:
@@ -458,6 +462,9 @@ def table_of_columns(release: Release) -> pa.Table:
     if release.priors:
         weights = np.concatenate([prior.weights.ravel() for prior in release.priors])
         columns["prior"] = _prior_lists(release, weights)
+    if release.background is not None:
+        both = np.concatenate([release.background.values, release.background.variances])
+        columns[BACKGROUND] = _prior_lists(release, both)
     if domain.zoned:
         columns[ZONES] = zone_lists(release)
     if release.zones is not None:
@@ -517,6 +524,7 @@ def _from_table(
         measurements=measurements,
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
         priors=_priors_from(table, header, domain),
+        background=_background_from(table, header),
         zones=zones,
         budget_entry=header.get("budget_entry"),
         **_guarantee_from(header),
@@ -539,6 +547,17 @@ def _priors_from(table: pa.Table, header: dict[str, Any], domain: Domain) -> tup
         for one, some in zip(said, np.split(weights, ends[:-1]), strict=True):
             found.append(Prior.from_dict(one, domain, some))
     return tuple(found)
+
+
+def _background_from(table: pa.Table, header: dict[str, Any]) -> Background | None:
+    """All values stand before all variances."""
+    if BACKGROUND not in header:
+        return None
+    both = _numbers(_flat(table[BACKGROUND]))
+    if len(both) % 2:
+        raise ReleaseFileError("its background is incomplete")
+    values, variances = np.split(both, 2)
+    return Background(values, variances, header[BACKGROUND]["periods"])
 
 
 def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
@@ -613,6 +632,8 @@ def _guarantee(release: Release) -> dict[str, Any]:
 def _header(release: Release) -> dict[str, Any]:
     said = [prior.to_dict() for prior in release.priors]
     priors = {"priors": said} if said else {}
+    known = release.background
+    background = {} if known is None else {BACKGROUND: {"periods": known.periods}}
     entry = {} if release.budget_entry is None else {"budget_entry": release.budget_entry}
     return {
         "format": FORMAT,
@@ -627,6 +648,7 @@ def _header(release: Release) -> dict[str, Any]:
         "private": release.private,
         "ledger": [line.to_dict() for line in release.ledger],
         **priors,
+        **background,
         **_guarantee(release),
         **entry,
     }
@@ -651,7 +673,9 @@ def _digest_of_rows(release: Release) -> str:
     tree, digest = release.tree, hashlib.sha256()
     arrays = [tree.parent, tree.low, tree.high, release.leaves, release.estimates, release.scales]
     priors = [prior.weights for prior in release.priors]
-    for array in [*arrays, *release.measurements.columns().values(), *priors]:
+    known = release.background
+    background = [] if known is None else [known.values, known.variances]
+    for array in [*arrays, *release.measurements.columns().values(), *priors, *background]:
         digest.update(np.ascontiguousarray(array).tobytes())
     for content in content_of_zones(release.domain):
         digest.update(content)
@@ -729,7 +753,7 @@ def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) ->
     return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
 
 
-def _prior_lists(release: Release, weights: NDArray[np.uint32]) -> pa.Array:
+def _prior_lists(release: Release, weights: NDArray[Any]) -> pa.Array:
     """The weights in order, spread over the rows so that their numbers differ by at most one."""
     import pyarrow as pa
 

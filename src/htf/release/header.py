@@ -32,6 +32,7 @@ from htf.privacy.protection import (
     RECORD,
 )
 
+MOST_PERIODS = 10_000  # of a background
 FORMAT = 6  # the newest that is read, and the one that is written
 WITH_COLUMNS = 4  # from this one on a digest covers every column
 LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
@@ -322,6 +323,7 @@ HEADER = _fields(
     {
         "prior": _prior,  # of formats before 6, which had at most one
         "priors": _list(_prior, 1, MOST_PRIORS),
+        "background": _fields({"periods": _whole(1, MOST_PERIODS)}),
         "protection": _protection,
         "suggestion": _suggestion,
         "activity": _activity,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
+from htf.estimation.background import Background
 from htf.estimation.distinct import DistinctPeople, estimate_distinct
 from htf.estimation.expectation import trust_shape
 from htf.estimation.homogeneous import ON_MAP, PRIOR_TRUST
@@ -217,6 +218,8 @@ class Release(ReadOnlyArrays):
         What each measurement has cost.
     priors : tuple of Prior
         What the curator said was publicly known of the map. Estimates follow from it too.
+    background : Background, optional
+        In a series: what the releases of earlier periods count in each region. Estimates follow from it too.
     protection : Protection
         The unit, and how its records were bounded.
     suggestion : Suggestion, optional
@@ -262,6 +265,7 @@ class Release(ReadOnlyArrays):
     measurements: MeasurementTable
     ledger: tuple[LedgerLine, ...]
     priors: tuple[Prior, ...] = ()  # public, given by the curator; estimates follow from them too
+    background: Background | None = None  # what earlier releases of a series count in each region
     protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
     suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
     activity: Activity | None = None  # of people, found with noise; `epsilon` counts it in
@@ -296,6 +300,7 @@ class Release(ReadOnlyArrays):
             "measurements": MeasurementTable,
             "ledger": tuple,
             "priors": tuple,
+            "background": Background | None,
             "protection": Protection,
             "suggestion": Suggestion | None,
             "activity": Activity | None,
@@ -328,6 +333,14 @@ class Release(ReadOnlyArrays):
             if trust.shape != shape or not np.all(trust >= 0) or np.any(trust.sum(axis=0) > 1):
                 raise InputError("the trust in the priors of a release does not fit them")
 
+    def _check_background(self) -> None:
+        if self.background is None:
+            return
+        if not self.priors:
+            raise InputError("a background counts as far as priors are trusted, and there are none")
+        if len(self.background.values) != len(self.tree):
+            raise InputError("the background of a release needs one value for each region")
+
     def _check(self) -> None:
         if not self.tree.is_covered_once_by(self.leaves):
             raise InputError("the leaves of a release must cover the map, each cell once")
@@ -339,6 +352,7 @@ class Release(ReadOnlyArrays):
         if not np.all(self.scales <= LARGEST):
             raise InputError("the noise of a release has a scale that no epsilon gives")
         self._check_priors()
+        self._check_background()
         if self.distinct is not None:
             self.distinct.check_map(self.domain)
         if self.zones is not None or self.estimator == INSIDE_ZONES:
@@ -444,7 +458,7 @@ class Release(ReadOnlyArrays):
         arrays: list[NDArray[Any]] = [self.tree.parent, self.tree.low, self.tree.high, self.leaves]
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
-        rest = (self.estimator, self.noise, self.private, self.ledger, self.priors)
+        rest = (self.estimator, self.noise, self.private, self.ledger, self.priors, self.background)
         zones = None if self.zones is None else self.zones._content()
         claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct)
         claims = (*claim, self.clipped, zones)

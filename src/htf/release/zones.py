@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 ZONES = "zones"  # the column of the layer
-OWN = ("geometry", "count", "std_error", "noise_scale", "region", "regions", "measurements", "prior", ZONES)  # fmt: skip
+OWN = ("geometry", "count", "std_error", "noise_scale", "region", "regions", "measurements", "prior", "background", ZONES)  # fmt: skip
 POLYGON, MULTIPOLYGON, LINE = 3, 6, 2  # as well-known binary numbers types of geometry
 START = struct.Struct("<BII")  # byte order, type, number of parts or rings
 NOTHING = START.pack(1, POLYGON, 0)  # a polygon without rings

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.estimation.homogeneous import PRIOR_TRUST
 from htf.estimation.prior import Prior
 from htf.files import make_folder
 from htf.privacy.account import PENDING, Account, Entry
@@ -31,6 +32,7 @@ from htf.privacy.protection import PERSON, RECORD, Protection
 from htf.publication import publish
 from htf.query.cells import cell_counts
 from htf.release.release import Release
+from htf.series.borrowing import borrow
 from htf.series.periods import Period
 from htf.series.plan import IN_PERIOD, PLAN, SeriesPlan
 
@@ -273,6 +275,7 @@ class Series:
                 budget=addition.budget,
                 label=addition.label,
             )
+            made = self.finish(made, addition.period)
             addition.budget.save(made, addition.output)
             return made
 
@@ -373,21 +376,64 @@ class Series:
         >>> [prior.name for prior in series.priors("2026-03")]
         ['2026-02.parquet', 'mean of 2026-01 to 2026-02']
         """
-        start = self.plan.read_period(period).start
-        before = [one for one in self.latest.values() if one.period.start < start][-REMEMBERED:]
-        if not before:
+        return self._priors(self._before(self.plan.read_period(period)))
+
+    def _priors(self, others: list[Released]) -> tuple[Prior, ...]:
+        """The last of several releases, and the mean of them all."""
+        if not others:
             return ()
-        counts = [cell_counts(self._load(one.path)) for one in before]
-        marks = [digest_of(one.path) for one in before]
-        found = [(before[-1].path.name, marks[-1], counts[-1])]
-        if len(before) > 1:
-            names = f"mean of {before[0].period.name} to {before[-1].period.name}"
+        counts = [cell_counts(self._load(one.path)) for one in others]
+        marks = [digest_of(one.path) for one in others]
+        found = [(others[-1].path.name, marks[-1], counts[-1])]
+        if len(others) > 1:
+            names = f"mean of {others[0].period.name} to {others[-1].period.name}"
             together = hashlib.sha256("".join(marks).encode()).hexdigest()
             found.append((names, together, np.mean(counts, axis=0)))
         domain = self.plan.domain
         return tuple(
             Prior.of(counts, domain, name, sha) for name, sha, counts in found if counts.any()
         )
+
+    def _before(self, period: Period) -> list[Released]:
+        """The last releases before a period."""
+        return [one for one in self.latest.values() if one.period.start < period.start][
+            -REMEMBERED:
+        ]
+
+    def revised(self, period: str) -> Release:
+        """Estimate a period anew, with what later periods have told too. This costs nothing.
+
+        Parameters
+        ----------
+        period : str
+            A period that was released.
+
+        Returns
+        -------
+        Release
+            The same measurements with other estimates. The file of the period stays as it is.
+
+        Raises
+        ------
+        InputError
+            If that period was not released.
+
+        Examples
+        --------
+        >>> series.revised("2026-01").background.periods
+        1
+        """
+        release, own = self.release(period), self.latest[period]
+        others = [one for one in self.latest.values() if one.period != own.period]
+        nearest = sorted(others, key=lambda one: abs(one.period.start - own.period.start))
+        known = sorted(nearest[:REMEMBERED], key=lambda one: one.period)
+        facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}
+        bare = replace(release, facts=facts, background=None, priors=self._priors(known))
+        return borrow(bare, [self._load(one.path) for one in known])
+
+    def finish(self, made: Release, period: Period) -> Release:
+        """The release with what it borrows from those before it, which costs nothing."""
+        return borrow(made, [self._load(one.path) for one in self._before(period)])
 
     def _budget(self, period: Period) -> BudgetFile:
         """The account that a release of this period is charged to. Where periods do not add up each has its own."""

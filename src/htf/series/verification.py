@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from htf.errors import HtfError
 from htf.privacy.account import PUBLISHED
 from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
 from htf.release.release import Release
-from htf.series.series import Released, Series, unit_name
+from htf.series.borrowing import background_of
+from htf.series.series import REMEMBERED, Released, Series, unit_name
 from htf.verification import Check, verify
 
 
@@ -55,10 +58,31 @@ def _check_release(series: Series, one: Released, digests: dict[str, str]) -> Ch
         wrong.append(f"epsilon {release.epsilon}, not {series.plan.each}")
     if release.protection.name != unit_name(series.plan):
         wrong.append(f"for {release.protection.name}")
+    if release.background is not None and not _follows(series, one, release):
+        wrong.append("its background is not what earlier releases say")
     strange = [prior.name for prior in release.priors[:1] if prior.sha256 not in digests.values()]
     wrong += [f"its prior {name} is no release of the series" for name in strange]
     told = ", ".join(wrong) or f"sound, epsilon {release.epsilon}, as planned"
     return Check(one.label, not wrong, told)
+
+
+def _follows(series: Series, one: Released, release: Release) -> bool:
+    """Whether the background is what the releases say that were there before this one was charged."""
+    charged = {e.label: e.charged for account in series.accounts() for e in account.entries}
+    before: dict[str, Released] = {}
+    for other in series.released:
+        is_older = charged.get(other.label, "") <= charged.get(one.label, "")
+        if other.period.start < one.period.start and is_older:
+            before[other.period.name] = other
+    known = [Release.load(other.path) for other in list(before.values())[-REMEMBERED:]]
+    if not known or release.background is None:
+        return False
+    found = background_of(release, known)
+    pairs = (
+        (found.values, release.background.values),
+        (found.variances, release.background.variances),
+    )
+    return all(np.allclose(*pair, rtol=1e-6, atol=1e-6) for pair in pairs)
 
 
 def _check_entries(series: Series, digests: dict[str, str]) -> Check:

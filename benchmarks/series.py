@@ -1,0 +1,153 @@
+"""What a release of a series gains by borrowing from earlier ones: its error over that of a release by itself, from the same
+noisy counts; and how often intervals of counts and of changes hold the truth.
+
+    python benchmarks/series.py toronto.parquet --bounds=-79.65,43.57,-79.11,43.87 --time ts --period month --first 2019-01
+
+`shuffled` moves and turns the map of every period, so that periods have nothing in common. A ratio is the geometric mean
+over squares around records and areas anywhere, of the paper's relative error and of the RMSE, over the periods from the
+fourth on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+import htf
+from htf.estimation.prior import Prior
+from htf.frame.domain import FloatArray, IntArray
+from htf.query.cells import cell_counts
+from htf.series.borrowing import borrow
+from htf.series.periods import Period
+from priors import dense, errors, squares
+
+FROM = 3  # periods before the first that is judged
+
+
+def next_period(period: Period) -> Period:
+    """The one that begins when this one ends."""
+    end = period.end
+    names = {
+        "day": f"{end:%Y-%m-%d}",
+        "week": f"{end:%G-W%V}",
+        "month": f"{end:%Y-%m}",
+        "quarter": f"{end:%Y}-Q{(end.month + 2) // 3}",
+        "year": f"{end:%Y}",
+    }
+    return Period.read(names[period.kind], period.kind)
+
+
+def maps_of(given: argparse.Namespace, domain: htf.Domain) -> list[IntArray]:
+    """The exact counts of each period."""
+    period, found = Period.read(given.first, given.period), []
+    for _ in range(given.periods):
+        since, until = period.seconds
+        matrix = htf.read_points(
+            str(given.points),
+            domain,
+            ["lon", "lat"],
+            time=given.time,
+            since=since,
+            until=until,
+            allow_empty=True,
+        )
+        found.append(dense(matrix))
+        period = next_period(period)
+    return found
+
+
+def shuffled(maps: Sequence[IntArray]) -> list[IntArray]:
+    moves = [(len(one) // 3 * n, len(one) // 5 * n) for n, one in enumerate(maps)]
+    return [
+        np.roll(one if n % 2 else one.T, move, axis=(0, 1))
+        for n, (one, move) in enumerate(zip(maps, moves, strict=True))
+    ]
+
+
+def with_earlier(
+    release: htf.Release,
+    matrix: htf.FrequencyMatrix,
+    epsilon: str,
+    noise: str,
+    before: list[htf.Release],
+) -> htf.Release:
+    """As `Series.add` makes it: priors and a background of earlier releases."""
+    if not before:
+        return release
+    counts = [cell_counts(one) for one in before]
+    found = [counts[-1]] + ([np.mean(counts, axis=0)] if len(counts) > 1 else [])
+    priors = [
+        Prior.of(one, release.domain, str(n), "0" * 64) for n, one in enumerate(found) if one.any()
+    ]
+    return borrow(htf.publish(matrix, epsilon, prior=priors, noise=noise), before)
+
+
+def true_counts(counts: IntArray, boxes: IntArray) -> IntArray:
+    table = np.pad(counts, [(1, 0), (1, 0)]).cumsum(axis=0).cumsum(axis=1)
+    x0, y0, x1, y1 = boxes.T
+    return np.asarray(table[x1, y1] - table[x0, y1] - table[x1, y0] + table[x0, y0])
+
+
+def run_series(
+    maps: Sequence[IntArray], domain: htf.Domain, epsilon: str, seed: int
+) -> tuple[FloatArray, list[float], list[float]]:
+    """The ratio of every period, and the shares of counts and changes inside their intervals."""
+    before: list[htf.Release] = []
+    ratios, held, changed = [], [], []
+    for number, counts in enumerate(maps):
+        matrix = htf.FrequencyMatrix.from_dense(domain, counts)
+        noise = f"seeded:{1000 * seed + number}"
+        plain = htf.publish(matrix, epsilon, noise=noise)
+        made = with_earlier(plain, matrix, epsilon, noise, before)
+        boxes = squares(counts, np.random.default_rng(number))
+        ratios.append(np.log(errors(made, counts, boxes) / errors(plain, counts, boxes)).mean())
+        rows = np.concatenate([some[:100] for some in boxes.values()])
+        edges = np.column_stack(
+            [axis.from_cells(rows[:, n]) for n, axis in enumerate([*domain.axes] * 2)]
+        )
+        answers, true = made.count(edges), true_counts(counts, rows)
+        held.append(np.mean((answers.low <= true) & (true <= answers.high)))
+        if before:
+            change = made.difference(before[-1], edges)
+            moved = true - true_counts(maps[number - 1], rows)
+            changed.append(np.mean((change.low <= moved) & (moved <= change.high)))
+        before.append(made)
+    return np.array(ratios), held, changed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("points", type=Path)
+    parser.add_argument("--bounds", required=True, help="W,S,E,N")
+    parser.add_argument("--time", required=True)
+    parser.add_argument("--period", default="month")
+    parser.add_argument("--first", required=True, help="the first period")
+    parser.add_argument("--periods", type=int, default=12)
+    parser.add_argument("--cells", default="256")
+    parser.add_argument("--epsilons", default="0.05,0.1,0.5,1")
+    parser.add_argument("--runs", type=int, default=2)
+    given = parser.parse_args()
+    west, south, east, north = (float(edge) for edge in given.bounds.split(","))
+    head = "| map | cells | epsilon | periods | ratio, period 4 on | counts held | changes held |"
+    print(f"{head}\n| --- | ---: | ---: | --- | ---: | ---: | ---: |")
+    for cells in given.cells.split(","):
+        domain = htf.Domain.from_bounds(west, south, east, north, cells=int(cells))
+        maps = maps_of(given, domain)
+        for epsilon in given.epsilons.split(","):
+            for name, some in (("as they are", maps), ("shuffled", shuffled(maps))):
+                runs = [run_series(some, domain, epsilon, seed) for seed in range(given.runs)]
+                ratio = np.exp(np.mean([found[0][FROM:] for found in runs]))
+                single = [np.exp(found[0][FROM:].mean()) for found in runs]
+                held, changed = (np.mean([found[n] for found in runs]) for n in (1, 2))
+                print(
+                    f"| {given.points.stem} | {cells} | {epsilon} | {name} | {ratio:.3f} ({min(single):.2f} to "
+                    f"{max(single):.2f}) | {100 * held:.1f} % | {100 * changed:.1f} % |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""What earlier releases say about the regions of a map, and how it is joined with the counts of a new period. Public.
+
+For every region there are two guesses: the counts of this period, and the *background*, the mean of what the releases of
+earlier periods count there, scaled to the records of this period. Each has its variance. That of the background has two
+parts: the noise of the earlier releases, and the *drift*, by which a period truly differs from those before it. Drift is
+learnt from how far the two guesses lie apart, for regions of one size: a part that goes with the square of the count, a
+part that is the same everywhere, and the scatter of independent events, which goes with the count. Then the two
+guesses are joined by the inverse of their variances.
+
+Maps may change abruptly. So the background counts only as far as the shape of the earlier maps is trusted
+(htf.estimation.trust), and not at all in a region where both guesses lie farther apart than noise and drift allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from htf.base.read_only import ReadOnlyArrays
+from htf.errors import InputError
+from htf.frame.domain import FloatArray, IntArray
+
+CAUTION = 2.0  # drift is taken to be so many times as large as it was found to be
+SURPRISE = 2.5  # deviations: a background that is farther away is not used
+LARGEST_SQUARE = 9.0  # times its variance: a few regions that changed do not tell about the others
+FIRST_DRIFT = 0.25  # of the square of the mean count, before anything is learnt
+USUAL_DRIFT = np.array([0.05, 0.05])  # relative variances, which count as much as one region
+ROUNDS = 4  # of learning
+BORROWED = 0.5  # of the evidence at one level counts at the next
+LEAST_TRUST = 1e-3
+LEAST_DEVIATION = 0.1  # records: no count of an earlier release is exact
+
+
+@dataclass(frozen=True, eq=False)
+class Background(ReadOnlyArrays):
+    """What earlier periods count in each region of a tree, in the mean.
+
+    Attributes
+    ----------
+    values, variances : ndarray of float
+        One for each region.
+    periods : int
+        How many releases it is the mean of.
+    """
+
+    values: FloatArray
+    variances: FloatArray
+    periods: int
+
+    def __post_init__(self) -> None:
+        if self.values.shape != self.variances.shape or self.values.ndim != 1:
+            raise InputError("a background needs one value and one variance for each region")
+        if not np.all(np.isfinite(self.values)) or not np.all(self.variances > 0):
+            raise InputError(
+                "the values of a background must be finite, and its variances positive"
+            )
+        if self.periods < 1:
+            raise InputError(f"a background is of at least one release, got {self.periods}")
+        for array in (self.values, self.variances):
+            array.flags.writeable = False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Background):
+            return NotImplemented
+        same = self.periods == other.periods
+        pairs = (self.values, other.values), (self.variances, other.variances)
+        return same and all(np.array_equal(*pair) for pair in pairs)
+
+    def __hash__(self) -> int:
+        return hash((len(self.values), self.periods))
+
+    @classmethod
+    def of(cls, values: list[FloatArray], deviations: list[FloatArray]) -> Background:
+        """The mean of several releases, each scaled to the same total, by the inverse of their variances."""
+        totals = [max(float(one[0]), 1.0) for one in values]
+        scales = [np.mean(totals) / total for total in totals]
+        weights = np.array(
+            [
+                1 / np.maximum(one * scale, LEAST_DEVIATION) ** 2
+                for one, scale in zip(deviations, scales, strict=True)
+            ]
+        )
+        scaled = np.array([one * scale for one, scale in zip(values, scales, strict=True)])
+        whole = weights.sum(axis=0)
+        return cls((weights * scaled).sum(axis=0) / whole, 1 / whole, len(values))
+
+
+def join(
+    measured: FloatArray,
+    variances: FloatArray,
+    background: Background,
+    level: IntArray,
+    trust: FloatArray,
+    each: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Both guesses joined, and their variances. `each` is the number that one record or person counts as."""
+    scale = max(float(measured[0]), 1.0) / max(float(background.values[0]), 1.0)
+    values, noise = scale * background.values, scale**2 * background.variances
+    drift = _learn_drift(measured - values, variances + noise, values, level, background, each)
+    spread = (noise + drift) / np.maximum(trust, LEAST_TRUST) ** 2
+    surprised = np.abs(measured - values) > SURPRISE * np.sqrt(variances + spread)
+    weight = np.where(surprised, 0.0, 1 / spread)
+    weight[0] = 0.0  # the total of a period is its own
+    whole = 1 / variances + weight
+    return (measured / variances + weight * values) / whole, 1 / whole
+
+
+def _learn_drift(
+    apart: FloatArray,
+    noise: FloatArray,
+    values: FloatArray,
+    level: IntArray,
+    background: Background,
+    each: float,
+) -> FloatArray:
+    """The variance of drift in each region."""
+    counts = np.maximum(values, 0.0)
+    usual = np.maximum(np.bincount(level, counts) / np.maximum(np.bincount(level), 1), 1.0)[level]
+    events = each * counts * (1 + 1 / background.periods)
+    kinds = np.stack([usual**2, counts**2])
+    found = FIRST_DRIFT * usual**2
+    for turn in range(ROUNDS):
+        variance = noise + events + found
+        squares = apart**2 - noise - events
+        if turn:
+            squares = np.minimum(squares, LARGEST_SQUARE * variance)
+        weights = 1 / (2 * variance**2)
+        found = (_parts_by_level(kinds, squares, weights, level)[:, level] * kinds).sum(axis=0)
+    return np.asarray(events + CAUTION * found)
+
+
+def _parts_by_level(
+    kinds: FloatArray, squares: FloatArray, weights: FloatArray, level: IntArray
+) -> FloatArray:
+    """The two parts of drift for each level, none negative: weighted least squares, with a little that is usual."""
+    levels = 1 + int(level.max())
+    products, fits = np.zeros((levels, 2, 2)), np.zeros((levels, 2))
+    for one in (0, 1):
+        fits[:, one] = np.bincount(level, weights * kinds[one] * squares, minlength=levels)
+        for other in (0, 1):
+            sums = np.bincount(level, weights * kinds[one] * kinds[other], minlength=levels)
+            products[:, one, other] = sums
+    places = np.arange(levels)
+    near = BORROWED ** np.abs(np.subtract.outer(places, places)).astype(np.float64)
+    products = np.einsum("lm,mij->lij", near, products) + np.eye(2)
+    fits = near @ fits + USUAL_DRIFT
+    return np.stack([_least_squares(*pair) for pair in zip(products, fits, strict=True)], axis=1)
+
+
+def _least_squares(products: FloatArray, fits: FloatArray) -> FloatArray:
+    """The two numbers, none negative, that fit best."""
+    best, best_gain = np.zeros(2), 0.0
+    for size in (1, 2):
+        for chosen in combinations((0, 1), size):
+            some = np.array(chosen)
+            found = np.linalg.solve(products[np.ix_(some, some)], fits[some])
+            gain = float(2 * found @ fits[some] - found @ products[np.ix_(some, some)] @ found)
+            if np.all(found >= 0) and gain > best_gain:
+                best, best_gain = np.zeros(2), gain
+                best[some] = found
+    return best
