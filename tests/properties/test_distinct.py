@@ -25,20 +25,24 @@ GRID = 4, 3
 RECORD = st.tuples(
     st.sampled_from([0.5, 1.5, 2.5, 3.5, 4.5]),  # the last is outside
     st.sampled_from([0.5, 1.5, 2.5]),
-    st.sampled_from(["ann", "bob", "eve", "1,2", None, ""]),
+    st.sampled_from(["ann", "bob", "1,2", None, ""]),
     st.sampled_from([0, 1800, 90_000, None]),
 )
 Records = list[tuple[float, float, str | None, int | None]]
 
 
-def read(records: Records, per: str | None = None) -> IntArray:
+# Remarks on unread rows take half of the time of a reading: `told` asks for them, once for all records of an example.
+pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.points.NothingInside")
+
+
+def read(records: Records, per: str | None = None, *, told: bool = False) -> IntArray:
     columns = list(zip(*records, strict=True)) or [()] * 4
     kinds = (pa.float64(), pa.float64(), pa.string(), pa.int64())
     names = ("x", "y", "who", "at")
     table = pa.table({n: pa.array(c, k) for n, c, k in zip(names, columns, kinds, strict=True)})
     found = read_people_by_box(
         table, DOMAIN, GRID, ["x", "y"], user="who", per=per, time="at", allow_empty=True,
-        tell=lambda _: None,
+        tell=(lambda _: None) if told else None,
     )  # fmt: skip
     return found.exact_people
 
@@ -51,7 +55,7 @@ def test_people_are_counted_one_by_one(
     records: Records, per: str | None, shuffle: random.Random
 ) -> None:
     """As the reference does, whatever the order of rows; and all together are the sum of each alone."""
-    found = read(records, per)
+    found = read(records, per, told=True)
     naive = [((x, y), who, at) for x, y, who, at in records]
     assert np.array_equal(found, naive_people(naive, DOMAIN, GRID, per))
     shuffle.shuffle(records)
@@ -64,9 +68,9 @@ def test_people_are_counted_one_by_one(
 @given(st.lists(RECORD, max_size=40), st.integers(1, 12))
 @settings(max_examples=25)
 def test_one_person_moves_so_many_counts_and_one_class(records: Records, most: int) -> None:
-    more = PeopleByBox(GRID, read(records))
-    for who in {who for _, _, who, _ in records}:
-        less = PeopleByBox(GRID, read([record for record in records if record[2] != who]))
+    more = PeopleByBox(GRID, read(records, told=True))
+    for who in {who or "" for _, _, who, _ in records}:  # records without a name are of nobody
+        less = PeopleByBox(GRID, read([record for record in records if (record[2] or "") != who]))
         counts = people_in_boxes(more, most) - people_in_boxes(less, most)
         assert set(counts) <= {0, 1}
         assert counts.sum() <= most

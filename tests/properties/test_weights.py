@@ -49,13 +49,18 @@ RECORDS = st.lists(RECORD, max_size=15)
 Record = tuple[float, float, str | None, int | None, float | None]
 
 
+# Remarks on unread rows take half of the time of a reading. `**TOLD` asks for them, once for all records of an example.
+pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.points.NothingInside")
+TOLD: dict[str, Any] = {"tell": lambda _: None}
+
+
 def read(records: list[Record], most: int, **options: Any) -> FrequencyMatrix:
     columns = list(zip(*records, strict=True)) or [()] * 5
     kinds = (pa.float64(), pa.float64(), pa.string(), pa.int64(), pa.float64())
     names = ("x", "y", "who", "at", "weight")
     table = pa.table({n: pa.array(c, k) for n, c, k in zip(names, columns, kinds, strict=True)})
-    options |= {"allow_empty": True, "tell": lambda _: None}
-    return read_points(table, DOMAIN, ["x", "y"], weight="weight", max_weight=most, **options)
+    options |= {"weight": "weight", "max_weight": most, "allow_empty": True}
+    return read_points(table, DOMAIN, ["x", "y"], **options)
 
 
 def sums(matrix: FrequencyMatrix) -> Counter[tuple[int, ...]]:
@@ -67,12 +72,12 @@ def cut(matrix: FrequencyMatrix) -> tuple[int, int]:
     return matrix.exact_weighed.exact
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(RECORDS, RECORD, st.sampled_from([1, 2, 6, 2**20]))
 def test_one_record_changes_one_cell_by_at_most_the_limit(
     records: list[Record], more: Record, most: int
 ) -> None:
-    before, after = read(records, most), read([*records, more], most)
+    before, after = read(records, most), read([*records, more], most, **TOLD)
     change = sums(after)
     change.subtract(sums(before))
     changed = {cell: n for cell, n in change.items() if n}
@@ -87,7 +92,7 @@ def test_one_record_changes_one_cell_by_at_most_the_limit(
     assert moved == ([0, 1] if is_above else [1, 0] if counts else [0, 0])
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     RECORDS, st.lists(RECORD, max_size=6), st.integers(1, 3), st.sampled_from([1, 4]), st.booleans()
 )
@@ -97,9 +102,8 @@ def test_one_person_changes_sums_by_at_most_k_times_the_limit(
     """Whoever is added, everybody else's sums stay as they are."""
     person: list[Record] = [(x, y, "eve", at, weight) for x, y, _, at, weight in more]
     options = {"user": "who", "max_records": kept, **({"time": "at"} if of_times else {})}
-    before, after, alone = (
-        read(some, most, **options) for some in (records, [*records, *person], person)
-    )
+    before, alone = (read(some, most, **options) for some in (records, person))
+    after = read([*records, *person], most, **options, **TOLD)
     assert sums(after) == sums(before) + sums(alone)
     assert sum(sums(alone).values()) <= kept * most == after.protection.most_shares
     assert sum(cut(alone)) <= kept
