@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 from htf import Answers, FrequencyMatrix, Mechanism, Release, publish
-from htf.curator.cells import ExactCells
 from htf.evaluation.counting import ExactCounter
 from htf.evaluation.synthetic import synthetic_city
 from htf.evaluation.workloads import Boxes, read_workload
@@ -69,11 +68,12 @@ def boxes_of(release: Release, regions: IntArray) -> Any:
     return np.column_stack([*edges, x.from_cells(high[:, 0]), y.from_cells(high[:, 1])])
 
 
-def half_widths_away(release: Release, matrix: FrequencyMatrix, regions: IntArray) -> FloatArray:
+def half_widths_away(release: Release, truth: ExactCounter, regions: IntArray) -> FloatArray:
     """How far the exact counts of regions are from the middle of their intervals."""
     answers = release.count(boxes_of(release, regions))
     assert np.all(answers.partial == 0), "these boxes follow leaf edges"
-    return distances(answers, ExactCells(matrix, release.tree).count(regions))
+    boxes = Boxes(release.tree.low[regions], release.tree.high[regions])
+    return distances(answers, truth.count(boxes))
 
 
 def distances(answers: Answers, truth: IntArray) -> FloatArray:
@@ -88,6 +88,7 @@ def look(
     matrix: FrequencyMatrix, runs: int = RUNS, mechanism: Mechanism = PAPER, epsilon: str = "0.5"
 ) -> Seen:
     seen: Seen = {"1": [], "10": [], "1000": []}
+    truth = ExactCounter(matrix)
     for seed in range(runs):
         release = publish(matrix, epsilon, mechanism, noise=f"seeded:{seed}")
         numbers = leaves_below(release)
@@ -95,7 +96,7 @@ def look(
         for name, (fewest, most) in {"1": (1, 1), "10": (8, 12), "1000": (700, 1400)}.items():
             found = np.flatnonzero((numbers >= fewest) & (numbers <= most))
             chosen = generator.permutation(found)[:60]
-            seen[name].append(half_widths_away(release, matrix, chosen))
+            seen[name].append(half_widths_away(release, truth, chosen))
     return seen
 
 
