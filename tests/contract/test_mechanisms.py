@@ -52,7 +52,7 @@ every_matrix = pytest.mark.parametrize("data", list(small_matrices()))
 def made_for(name: str, data: str) -> Mechanism:
     """As it is by default, but that only one mechanism cuts the fine grid into a million boxes: each takes
     seconds. The others coarsen it further, in the same way."""
-    coarser = data == "fine grid" and name in ("hb", "hdmm", "privlet")
+    coarser = data == "fine grid" and name in ("hb", "hdmm", "privlet", "zones")
     return make_mechanism(name, {"most_cells": str(LEAST_MOST_CELLS)} if coarser else {})
 
 
