@@ -186,8 +186,8 @@ def show_table(headers: Sequence[str], rows: Iterator[Sequence[object]]) -> None
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 
-def show_fixed(folder: Path) -> None:
-    """What a process pays once, and what each reading pays whatever its size."""
+def show_fixed(folder: Path, rounds: int) -> None:
+    """What a process pays once, and what each reading pays whatever its size; of up to three processes the least."""
     tiny = points_in(folder, 0.001)
     code = f"""
 import time
@@ -200,7 +200,7 @@ for told in ({{}}, {{}}, {KEPT}, {KEPT}, {PEOPLE}, {PEOPLE}):
     times.append(time.perf_counter())
 print([after - before for before, after in zip(times, times[1:])])
 """
-    runs = [json.loads(_python("-c", code)) for _ in range(3)]
+    runs = [json.loads(_python("-c", code)) for _ in range(min(rounds, 3))]
     labels = (
         "import htf",
         "first reading: import Ibis and DuckDB, compile",
@@ -404,28 +404,33 @@ def _python(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def _numbers(listed: str) -> list[float]:
+    return [float(number) for number in listed.split(",") if number]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, help="where files of points are kept")
     parser.add_argument("--points", type=float, default=10, help="millions, for times")
     parser.add_argument("--sizes", default="", help="millions, at least two, for stages and memory")
+    parser.add_argument("--memory-sizes", default="", help="for memory alone, if fewer than those")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--memory", default="2GB", help="the cap for memory")
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
     options = parser.parse_args()
-    sizes = [float(size) for size in options.sizes.split(",") if size]
+    sizes = _numbers(options.sizes)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         if options.engine == "spark":
             show_spark(points_in(folder, options.points), options.rounds)
             return
-        show_fixed(folder)
+        show_fixed(folder, options.rounds)
         show_times(points_in(folder, options.points), options.rounds)
         show_cells(points_in(folder, options.points))
         if sizes:
             show_bytes(points_in(folder, sizes[-1]), sizes, folder)
-            show_memory(folder, sizes, options.memory)
+            show_memory(folder, _numbers(options.memory_sizes) or sizes, options.memory)
             show_stages(folder, sizes, options.rounds)
 
 
