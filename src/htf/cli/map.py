@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from htf.release.release import Release
     from htf.series.series import Series
 
-PLAN = "series.json"  # the file that makes a folder a series
-
 
 @dataclass(frozen=True)
 class MapRequest:
@@ -247,7 +245,9 @@ def _save_text(text: str, request: MapRequest) -> None:
 
 def is_one_series(files: Sequence[Path]) -> bool:
     """Whether the command is about a series; an error if it is about something else too."""
-    found = [path for path in files if (path / PLAN).is_file()]
+    from htf.series.plan import is_series
+
+    found = [path for path in files if is_series(path)]
     if found and len(files) > 1:
         raise InputError(
             f"{found[0]} is a series, which is drawn alone: name the files of releases in it to compare them"

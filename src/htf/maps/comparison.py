@@ -157,19 +157,27 @@ def difference(
     >>> htf.difference(release, release, squares=(2, 2)).value
     array([0., 0., 0., 0.])
     """
-    low, high = shared_bounds(first, second, axes, where)
     check_same_quantity(first, second)
-    squares = read_pair(squares, "squares")
-    names = tuple(first.domain.axes[number].name for number in drawn_axes(first.domain, axes))
-    grid = Domain(
-        tuple(Axis(*made) for made in zip(names, low, high, squares, strict=True)), first.domain.crs
-    )
-    edges = grid.axes[0], grid.axes[1]
+    grid = shared_grid(first, second, read_pair(squares, "squares"), axes, where)
     answers = [
-        release.count(grid_rows(release, axes, where, *(_edges(axis) for axis in edges)))
-        for release in (first, second)
+        release.count(rows_of_grid(release, axes, where, grid)) for release in (first, second)
     ]
     return Difference(grid, answers[0], answers[1])
+
+
+def shared_grid(
+    first: Release,
+    second: Release,
+    squares: tuple[int, int],
+    axes: tuple[str, str],
+    where: Where | None,
+) -> Domain:
+    """A grid over what both maps cover."""
+    low, high = shared_bounds(first, second, axes, where)
+    names = tuple(first.domain.axes[number].name for number in drawn_axes(first.domain, axes))
+    return Domain(
+        tuple(Axis(*made) for made in zip(names, low, high, squares, strict=True)), first.domain.crs
+    )
 
 
 def shared_bounds(
@@ -275,5 +283,9 @@ def grid_rows(
     return full
 
 
-def _edges(axis: Axis) -> FloatArray:
-    return axis.from_cells(np.arange(axis.cells + 1))
+def rows_of_grid(
+    release: Release, axes: tuple[str, str], where: Where | None, grid: Domain
+) -> FloatArray:
+    """Full rows, for `Release.count`, of the squares of a grid."""
+    columns, rows = (axis.from_cells(np.arange(axis.cells + 1)) for axis in grid.axes)
+    return grid_rows(release, axes, where, columns, rows)

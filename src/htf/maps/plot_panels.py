@@ -60,6 +60,18 @@ def plot_panels(
         view(release, axes, {**read_where(where), **step.where}, max(pixels // 2, 1))
         for step in steps
     ]
+    figure = draw_panels(seen, [step.title for step in steps], release.quantity)
+    inside = {n: ends for n, ends in read_where(where).items() if n != domain.names[number]}
+    rest = _summed_beside(domain, drawn, number, inside)
+    figure.suptitle(heading(release) + (f"\n{rest}" if rest else ""), fontsize=12)
+    figure.supxlabel(footer(release, seen[0]), fontsize=8, color=GREY)
+    if not release.private:
+        draw_warning_across(figure)
+    return figure
+
+
+def draw_panels(seen: list[View], titles: list[str], quantity: str) -> Figure:
+    """A panel for each view, with one scale of colours."""
     densities = [visible_density(one) for one in seen]
     limits = colour_limits(np.concatenate([density.ravel() for density in densities]))
     rows, columns = layout(len(seen), shown_ratio(seen[0]))
@@ -70,19 +82,13 @@ def plot_panels(
         draw_density(ax, one, density, limits)
         for ax, one, density in zip(panels, seen, densities, strict=False)
     ]
-    for ax, step in zip(panels, steps, strict=False):
-        ax.set_title(shorten(step.title), fontsize=9, pad=3)
+    for ax, title in zip(panels, titles, strict=False):
+        ax.set_title(shorten(title), fontsize=9, pad=3)
     draw_frames(panels, seen)
     if any(np.isfinite(density).any() for density in densities):
-        draw_colour_bar(panels, images[0], seen[0], release.quantity, is_below=False)
+        draw_colour_bar(panels, images[0], seen[0], quantity, is_below=False)
     else:
         write_in_the_middle(panels[0], "nothing rises\nabove the noise")
-    inside = {n: ends for n, ends in read_where(where).items() if n != domain.names[number]}
-    rest = _summed_beside(domain, drawn, number, inside)
-    figure.suptitle(heading(release) + (f"\n{rest}" if rest else ""), fontsize=12)
-    figure.supxlabel(footer(release, seen[0]), fontsize=8, color=GREY)
-    if not release.private:
-        draw_warning_across(figure)
     return figure
 
 

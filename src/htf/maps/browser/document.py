@@ -59,7 +59,7 @@ from htf.query.answer_texts import counts_of
 from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import Release
 
-STYLES = ("shared/base.css", "shared/map.css", "offline/offline.css")
+STYLES = ("shared/base.css", "shared/map.css", "shared/time.css", "offline/offline.css")
 SQUARE_PIXELS = 14  # a square of a difference is at least as large on the screen
 STEPS = 32  # numbers are rounded to 1/32 of their standard error
 
@@ -93,7 +93,7 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
     words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
     counts = [counts_of(one.release.counted) for one in maps]
     title = (" minus " if as_difference else " and ").join(one.name for one in maps)
-    return _page(maps, wish, title, [*words, *counts, *summed], data, caption, entry)
+    return write_page(maps, wish, title, [*words, *counts, *summed], data, caption, entry)
 
 
 def html_distinct(named: Named, *, boxes: bool = False, style: str | None = None) -> str:
@@ -103,23 +103,23 @@ def html_distinct(named: Named, *, boxes: bool = False, style: str | None = None
     first, second = release.domain.names[:2] if release.domain.dimensions > 1 else PLACES[0]
     wish = Wish((first, second), None, boxes, style)
     found = distinct_rectangles(release)
-    data = _common([named], [_ring(release, wish, plane := _plane([named]))], plane)
+    data = common_data([named], [frame_ring(release, wish, plane := plane_of([named]))], plane)
     data |= {"limits": weighted_limits([found]), "sides": None, "unit": PER, "per_box": True}
     panel = data["panels"][0]
     table = release.count_distinct()
     panel["quantity"] = table.quantity
-    panel["sheets"] = [_sheet(found, release, data)]
-    panel["outlines"] = _corners(found.boxes, release, data)
+    panel["sheets"] = [packed_sheet(found, release, data)]
+    panel["outlines"] = packed_boxes(found.boxes, release, data)
     summed = describe_summed(release.domain, (0, 1), None)
     said = [
-        _how_to_read(),
+        how_to_read(),
         DO_NOT_ADD_UP,
         "Boxes whose interval reaches down to zero have no colour.",
     ]
-    return _page([named], wish, named.name, [heading(release, table), summed], data, said)
+    return write_page([named], wish, named.name, [heading(release, table), summed], data, said)
 
 
-def _page(
+def write_page(
     maps: Sequence[Named],
     wish: Wish,
     title: str,
@@ -127,9 +127,12 @@ def _page(
     data: dict[str, Any],
     caption: Sequence[str],
     entry: str = "offline/offline.js",
+    plan: Sequence[str] = (),
 ) -> str:
+    """The whole file. `plan` are sentences about more than these releases, above their own statements."""
     script = maplibre("maplibre-gl.js")
     summary, statement = _statement(maps)
+    statement = "".join(f"<p>{escape(told)}</p>" for told in plan) + statement
     is_private = all(one.release.private for one in maps)
     return _fill(
         own("offline/offline.html"),
@@ -172,7 +175,7 @@ def _draw_zones(maps: Sequence[Named], wish: Wish, as_difference: bool) -> Drawi
 def _draw_places(maps: Sequence[Named], wish: Wish, as_difference: bool) -> Drawing:
     """The same for rectangles."""
     check_no_level(wish.level)
-    _check_places(maps, wish)
+    check_places(maps, wish)
     data, caption = _difference(maps, wish) if as_difference else _side_by_side(maps, wish)
     domains = [one.release.domain for one in maps]
     summed = [describe_summed(one, drawn_axes(one, wish.axes), wish.where) for one in domains]
@@ -192,7 +195,7 @@ def _check_maps(maps: object, as_difference: bool) -> None:
         raise InputError(f"a map shows one release or two, a difference two, got {len(items)} maps")
 
 
-def _check_places(maps: Sequence[Named], wish: Wish) -> None:
+def check_places(maps: Sequence[Named], wish: Wish) -> None:
     for one in maps:
         domain = one.release.domain
         drawn = drawn_axes(domain, wish.axes)
@@ -209,15 +212,15 @@ def _side_by_side(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], li
     most = MOST_RECTANGLES // len(maps)
     made = [rectangles(one.release, wish.axes, wish.where, most) for one in maps]
     found = [one for one, _ in made]
-    plane = _plane(maps)
-    data = _common(maps, [_ring(one.release, wish, plane) for one in maps], plane)
+    plane = plane_of(maps)
+    data = common_data(maps, [frame_ring(one.release, wish, plane) for one in maps], plane)
     data |= {"limits": weighted_limits(found), "sides": None}
     for panel, one, cells in zip(data["panels"], maps, found, strict=True):
-        panel["sheets"] = [_sheet(cells, one.release, data)]
+        panel["sheets"] = [packed_sheet(cells, one.release, data)]
     words = [said for _, said in made]
     if len(set(words)) > 1:
         words = [f"{one.name}: {said}" for one, said in zip(maps, words, strict=True)]
-    said = [_how_to_read(), *dict.fromkeys(words)]
+    said = [how_to_read(), *dict.fromkeys(words)]
     if len(maps) > 1:
         said.append("Both maps have the same colours, and move together.")
         said += [note for note in [counted_differs_note(maps)] if note is not None]
@@ -230,7 +233,7 @@ def _check_overlap(maps: Sequence[Named], wish: Wish) -> None:
     if is_same_system(first.domain, second.domain):
         shared_bounds(first, second, wish.axes, wish.where)
         return
-    one, other = (_ring(release, wish, None) for release in (first, second))
+    one, other = (frame_ring(release, wish, None) for release in (first, second))
     if np.any(np.maximum(one.min(0), other.min(0)) >= np.minimum(one.max(0), other.max(0))):
         raise InputError(f"the maps {maps[0].name} and {maps[1].name} do not overlap")
 
@@ -242,23 +245,23 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
         difference_rectangles(difference(first, second, size, wish.axes, wish.where))
         for size in sizes
     ]
-    plane = _plane(maps)
+    plane = plane_of(maps)
     low, high = shared_bounds(first, second, wish.axes, wish.where)
     shared = _ring_of(np.array([low, high]), first.domain.crs, plane)
-    data = _common(maps[:1], [shared], plane)
+    data = common_data(maps[:1], [shared], plane)
     data |= {"limits": None, "sides": [one.name for one in maps]}
     panel = data["panels"][0] | {"name": " minus ".join(data["sides"]), "is_headed": False}
     data["panels"] = [panel]
     width = float(np.ptp(shared[:, 0]))
-    starts = [_zoom_of_squares(width / columns) for columns, _ in sizes]
+    starts = [zoom_of_squares(width / columns) for columns, _ in sizes]
     starts[0] = 0.0
     panel["sheets"] = [
-        _sheet(one, first, data)
+        packed_sheet(one, first, data)
         | {"zoom": [start, end], "limits": difference_limits(one.density, one.is_clear)}
         for one, start, end in zip(found, starts, [*starts[1:], 99.0], strict=True)
     ]
     said = [
-        _how_to_read(),
+        how_to_read(),
         STRONG,
         "Squares become smaller as you zoom in.",
         CHANCE.replace("is at", "is, for squares of one size, at"),
@@ -267,23 +270,24 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
     return _with_outlines(data, maps[:1], wish), said
 
 
-def _zoom_of_squares(width: float) -> float:
-    return float(np.log2(SQUARE_PIXELS / (512 * width)))
+def zoom_of_squares(width: float, pixels: int = SQUARE_PIXELS) -> float:
+    """From which zoom on a square of this width is so many pixels wide."""
+    return float(np.log2(pixels / (512 * width)))
 
 
-def _how_to_read() -> str:
+def how_to_read() -> str:
     return (
         "Point at the map, tap it, or move it with the arrow keys, for a count and its "
         f"{LEVEL_TEXT} interval."
     )
 
 
-def _plane(maps: Sequence[Named]) -> Plane | None:
+def plane_of(maps: Sequence[Named]) -> Plane | None:
     domain = maps[0].release.domain
     return Plane.of(domain) if domain.crs is None else None
 
 
-def _common(
+def common_data(
     maps: Sequence[Named], rings: Sequence[FloatArray], plane: Plane | None
 ) -> dict[str, Any]:
     """The data common to all maps: their frames in the square, and their names."""
@@ -309,7 +313,7 @@ def _common(
     }
 
 
-def _ring(release: Release, wish: Wish, plane: Plane | None) -> FloatArray:
+def frame_ring(release: Release, wish: Wish, plane: Plane | None) -> FloatArray:
     """The frame around the map."""
     ranges = full_ranges(release.domain, wish.where)[list(drawn_axes(release.domain, wish.axes))]
     return _ring_of(ranges.T, release.domain.crs, plane)
@@ -338,24 +342,30 @@ def _unit(release: Release) -> str:
     return "km²" if is_known else "cell"
 
 
-def _sheet(cells: Rectangles, release: Release, data: dict[str, Any]) -> dict[str, Any]:
-    """The rectangles, packed for the file. Digits far below the standard error are dropped, because
-    they compress badly."""
-    step = 2.0 ** np.floor(np.log2(np.maximum(cells.std_error, 1e-6) / STEPS))
-    packed: dict[str, Any] = _corners(cells.boxes, release, data)
+def packed_sheet(cells: Rectangles, release: Release, data: dict[str, Any]) -> dict[str, Any]:
+    """The rectangles, packed for the file."""
+    packed: dict[str, Any] = packed_boxes(cells.boxes, release, data)
     columns = {"low": cells.low, "high": cells.high}
     if cells.sides is None:
         columns["count"] = cells.count
     else:  # the script subtracts one from the other, so that all three agree
         columns |= dict(zip(("first", "second"), cells.sides, strict=True))
-    for name, values in columns.items():
-        packed[name] = pack(np.asarray(np.rint(values / step) * step, dtype=np.float32))
+    packed |= packed_numbers(columns, cells.std_error)
     packed["area"] = pack(np.asarray(cells.area, dtype=np.float32))
     packed["clear"] = pack(cells.is_clear.astype(np.uint8))
     return packed
 
 
-def _corners(boxes: FloatArray, release: Release, data: dict[str, Any]) -> dict[str, Any]:
+def packed_numbers(columns: dict[str, FloatArray], std_error: FloatArray) -> dict[str, str]:
+    """Digits far below the standard error are dropped, because they compress badly."""
+    step = 2.0 ** np.floor(np.log2(np.maximum(std_error, 1e-6) / STEPS))
+    return {
+        name: pack(np.asarray(np.rint(values / step) * step, dtype=np.float32))
+        for name, values in columns.items()
+    }
+
+
+def packed_boxes(boxes: FloatArray, release: Release, data: dict[str, Any]) -> dict[str, Any]:
     plane = None if data["plane"] is None else Plane(**data["plane"])
     corners = packed_corners(boxes, release.domain.crs, plane, data["frame"])
     return {"length": len(boxes), "corners": pack(corners)}
@@ -364,7 +374,7 @@ def _corners(boxes: FloatArray, release: Release, data: dict[str, Any]) -> dict[
 def _with_outlines(data: dict[str, Any], maps: Sequence[Named], wish: Wish) -> dict[str, Any]:
     for panel, one in zip(data["panels"], maps, strict=True):
         boxes = leaf_boxes(one.release, wish.axes, wish.where)
-        panel["outlines"] = None if boxes is None else _corners(boxes, one.release, data)
+        panel["outlines"] = None if boxes is None else packed_boxes(boxes, one.release, data)
     return data
 
 

@@ -93,6 +93,12 @@ def _on_grid(
     grid: Domain, answers: Answers, is_clear: NDArray[np.bool_], cells: FloatArray | None
 ) -> Rectangles:
     """The squares of a grid. `cells` is how many cells of the release it has each way."""
+    boxes, area = squares_of(grid, cells)
+    return Rectangles(boxes, area, *_columns(answers), is_clear)
+
+
+def squares_of(grid: Domain, cells: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """The squares of a grid as rows W,S,E,N, and their areas."""
     columns, rows = grid.shape
     low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
     boxes = in_map_coordinates(grid, low, low + 1)
@@ -100,7 +106,7 @@ def _on_grid(
     if area is None:
         each = 1.0 if cells is None else float(np.prod(cells)) / (columns * rows)
         area = np.full(len(low), each)
-    return Rectangles(boxes, area, *_columns(answers), is_clear)
+    return boxes, area
 
 
 def _columns(answers: Answers) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

@@ -44,6 +44,11 @@ export const labels = {
   colours: "Colours",
   noBaseMap: "The base map could not be loaded, so the map is drawn without it.",
 
+  // Periods of a series
+  time: "Time",
+  period: "Period",
+  changeSince: "Change since the period before",
+
   // The token
   tokenTitle: "This server needs a token",
   tokenHelp: "Ask whoever runs the server. The token is kept until you close this tab.",
@@ -84,6 +89,13 @@ export const words = {
   noMap: (names, hasBoxes) =>
     `There is no map of ${both(names)}: without a reference system, nobody knows where on earth ` +
     `it lies. ${hasBoxes ? "Type a box in its own coordinates to count what is in it." : ""}`,
+
+  // Periods of a series
+  play: "Play",
+  pause: "Pause",
+  changeOf: (quantity, unit) => `change in ${quantity} per ${unit}`,
+  since: (name, marked) => `change since ${name}${marked ? "" : ": none more than noise"}`,
+  noneBefore: "the first one, with none before it",
 
   // Counts and intervals
   interval: (low, high) => `95 %: ${low} to ${high}`,

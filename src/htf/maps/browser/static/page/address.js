@@ -6,7 +6,7 @@ import { toSixDigits } from "../shared/numbers.js";
 import { panels } from "./panels.js";
 import { boundsOf, boxOf, isOnEarth } from "./shapes.js";
 import { isPlace, rangeText, releaseOf, showsZones, state } from "./state.js";
-import { debounced } from "./timing.js";
+import { debounced } from "../shared/timing.js";
 
 const numbersOf = (text) => text.split(",").map(Number);
 const areFinite = (numbers, length) => numbers.length === length && numbers.every(Number.isFinite);

@@ -12,7 +12,7 @@ import { lookAgain } from "./pointing.js";
 import { complain } from "./problem.js";
 import { chosen, countsSame, isDifference, isPlace, isZoned, showsZones, state } from "./state.js";
 import { LEVELS, UNIT } from "./tiles.js";
-import { debounced } from "./timing.js";
+import { debounced } from "../shared/timing.js";
 import { clearZones, loadZones, shownZones } from "./zone-map.js";
 import { fillTable } from "./zone-table.js";
 

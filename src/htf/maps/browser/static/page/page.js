@@ -18,7 +18,7 @@ import { complain, onServerBack } from "./problem.js";
 import { fillRanges } from "./ranges.js";
 import { fillSaving, listenToSaving } from "./saving.js";
 import { dropStrays, isPlace, releaseOf, showsZones, state } from "./state.js";
-import { pause } from "./timing.js";
+import { pause } from "../shared/timing.js";
 import { fillTypedBox, listenToTypedBox } from "./typed-box.js";
 import { listenToZones } from "./zone-choices.js";
 import { shownZones, zoneAt } from "./zone-map.js";

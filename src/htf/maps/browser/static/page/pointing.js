@@ -5,7 +5,7 @@ import { countBox } from "./api.js";
 import { panels, shownPanels } from "./panels.js";
 import { chosen, isDifference, showsZones } from "./state.js";
 import { UNIT } from "./tiles.js";
-import { debounced } from "./timing.js";
+import { debounced } from "../shared/timing.js";
 import { shownZones, zoneAt } from "./zone-map.js";
 
 const HOVER_DELAY = 120; // milliseconds

@@ -3,7 +3,7 @@
 import { byId } from "../shared/elements.js";
 import { isAborted, listReleases, Unreachable } from "./api.js";
 import { state } from "./state.js";
-import { pause } from "./timing.js";
+import { pause } from "../shared/timing.js";
 
 let isWaiting = false;
 let whenBack = () => {};

@@ -73,6 +73,10 @@ export function divergingShade(density, isBeyond, limits) {
   return isBeyond ? shade : shade + FAINT;
 }
 
+/* The same for a map that colours only what is more than noise. */
+export const changeShade = (density, isBeyond, limits) =>
+  isBeyond ? divergingShade(density, true, limits) : -1;
+
 const faint = (colour, blank) => {
   const [ours, theirs] = [rgbOf(colour), rgbOf(blank)];
   const mixed = ours.map((part, i) =>

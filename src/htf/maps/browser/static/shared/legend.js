@@ -6,11 +6,16 @@ import { countText, shortNumber } from "./numbers.js";
 import { theme } from "./theme.js";
 
 /* `sides` are the names of two releases, for a difference, and `beyond` what lies beyond the end of
-   its scale (limits.js). `quantities` are what they count. */
-export function showLegend(container, { limits, quantities, unit, sides = null, beyond = null }) {
+   its scale (limits.js). `isChange` is for a map that colours nothing but what is more than noise.
+   `quantities` are what they count. */
+export function showLegend(
+  container,
+  { limits, quantities, unit, sides = null, beyond = null, isChange = false },
+) {
   const colours = theme.colours();
   const quantity = words.either(quantities);
-  const title = sides ? words.densityDifference(quantity, unit) : words.density(quantity, unit);
+  const name = isChange ? words.changeOf : sides ? words.densityDifference : words.density;
+  const title = name(quantity, unit);
   const marks = sides ? differenceMarks(limits) : densityMarks(limits);
   const children = [
     element("div", { className: "legend-title", textContent: title }),
@@ -24,18 +29,20 @@ export function showLegend(container, { limits, quantities, unit, sides = null, 
     );
     children.push(element("div", { className: "legend-note", textContent }));
   }
-  if (sides) {
-    const [less, more] = [colours.diverging[4], colours.diverging[12]];
-    const faint = `linear-gradient(to right, ${less}55, ${colours.blank}, ${more}55)`;
-    children.push(
-      swatch(faint, words.faintIsNoise),
-      swatch(colours.diverging[13], words.moreIn(sides[0])),
-      swatch(colours.diverging[3], words.moreIn(sides[1])),
-    );
-  } else {
-    children.push(swatch(colours.blank, words.onlyNoise));
-  }
-  container.replaceChildren(...children);
+  container.replaceChildren(...children, ...swatchesOf(colours, sides, isChange));
+}
+
+function swatchesOf(colours, sides, isChange) {
+  const blank = swatch(colours.blank, words.onlyNoise);
+  if (!sides) return [blank];
+  const [less, more] = [colours.diverging[4], colours.diverging[12]];
+  const faint = `linear-gradient(to right, ${less}55, ${colours.blank}, ${more}55)`;
+  const [first, second] = sides;
+  return [
+    isChange ? blank : swatch(faint, words.faintIsNoise),
+    ...(second ? [swatch(colours.diverging[13], words.moreIn(first))] : []),
+    ...(second ? [swatch(colours.diverging[3], words.moreIn(second))] : []),
+  ];
 }
 
 function scaleOf(colours, marks) {
