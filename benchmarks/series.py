@@ -22,9 +22,10 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.query.cells import cell_counts
 from htf.series.borrowing import borrow
 from htf.series.periods import Period
-from priors import dense, errors, squares
+from squares import dense, errors, squares  # type: ignore[import-not-found]
 
 FROM = 3  # periods before the first that is judged
+BOXES = 600  # of any size, anywhere
 
 
 def next_period(period: Period) -> Period:
@@ -85,6 +86,13 @@ def with_earlier(
     return borrow(htf.publish(matrix, epsilon, prior=priors, noise=noise), before)
 
 
+def questions(counts: IntArray, generator: np.random.Generator) -> dict[str, IntArray]:
+    """Squares around records and anywhere, and boxes of any size."""
+    ends = np.sort(generator.integers(0, len(counts) + 1, (BOXES, 2, 2)), axis=1)
+    ends = ends[np.all(ends[:, 0] < ends[:, 1], axis=1)]
+    return {**squares(counts, generator), "random": np.hstack([ends[:, 0], ends[:, 1]])}
+
+
 def true_counts(counts: IntArray, boxes: IntArray) -> IntArray:
     table = np.pad(counts, [(1, 0), (1, 0)]).cumsum(axis=0).cumsum(axis=1)
     x0, y0, x1, y1 = boxes.T
@@ -102,18 +110,20 @@ def run_series(
         noise = f"seeded:{1000 * seed + number}"
         plain = htf.publish(matrix, epsilon, noise=noise)
         made = with_earlier(plain, matrix, epsilon, noise, before)
-        boxes = squares(counts, np.random.default_rng(number))
-        ratios.append(np.log(errors(made, counts, boxes) / errors(plain, counts, boxes)).mean())
+        boxes = questions(counts, np.random.default_rng(number))
+        ratio = np.log(errors(made, counts, boxes) / errors(plain, counts, boxes)).mean(axis=1)
+        at_records = np.array([name.startswith("places") for name in boxes])
+        ratios.append([ratio[at_records].mean(), ratio[~at_records].mean()])
         rows = np.concatenate([some[:100] for some in boxes.values()])
         edges = np.column_stack(
             [axis.from_cells(rows[:, n]) for n, axis in enumerate([*domain.axes] * 2)]
         )
         answers, true = made.count(edges), true_counts(counts, rows)
-        held.append(np.mean((answers.low <= true) & (true <= answers.high)))
+        held.append(float(np.mean((answers.low <= true) & (true <= answers.high))))
         if before:
             change = made.difference(before[-1], edges)
             moved = true - true_counts(maps[number - 1], rows)
-            changed.append(np.mean((change.low <= moved) & (moved <= change.high)))
+            changed.append(float(np.mean((change.low <= moved) & (moved <= change.high))))
         before.append(made)
     return np.array(ratios), held, changed
 
@@ -131,20 +141,23 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2)
     given = parser.parse_args()
     west, south, east, north = (float(edge) for edge in given.bounds.split(","))
-    head = "| map | cells | epsilon | periods | ratio, period 4 on | counts held | changes held |"
-    print(f"{head}\n| --- | ---: | ---: | --- | ---: | ---: | ---: |")
+    head = (
+        "| map | cells | epsilon | periods | places | areas | both | counts held | changes held |"
+    )
+    print(f"{head}\n| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
     for cells in given.cells.split(","):
         domain = htf.Domain.from_bounds(west, south, east, north, cells=int(cells))
         maps = maps_of(given, domain)
         for epsilon in given.epsilons.split(","):
             for name, some in (("as they are", maps), ("shuffled", shuffled(maps))):
                 runs = [run_series(some, domain, epsilon, seed) for seed in range(given.runs)]
-                ratio = np.exp(np.mean([found[0][FROM:] for found in runs]))
+                places, areas = np.exp(np.mean([found[0][FROM:] for found in runs], axis=(0, 1)))
                 single = [np.exp(found[0][FROM:].mean()) for found in runs]
+                both = f"{np.sqrt(places * areas):.2f} ({min(single):.2f} to {max(single):.2f})"
                 held, changed = (np.mean([found[n] for found in runs]) for n in (1, 2))
                 print(
-                    f"| {given.points.stem} | {cells} | {epsilon} | {name} | {ratio:.3f} ({min(single):.2f} to "
-                    f"{max(single):.2f}) | {100 * held:.1f} % | {100 * changed:.1f} % |",
+                    f"| {given.points.stem} | {cells} | {epsilon} | {name} | {places:.2f} | {areas:.2f} | {both} | "
+                    f"{100 * held:.1f} % | {100 * changed:.1f} % |",
                     flush=True,
                 )
 

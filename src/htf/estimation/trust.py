@@ -24,6 +24,9 @@ CLASSES = len(DENSITIES) + 1
 UNEVEN = 0.25  # the variance of what halves hold around anything expected of them, relative to its square
 DOUBT = 1.0  # evidence against every prior, before any count is seen
 LIKENESS = 4.0  # evidence that trust is the same at all sizes and densities
+# A prior that says nothing true fits by chance, with a deviation of the root of its product. So many deviations of what
+# fits are not believed: over all, and at each size and density.
+CHANCE, CHANCE_HERE = 1.0, 0.5
 BORROWED = 0.5  # of the evidence at one size or density counts at the next
 STEPS_OF_TRUST = 64  # trust is rounded to this part of one: the last digits depend on the processor
 
@@ -60,16 +63,16 @@ class Evidence:
         fits = np.einsum("lm,cd,mdi->lci", *nearness, self.fits)
         found = np.zeros((priors, levels, CLASSES))
         for place in np.ndindex(levels, CLASSES):
+            by_chance = CHANCE_HERE * np.sqrt(np.diag(products[place]))
             found[(slice(None), *place)] = best_weights(
-                products[place] + like, fits[place] + LIKENESS * overall
+                products[place] + like, fits[place] - by_chance + LIKENESS * overall
             )
         return np.asarray(np.floor(found * STEPS_OF_TRUST + 0.5) / STEPS_OF_TRUST)
 
     def _overall(self) -> FloatArray:
-        """The trust in each prior over all sizes and densities. A prior that says nothing true fits by chance, with
-        this deviation: so much of what fits is not believed."""
+        """The trust in each prior over all sizes and densities."""
         products, fits = self.products.sum(axis=(0, 1)), self.fits.sum(axis=(0, 1))
-        by_chance = np.sqrt(np.diag(products))
+        by_chance = CHANCE * np.sqrt(np.diag(products))
         return best_weights(products + DOUBT * np.eye(len(fits)), fits - by_chance)
 
 
