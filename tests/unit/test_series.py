@@ -531,40 +531,39 @@ def test_revisions_cost_nothing_and_rewrite_nothing(year: Series, tmp_path: Path
     assert {path.name: path.read_bytes() for path in year.folder.iterdir()} == before
 
 
-def test_borrowing_pays_where_little_changes_and_costs_next_to_nothing_where_all_does() -> None:
-    """Errors of squares with what was borrowed over those without, from the same counts: six months of one map at a small
-    epsilon, and six maps that have nothing in common. Seeds are fixed."""
+def borrowed_over_plain(alike: bool, seed: int) -> float:
+    """ln of the error of squares with what was borrowed over that without, from the same counts, in the fourth to sixth
+    month; of one map, or of maps that have nothing in common."""
     cells = Domain.from_bounds(0, 0, 1, 1, cells=64)
     edges = np.linspace(0, 1, 9)
     x, y = (one.ravel() for one in np.meshgrid(edges[:-1], edges[:-1], indexing="ij"))
     rows = np.column_stack([x, y, x + 1 / 8, y + 1 / 8])
+    found: list[float] = []
+    before: list[htf.Release] = []
+    for month in range(6):
+        blocks = np.random.default_rng([seed, 0 if alike else month]).gamma(0.3, 2.5, (8, 8))
+        exact = np.random.default_rng([seed, 100 + month]).poisson(np.kron(blocks, np.ones((8, 8))))
+        matrix = FrequencyMatrix.from_dense(cells, exact)
+        true = exact.reshape(8, 8, 8, 8).sum(axis=(1, 3)).ravel()
+        noise = f"seeded:{10 * seed + month}"
+        plain = publish(matrix, "0.1", noise=noise)
+        if before:
+            mean = np.mean([cell_counts(one) for one in before], axis=0)
+            prior = Prior.of(mean, cells, "mean", "0" * 64)
+            made = borrow(publish(matrix, "0.1", prior=prior, noise=noise), before)
+            errors = [np.abs(one.count(rows).count - true).mean() for one in (made, plain)]
+            found.append(float(np.log(errors[0] / errors[1])))
+        before.append(plain)
+    return float(np.mean(found[2:]))
 
-    def ratio(alike: bool) -> float:
-        found: list[float] = []
-        before: list[htf.Release] = []
-        for month in range(6):
-            blocks = np.random.default_rng(0 if alike else month).gamma(0.3, 2.5, (8, 8))
-            density = np.kron(blocks, np.ones((8, 8)))
-            exact = np.random.default_rng(100 + month).poisson(density)
-            matrix = FrequencyMatrix.from_dense(cells, exact)
-            true = exact.reshape(8, 8, 8, 8).sum(axis=(1, 3)).ravel()
-            plain = publish(matrix, "0.1", noise=f"seeded:{month}")
-            if before:
-                prior = Prior.of(
-                    np.mean([cell_counts(one) for one in before], axis=0), cells, "m", "0" * 64
-                )
-                with_prior = publish(matrix, "0.1", prior=prior, noise=f"seeded:{month}")
-                errors = [
-                    np.abs(one.count(rows).count - true).mean()
-                    for one in (borrow(with_prior, before), plain)
-                ]
-                found.append(errors[0] / errors[1])
-            before.append(plain)
-        return float(np.exp(np.mean(np.log(found[2:]))))
 
-    same, other = ratio(alike=True), ratio(alike=False)
-    assert same < 0.8
-    assert other < 1.05
+def test_borrowing_pays_where_little_changes_and_costs_next_to_nothing_where_all_does() -> None:
+    """Twelve seeds give 0.59 (0.46 to 0.76) and 1.00 (0.99 to 1.04); here three, which are fixed."""
+    alike, apart = (
+        np.exp(np.mean([borrowed_over_plain(a, s) for s in range(3)])) for a in (True, False)
+    )
+    assert alike < 0.7
+    assert apart < 1.02
 
 
 def test_a_background_is_joined_by_the_inverse_of_variances() -> None:
