@@ -29,10 +29,8 @@ from htf.files import make_folder
 from htf.privacy.account import PENDING, Account, Entry
 from htf.privacy.budget import BudgetFile, digest_of, read_accounts
 from htf.privacy.protection import PERSON, RECORD, Protection
-from htf.publication import publish
 from htf.query.cells import cell_counts
 from htf.release.release import Release
-from htf.series.borrowing import borrow
 from htf.series.periods import Period
 from htf.series.plan import IN_PERIOD, PLAN, SeriesPlan
 
@@ -263,6 +261,8 @@ class Series:
         Traceback (most recent call last):
         htf.errors.InputError: 2026-02 was released already, as 2026-02.parquet. To release a correction, which is charged again: correct=True (htf series add --correct)
         """
+        from htf.publication import publish  # here: reading a series loads nothing that sees data
+
         with self.adding(period, correct=correct, resume=resume) as addition:
             if isinstance(addition, Release):
                 return addition
@@ -423,6 +423,8 @@ class Series:
         >>> series.revised("2026-01").background.periods
         1
         """
+        from htf.series.borrowing import borrow
+
         release, own = self.release(period), self.latest[period]
         others = [one for one in self.latest.values() if one.period != own.period]
         nearest = sorted(others, key=lambda one: abs(one.period.start - own.period.start))
@@ -433,6 +435,8 @@ class Series:
 
     def finish(self, made: Release, period: Period) -> Release:
         """The release with what it borrows from those before it, which costs nothing."""
+        from htf.series.borrowing import borrow
+
         return borrow(made, [self._load(one.path) for one in self._before(period)])
 
     def _budget(self, period: Period) -> BudgetFile:
