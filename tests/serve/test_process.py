@@ -305,7 +305,7 @@ def test_counting_does_not_stop_the_others(
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ((), "Missing argument 'RELEASE...'"),
+        ((), "Missing argument 'RELEASE|SERIES...'"),
         (("{missing}",), "there is no file"),
         (("{seeded}",), "NOT PRIVATE"),
         (("{city}", "--tls-cert", "{city}"), "TLS needs both"),

@@ -1,4 +1,4 @@
-"""`htf serve`: releases over HTTP."""
+"""`htf serve`: releases and series over HTTP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ file_type = FileName()
 
 
 @click.command()
-@click.argument("release_files", metavar="RELEASE...", nargs=-1, required=True, type=file_type)
+@click.argument(
+    "release_files", metavar="RELEASE|SERIES...", nargs=-1, required=True, type=file_type
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -69,6 +71,9 @@ def serve(
     allow_not_private: bool,
 ) -> None:
     """Serve counts, polygons and map tiles of releases over HTTP, with a page at /.
+
+    A series, the folder that `htf series` made, stands for the last release of each of its periods. The page then has a
+    slider through time.
 
     The server holds releases and no data. It logs JSON lines on standard error, which do not say what was
     asked. On SIGTERM or Ctrl-C it finishes the requests under way and stops.

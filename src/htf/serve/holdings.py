@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from htf.query.columns import COUNTED
 from htf.release.file import digests
 from htf.release.release import Release
 from htf.release.zones import bounds_of_zones
+from htf.series.plan import is_series
+from htf.series.series import Series
 from htf.serve.zones import levels_of
 
 Bounds = tuple[float, float, float, float]
@@ -42,6 +44,34 @@ class Holding:
         return hashlib.blake2b(question, digest_size=16, key=self.seed).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to load, what to call its release, and which period of which series it is."""
+
+    path: Path
+    name: str
+    series: dict[str, str] | None = None
+
+
+def find_sources(paths: Sequence[Path]) -> list[Source]:
+    """The files to load. A folder of a series stands for the last release of each of its periods."""
+    found: list[Source] = []
+    for path in paths:
+        if not is_series(path):
+            found.append(Source(path, path.stem))
+            continue
+        name, latest = path.resolve().name, Series(path).latest
+        if not latest:
+            raise InputError(f"{path} has no release yet: add one with `htf series add`")
+        taken = [one.series["id"] for one in found if one.series]
+        told = {"id": _unlike(_slug(name), taken), "name": name}
+        found += [
+            Source(one.path, f"{name} {period}", {**told, "period": period})
+            for period, one in latest.items()
+        ]
+    return found
+
+
 def load_holdings(
     paths: Sequence[Path],
     *,
@@ -50,7 +80,8 @@ def load_holdings(
 ) -> dict[str, Holding]:
     """The releases by id, in the given order. Everything that a first query would build is built here."""
     held: dict[str, Holding] = {}
-    for path in paths:
+    for source in find_sources(paths):
+        path = source.path
         tell(f"loading {path.name}")
         release, stamp = Release.load(path), file_stamp(path)
         if not (release.private or allow_not_private):
@@ -59,12 +90,12 @@ def load_holdings(
                 "data with real noise, or give --allow-not-private if the data are made up"
             )
         tell(f"preparing {path.name}")
-        parts = {path.stem: release}
+        parts = {source.name: release}
         if release.zones is not None:  # a map inside zones: both are served
-            parts[f"{path.stem} zones"] = release.zones
+            parts[f"{source.name} zones"] = release.zones
         for name, part in parts.items():
-            slug = _new_id(name, held)
-            held[slug] = _hold(slug, name, path, stamp, part)
+            slug = _unlike(_slug(name), held)
+            held[slug] = _hold(slug, replace(source, name=name), stamp, part)
     return held
 
 
@@ -74,8 +105,12 @@ def file_stamp(path: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _new_id(name: str, taken: dict[str, Holding]) -> str:
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "release"
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "release"
+
+
+def _unlike(slug: str, taken: Container[str]) -> str:
+    """The same with a number, if it is taken."""
     found, number = slug, 1
     while found in taken:
         number += 1
@@ -83,7 +118,8 @@ def _new_id(name: str, taken: dict[str, Holding]) -> str:
     return found
 
 
-def _hold(slug: str, name: str, path: Path, stamp: tuple[int, ...], release: Release) -> Holding:
+def _hold(slug: str, source: Source, stamp: tuple[int, ...], release: Release) -> Holding:
+    path = source.path
     seed = "\n".join([*digests(release), version("htf-dp")]).encode()
     mark = {} if release.private else {"not_private": not_private(release)}
     with open(path, "rb") as file:
@@ -97,7 +133,7 @@ def _hold(slug: str, name: str, path: Path, stamp: tuple[int, ...], release: Rel
         seed=hashlib.sha256(seed).digest(),
         mark=mark,
         label={COUNTED: release.counted, **mark},
-        about=_about(slug, name, release),
+        about=_about(slug, source, release),
     )
 
 
@@ -105,7 +141,7 @@ def not_private(release: Release) -> str:
     return f"NOT PRIVATE: the noise was {release.noise}. For tests and benchmarks only."
 
 
-def _about(slug: str, name: str, release: Release) -> dict[str, Any]:
+def _about(slug: str, source: Source, release: Release) -> dict[str, Any]:
     """The entry in the list of releases. Counting here builds the index and compiles the loops."""
     domain = release.domain
     total = {n: column.item() for n, column in release.count().to_columns(of_leaves=True).items()}
@@ -113,7 +149,8 @@ def _about(slug: str, name: str, release: Release) -> dict[str, Any]:
     bounds = _bounds(domain)
     return {
         "id": slug,
-        "name": name,
+        "name": source.name,
+        "series": source.series,
         "private": release.private,
         "epsilon": str(release.epsilon),
         "unit": release.protection.unit,

@@ -338,6 +338,11 @@ def _release_schemas() -> dict[str, Schema]:
     about = {
         "id": TEXT,
         "name": TEXT,
+        "series": {
+            "anyOf": [_object({"id": TEXT, "name": TEXT, "period": TEXT}), {"type": "null"}],
+            "description": "Which period of which series it is, such as 2026-03. Periods of a series come one after "
+            "another in the list. Null for a release of its own.",
+        },
         "private": {"type": "boolean"},
         "epsilon": {**TEXT, "description": "A decimal number, exact."},
         "unit": {"enum": ["record", "person"]},
