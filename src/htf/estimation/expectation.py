@@ -57,10 +57,14 @@ class Expectation:
 
     def weights(self, regions: IntArray, estimates: FloatArray) -> FloatArray:
         """Of the plain map and of each prior, inside these regions."""
+        if len(self.trust) == 0:
+            return np.ones((1, len(regions)))
         return mix(self.trust, self.level[regions], self._density(regions, estimates))
 
     def share(self, step: Step, estimates: FloatArray) -> FloatArray:
         """The share of each region that its lower half is expected to have."""
+        if len(self.trust) == 0:
+            return _share_by(step, estimates, self.measures[0])
         found = np.zeros(len(step.cut))
         for weight, measure in zip(self.weights(step.cut, estimates), self.measures, strict=True):
             if weight.any():

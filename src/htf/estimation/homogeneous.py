@@ -127,6 +127,7 @@ class _Estimation:
         self.noisy = self.measured / self.deviations
         self.single: NDArray[np.bool_] = tree.slabs == 0  # the noise is that of a count
         self.coarse: NDArray[np.bool_] = cells >= COARSE * cells[0]
+        self.pulled = np.ones(len(tree), dtype=np.bool_)  # towards what is expected
 
     def run(self) -> FloatArray:
         estimates, expected = self._sweep(self._first_rule)
@@ -178,14 +179,19 @@ class _Estimation:
     def _rule(
         self, learnt: LearntCounts, halves: IntArray, guess: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        deviations = self.deviations[halves]
+        deviations, level = self.deviations[halves], self.expectation.level[halves]
         noisy, scaled, single = self.noisy[halves], guess / deviations, self.single[halves]
-        known = learnt.posterior(noisy, scaled, single, self.expectation.level[halves])
+        mean, variance = self.measured[halves], self.variances[halves]
+        some = self.pulled[halves]
+        known = learnt.posterior(noisy[some], scaled[some], single[some], level[some])
+        mean[some], variance[some] = (
+            known.mean * deviations[some],
+            known.variance * deviations[some] ** 2,
+        )
         empty = self.coarse[halves]
         empty[empty] = learnt.is_empty(
             noisy[empty], scaled[empty], single[empty], deviations[empty], self.smoothing, self.lost
         )
-        mean, variance = known.mean * deviations, known.variance * deviations**2
         return np.where(empty, 0.0, mean), np.where(empty, 0.0, variance)
 
 
@@ -206,6 +212,8 @@ class _FromLeaves(_Estimation):
         cells = tree.cells().astype(np.float64)
         self.fine: NDArray[np.bool_] = cells <= FINE * cells[0]
         self.fine[0] = False
+        # What was added up has learnt already, and is not pulled again; but it may be found empty.
+        self.pulled = ~self.fine
         self.leaves = np.flatnonzero(tree.slabs == 0)
         self.around = self.leaves
         for _ in range(AROUND):
@@ -261,15 +269,3 @@ class _FromLeaves(_Estimation):
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations
         self.single = self.single & ~fine
-
-    def _rule(
-        self, learnt: LearntCounts, halves: IntArray, guess: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """As before for large regions. For small ones, what was added up has learnt already, and is not pulled
-        again; but it may be found empty."""
-        mean, variance = super()._rule(learnt, halves, guess)
-        stands = self.fine[halves] & (variance > 0)
-        return (
-            np.where(stands, self.measured[halves], mean),
-            np.where(stands, self.variances[halves], variance),
-        )
