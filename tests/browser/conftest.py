@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, Release, publish
+from htf import Domain, FrequencyMatrix, Release, Series, SeriesPlan, publish
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
 from support import PATIENCE, people_matrix, require, require_module
@@ -30,6 +30,7 @@ FLAGS = [
 ]
 WAIT = 1000 * PATIENCE  # milliseconds
 TOKEN = "a-token-of-a-test-0123456789"
+MONTHS = ("2026-01", "2026-02", "2026-03")  # of a series
 PLACE = (Axis("x", 4.0, 5.0, 64), Axis("y", 52.0, 52.6, 64))
 
 
@@ -58,6 +59,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people = publish(people_matrix(flat, per="week"), "1", noise="seeded:7")
     people.save(place / "weeks.parquet")
     return place
+
+
+def with_block(extra: int) -> FrequencyMatrix:
+    domain = Domain(PLACE, CRS84)
+    found = np.full(domain.shape, 3)
+    found[8:24, 8:24] += 60
+    found[40:44, 40:44] += extra
+    return FrequencyMatrix.from_dense(domain, found)
+
+
+@pytest.fixture(scope="session")
+def months(tmp_path_factory: pytest.TempPathFactory) -> Series:
+    """In the second month there are 4,800 records more in one block, and in the third they are gone."""
+    plan = SeriesPlan.of(Domain(PLACE, CRS84), "month", "record", total=1, releases=12)
+    made = Series.create(tmp_path_factory.mktemp("series") / "months", plan)
+    for month, extra in zip(MONTHS, (0, 300, 0), strict=True):
+        made.add(with_block(extra), month, noise="fast")
+    return made
 
 
 @pytest.fixture(scope="session")

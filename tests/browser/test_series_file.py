@@ -8,36 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, Series, SeriesPlan
+from htf import Series
 from htf.cli.main import run
-from htf.frame.crs import CRS84
 from support import wait_for
 
-from .conftest import PLACE
+from .conftest import MONTHS
 from .test_map_file import number, pixels, place_of, point_at
 
-MONTHS = ("2026-01", "2026-02", "2026-03")
 CHANGED = (4.66, 52.39)  # in the block that changes
 BLOCK = [4.625, 52.375, 4.6875, 52.4125]
 QUIET = (4.2, 52.5)
-
-
-def counts(extra: int) -> FrequencyMatrix:
-    domain = Domain(PLACE, CRS84)
-    found = np.full(domain.shape, 3)
-    found[8:24, 8:24] += 60
-    found[40:44, 40:44] += extra
-    return FrequencyMatrix.from_dense(domain, found)
-
-
-@pytest.fixture(scope="session")
-def months(tmp_path_factory: pytest.TempPathFactory) -> Series:
-    """In the second month there are 4,800 records more in one block, and in the third they are gone."""
-    plan = SeriesPlan.of(Domain(PLACE, CRS84), "month", "record", total=1, releases=12)
-    made = Series.create(tmp_path_factory.mktemp("series") / "months", plan)
-    for month, extra in zip(MONTHS, (0, 300, 0), strict=True):
-        made.add(counts(extra), month, noise="fast")
-    return made
 
 
 @pytest.fixture

@@ -78,9 +78,10 @@ export const words = {
   beyondEnd: (number, largest) => `beyond the end: ${number}, up to ${largest}`,
   moreIn: (name) => `more in ${name}`,
   outlineBoxes: "Outline the boxes",
-  strongColours: (shape) =>
+  strongColours: (shape, isPlayed) =>
     "Strong colours are more than noise. " +
-    `The chance that any ${shape} is marked without reason is at most 5 %.`,
+    `The chance that any ${shape} is marked without reason is at most 5 %` +
+    `${isPlayed ? ", for each period" : ""}.`,
   trips: (direction, label) => {
     const [here, there] = direction === "from" ? ["start", "end"] : ["end", "start"];
     if (label) return `Colours show where trips ${direction} ${label} ${there}.`;
@@ -94,7 +95,11 @@ export const words = {
   play: "Play",
   pause: "Pause",
   changeOf: (quantity, unit) => `change in ${quantity} per ${unit}`,
-  since: (name, marked) => `change since ${name}${marked ? "" : ": none more than noise"}`,
+  since: (name, marked = true) => `change since ${name}${marked ? "" : ": none more than noise"}`,
+  overTime: "Counts over time, with 95 % intervals. Click one to see its map.",
+  chart: (shape, texts) =>
+    `Counts over time in ${shape ? `your ${shape}` : "the whole map"}: ${texts.join("; ")}`,
+  inPeriod: (period, count, low, high) => `${period}: ${count} (${low} to ${high})`,
   noneBefore: "the first one, with none before it",
 
   // Counts and intervals

@@ -27,6 +27,7 @@ export function listenToChoices({ onRelease, onChange, onOutlines }) {
   });
   byId("second").addEventListener("change", () => {
     state.second = byId("second").value || null;
+    state.follows = false;
     onChange();
   });
   for (const button of byId("modes").children) {

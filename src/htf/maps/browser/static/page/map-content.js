@@ -10,7 +10,16 @@ import { fetchLeaves, isAborted, leavesPath } from "./api.js";
 import { panels, shownPanels } from "./panels.js";
 import { lookAgain } from "./pointing.js";
 import { complain } from "./problem.js";
-import { chosen, countsSame, isDifference, isPlace, isZoned, showsZones, state } from "./state.js";
+import {
+  chosen,
+  countsSame,
+  isDifference,
+  isPlace,
+  isZoned,
+  scaleOf,
+  showsZones,
+  state,
+} from "./state.js";
 import { LEVELS, UNIT } from "./tiles.js";
 import { debounced } from "../shared/timing.js";
 import { clearZones, loadZones, shownZones } from "./zone-map.js";
@@ -19,6 +28,7 @@ import { fillTable } from "./zone-table.js";
 let limits = null; // of the colours
 let limitsKey = ""; // what they belong to
 let turn = 0; // how often the map was asked to change
+let waiting = []; // for the map to be drawn
 const outlinesOf = new Map(); // by their address
 
 const loadSoon = debounced(() => {
@@ -34,11 +44,20 @@ export function changeMap() {
   loadSoon();
 }
 
+/* Resolves when the map shows what is chosen now. */
+export const whenShown = () => new Promise((resolve) => waiting.push(resolve));
+
+function tellShown() {
+  document.documentElement.dataset.ready = "yes";
+  for (const resolve of waiting) resolve();
+  waiting = [];
+}
+
 async function loadMap() {
   const started = turn;
   if (!showsZones()) clearZones();
   const { first, second, mode, where, level } = state;
-  const key = JSON.stringify([first, second, mode, where, level]);
+  const key = JSON.stringify([scaleOf(first), scaleOf(second), mode, where, level]);
   if (key !== limitsKey) limits = null;
   limitsKey = key;
   try {
@@ -53,12 +72,12 @@ async function loadMap() {
     complain(error);
   }
   await Promise.all(shownPanels().map(whenDrawn));
-  if (started === turn) document.documentElement.dataset.ready = "yes";
+  if (started === turn) tellShown();
 }
 
 function noteOfMap() {
   const notes = [
-    isDifference() ? words.strongColours(showsZones() ? "zone" : "square") : "",
+    isDifference() ? words.strongColours(showsZones() ? "zone" : "square", state.follows) : "",
     countsSame() ? "" : words.countDifferently(chosen()),
   ];
   return notes.filter(Boolean).join(" ");

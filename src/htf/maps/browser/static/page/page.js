@@ -7,11 +7,13 @@ import { labels, words } from "../words.js";
 import { readAddress, saveAddress } from "./address.js";
 import { askAgain, stopAsking } from "./answer.js";
 import { listReleases, RETRY_DELAY, Unreachable } from "./api.js";
+import { fillChart, listenToChart } from "./chart.js";
 import { fillChoices, listenToChoices } from "./choices.js";
 import { drawShapes, makeDrawTools, startDrawing } from "./draw-tools.js";
 import { listenToLooks } from "./looks.js";
 import { changeMap, drawLegend, showOutlines } from "./map-content.js";
 import { arrangePanels, makePanels, moveTo, panels, showWhole } from "./panels.js";
+import { fillPeriods, goTo, listenToPeriods } from "./periods.js";
 import { leave, look } from "./pointing.js";
 import { fillPrivacy } from "./privacy.js";
 import { complain, onServerBack } from "./problem.js";
@@ -35,6 +37,8 @@ async function start() {
   }
   const view = readAddress();
   dropStrays();
+  listenToPeriods(refreshPeriod);
+  fillPeriods(); // before the maps, which get the rest of the room
   await makePanels(view);
   makeDrawTools(saveShape);
   listen();
@@ -63,13 +67,21 @@ async function loadReleases() {
 /* Shows anew what is chosen. */
 function refresh() {
   dropStrays();
-  fillChoices();
   fillRanges(changeRange);
-  arrangePanels();
   drawShapes();
   fillTypedBox();
-  fillSaving();
   startDrawing(null);
+  refreshPeriod();
+}
+
+/* The same where only the period is another: what was drawn and pointed at stays. */
+function refreshPeriod() {
+  dropStrays();
+  fillChoices();
+  fillPeriods();
+  fillChart();
+  arrangePanels();
+  fillSaving();
   stopAsking();
   askAgain();
   changeMap();
@@ -78,6 +90,7 @@ function refresh() {
 
 function saveShape() {
   fillTypedBox();
+  fillChart();
   saveAddress();
   if (showsZones()) refresh();
 }
@@ -96,6 +109,7 @@ function chooseZoneAt(panel, number, lngLat) {
 
 function changeRange() {
   askAgain();
+  fillChart();
   changeMap();
 }
 
@@ -114,6 +128,7 @@ function changeOutlines() {
 
 function listen() {
   listenToChoices({ onRelease: changeRelease, onChange: refresh, onOutlines: changeOutlines });
+  listenToChart(goTo);
   listenToTypedBox();
   listenToSaving();
   onServerBack(refresh);

@@ -6,6 +6,7 @@ export const state = {
   releases: [], // as the API lists them
   first: null, // id of the release that is shown
   second: null, // id of the release that it is compared with
+  follows: false, // whether that is always the period before, in a series
   mode: "side", // or "difference"
   where: {}, // ranges of further axes, or names on them, by the name of the axis
   level: null, // of zones
@@ -19,6 +20,24 @@ export const state = {
 export const releaseOf = (id) => state.releases.find((release) => release.id === id) || null;
 
 export const chosen = () => [state.first, state.second].map(releaseOf).filter(Boolean);
+
+/* The releases of the same series, in the order of time; none for a release of its own. */
+export function periodsOf({ series }) {
+  if (!series) return [];
+  return state.releases.filter((one) => one.series?.id === series.id);
+}
+
+/* The period before, or null. */
+export function periodBefore(release) {
+  const periods = periodsOf(release);
+  return periods[periods.findIndex(({ id }) => id === release.id) - 1] || null;
+}
+
+/* What the colours of a release belong to: all periods of a series have the same. */
+export function scaleOf(id) {
+  const series = releaseOf(id)?.series;
+  return series ? `series ${series.id}` : id;
+}
 
 /* Records cannot be subtracted from people. */
 export const canSubtract = () => new Set(chosen().map(({ quantity }) => quantity)).size === 1;
@@ -88,7 +107,10 @@ function layerOf({ axes, zones }) {
 /* Drops what does not fit the release that is shown: one to compare with, and a shape elsewhere.
    */
 export function dropStrays() {
-  const [first, second] = [state.first, state.second].map(releaseOf);
+  const first = releaseOf(state.first);
+  if (state.follows) state.second = periodBefore(first)?.id || null;
+  if (!first.series) state.follows = false;
+  const second = releaseOf(state.second);
   if (second && !isComparable(first, second)) state.second = null;
   dropStrayZones(first);
   const edges = isZoned(first) ? null : edgesOf(first);

@@ -11,7 +11,7 @@ export const UNIT = "km²"; // of densities
 export const LEVELS = [1, 2]; // deeper than the map: coarse tiles at once, then fine ones
 const DEEPEST = 22;
 const MOST_TILES = 64; // on the map
-const KEPT_TILES = 200; // in memory
+const KEPT_TILES = 400; // in memory
 const TOLERANCE = 1 / 8192; // of a tile, below which a corner is not seen
 
 export class Tiles {
@@ -19,8 +19,7 @@ export class Tiles {
     this.map = map;
     this.layer = layer;
     this.sheets = []; // on the map
-    this.kept = new Map(); // in memory, by place
-    this.scope = null; // what they are tiles of
+    this.kept = new Map(); // in memory, by release, ranges and place
     this.request = null;
   }
 
@@ -29,9 +28,6 @@ export class Tiles {
     this.request?.abort();
     this.request = new AbortController();
     const { signal } = this.request;
-    const scope = `${release.id}?${whereText(release)}`;
-    if (this.scope !== scope) this.kept.clear();
-    this.scope = scope;
     const wanted = tilesOf(this.map, release, deeper);
     const tiles = await Promise.all(wanted.map((place) => this.fetch(release, place, signal)));
     if (signal.aborted) return false;
@@ -41,12 +37,20 @@ export class Tiles {
   }
 
   async fetch(release, place, signal) {
-    const { scope } = this;
-    const key = place.join("/");
-    if (this.kept.has(key)) return this.kept.get(key);
-    const sheet = sheetOf(await fetchTile(release, key, signal), place);
-    if (this.scope === scope) this.kept.set(key, sheet);
-    return sheet;
+    const key = `${release.id}?${whereText(release)}/${place.join("/")}`;
+    if (!this.kept.has(key)) {
+      this.kept.set(key, sheetOf(await fetchTile(release, place.join("/"), signal), place));
+    }
+    return this.kept.get(key);
+  }
+
+  /* Fetches what the map would show of another release, for later. */
+  async prefetch(release) {
+    const { signal } = this.request;
+    for (const deeper of LEVELS) {
+      const wanted = tilesOf(this.map, release, deeper);
+      await Promise.all(wanted.map((place) => this.fetch(release, place, signal)));
+    }
   }
 
   /* The oldest go first, but none that is on the map. */

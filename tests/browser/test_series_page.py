@@ -1,0 +1,206 @@
+"""The page of `htf serve` with a series: a slider through time, changes, and a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from htf import Release, Series
+from serving import running
+from support import wait_for
+
+from .conftest import MONTHS
+from .test_map_file import number, point_at
+
+BLOCK = [4.625, 52.375, 4.6875, 52.4125]  # which has more in the second month
+IN_BLOCK = (4.66, 52.39)
+TEXT = ",".join(map(str, BLOCK))
+IDS = [f"months-{month}" for month in MONTHS]
+
+
+@pytest.fixture(scope="module")
+def server(months: Series, folder: Path, chromium: Any) -> Iterator[str]:  # noqa: ARG001 - without it no server is needed
+    files = [months.folder, folder / "east.parquet"]
+    with running(files, allow_not_private=True) as (address, _):
+        yield address
+
+
+@pytest.fixture
+def start(server: str, window: Any) -> Any:
+    """Opens the page: a window, which has its requests."""
+
+    def open_page(at: str = f"r={IDS[0]}") -> Any:
+        one = window()
+        one.open(f"{server}/#{at}")
+        settled(one.page)
+        return one
+
+    return open_page
+
+
+def settled(page: Any) -> None:
+    page.wait_for_selector("html[data-ready=yes]")
+    page.wait_for_selector("#answer[aria-busy=false] .row-count")
+
+
+def shown(page: Any) -> str:
+    """The period on the screen, once its map and its count are."""
+    settled(page)
+    text: str = page.inner_text("#period-name")
+    return text
+
+
+def wait_until_address_has(page: Any, text: str) -> None:
+    wait_for(lambda: text in page.evaluate("location.hash"))
+
+
+def counted(page: Any) -> list[float]:
+    return [number(text) for text in page.locator("#answer .row-count").all_inner_texts()]
+
+
+def tiles(one: Any, name: str) -> list[str]:
+    return [url for url in one.requests if f"/{name}/tiles/" in url]
+
+
+def test_the_slider_goes_through_time(start: Any, months: Series) -> None:
+    page = start().page
+    assert page.get_attribute("#period", "max") == "2"
+    for at, month in enumerate(MONTHS):
+        page.fill("#period", str(at))
+        assert shown(page) == month
+        assert counted(page) == [round(float(months.release(month).count().count[0]))]
+        wait_until_address_has(page, f"r={IDS[at]}")
+    page.locator("h1").click()  # leaves the slider
+    page.keyboard.press("ArrowLeft")
+    assert shown(page) == MONTHS[1]
+    page.select_option("#first", IDS[0])
+    assert shown(page) == MONTHS[0]
+    assert page.input_value("#period") == "0"
+
+
+def test_a_period_is_loaded_when_shown_and_the_next_one_before(start: Any) -> None:
+    one = start()
+    page = one.page
+    assert tiles(one, IDS[0])
+    assert not tiles(one, IDS[1])
+    assert not tiles(one, IDS[2])
+    page.fill("#period", "1")
+    assert shown(page) == MONTHS[1]
+    wait_for(lambda: tiles(one, IDS[2]))  # which was not shown yet
+    page.fill("#period", "2")
+    assert shown(page) == MONTHS[2]
+    asked = len(tiles(one, IDS[2]))
+    page.fill("#period", "0")
+    assert shown(page) == MONTHS[0]
+    page.fill("#period", "2")
+    assert shown(page) == MONTHS[2]
+    assert len(tiles(one, IDS[2])) == asked
+
+
+def test_play(start: Any) -> None:
+    page = start().page
+    page.evaluate(
+        "void (window.seen = [], new MutationObserver(() => seen.push(document.getElementById('period-name')"
+        ".textContent)).observe(document.getElementById('period-name'), {childList: true}))"
+    )
+    page.click("#play")
+    assert page.inner_text("#play") == "Pause"
+    wait_for(lambda: page.inner_text("#play") == "Play")
+    assert shown(page) == MONTHS[-1]
+    assert list(dict.fromkeys(page.evaluate("seen")))[-2:] == list(MONTHS[1:])
+
+
+def test_the_count_below_the_pointer_follows(start: Any) -> None:
+    page = start().page
+    point_at(page, *IN_BLOCK)
+    page.wait_for_selector(".tooltip >> text=/95 %/")
+    before = number(page.inner_text(".tooltip .big"))
+    page.focus("#period")
+    page.keyboard.press("ArrowRight")
+    assert shown(page) == MONTHS[1]
+    wait_for(lambda: number(page.inner_text(".tooltip .big")) > before + 100)
+
+
+def test_colours_keep_their_meaning(start: Any) -> None:
+    page = start().page
+    for at in (1, 2):
+        page.fill("#period", str(at))
+        shown(page)
+    legend = page.inner_text("#legend")
+    for at in (0, 1, 2):
+        page.fill("#period", str(at))
+        shown(page)
+        assert page.inner_text("#legend") == legend
+
+
+def test_changes_since_the_period_before(start: Any, months: Series) -> None:
+    page = start(f"r={IDS[1]}&b={TEXT}").page
+    page.check("#change")
+    assert shown(page) == MONTHS[1]
+    assert page.inner_text("#period-note") == f"change since {MONTHS[0]}"
+    after, before, difference = counted(page)
+    assert difference == after - before
+    assert "more than noise" in page.inner_text("#answer")
+    assert "for each period" in page.inner_text("#map-note")
+    point_at(page, *IN_BLOCK)
+    page.wait_for_selector(".tooltip .beyond")
+    assert page.inner_text(".tooltip .big").startswith("+")
+    page.fill("#period", "2")
+    assert shown(page) == MONTHS[2]
+    assert page.inner_text("#period-note") == f"change since {MONTHS[1]}"
+    wait_for(lambda: page.inner_text(".tooltip .big").startswith("−"))
+    assert counted(page)[1] == after
+    page.fill("#period", "0")
+    assert shown(page) == MONTHS[0]
+    assert page.inner_text("#period-note") == "the first one, with none before it"
+    assert len(counted(page)) == 1
+    page.fill("#period", "1")
+    assert shown(page) == MONTHS[1]
+    wait_until_address_has(page, "f=1")
+    again = start(page.evaluate("location.hash").removeprefix("#")).page
+    assert again.is_checked("#change")
+    assert counted(again) == [after, before, difference]
+    again.uncheck("#change")
+    assert shown(again) == MONTHS[1]
+    assert counted(again) == [after]
+    assert months.changes(BLOCK)["beyond_noise"].to_pylist() == [True, True]
+
+
+def test_the_chart_has_a_count_with_its_interval_for_each_period(
+    start: Any, months: Series
+) -> None:
+    page = start(f"r={IDS[0]}&b={TEXT}").page
+    page.wait_for_selector("#chart .mark >> nth=2")
+    for at, row in enumerate(months.count(BLOCK).to_pylist()):
+        told = f"{row['period']}: {row['count']:,.0f} ({row['low']:,.0f} to {row['high']:,.0f})"
+        assert page.locator("#chart .mark title").nth(at).text_content() == told
+        assert told in page.get_attribute("#chart svg", "aria-label")
+    marks = page.locator("#chart .mark")
+    ends = [
+        [float(marks.nth(at).locator("line").get_attribute(f"y{end}")) for end in (1, 2)]
+        for at in range(3)
+    ]
+    middles = [float(marks.nth(at).locator("circle").get_attribute("cy")) for at in range(3)]
+    for (low, high), middle in zip(ends, middles, strict=True):
+        assert high <= middle <= low  # y goes down
+    assert middles[1] < middles[0]
+    assert page.locator("#chart .mark.shown").get_attribute("data-id") == IDS[0]
+    marks.nth(1).locator("rect").click()
+    assert shown(page) == MONTHS[1]
+    page.wait_for_selector(f"#chart .mark.shown[data-id='{IDS[1]}']")
+    page.click("#clear")  # the whole map
+    total = f"{MONTHS[0]}: {months.release(MONTHS[0]).count().count[0]:,.0f} ("
+    wait_for(lambda: page.locator("#chart .mark title").first.text_content().startswith(total))
+
+
+def test_a_release_of_its_own_has_no_slider(start: Any, releases: dict[str, Release]) -> None:
+    page = start(f"r={IDS[1]}&f=1").page
+    assert page.is_checked("#change")
+    page.select_option("#first", "east")
+    settled(page)
+    assert counted(page) == [round(float(releases["east"].count().count[0]))]
+    for part in ("#time", "#chart", "#change"):
+        assert not page.is_visible(part)
