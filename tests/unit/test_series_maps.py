@@ -18,6 +18,7 @@ from htf.frame.domain import Axis
 from htf.maps.browser.document import Wish
 from htf.maps.browser.series_document import MOST_SQUARES, grids_of_changes, html_series
 from htf.maps.comparison import rows_of_grid
+from htf.maps.plot_panels import MOST_PANELS
 from htf.maps.scales import difference_limits
 
 XY = ("x", "y")
@@ -237,3 +238,20 @@ def test_mistakes(
     assert run(["map", folder, *(one.format(folder=folder) for one in more)]) == 2
     assert words in capfd.readouterr().err
     assert not list(tmp_path.glob("m.*"))
+
+
+def test_the_commands_of_the_page_work(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("maplibre")
+    pytest.importorskip("matplotlib")
+    page = (Path(__file__).parents[2] / "docs/maps.md").read_text()
+    section = page.partition("## A series of maps")[2].partition("\n## ")[0]
+    commands = re.findall(r"^htf map .*$", section, re.M)
+    assert len(commands) == 2
+    monkeypatch.chdir(tmp_path)
+    series_at(Path("city"), months=MONTHS[:2])
+    for command in commands:
+        assert run(command.split()[1:]) == 0
+    assert capfd.readouterr().out.count("Wrote months.") == 2
+    assert f"latest {MOST_PANELS} periods" in section
