@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ReleaseFileError,
     )
     from htf.estimation.activity import best_max_records
+    from htf.estimation.background import Background
     from htf.estimation.distinct import DistinctPeople
     from htf.estimation.prior import Prior
     from htf.evaluation.synthetic import CityPoints, synthetic_city
@@ -79,6 +80,7 @@ _HOME = {
     "Activity": "htf.privacy.activity",
     "Answers": "htf.query.columns",
     "Axis": "htf.frame.domain",
+    "Background": "htf.estimation.background",
     "BudgetError": "htf.errors",
     "BudgetFile": "htf.privacy.budget",
     "Changes": "htf.query.change",
@@ -160,6 +162,7 @@ __all__ = [
     "Activity",
     "Answers",
     "Axis",
+    "Background",
     "BudgetError",
     "BudgetFile",
     "Changes",

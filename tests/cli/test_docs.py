@@ -5,6 +5,7 @@ has a process of its own, as a reader would start it; the others run in this one
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import shlex
 import shutil
@@ -15,10 +16,12 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import BudgetFile, Protection, Release, publish
+from htf import BudgetFile, Protection, Release, Series, publish
 from htf.cli.main import run as run_here
 from htf.evaluation.datasets import City
 from htf.evaluation.population import Population, RecordsEach
@@ -443,6 +446,52 @@ def test_a_table_by_district_works(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for name in ("tracts.xlsx", "tracts.png", "districts.html", "kinds.parquet"):
         assert (tmp_path / name).stat().st_size > 0
     assert "Vandalism" in told[-1]
+
+
+def test_a_map_every_month_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run_page("docs/tutorials/series.md", monkeypatch, tmp_path)
+    assert "every month may use" not in told[0]
+    assert "A record is seen by the releases of one month only" in " ".join(told[0].split())
+    assert "3 of 12 periods were released" in told[4]
+    changes = Series(tmp_path / "city").changes(
+        [[-30.03, 39.97, -29.97, 40.03], [-29.90, 40.06, -29.84, 40.12]]
+    )
+    assert changes["beyond_noise"].to_pylist()[3]  # the new quarter
+    assert (tmp_path / "change.png").stat().st_size > 0
+    assert len((tmp_path / "long.csv").read_text().splitlines()) == 1 + 3 * 64
+
+
+def test_series_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of the page, on data that it does not show."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(1)
+    months = np.datetime64("2026-01-01") + random.integers(0, 59, 8000)
+    x, y = random.normal(-30, 0.05, 8000), random.normal(40, 0.04, 8000)
+    table = pa.table({"lon": x, "lat": y, "time": months})
+    pq.write_table(table, "visits.parquet")
+    text = (ROOT / "docs/series.md").read_text()
+    ours = [c for c in commands(text) if c.startswith("htf ") and len(c.split()) > 3]
+    ours = [c for c in ours if "BEFORE" not in c and "-o revised" not in c]
+    for name, seed in (("spring.parquet", 1), ("summer.parquet", 2)):
+        run(
+            f"htf release visits.parquet --bounds -30.176,39.865,-29.824,40.135 --epsilon {seed} -o {name}",
+            tmp_path,
+        )
+    shape = {
+        "type": "Polygon",
+        "coordinates": [[[-30.1, 39.9], [-29.9, 39.9], [-29.9, 40.1], [-30.1, 39.9]]],
+    }
+    feature = {"type": "Feature", "properties": {"name": "North"}, "geometry": shape}
+    layer = {"type": "FeatureCollection", "features": [feature]}
+    (tmp_path / "districts.geojson").write_text(json.dumps(layer))
+    told = []
+    for command in ours:
+        if command.startswith("htf series show"):  # changes need a second month
+            run("htf series add city visits.parquet --time time --period 2026-02", tmp_path)
+        told.append(run(command, tmp_path))
+    assert any("more than noise" in one for one in told)
+    for name in ("box.png", "long.csv", "change.xlsx"):
+        assert (tmp_path / name).stat().st_size > 0
 
 
 def test_trips_between_zones_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,11 +35,18 @@ MAY_SEE_DATA = (
     "evaluation/",
     "publication.py",
     "cli/release.py",
+    "cli/series.py",
     "cli/distinct.py",
     "cli/points.py",
     "cli/demo.py",
 )
-MAY_NAME_NOISE = ("curator/", "publication.py", "verification.py", "cli/release.py")
+MAY_NAME_NOISE = (
+    "curator/",
+    "publication.py",
+    "verification.py",
+    "cli/release.py",
+    "cli/series.py",
+)
 RANDOM_NAMES = ("files.py", "privacy/budget.py")  # of unfinished files, and of entries
 
 
@@ -182,13 +189,13 @@ def test_exact_values_are_named_exact(path: Path) -> None:
 
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
-        "Account", "Activity", "Answers", "Axis", "BudgetError", "BudgetFile", "Check", "CityPoints",
+        "Account", "Activity", "Answers", "Axis", "Background", "BudgetError", "BudgetFile", "Changes", "Check", "CityPoints",
         "Clipped", "Curator",
         "Difference", "DistinctCounts", "DistinctPeople", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
         "Histogram", "HtfError", "InputError", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
         "MissingExtraError", "Named", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
         "OutputError", "PeopleByBox", "Prior", "Protection", "Ratios", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
-        "Suggestion", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "difference", "grid_zones",
+        "Series", "SeriesPlan", "Suggestion", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "difference", "grid_zones",
         "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "plot_comparison",
         "plot_difference", "plot_distinct", "publish", "ratio", "read_people_by_box", "read_points", "read_prior", "read_zones",
         "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "zone_layer",

@@ -279,14 +279,14 @@ def test_it_travels_in_the_file(protection: Protection, tmp_path: Path) -> None:
     assert again == release
     assert (again.protection, again.statement) == (protection, release.statement)
     assert again != replace(release, protection=OF_RECORDS)
-    assert header(path)["format"] == 5
+    assert header(path)["format"] == 6
     assert wrong(path) == []
 
 
 def test_a_plain_file_says_nothing_of_people(tmp_path: Path) -> None:
     made(OF_RECORDS).save(tmp_path / "r.parquet")
     told = header(tmp_path / "r.parquet")
-    assert told["format"] == 5
+    assert told["format"] == 6
     assert set(told) == {
         "format", "software", "domain", "epsilon", "mechanism", "parameters", "facts", "estimator",
         "noise", "private", "ledger", "statement", "digest", "columns_digest",

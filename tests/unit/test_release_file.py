@@ -139,7 +139,7 @@ def set_column(table: Any, name: str, values: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda h, _: h.update(format=6, software="htf-dp 9"), "newer version .htf-dp 9.*upgrade"),
+        (lambda h, _: h.update(format=7, software="htf-dp 9"), "newer version .htf-dp 9.*upgrade"),
         (lambda h, _: h.update(format="x"), "header cannot be read"),
         (lambda h, _: h.update(epsilon="0.1"), "was changed"),
         (lambda h, _: h.update(private=True), "was changed"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -89,22 +89,7 @@ class AnswersCommand(click.Command):
     help="File to write. Its ending sets the format: .csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb.",
 )
 @overwrite_option
-def query(
-    release_file: Path,
-    boxes: tuple[str, ...],
-    boxes_file: Path | None,
-    polygons_file: Path | None,
-    by: tuple[str, ...],
-    zones: tuple[str, ...],
-    levels: tuple[str, ...],
-    change: bool,
-    distinct: bool,
-    per: Path | None,
-    where: tuple[str, ...],
-    as_json: bool,
-    output: Path | None,
-    overwrite: bool,
-) -> None:
+def query(release_file: Path, change: bool, **given: Any) -> None:
     """Count the records or people in boxes or polygons, with a standard error and an interval.
 
     Without boxes or polygons, the whole map is counted; of a release of zones, each zone. If the release has
@@ -119,26 +104,36 @@ def query(
     The interval covers the noise. Where estimates use every count in the tree, it also covers
     records or people that are spread unevenly.
     """
-    from htf.export.answers import check_ending
-    from htf.release.release import Release
     from htf.series.plan import is_series
 
     if is_series(release_file):
-        _check_of_series(zones, levels, distinct, per)
-        return query_series(
-            release_file,
-            boxes,
-            boxes_file,
-            polygons_file,
-            by,
-            where,
-            change,
-            as_json,
-            output,
-            overwrite,
-        )
-    if change:
+        _check_of_series(*(given.pop(name) for name in ("zones", "levels", "distinct", "per")))
+        query_series(release_file, change=change, **given)
+    elif change:
         raise InputError("--change is for a series: compare two releases with `htf compare`")
+    else:
+        query_release(release_file, **given)
+
+
+def query_release(
+    release_file: Path,
+    boxes: tuple[str, ...],
+    boxes_file: Path | None,
+    polygons_file: Path | None,
+    by: tuple[str, ...],
+    zones: tuple[str, ...],
+    levels: tuple[str, ...],
+    distinct: bool,
+    per: Path | None,
+    where: tuple[str, ...],
+    as_json: bool,
+    output: Path | None,
+    overwrite: bool,
+) -> None:
+    """Ask one release."""
+    from htf.export.answers import check_ending
+    from htf.release.release import Release
+
     if distinct:
         _check_alone(boxes, boxes_file, polygons_file, by, zones, levels, where, per)
         return query_distinct(release_file, as_json, output, overwrite)

@@ -25,7 +25,8 @@ from htf.ingest.reading import Reading
 from htf.series.periods import KINDS
 
 if TYPE_CHECKING:
-    from htf.series.series import Addition, Series
+    from htf.series.folder import Addition
+    from htf.series.series import Series
 
 UNITS = ("record", "person", "person-day", "person-week", "person-month")
 OF_PERSON = "person-"
@@ -134,10 +135,11 @@ def add(
     With --time, only records of the period are counted. Without it, all of POINTS must be of the period.
     """
     from htf.release.release import Release
+    from htf.series.plan import period_of
     from htf.series.series import Series
 
     opened = Series(folder)
-    wanted = opened.plan.read_period(period)
+    wanted = period_of(opened.plan, period)
     reading = _of_period(
         opened, Reading((x_column, y_column), **take(Reading, given)), wanted.seconds
     )

@@ -18,6 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
+from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.frame.domain import FloatArray, IntArray
@@ -43,6 +44,18 @@ class Background(ReadOnlyArrays):
         One for each region.
     periods : int
         How many releases it is the mean of.
+
+    Raises
+    ------
+    InputError
+        If these do not go together.
+
+    Examples
+    --------
+    >>> import htf
+    >>> import numpy as np
+    >>> htf.Background(np.array([90.0, 40.0]), np.array([9.0, 9.0]), periods=3).periods
+    3
     """
 
     values: FloatArray
@@ -50,6 +63,9 @@ class Background(ReadOnlyArrays):
     periods: int
 
     def __post_init__(self) -> None:
+        for name in ("values", "variances"):
+            arguments.row(getattr(self, name), "f", f"{name} of a background")
+        arguments.whole(self.periods, "the number of periods of a background")
         if self.values.shape != self.variances.shape or self.values.ndim != 1:
             raise InputError("a background needs one value and one variance for each region")
         if not np.all(np.isfinite(self.values)) or not np.all(self.variances > 0):
@@ -73,7 +89,24 @@ class Background(ReadOnlyArrays):
 
     @classmethod
     def of(cls, values: list[FloatArray], deviations: list[FloatArray]) -> Background:
-        """The mean of several releases, each scaled to the same total, by the inverse of their variances."""
+        """Take the mean of several releases, each scaled to the same total, by the inverse of their variances.
+
+        Parameters
+        ----------
+        values, deviations : list of ndarray of float
+            What each of them counts in every region, the whole map first, and the standard deviations of that.
+
+        Returns
+        -------
+        Background
+            The mean.
+
+        Examples
+        --------
+        >>> counts = [np.array([90.0, 40.0]), np.array([180.0, 80.0])]
+        >>> htf.Background.of(counts, [np.ones(2), np.ones(2)]).values
+        array([135.,  60.])
+        """
         totals = [max(float(one[0]), 1.0) for one in values]
         scales = [np.mean(totals) / total for total in totals]
         weights = np.array(

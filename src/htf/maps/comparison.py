@@ -157,7 +157,9 @@ def difference(
     >>> htf.difference(release, release, squares=(2, 2)).value
     array([0., 0., 0., 0.])
     """
-    check_same_quantity(first, second)
+    check_same_quantity(
+        check_release(first, "the first release"), check_release(second, "the second release")
+    )
     grid = shared_grid(first, second, read_pair(squares, "squares"), axes, where)
     answers = [
         release.count(rows_of_grid(release, axes, where, grid)) for release in (first, second)

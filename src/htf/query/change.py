@@ -22,7 +22,7 @@ from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT, OUTSIDE
 from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray
-from htf.query.ratios import divide
+from htf.query.ratios import check_truths, divide
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,7 +93,14 @@ class Changes(ReadOnlyArrays):
 
     def __post_init__(self) -> None:
         arguments.text(self.counted, "what is counted (counted) of changes")
-        for column in self._arrays().values():
+        arguments.row(self.change, "f", "change of changes")
+        for name, column in self._arrays().items():
+            if name == "beyond_noise":
+                check_truths(column, "beyond_noise of changes")
+            else:
+                arguments.row(column, "f", f"{name} of changes")
+            if len(column) != len(self.change):
+                raise InputError(f"{name} of changes must be as long as change")
             column.flags.writeable = False
 
     def __len__(self) -> int:

@@ -96,7 +96,7 @@ class Ratios(ReadOnlyArrays):
         arguments.text(self.counted, "what is counted (counted) of means")
         for name, column in self.to_columns().items():
             if name == "bounded":
-                _check_truths(column)
+                check_truths(column, "bounded of means")
             else:
                 arguments.row(column, "f", f"{name} of means")
             if len(column) != len(self.mean):
@@ -159,9 +159,9 @@ class Ratios(ReadOnlyArrays):
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _check_truths(column: object) -> None:
+def check_truths(column: object, name: str) -> None:
     if not isinstance(column, np.ndarray) or column.dtype != np.bool_ or column.ndim != 1:
-        raise arguments.unfit("bounded of means", "an array of truth values with one axis", column)
+        raise arguments.unfit(name, "an array of truth values with one axis", column)
 
 
 def ratio(

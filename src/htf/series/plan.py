@@ -52,7 +52,7 @@ class SeriesPlan:
     >>> domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=64)
     >>> plan = htf.SeriesPlan.of(domain, "month", "person", total=2, releases=24)
     >>> str(plan.each), plan.told[-1]
-    ('0.083333333333', 'A person who is in all 24 months loses at most epsilon 2.')
+    ('0.083333333333333', 'A person who is in all 24 months loses at most epsilon 2.')
     """
 
     domain: Domain
@@ -130,6 +130,7 @@ class SeriesPlan:
         '2'
         """
         whole = Epsilon.of(total)
+        arguments.choice(unit, UNITS, "the unit")
         if each is not None:
             price = Epsilon.of(each)
         elif unit == PERSON:
@@ -165,10 +166,6 @@ class SeriesPlan:
             )
         return [each, parallel, loss]
 
-    def read_period(self, text: str) -> Period:
-        """The period of that name."""
-        return Period.read(text, self.period)
-
     def to_dict(self) -> dict[str, Any]:
         """Describe the plan with plain values, for JSON.
 
@@ -192,37 +189,43 @@ class SeriesPlan:
             "releases": self.releases,
         }
 
-    def write(self, folder: Path) -> None:
-        """Write it down, once."""
-        text = json.dumps(self.to_dict(), indent=2) + "\n"
-        write_whole(folder / PLAN, lambda unfinished: _write_text(unfinished, text))
 
-    @classmethod
-    def read(cls, folder: Path) -> SeriesPlan:
-        """The plan of the series in a folder."""
-        path = folder / PLAN
-        try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            if said["format"] != FORMAT:
-                raise InputError(
-                    f"{path} has the format {said['format']!r}, and this version reads {FORMAT}"
-                )
-            return cls(
-                Domain.from_dict(said["domain"]),
-                said["period"],
-                said["unit"],
-                Epsilon.of(said["epsilon_total"]),
-                Epsilon.of(said["epsilon_each"]),
-                said["releases"],
+def period_of(plan: SeriesPlan, text: str) -> Period:
+    """The period of that name."""
+    return Period.read(text, plan.period)
+
+
+def write_plan(plan: SeriesPlan, folder: Path) -> None:
+    """Write it down, once."""
+    text = json.dumps(plan.to_dict(), indent=2) + "\n"
+    write_whole(folder / PLAN, lambda unfinished: _write_text(unfinished, text))
+
+
+def read_plan(folder: Path) -> SeriesPlan:
+    """The plan of the series in a folder."""
+    path = folder / PLAN
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        if said["format"] != FORMAT:
+            raise InputError(
+                f"{path} has the format {said['format']!r}, and this version reads {FORMAT}"
             )
-        except FileNotFoundError:
-            raise InputError(
-                f"{folder} is no series: it has no {PLAN}. Make one with `htf series init {folder} …`"
-            ) from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"cannot read the plan {path}: {type(error).__name__}. Restore it from a copy"
-            ) from None
+        return SeriesPlan(
+            Domain.from_dict(said["domain"]),
+            said["period"],
+            said["unit"],
+            Epsilon.of(said["epsilon_total"]),
+            Epsilon.of(said["epsilon_each"]),
+            said["releases"],
+        )
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder} is no series: it has no {PLAN}. Make one with `htf series init {folder} …`"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"cannot read the plan {path}: {type(error).__name__}. Restore it from a copy"
+        ) from None
 
 
 def is_series(path: Path) -> bool:

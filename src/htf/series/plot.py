@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.errors import MissingExtraError
+from htf.estimation.level import LEVEL_TEXT
 from htf.files import write_whole
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def draw_periods(table: pa.Table, path: Path, *, change: bool, overwrite: bool =
 
 
 def plot_periods(table: pa.Table, *, change: bool = False) -> Figure:
-    """One panel for each box: the count or the change over periods, with the 95 % interval."""
+    """One panel for each box: the count or the change over periods, with its interval."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -49,7 +50,7 @@ def plot_periods(table: pa.Table, *, change: bool = False) -> Figure:
     what = "change since the period before" if change else counted
     figure.supylabel(what, fontsize=10)
     figure.suptitle(
-        "Bars: 95 % intervals" + (". Red: more than noise" if change else ""), fontsize=9
+        f"Bars: {LEVEL_TEXT} intervals" + (". Red: more than noise" if change else ""), fontsize=9
     )
     figure.tight_layout()
     return figure

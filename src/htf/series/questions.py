@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.errors import InputError
-from htf.query.change import Changes, changes_between, check_comparable, mark_beyond_noise, reaches
+from htf.query.change import changes_between, check_comparable, mark_beyond_noise, reaches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,6 +68,3 @@ def _stacked(
     numbers = {"box": np.concatenate([np.arange(size) for size in sizes])}
     columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     return pa.table({**named, **numbers, **columns})
-
-
-__all__ = ["Changes", "answers_by_period", "changes_of_periods", "count_periods"]

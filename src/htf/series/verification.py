@@ -12,7 +12,8 @@ from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
 from htf.release.release import Release
 from htf.series.borrowing import background_of
-from htf.series.series import REMEMBERED, Released, Series, unit_name
+from htf.series.folder import REMEMBERED, Released, unit_name
+from htf.series.series import Series
 from htf.verification import Check, verify
 
 

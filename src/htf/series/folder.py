@@ -1,0 +1,276 @@
+"""The folder of a series: its plan, its budget file, its releases, and what is about to be added.
+
+Each release borrows from those before it. They are given to it as priors, as far as the noisy counts of the new period bear
+them out (htf.estimation.trust), which costs nothing. A release is never rewritten: a correction is a new file with a
+number, and is charged again.
+
+A release that was interrupted is taken up again under its own charge, so that nothing is charged twice. That is sound as
+long as nothing of it was seen: then only the second attempt has told anything (docs/proofs/series.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.estimation.prior import Prior
+from htf.privacy.account import PENDING, Account, Entry
+from htf.privacy.budget import BudgetFile, digest_of, read_accounts
+from htf.privacy.protection import PERSON, RECORD, Protection
+from htf.query.cells import cell_counts
+from htf.release.release import Release
+from htf.series.periods import Period
+from htf.series.plan import IN_PERIOD, SeriesPlan, period_of, read_plan
+
+if TYPE_CHECKING:
+    from htf.curator.frequency import FrequencyMatrix
+
+BUDGET = "budget.sqlite"
+ALL = "series"  # the account of a series whose periods add up
+LOCK = "series.lock"
+REMEMBERED = 12  # releases before, of which the mean is a prior
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A release of a series: its period, which attempt at it this is (2 is the first correction), and its file."""
+
+    period: Period
+    number: int
+    path: Path
+
+    @property
+    def label(self) -> str:
+        """As the budget file calls it."""
+        return label_of(self.period, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A release that is about to be made: everything that could be checked was checked."""
+
+    period: Period
+    output: Path
+    label: str
+    budget: BudgetFile
+    priors: tuple[Prior, ...]
+
+
+class SeriesFolder:
+    """What is in the folder of a series. `htf.Series` is what others see of it."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = arguments.path(folder, "the folder of a series")
+        self.plan = read_plan(self.folder)
+
+    @property
+    def periods(self) -> list[str]:
+        """The periods that were released, in order."""
+        return list(dict.fromkeys(one.period.name for one in self.released))
+
+    @property
+    def released(self) -> list[Released]:
+        """All releases, corrections after what they correct, in the order of time."""
+        found = []
+        for path in self.folder.glob("*.parquet"):
+            matched = re.fullmatch(r"(.+?)(?:\.(\d+))?\.parquet", path.name)
+            with suppress(InputError):
+                period = period_of(self.plan, matched[1] if matched else "")
+                found.append(Released(period, int((matched and matched[2]) or 1), path))
+        return sorted(found, key=lambda one: (one.period, one.number))
+
+    @property
+    def latest(self) -> dict[str, Released]:
+        """The last release of each period: a correction stands for what it corrects."""
+        return {one.period.name: one for one in self.released}
+
+    def _load(self, path: Path) -> Release:
+        if path not in self._loaded:
+            release = Release.load(path)
+            if release.domain != self.plan.domain:
+                raise InputError(f"{path} is of another map than the series: move it away")
+            self._loaded[path] = release
+        return self._loaded[path]
+
+    @cached_property
+    def _loaded(self) -> dict[Path, Release]:
+        return {}
+
+    @contextmanager
+    def adding(
+        self, period: str, *, correct: bool = False, resume: bool = False
+    ) -> Iterator[Addition | Release]:
+        """Check everything about a period that is to be released, while no other process adds one. If an earlier run wrote
+        its release and was stopped before the entry was complete, the entry is completed, and the release is given."""
+        wanted = period_of(self.plan, period)
+        with _locked(self.folder / LOCK):
+            done = self._complete(wanted)
+            yield self._prepare(wanted, correct, resume) if done is None else done
+
+    def check_matrix(self, matrix: FrequencyMatrix) -> None:
+        """Refuse counts of another map or another unit."""
+        if matrix.domain != self.plan.domain:
+            raise InputError(
+                "the counts are of another map than the series: read them on series.plan.domain"
+            )
+        self.check_unit(matrix.protection)
+
+    def check_unit(self, protection: Protection) -> None:
+        """Refuse data that protect another unit than the plan."""
+        if protection.name != unit_name(self.plan):
+            raise InputError(
+                f"the series protects {unit_name(self.plan)}, but these counts are for {protection.name}"
+                + _unit_hint(self.plan)
+            )
+
+    def _complete(self, period: Period) -> Release | None:
+        """Enter a release that an interrupted run has written, if there is one."""
+        for one in self.released:
+            entry = self._entry(one.label) if one.period == period else None
+            if entry is not None and entry.state == PENDING:
+                release = self._load(one.path)
+                if release.budget_entry == entry.id:
+                    self._budget(period).publish(entry.id, one.path)
+                    return release
+        return None
+
+    def _prepare(self, period: Period, correct: bool, resume: bool) -> Addition:
+        done = [one for one in self.released if one.period == period]
+        number = max((one.number for one in done), default=0) + 1
+        pending = self._pending(period)
+        if done and not correct:
+            raise InputError(
+                f"{period.name} was released already, as {done[-1].path.name}. To release a correction, which is charged "
+                "again: correct=True (htf series add --correct)"
+            )
+        if correct and not done:
+            raise InputError(f"{period.name} was not released yet, so there is nothing to correct")
+        self._check_known(period, number)
+        if not done and len(self.periods) >= self.plan.releases:
+            raise InputError(
+                f"the plan is for {self.plan.releases} releases, and all of them were made: begin another series"
+            )
+        budget = self._budget(period)
+        if pending:
+            self._take_up(budget, pending, resume)
+        label = label_of(period, number)
+        output = self.folder / f"{label}.parquet"
+        return Addition(period, output, label, budget, self._priors(self._before(period)))
+
+    def _take_up(self, budget: BudgetFile, pending: list[Entry], resume: bool) -> None:
+        if not resume:
+            told = ", ".join(f"{one.epsilon} (entry {one.id})" for one in pending)
+            raise InputError(
+                f"an earlier run for {pending[0].label} was charged {told} and did not finish. If nothing of its release "
+                "was seen, take it up under that charge: resume=True (htf series add --resume). Nothing is charged again"
+            )
+        budget.resume(pending)
+
+    def _check_known(self, period: Period, number: int) -> None:
+        """Refuse a release whose file has gone, or that would hide one."""
+        entry = self._entry(label_of(period, number))
+        if entry is not None and entry.state != PENDING:
+            raise InputError(
+                f"the budget says that {entry.label} was published as {entry.file}, but the file is not in "
+                f"{self.folder}: put it back"
+            )
+
+    def _priors(self, others: list[Released]) -> tuple[Prior, ...]:
+        """The last of several releases, and the mean of them all."""
+        if not others:
+            return ()
+        counts = [cell_counts(self._load(one.path)) for one in others]
+        marks = [digest_of(one.path) for one in others]
+        found = [(others[-1].path.name, marks[-1], counts[-1])]
+        if len(others) > 1:
+            names = f"mean of {others[0].period.name} to {others[-1].period.name}"
+            together = hashlib.sha256("".join(marks).encode()).hexdigest()
+            found.append((names, together, np.mean(counts, axis=0)))
+        domain = self.plan.domain
+        return tuple(
+            Prior.of(counts, domain, name, sha) for name, sha, counts in found if counts.any()
+        )
+
+    def _before(self, period: Period) -> list[Released]:
+        """The last releases before a period."""
+        return [one for one in self.latest.values() if one.period.start < period.start][
+            -REMEMBERED:
+        ]
+
+    def finish(self, made: Release, period: Period) -> Release:
+        """The release with what it borrows from those before it, which costs nothing."""
+        from htf.series.borrowing import borrow
+
+        return borrow(made, [self._load(one.path) for one in self._before(period)])
+
+    def _budget(self, period: Period) -> BudgetFile:
+        """The account that a release of this period is charged to. Where periods do not add up each has its own."""
+        path, name = self.folder / BUDGET, ALL if self.plan.adds_up else period.name
+        if name not in [account.dataset for account in self.accounts()]:
+            return BudgetFile.create(path, name, self.plan.total, unit=unit_name(self.plan))
+        return BudgetFile(path, name)
+
+    def _entries(self) -> list[Entry]:
+        return [entry for account in self.accounts() for entry in account.entries]
+
+    def _entry(self, label: str) -> Entry | None:
+        """The last charge of a release by that name."""
+        return next((one for one in reversed(self._entries()) if one.label == label), None)
+
+    def _pending(self, period: Period) -> list[Entry]:
+        labels = re.compile(rf"{re.escape(period.name)}(\.\d+)?")
+        return [
+            one for one in self._entries() if one.state == PENDING and labels.fullmatch(one.label)
+        ]
+
+    def accounts(self) -> list[Account]:
+        """What was spent, in one account for all periods or in one for each."""
+        path = self.folder / BUDGET
+        return read_accounts(path) if path.exists() else []
+
+
+def label_of(period: Period, number: int) -> str:
+    return period.name if number == 1 else f"{period.name}.{number}"
+
+
+def unit_name(plan: SeriesPlan) -> str:
+    """As statements and budget files call the unit of a plan."""
+    if plan.unit == RECORD:
+        return Protection().name
+    return Protection(PERSON, per=IN_PERIOD.get(plan.unit)).name
+
+
+def _unit_hint(plan: SeriesPlan) -> str:
+    if plan.unit == RECORD:
+        return ": leave out --user"
+    if plan.unit == PERSON:
+        return ": give --user COLUMN, without --per"
+    return f": give --user COLUMN, --time COLUMN and --per {IN_PERIOD[plan.unit]}"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time adds to a series. The lock goes with the process, however that ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows: there, the cap of the budget still holds
+        yield
+        return
+    with open(path, "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"another process is adding to {path.parent}: wait until it has finished"
+            ) from None
+        yield
