@@ -107,7 +107,7 @@ def test_serving_a_series_loads_nothing_sensitive(series: Series) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.split())
-    assert "htf.series.series" in loaded
+    assert "htf.series.folder" in loaded
     reach = (
         "publication",
         "curator.frequency",

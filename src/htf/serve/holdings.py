@@ -18,8 +18,8 @@ from htf.query.columns import COUNTED
 from htf.release.file import digests
 from htf.release.release import Release
 from htf.release.zones import bounds_of_zones
+from htf.series.folder import SeriesFolder
 from htf.series.plan import is_series
-from htf.series.series import Series
 from htf.serve.zones import levels_of
 
 Bounds = tuple[float, float, float, float]
@@ -60,7 +60,7 @@ def find_sources(paths: Sequence[Path]) -> list[Source]:
         if not is_series(path):
             found.append(Source(path, path.stem))
             continue
-        name, latest = path.resolve().name, Series(path).latest
+        name, latest = path.resolve().name, SeriesFolder(path).latest
         if not latest:
             raise InputError(f"{path} has no release yet: add one with `htf series add`")
         taken = [one.series["id"] for one in found if one.series]
