@@ -159,7 +159,7 @@ def test_changes_since_the_period_before(start: Any, months: Series) -> None:
     assert len(counted(page)) == 1
     page.fill("#period", "1")
     assert shown(page) == MONTHS[1]
-    wait_until_address_has(page, "f=1")
+    wait_until_address_has(page, f"r={IDS[1]}&c={IDS[0]}&f=1")  # not that of another period
     again = start(page.evaluate("location.hash").removeprefix("#")).page
     assert again.is_checked("#change")
     assert counted(again) == [after, before, difference]
