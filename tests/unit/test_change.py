@@ -64,7 +64,7 @@ def test_turned_round_it_is_the_opposite(pair: tuple[Release, Release]) -> None:
 def test_marks_are_those_of_holm(deviations: list[float]) -> None:
     """Against the rule as written: go from the least likely on, and stop at the first that fails."""
     raw = np.array(deviations)
-    found = mark_beyond_noise(raw, np.full(len(raw), 1.96), np.full(len(raw), 1.96))
+    found = mark_beyond_noise(raw, np.full(len(raw), 1.96))
     chances = chance_beyond(raw)
     expected, going = np.zeros(len(raw), bool), True
     for rank, place in enumerate(np.argsort(chances, kind="stable")):

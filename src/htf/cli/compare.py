@@ -232,12 +232,15 @@ def _show(asked: Asked) -> None:
 
 def show_change(changes: Changes, row: int) -> list[str]:
     """One change in texts, in the order of HEADINGS."""
-    low, high = (show_signed(float(ends[row])) for ends in (changes.low, changes.high))
+    before, after = (show_count(float(one[row])) for one in (changes.before, changes.after))
+    # Of the counts as they are shown, so that a reader who subtracts one from the other finds it.
+    shown = float(after.replace(",", "")) - float(before.replace(",", ""))
+    low, high = min(float(changes.low[row]), shown), max(float(changes.high[row]), shown)
     return [
-        show_count(float(changes.before[row])),
-        show_count(float(changes.after[row])),
-        show_signed(float(changes.change[row])),
-        f"{low} to {high}",
+        before,
+        after,
+        show_signed(shown),
+        f"{show_signed(low)} to {show_signed(high)}",
         _percent(changes, row),
         "yes" if changes.beyond_noise[row] else "no",
     ]

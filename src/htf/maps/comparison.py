@@ -18,7 +18,7 @@ from htf.estimation.level import OUTSIDE
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
-from htf.query.change import mark_beyond_noise, reaches
+from htf.query.change import mark_beyond_noise, reaches, widest_reach
 from htf.query.columns import Answers
 from htf.query.where import Where, full_ranges
 from htf.release.release import Release, check_release
@@ -115,7 +115,7 @@ class Difference:
     def is_beyond_noise(self) -> NDArray[np.bool_]:
         """Which differences are more than noise. The chance that any of them is not is at most 5 %."""
         raw = self.first.raw - self.second.raw
-        return mark_beyond_noise(raw, *reaches(self.first, self.second))
+        return mark_beyond_noise(raw, widest_reach(self.first, self.second))
 
 
 def difference(

@@ -6,7 +6,9 @@ answers, which have next to no bias, and where the shown difference lies outside
 
 Which changes are more than noise is decided for all of them together, by Holm's rule (Scandinavian Journal of Statistics,
 1979): the chance that even one mark is false is at most 5 %, however the errors depend on each other. Errors are sums of
-Laplace noise, whose tails are longer than those of the normal law, so the longer of the two is taken.
+Laplace noise, whose tails are longer than those of the normal law, so the longer of the two is taken. Where a box
+cuts leaves, records that are spread unevenly in them add an error whose law is not known: there the rule is as good as the
+intervals are (docs/series.md has what was measured).
 """
 
 from __future__ import annotations
@@ -185,7 +187,7 @@ def changes_between(after: Answers, before: Answers) -> Changes:
         percent,
         np.fmin(percent_low, percent),
         np.fmax(percent_high, percent),
-        mark_beyond_noise(raw, down, up),
+        mark_beyond_noise(raw, widest_reach(after, before)),
         after.counted,
     )
 
@@ -199,9 +201,19 @@ def reaches(after: Answers, before: Answers) -> tuple[FloatArray, FloatArray]:
     return np.hypot(down, up_before), np.hypot(up, down_before)
 
 
-def mark_beyond_noise(raw: FloatArray, down: FloatArray, up: FloatArray) -> NDArray[np.bool_]:
+def widest_reach(after: Answers, before: Answers) -> FloatArray:
+    """How far the difference of raw answers may be off, by the longer side of each interval. Where a box cuts leaves, what
+    is spread unevenly in them has longer tails than noise; the longer side makes room for that."""
+    return np.hypot(
+        *(
+            np.maximum(NORMAL_DEVIATIONS * one.std_error, one.high - one.raw)
+            for one in (after, before)
+        )
+    )
+
+
+def mark_beyond_noise(raw: FloatArray, reach: FloatArray) -> NDArray[np.bool_]:
     """Which differences are more than noise, by Holm's rule over all of them."""
-    reach = np.where(raw > 0, down, up)
     deviations = np.divide(
         NORMAL_DEVIATIONS * np.abs(raw), reach, out=np.zeros(len(raw)), where=reach > 0
     )

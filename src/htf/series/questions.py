@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.errors import InputError
-from htf.query.change import changes_between, check_comparable, mark_beyond_noise, reaches
+from htf.query.change import changes_between, check_comparable, mark_beyond_noise, widest_reach
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,8 +54,7 @@ def changes_of_periods(series: Series, ask: Ask) -> pa.Table:
 
 def _mark_all(pairs: list[tuple[Answers, Answers]]) -> np.ndarray[Any, Any]:
     raw = np.concatenate([after.raw - before.raw for after, before in pairs])
-    down, up = np.hstack([reaches(*pair) for pair in pairs])
-    return mark_beyond_noise(raw, down, up)
+    return mark_beyond_noise(raw, np.concatenate([widest_reach(*pair) for pair in pairs]))
 
 
 def _stacked(

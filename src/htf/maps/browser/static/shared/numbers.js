@@ -53,7 +53,7 @@ export function differenceOf(first, second) {
   const count = first.count - second.count;
   const raw = first.raw - second.raw;
   const [down, up] = [reachOf(first, second), reachOf(second, first)];
-  const reach = raw > 0 ? down : up;
+  const reach = Math.hypot(longerSide(first), longerSide(second));
   const deviations = reach > 0 ? (DEVIATIONS * Math.abs(raw)) / reach : 0;
   return {
     count,
@@ -62,6 +62,9 @@ export function differenceOf(first, second) {
     chance: Math.exp(-Math.SQRT2 * deviations),
   };
 }
+
+/* Of an interval. Where a box cuts leaves, it makes room for what is spread unevenly in them. */
+const longerSide = (answer) => Math.max(DEVIATIONS * answer.std_error, answer.high - answer.raw);
 
 /* How far one answer may be too high and the other too low, together. */
 const reachOf = (high, low) => Math.hypot(DEVIATIONS * high.std_error, low.high - low.raw);
