@@ -173,6 +173,9 @@ def test_the_command(
         assert (tmp_path / name).exists()
         assert run(["compare", str(before), str(after), "-o", str(tmp_path / name)]) == 2
     assert run(["compare", str(before), str(after), "-o", str(after), "--overwrite"]) == 2
+    text = (tmp_path / "changes.csv").read_text()
+    assert "inf" not in text
+    assert "nan" not in text
 
 
 def test_polygons_by_the_command(
@@ -211,3 +214,21 @@ def test_answers_to_other_questions_are_refused(pair: tuple[Release, Release]) -
     before, after = pair
     one, two = after.count([0, 0, 1, 1]), before.count([[0, 0, 1, 1]])
     assert len(changes_between(one, two)) == 1
+
+
+def test_maps_in_different_systems_or_with_other_axes_are_refused() -> None:
+    made = []
+    for crs in ("EPSG:32617", "EPSG:32618"):
+        domain = Domain.from_bounds(0, 0, 1e5, 1e5, cells=4, crs=crs)
+        made.append(
+            publish(FrequencyMatrix.from_dense(domain, np.full((4, 4), 90)), 1, noise="seeded:1")
+        )
+    with pytest.raises(InputError, match="different reference systems"):
+        made[0].difference(made[1], [0, 0, 5e4, 5e4])
+    other = []
+    for name, cells in (("hour", 4), ("weekday", 7)):
+        axes = (*grid(4, 4).axes, htf.Axis(name, 0, cells, cells))
+        matrix = FrequencyMatrix.from_dense(Domain(axes), np.full((4, 4, cells), 9))
+        other.append(publish(matrix, 1, noise="seeded:1"))
+    with pytest.raises(InputError, match="different further axes"):
+        other[0].difference(other[1])

@@ -201,7 +201,7 @@ def _give_out(
 ) -> None:
     from htf.export.answers import join_columns, to_json
 
-    table = join_columns(asked.edges, asked.columns, asked.changes.to_columns())
+    table = without_endless(join_columns(asked.edges, asked.columns, asked.changes.to_columns()))
     if as_json:
         say_json(to_json(table))
     elif output is None:
@@ -209,6 +209,17 @@ def _give_out(
     if output is not None:
         _write(releases, asked, table, output, overwrite)
         say(f"Wrote {output}: {len(asked.changes):,} changes.", err=True)
+
+
+def without_endless(table: pa.Table) -> pa.Table:
+    """Percentages that are no numbers, or unbounded, are empty."""
+    import pyarrow.compute as pc
+
+    for name in ("percent", "percent_low", "percent_high"):
+        column = table[name]
+        known = pc.if_else(pc.is_finite(column), column, None)
+        table = table.set_column(table.schema.get_field_index(name), name, known)
+    return table
 
 
 def _show(asked: Asked) -> None:

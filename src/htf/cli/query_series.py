@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from htf.cli.compare import HEADINGS, show_change
+from htf.cli.compare import HEADINGS, show_change, without_endless
 from htf.cli.query_polygons import label_column, labels_of, read_layer
 from htf.cli.questions import edge_columns, read_asked, show_questions
 from htf.cli.screen import (
@@ -67,14 +67,15 @@ def query_series(
         named = next((one for one in by if one != PERIOD), None)
         asked = _questions(opened, boxes, boxes_file, polygons_file, named, where)
         table = _answer(opened, asked, change)
+    written = without_endless(table) if change else table
     if as_json:
         from htf.export.answers import to_json
 
-        say_json(to_json(table))
+        say_json(to_json(written))
     elif output is None:
         (_show_changes if change else _show_counts)(table)
     if output is not None:
-        _write(opened, table, change, output, overwrite)
+        _write(opened, written, change, output, overwrite)
     warn_if_not_private(opened.release(opened.periods[-1]))
 
 

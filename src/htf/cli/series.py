@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.base.options import OPTION
+from htf.base.options import AUTO, OPTION
 from htf.cli.charging import BUDGET as CHARGED
 from htf.cli.charging import notes_charges, old_budget_option
 from htf.cli.declared import option_of, options_of, take
@@ -88,7 +88,10 @@ def init(
     from htf.series.plan import SeriesPlan
     from htf.series.series import Series
 
-    domain, _ = MapOptions(**take(MapOptions, given)).read()
+    options = MapOptions(**take(MapOptions, given))
+    if options.zones is not None:
+        raise InputError("a series is of a map with the axes x and y alone: leave out --zones")
+    domain, _ = options.read()
     plan = SeriesPlan.of(
         domain, period, unit, total=epsilon_total, releases=releases, each=epsilon_each
     )
@@ -106,7 +109,6 @@ def init(
 @click.option("--y", "y_column", metavar="COLUMN", help="Column of the y axis.  [default: guessed]")
 @options_of(Reading)
 @option_of(ReleaseOptions, "noise")
-@option_of(ReleaseOptions, "activity")
 @click.option(
     "--correct",
     is_flag=True,
@@ -151,8 +153,16 @@ def add(
             )
             return
         click.get_current_context().meta[CHARGED] = addition.budget
+        opened.pin_clock(_clock(reading))
         read = points_of(points, opened.plan.domain, reading)
         _make(opened, addition, read, given)
+
+
+def _clock(reading: Reading) -> dict[str, Any]:
+    """By which times records are put into periods."""
+    if reading.time is None:
+        return {"time": None}
+    return {"time": reading.time, "time_unit": reading.time_unit, "utc_offset": reading.utc_offset}
 
 
 def _of_period(opened: Series, reading: Reading, seconds: tuple[int, int]) -> Reading:
@@ -189,6 +199,12 @@ def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any
     from htf.mechanisms import make_mechanism
     from htf.publication import default_mechanism
 
+    # One charge for each release: it can be taken up as a whole.
+    if read.reading.max_records == AUTO or read.reading.weight is not None:
+        raise InputError(
+            "a series counts records, people, or at most K records of each person: give a number with --max-records, and no "
+            "--weight"
+        )
     others = {**_defaults(ReleaseOptions), **_defaults(DistinctOptions), **_defaults(WeightOptions)}
     options = ReleaseOptions(
         **take(
@@ -273,7 +289,7 @@ def show(folder: Path, as_json: bool) -> None:
     show_table(("release", "charged", ">epsilon", "state", "file"), rows, "Releases")
     left = [f"{account.left} of {account.cap}" for account in accounts.values()]
     if opened.plan.adds_up:
-        console().print(f"Left: {left[0]} for {next(iter(accounts.values())).unit}.")
+        console().print(f"Left: {left[0]} for {accounts[next(iter(accounts))].unit}.")
     console().print(f"{len(opened.periods)} of {opened.plan.releases} periods were released.")
 
 

@@ -291,6 +291,12 @@ class BudgetFile:
                 self._resumed.remove(entry)
                 self.attempts.append(entry)
                 return self._waiting(entry.id)
+        if self._resumed:
+            told = self._resumed[0]
+            raise InputError(
+                f"the run that is taken up was charged {told.epsilon} for {told.mechanism}, and this one would be charged "
+                f"{price} for {mechanism}: give the same options as then. Nothing was charged now"
+            )
         return None
 
     def save(self, release: Release, path: str | Path, *, overwrite: bool = False) -> Entry:

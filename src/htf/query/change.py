@@ -23,6 +23,7 @@ from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT, OUTSIDE
 from htf.estimation.noise_law import NORMAL_DEVIATIONS
+from htf.frame.crs import same_crs
 from htf.frame.domain import FloatArray
 from htf.query.ratios import check_truths, divide
 
@@ -161,8 +162,15 @@ def check_comparable(after: Release, before: Release) -> None:
             f"one release counts {first.counted} and the other {second.counted}, so their difference means nothing: "
             "make both count the same"
         )
-    if first.domain.crs != second.domain.crs and None in (first.domain.crs, second.domain.crs):
-        raise InputError("one of the maps has no reference system: they cannot be compared")
+    systems = first.domain.crs, second.domain.crs
+    if systems[0] != systems[1] and (None in systems or not same_crs(*map(str, systems))):
+        raise InputError(
+            f"the maps have different reference systems, {systems[0]} and {systems[1]}: they cannot be compared"
+        )
+    if first.domain.axes[2:] != second.domain.axes[2:] and first.domain.axes != second.domain.axes:
+        raise InputError(
+            "the two releases have different further axes: compare releases with the same axes"
+        )
 
 
 def changes_between(after: Answers, before: Answers) -> Changes:

@@ -328,6 +328,10 @@ class Release(ReadOnlyArrays):
             raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
         if len(self.priors) > MOST_PRIORS:
             raise InputError(f"a release has at most {MOST_PRIORS} priors, not {len(self.priors)}")
+        if PRIOR_TRUST not in self.facts and (len(self.priors) > 1 or self.background is not None):
+            raise InputError(
+                "a release with several priors, or a background, says how far it trusts them"
+            )
         if PRIOR_TRUST in self.facts:
             trust, shape = self.prior_trust, trust_shape(self.domain.shape, len(self.priors))
             if trust.shape != shape or not np.all(trust >= 0) or np.any(trust.sum(axis=0) > 1):

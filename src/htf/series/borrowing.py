@@ -12,9 +12,14 @@ from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST, estimate_region
 from htf.release.release import Release
 from htf.verification import estimated
 
+BORROWED_FROM = (
+    "borrowed_from"  # the fact that has the digests of the files that were borrowed from
+)
 
-def borrow(release: Release, before: Sequence[Release]) -> Release:
-    """The release with estimates that use earlier releases of the same map as a background too."""
+
+def borrow(release: Release, before: Sequence[Release], marks: Sequence[str] = ()) -> Release:
+    """The release with estimates that use other releases of the same map as a background too. `marks` are the digests
+    of their files."""
     if not before or not release.priors or release.estimator != FROM_LEAVES:
         return release
     background = background_of(release, before)
@@ -27,7 +32,7 @@ def borrow(release: Release, before: Sequence[Release]) -> Release:
         None,
         background,
     )
-    facts = {**release.facts, PRIOR_TRUST: made.trust.tolist()}
+    facts = {**release.facts, PRIOR_TRUST: made.trust.tolist(), BORROWED_FROM: list(marks)}
     return estimated(replace(release, background=background, facts=facts))
 
 

@@ -11,19 +11,21 @@ long as nothing of it was seen: then only the second attempt has told anything (
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.base import arguments
-from htf.errors import InputError
+from htf.errors import InputError, OutputError
 from htf.estimation.prior import Prior
+from htf.files import write_whole
 from htf.privacy.account import PENDING, Account, Entry
 from htf.privacy.budget import BudgetFile, digest_of, read_accounts
 from htf.privacy.protection import PERSON, RECORD, Protection
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 BUDGET = "budget.sqlite"
 ALL = "series"  # the account of a series whose periods add up
-LOCK = "series.lock"
+LOCK, CLOCK = "series.lock", "clock.json"
 REMEMBERED = 12  # releases before, of which the mean is a prior
 
 
@@ -83,8 +85,10 @@ class SeriesFolder:
         """All releases, corrections after what they correct, in the order of time."""
         found = []
         for path in self.folder.glob("*.parquet"):
-            matched = re.fullmatch(r"(.+?)(?:\.(\d+))?\.parquet", path.name)
+            matched = re.fullmatch(r"(.+?)(?:\.([2-9]|[1-9][0-9]+))?\.parquet", path.name, re.ASCII)
             with suppress(InputError):
+                if not path.is_file():
+                    continue
                 period = period_of(self.plan, matched[1] if matched else "")
                 found.append(Released(period, int((matched and matched[2]) or 1), path))
         return sorted(found, key=lambda one: (one.period, one.number))
@@ -99,6 +103,8 @@ class SeriesFolder:
             release = Release.load(path)
             if release.domain != self.plan.domain:
                 raise InputError(f"{path} is of another map than the series: move it away")
+            if not release.private:
+                raise InputError(f"{path} is not private (noise: {release.noise}): move it away")
             self._loaded[path] = release
         return self._loaded[path]
 
@@ -114,6 +120,10 @@ class SeriesFolder:
         its release and was stopped before the entry was complete, the entry is completed, and the release is given."""
         wanted = period_of(self.plan, period)
         with _locked(self.folder / LOCK):
+            for left in self.folder.glob(
+                ".htf-*"
+            ):  # a release that a killed run had not moved to its place
+                left.unlink()
             done = self._complete(wanted)
             yield self._prepare(wanted, correct, resume) if done is None else done
 
@@ -132,6 +142,13 @@ class SeriesFolder:
                 f"the series protects {unit_name(self.plan)}, but these counts are for {protection.name}"
                 + _unit_hint(self.plan)
             )
+        if self.periods:
+            counted = self._load(self.released[-1].path).protection.told
+            if protection.told != counted:
+                raise InputError(
+                    f"the releases of {self.folder} count {counted}, but these counts are of {protection.told}: "
+                    "periods that count different things cannot be compared"
+                )
 
     def _complete(self, period: Period) -> Release | None:
         """Enter a release that an interrupted run has written, if there is one."""
@@ -156,7 +173,12 @@ class SeriesFolder:
         if correct and not done:
             raise InputError(f"{period.name} was not released yet, so there is nothing to correct")
         self._check_known(period, number)
-        if not done and len(self.periods) >= self.plan.releases:
+        if resume and not pending:
+            raise InputError(
+                f"nothing of {period.name} was interrupted, so there is nothing to take up: leave out --resume"
+            )
+        used = {*self.periods, *(one.label.partition(".")[0] for one in self._entries())}
+        if period.name not in used and len(used) >= self.plan.releases:
             raise InputError(
                 f"the plan is for {self.plan.releases} releases, and all of them were made: begin another series"
             )
@@ -177,7 +199,21 @@ class SeriesFolder:
         budget.resume(pending)
 
     def _check_known(self, period: Period, number: int) -> None:
-        """Refuse a release whose file has gone, or that would hide one."""
+        """Refuse a release whose file has gone, or that would hide one; and a budget that does not know what is there, or
+        has another cap than the plan."""
+        for account in self.accounts():
+            if (account.cap, account.unit) != (self.plan.total, unit_name(self.plan)):
+                raise InputError(
+                    f"the plan says {self.plan.total} for {unit_name(self.plan)}, but the budget file {account.cap} for "
+                    f"{account.unit}: one of them was changed. Restore it from a copy"
+                )
+        known = {entry.label for entry in self._entries()}
+        for one in self.released:
+            if one.label not in known:
+                raise InputError(
+                    f"{one.path.name} is in {self.folder}, but its budget file knows nothing of it: move the file away, or "
+                    "restore the budget file that it was charged to"
+                )
         entry = self._entry(label_of(period, number))
         if entry is not None and entry.state != PENDING:
             raise InputError(
@@ -211,12 +247,27 @@ class SeriesFolder:
         """The release with what it borrows from those before it, which costs nothing."""
         from htf.series.borrowing import borrow
 
-        return borrow(made, [self._load(one.path) for one in self._before(period)])
+        before = self._before(period)
+        marks = [digest_of(one.path) for one in before]
+        return borrow(made, [self._load(one.path) for one in before], marks)
+
+    def pin_clock(self, clock: dict[str, Any]) -> None:
+        """Write down by which times records are put into periods, at the first release. A record might be in two periods if
+        that changed, and then what both cost would add up."""
+        path, text = self.folder / CLOCK, json.dumps(clock, sort_keys=True) + "\n"
+        if not path.exists():
+            write_whole(path, lambda unfinished: _write_text(unfinished, text))
+        known = path.read_text(encoding="utf-8")
+        if known != text:
+            raise InputError(
+                f"the periods of {self.folder} are told apart by {known.strip()}, but now by {text.strip()}: a record might be "
+                "in two periods. Give --time, --time-unit and --utc-offset as for the first release"
+            )
 
     def _budget(self, period: Period) -> BudgetFile:
         """The account that a release of this period is charged to. Where periods do not add up each has its own."""
         path, name = self.folder / BUDGET, ALL if self.plan.adds_up else period.name
-        if name not in [account.dataset for account in self.accounts()]:
+        if name not in [account.dataset for account in self.accounts()]:  # the file itself is there
             return BudgetFile.create(path, name, self.plan.total, unit=unit_name(self.plan))
         return BudgetFile(path, name)
 
@@ -236,7 +287,12 @@ class SeriesFolder:
     def accounts(self) -> list[Account]:
         """What was spent, in one account for all periods or in one for each."""
         path = self.folder / BUDGET
-        return read_accounts(path) if path.exists() else []
+        if not path.exists():
+            raise InputError(
+                f"{self.folder} has lost its budget file {BUDGET}: restore it from a copy that knows all releases"
+            )
+        found = read_accounts(path)
+        return found if self.plan.adds_up else [one for one in found if one.dataset != ALL]
 
 
 def label_of(period: Period, number: int) -> str:
@@ -258,6 +314,17 @@ def _unit_hint(plan: SeriesPlan) -> str:
     return f": give --user COLUMN, --time COLUMN and --per {IN_PERIOD[plan.unit]}"
 
 
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _opened(path: Path) -> IO[str]:
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write to {path.parent}: {error.strerror}") from None
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One process at a time adds to a series. The lock goes with the process, however that ends."""
@@ -266,7 +333,7 @@ def _locked(path: Path) -> Iterator[None]:
     except ImportError:  # not on Windows: there, the cap of the budget still holds
         yield
         return
-    with open(path, "w", encoding="utf-8") as file:
+    with _opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

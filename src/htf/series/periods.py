@@ -76,10 +76,12 @@ class Period:
     def read(cls, text: str, kind: str) -> Period:
         """`2026-03` is a month."""
         rule = KINDS[kind]
-        matched = re.fullmatch(rule.pattern, text) if isinstance(text, str) else None
+        matched = re.fullmatch(rule.pattern, text, re.ASCII) if isinstance(text, str) else None
         try:
             start = None if matched is None else rule.start([int(one) for one in matched.groups()])
-        except ValueError:
+            if start is not None:
+                rule.days(start)  # the last ones that a calendar knows have no end
+        except (ValueError, OverflowError):
             start = None
         if start is None:
             raise InputError(f"a {kind} is written like {rule.form}, got {text!r}")

@@ -72,9 +72,9 @@ class SeriesPlan:
             raise InputError(
                 f"a series has between 1 and {MOST_RELEASES:,} releases, got {self.releases}"
             )
-        if any(axis.names is not None for axis in self.domain.axes):
+        if any(axis.names is not None for axis in self.domain.axes) or self.domain.dimensions != 2:
             raise InputError(
-                "a series is of a map with coordinates alone, without zones and categories"
+                "a series is of a map with the axes x and y alone, without zones, categories and further axes"
             )
         if IN_PERIOD.get(self.unit, self.period) != self.period:
             raise InputError(
@@ -222,7 +222,7 @@ def read_plan(folder: Path) -> SeriesPlan:
         raise InputError(
             f"{folder} is no series: it has no {PLAN}. Make one with `htf series init {folder} …`"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"cannot read the plan {path}: {type(error).__name__}. Restore it from a copy"
         ) from None

@@ -10,11 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from htf.base import arguments
 from htf.errors import InputError
+from htf.estimation.expectation import trust_shape
 from htf.estimation.homogeneous import PRIOR_TRUST
 from htf.files import make_folder
-from htf.privacy.budget import BudgetFile
+from htf.privacy.budget import BudgetFile, digest_of
 from htf.publication import publish
 from htf.release.release import Release
 from htf.series.borrowing import borrow
@@ -92,8 +95,8 @@ class Series(SeriesFolder):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(f"{path} exists and is not an empty folder: give another name")
         make_folder(path)
-        if plan.adds_up:
-            BudgetFile.create(path / BUDGET, ALL, plan.total, unit=unit_name(plan))
+        # Where periods do not add up, each gets an account of its own later; the file is made once, here.
+        BudgetFile.create(path / BUDGET, ALL, plan.total, unit=unit_name(plan))
         write_plan(plan, path)
         return cls(path)
 
@@ -234,9 +237,12 @@ class Series(SeriesFolder):
         others = [one for one in self.latest.values() if one.period != own.period]
         nearest = sorted(others, key=lambda one: abs(one.period.start - own.period.start))
         known = sorted(nearest[:REMEMBERED], key=lambda one: one.period)
-        facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}
-        bare = replace(release, facts=facts, background=None, priors=self._priors(known))
-        return borrow(bare, [self._load(one.path) for one in known])
+        priors = self._priors(known)
+        nothing = np.zeros(trust_shape(release.domain.shape, len(priors))).tolist()
+        facts = {**release.facts, PRIOR_TRUST: nothing}  # until it is learnt
+        bare = replace(release, facts=facts, background=None, priors=priors)
+        marks = [digest_of(one.path) for one in known]
+        return borrow(bare, [self._load(one.path) for one in known], marks)
 
     def count(self, boxes: Any = None, where: Where | None = None) -> pa.Table:
         """Count the same boxes in every period.

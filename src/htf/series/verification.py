@@ -11,8 +11,8 @@ from htf.privacy.account import PUBLISHED
 from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
 from htf.release.release import Release
-from htf.series.borrowing import background_of
-from htf.series.folder import REMEMBERED, Released, unit_name
+from htf.series.borrowing import BORROWED_FROM, background_of
+from htf.series.folder import Released, unit_name
 from htf.series.series import Series
 from htf.verification import Check, verify
 
@@ -59,31 +59,30 @@ def _check_release(series: Series, one: Released, digests: dict[str, str]) -> Ch
         wrong.append(f"epsilon {release.epsilon}, not {series.plan.each}")
     if release.protection.name != unit_name(series.plan):
         wrong.append(f"for {release.protection.name}")
-    if release.background is not None and not _follows(series, one, release):
+    if release.background is not None and not _follows(series, release):
         wrong.append("its background is not what earlier releases say")
-    strange = [prior.name for prior in release.priors[:1] if prior.sha256 not in digests.values()]
+    strange = [
+        prior.name
+        for prior in release.priors[:1]
+        if prior.name.endswith(".parquet") and prior.sha256 not in digests.values()
+    ]
     wrong += [f"its prior {name} is no release of the series" for name in strange]
     told = ", ".join(wrong) or f"sound, epsilon {release.epsilon}, as planned"
     return Check(one.label, not wrong, told)
 
 
-def _follows(series: Series, one: Released, release: Release) -> bool:
-    """Whether the background is what the releases say that were there before this one was charged."""
-    charged = {e.label: e.charged for account in series.accounts() for e in account.entries}
-    before: dict[str, Released] = {}
-    for other in series.released:
-        is_older = charged.get(other.label, "") <= charged.get(one.label, "")
-        if other.period.start < one.period.start and is_older:
-            before[other.period.name] = other
-    known = [Release.load(other.path) for other in list(before.values())[-REMEMBERED:]]
-    if not known or release.background is None:
+def _follows(series: Series, release: Release) -> bool:
+    """Whether the background is what the releases say that it was borrowed from."""
+    paths = {digest_of(one.path): one.path for one in series.released}
+    marks = release.facts.get(BORROWED_FROM)
+    if not isinstance(marks, list) or not marks or not set(marks) <= set(paths):
         return False
-    found = background_of(release, known)
-    pairs = (
-        (found.values, release.background.values),
-        (found.variances, release.background.variances),
+    found = background_of(release, [Release.load(paths[mark]) for mark in marks])
+    known = release.background
+    return known is not None and all(
+        np.allclose(*pair, rtol=1e-6, atol=1e-6)
+        for pair in ((found.values, known.values), (found.variances, known.variances))
     )
-    return all(np.allclose(*pair, rtol=1e-6, atol=1e-6) for pair in pairs)
 
 
 def _check_entries(series: Series, digests: dict[str, str]) -> Check:
@@ -98,6 +97,10 @@ def _check_entries(series: Series, digests: dict[str, str]) -> Check:
     ]
     pending = [one.label for one in entries if one.state not in (PUBLISHED, "withdrawn")]
     wrong += [f"the charge of {label} is pending" for label in pending]
+    wrong += [
+        f"{left.name} is left of an interrupted run: delete it"
+        for left in series.folder.glob(".htf-*")
+    ]
     return Check(
         "entries", not wrong, "; ".join(wrong) or f"{len(digests)} releases, each charged once"
     )
@@ -108,4 +111,16 @@ def _check_spent(series: Series) -> Check:
     spent = [sum(entry.epsilon.units for entry in one.entries) for one in series.accounts()]
     most = max(spent, default=0)
     told = f"one unit loses at most {Epsilon(most) if most else 0} of {series.plan.total}"
-    return Check("budget", most <= series.plan.total.units, told)
+    as_planned = all(
+        (one.cap, one.unit) == (series.plan.total, unit_name(series.plan))
+        for one in series.accounts()
+    )
+    labels = {e.label.partition(".")[0] for one in series.accounts() for e in one.entries}
+    if not as_planned:
+        told += ", but the budget file has another cap or unit than the plan"
+    if len(labels) > series.plan.releases:
+        told += (
+            f", but {len(labels)} periods were charged, of {series.plan.releases} that were planned"
+        )
+    passed = as_planned and len(labels) <= series.plan.releases
+    return Check("budget", passed and most <= series.plan.total.units, told)
