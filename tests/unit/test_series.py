@@ -493,7 +493,7 @@ def test_a_release_carries_what_it_has_borrowed(year: Series, tmp_path: Path) ->
     made = year.release("2026-04")
     assert made.background is not None
     assert made.background.periods == 3
-    assert "borrow from 3 earlier releases" in made.statement
+    assert "borrow from 3 other releases" in made.statement
     assert year.release("2026-01").background is None
     path = tmp_path / "again.parquet"
     made.save(path)

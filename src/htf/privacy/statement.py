@@ -171,7 +171,7 @@ PRIORS_USED = (
 )
 
 BORROWED = (
-    "It is a release of a series, and its estimates borrow from {number} earlier releases of it, each of which has an "
+    "It is a release of a series, and its estimates borrow from {number} other releases of it, each of which has an "
     "epsilon of its own. That costs nothing more."
 )
 
