@@ -92,6 +92,10 @@ def init(
     if options.zones is not None:
         raise InputError("a series is of a map with the axes x and y alone: leave out --zones")
     domain, _ = options.read()
+    if domain.dimensions != 2:
+        raise InputError(
+            "a series is of a map with the axes x and y alone: leave out --axis, --dest-x and --category"
+        )
     plan = SeriesPlan.of(
         domain, period, unit, total=epsilon_total, releases=releases, each=epsilon_each
     )

@@ -72,9 +72,9 @@ class SeriesPlan:
             raise InputError(
                 f"a series has between 1 and {MOST_RELEASES:,} releases, got {self.releases}"
             )
-        if any(axis.names is not None for axis in self.domain.axes) or self.domain.dimensions != 2:
+        if any(axis.names is not None for axis in self.domain.axes):
             raise InputError(
-                "a series is of a map with the axes x and y alone, without zones, categories and further axes"
+                "a series is of a map with coordinates alone, without zones and categories"
             )
         if IN_PERIOD.get(self.unit, self.period) != self.period:
             raise InputError(
