@@ -704,6 +704,41 @@ def test_periods_count_the_same(incidents: Path, capsys: pytest.CaptureFixture[s
     assert incidents.exists()
 
 
+def test_a_series_of_kept_records_is_charged_once(incidents: Path) -> None:
+    """What would be measured before the map, such as the activity of people, is not part of a series."""
+    make("person")
+    command = [
+        "series",
+        "add",
+        "city",
+        "points.csv",
+        "--noise",
+        "fast",
+        "--time",
+        "when",
+        "--user",
+        "who",
+    ]
+    assert run([*command, "--period", "2026-01", "--max-records", "3"]) == 0
+    made = Series("city")
+    (account,) = made.accounts()
+    assert [(entry.mechanism, entry.epsilon) for entry in account.entries] == [
+        ("htf", made.plan.each)
+    ]
+    assert made.release("2026-01").activity is None
+    assert made.release("2026-01").protection.max_records == 3
+    assert incidents.exists()
+
+
+def test_a_mistaken_first_clock_does_not_stay(incidents: Path) -> None:
+    make("record")
+    command = ["series", "add", "city", "points.csv", "--noise", "fast", "--period", "2026-01"]
+    for wrong in (["--time", "whenever"], ["--time", "when", "--time-unit", "fortnight"]):
+        assert run([*command, *wrong]) == 2
+    assert run([*command, "--time", "when"]) == 0
+    assert incidents.exists()
+
+
 def test_names_of_periods_are_plain_digits() -> None:
     for text in ("\u0662\u0660\u0662\u0666-\u0660\u0661", "9999-12"):
         with pytest.raises(InputError, match="a month is written like"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htf.base.options import AUTO, OPTION
+from htf.cli.budget import UNITS
 from htf.cli.charging import BUDGET as CHARGED
 from htf.cli.charging import notes_charges, old_budget_option
 from htf.cli.declared import option_of, options_of, take
@@ -22,14 +23,14 @@ from htf.cli.types import FileName, WholeNumber
 from htf.cli.weights import WeightOptions
 from htf.errors import InputError
 from htf.ingest.reading import Reading
+from htf.privacy.protection import PERSON, RECORD
 from htf.series.periods import KINDS
 
 if TYPE_CHECKING:
     from htf.series.folder import Addition
     from htf.series.series import Series
 
-UNITS = ("record", "person", "person-day", "person-week", "person-month")
-OF_PERSON = "person-"
+OF_PERSON = f"{PERSON}-"
 
 folder_argument = click.argument("folder", type=FileName(file_okay=False), metavar="SERIES")
 
@@ -51,8 +52,8 @@ def series() -> None:
 )
 @click.option(
     "--unit",
-    type=click.Choice(UNITS),
-    default="record",
+    type=click.Choice(list(UNITS)),
+    default=RECORD,
     show_default=True,
     help="What epsilon protects.",
 )
@@ -149,7 +150,8 @@ def add(
     reading = _of_period(
         opened, Reading((x_column, y_column), **take(Reading, given)), wanted.seconds
     )
-    opened.check_unit(_protection(reading))
+    _check_one_charge(reading)
+    opened.check_unit(reading.protection)
     with opened.adding(period, correct=correct, resume=resume) as addition:
         if isinstance(addition, Release):
             say(
@@ -180,22 +182,13 @@ def _of_period(opened: Series, reading: Reading, seconds: tuple[int, int]) -> Re
     return replace(reading, since=seconds[0], until=seconds[1])
 
 
-def _protection(reading: Reading) -> Any:
-    """What epsilon protects. Before K is found with noise, any will do: the unit does not depend on it."""
-    if reading.max_records in (None, "auto"):
-        return (
-            replace(reading, max_records=None).protection
-            if reading.user is None
-            else replace(
-                reading,
-                max_records=None,
-                count="people",
-                weight=None,
-                max_weight=None,
-                once_per=None,
-            ).protection
+def _check_one_charge(reading: Reading) -> None:
+    """Refuse what is charged in several parts: a release of a series is taken up as a whole, or not at all."""
+    if reading.max_records == AUTO or reading.weight is not None:
+        raise InputError(
+            "a series counts records, people, or at most K records of each person: give a number with --max-records, and no "
+            "--weight"
         )
-    return reading.protection
 
 
 def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any]) -> None:
@@ -203,17 +196,17 @@ def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any
     from htf.mechanisms import make_mechanism
     from htf.publication import default_mechanism
 
-    # One charge for each release: it can be taken up as a whole.
-    if read.reading.max_records == AUTO or read.reading.weight is not None:
-        raise InputError(
-            "a series counts records, people, or at most K records of each person: give a number with --max-records, and no "
-            "--weight"
-        )
     others = {**_defaults(ReleaseOptions), **_defaults(DistinctOptions), **_defaults(WeightOptions)}
     options = ReleaseOptions(
         **take(
             ReleaseOptions,
-            {**others, **given, "epsilon": str(opened.plan.each), "output": addition.output},
+            {
+                **others,
+                **given,
+                "epsilon": str(opened.plan.each),
+                "output": addition.output,
+                "activity": "0" if read.reading.max_records is not None else None,
+            },
         )
     )
     plan = Plan(

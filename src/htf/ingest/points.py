@@ -744,7 +744,7 @@ def _remark_unread(
             name,
             _are_texts(opened, table, name),
             _seconds(table, name, opened, reading),
-            name in of_axes or reading.per is not None,
+            name in of_axes or reading.per is not None or reading.spans,
         )
         for name in map(str, asked)
         if name in of_axes or _uses_times(reading)

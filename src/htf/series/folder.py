@@ -120,9 +120,7 @@ class SeriesFolder:
         its release and was stopped before the entry was complete, the entry is completed, and the release is given."""
         wanted = period_of(self.plan, period)
         with _locked(self.folder / LOCK):
-            for left in self.folder.glob(
-                ".htf-*"
-            ):  # a release that a killed run had not moved to its place
+            for left in unfinished(self.folder):
                 left.unlink()
             done = self._complete(wanted)
             yield self._prepare(wanted, correct, resume) if done is None else done
@@ -252,12 +250,12 @@ class SeriesFolder:
         return borrow(made, [self._load(one.path) for one in before], marks)
 
     def pin_clock(self, clock: dict[str, Any]) -> None:
-        """Write down by which times records are put into periods, at the first release. A record might be in two periods if
-        that changed, and then what both cost would add up."""
+        """Write down by which times records are put into periods. From the first charge on it stays: a record might be in two
+        periods if it changed, and then what both cost would add up."""
         path, text = self.folder / CLOCK, json.dumps(clock, sort_keys=True) + "\n"
-        if not path.exists():
-            write_whole(path, lambda unfinished: _write_text(unfinished, text))
-        known = path.read_text(encoding="utf-8")
+        if not self._entries():  # until then it may have been a mistake
+            write_whole(path, lambda new: _write_text(new, text), overwrite=True)
+        known = path.read_text(encoding="utf-8") if path.exists() else "a program of its own"
         if known != text:
             raise InputError(
                 f"the periods of {self.folder} are told apart by {known.strip()}, but now by {text.strip()}: a record might be "
@@ -293,6 +291,11 @@ class SeriesFolder:
             )
         found = read_accounts(path)
         return found if self.plan.adds_up else [one for one in found if one.dataset != ALL]
+
+
+def unfinished(folder: Path) -> list[Path]:
+    """Releases that a killed run had not moved to their place yet."""
+    return sorted(folder.glob(".htf-*.parquet"))
 
 
 def label_of(period: Period, number: int) -> str:

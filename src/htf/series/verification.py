@@ -12,7 +12,7 @@ from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
 from htf.release.release import Release
 from htf.series.borrowing import BORROWED_FROM, background_of
-from htf.series.folder import Released, unit_name
+from htf.series.folder import Released, unfinished, unit_name
 from htf.series.series import Series
 from htf.verification import Check, verify
 
@@ -99,7 +99,7 @@ def _check_entries(series: Series, digests: dict[str, str]) -> Check:
     wrong += [f"the charge of {label} is pending" for label in pending]
     wrong += [
         f"{left.name} is left of an interrupted run: delete it"
-        for left in series.folder.glob(".htf-*")
+        for left in unfinished(series.folder)
     ]
     return Check(
         "entries", not wrong, "; ".join(wrong) or f"{len(digests)} releases, each charged once"
