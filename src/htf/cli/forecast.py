@@ -12,6 +12,7 @@ import click
 
 from htf.cli.declared import option_of
 from htf.cli.forecast_people import Crowd, PeopleOptions, people_options, read_crowd
+from htf.cli.meaning import say_meaning
 from htf.cli.options import json_option, read_settings
 from htf.cli.points import MapOptions, read_cells, read_domain
 from htf.cli.release import ReleaseOptions
@@ -252,6 +253,8 @@ def _run(plan: Simulation) -> Forecast:
 
 
 def _as_object(source: Source, plan: Simulation, outcome: Forecast) -> dict[str, Any]:
+    from htf.privacy.meaning import Meaning
+
     return {
         "simulation": True,
         "budget_spent": 0,
@@ -268,6 +271,7 @@ def _as_object(source: Source, plan: Simulation, outcome: Forecast) -> dict[str,
         "mechanism": plan.spec.mechanism,
         "parameters": plan.spec.parameters,
         "epsilon": str(plan.epsilon),
+        "meaning": Meaning(plan.epsilon, plan.protection).to_dict(),
         "runs": plan.runs,
         "areas_asked_in_each_run": plan.bench.queries,
         "summary": [_in_words(area, outcome.quantity) for area in outcome.main.areas],
@@ -290,6 +294,7 @@ def _show(source: Source, plan: Simulation, outcome: Forecast) -> None:
         style="bold",
         markup=False,
     )
+    say_meaning(plan.epsilon, plan.protection, briefly=True)
     who = "" if outcome.people is None else f"{outcome.people:,} {_units(plan)} with about "
     screen.print(
         f"Simulated {_times(plan.runs)} on {source.words}: {who}{outcome.records:,} records. "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from htf.cli.meaning import say_meaning
 from htf.cli.options import json_option, release_argument
 from htf.cli.priors import show_priors
 from htf.cli.screen import console, say_json, show_table, warn_if_not_private
@@ -40,6 +41,9 @@ def info(release_file: Path, as_json: bool) -> None:
     told = f"{release_file}: {len(release):,} leaves by {release.mechanism}, {counts_of(release.counted)}"
     screen.print(f"{told}\n", style="bold")
     screen.print(release.statement + "\n")
+    if release.private:
+        say_meaning(release.epsilon, release.protection)
+        screen.print()
     _show_guarantee(release)
     _show_map(release)
     facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}

@@ -26,6 +26,7 @@ from htf.cli.charging import (
 )
 from htf.cli.declared import options_of, take
 from htf.cli.distinct import DistinctOptions, DistinctPlan, plan_distinct
+from htf.cli.meaning import say_meaning
 from htf.cli.options import read_settings
 from htf.cli.points import Points, points_options, read_points_options
 from htf.cli.priors import say_trust
@@ -605,6 +606,8 @@ def _report(plan: Plan, made: Release) -> None:
         )
         say_trust(made)
         report_charge(plan.budget, made)
+        if made.private:
+            say_meaning(made.epsilon, made.protection, briefly=True)
         warn_if_not_private(made)
 
 

@@ -31,7 +31,7 @@ from htf.evaluation.workloads import Boxes, Workload, read_workload
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
-from htf.privacy.protection import RECORDS
+from htf.privacy.protection import OF_RECORDS, RECORDS, Protection
 
 WORKLOADS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%", "2%", "6%", "10%", "random")
 QUERIES = 1000
@@ -165,6 +165,11 @@ class Simulation:
         if self.counted is not None:
             arguments.instance(self.counted, Counted, "counted")
             arguments.instance(self.stand_in, Population, "stand_in", "only these have people")
+
+    @property
+    def protection(self) -> Protection:
+        """What epsilon protects. How many records are kept may be found later."""
+        return OF_RECORDS if self.counted is None else self.counted.protection(1)
 
     @property
     def budgets(self) -> dict[Epsilon, int]:

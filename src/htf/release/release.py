@@ -33,6 +33,7 @@ from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import LedgerLine
+from htf.privacy.meaning import Meaning
 from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
@@ -889,6 +890,7 @@ class Release(ReadOnlyArrays):
             "private": self.private,
             "statement": self.statement,
             "epsilon": str(self.epsilon),
+            "meaning": Meaning(self.epsilon, self.protection).to_dict() if self.private else None,
             "protection": self.protection.to_dict(),
             "quantity": self.quantity,
             "counted": self.counted,

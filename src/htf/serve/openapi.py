@@ -30,6 +30,10 @@ WHOLE: Schema = {"type": "integer", "minimum": 0}
 BOX: Schema = {"type": "array", "items": NUMBER, "minItems": 2}
 BOUNDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 4, "maxItems": 4}
 DISTINCT = ("west", "south", "east", "north", "people", "std_error", "low", "high")
+MEANING: Schema = {
+    "type": ["object", "null"],
+    "description": "What epsilon means, in odds and beside values that others use. Null if not private.",
+}
 MARK: dict[str, Schema] = {
     "not_private": {
         **TEXT,
@@ -374,7 +378,7 @@ def _release_schemas() -> dict[str, Schema]:
     following = {"type": ["string", "null"], "description": "Where the list goes on."}
     return {
         "Releases": _object({"releases": releases, "number": WHOLE, "next": following}),
-        "Release": _object({**about, **summary}, MARK),
+        "Release": _object({**about, **summary, "meaning": MEANING}, MARK),
     }
 
 

@@ -184,6 +184,7 @@ export const words = {
     `${times} times more or less likely.`,
   notPrivateInPlainWords: "In plain words: whoever knows how the noise was made can remove it. " +
     "Use such a file for tests only.",
+  warning: (text) => `Warning: ${text}`,
   protects: (protects, records) =>
     `${protects}${records ? `, with at most ${records} records` : ""}`,
   axis: (name, low, high, cells) => `${name} from ${low} to ${high} (${cells} cells)`,

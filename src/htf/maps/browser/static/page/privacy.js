@@ -33,14 +33,23 @@ function underNames(releases, partsOf) {
   });
 }
 
-function statementParts({ private: isPrivate, epsilon, protects, statement }) {
+function statementParts({ private: isPrivate, epsilon, protects, statement, meaning }) {
   const plain = isPrivate
     ? words.inPlainWords(protects, timesText(epsilon))
     : words.notPrivateInPlainWords;
   return [
     element("p", { textContent: plain }),
+    ...meaningParts(meaning),
     element("p", { className: "statement", textContent: statement }),
   ];
+}
+
+/* What ε means in odds and beside other values. A release that is not private has none. */
+function meaningParts(meaning) {
+  if (!meaning) return [];
+  const parts = [element("p", { textContent: meaning.sentences.join(" ") })];
+  if (meaning.warning) parts.push(element("p", { textContent: words.warning(meaning.warning) }));
+  return parts;
 }
 
 /* e to the ε with two digits, rounded up because it is a bound. */
