@@ -145,6 +145,139 @@ def test_a_polygon(start: Any, releases: dict[str, Release]) -> None:
     assert counts(page) == [round(float(answers.count[0]))]
 
 
+def test_a_polygon_is_finished_with_a_button_and_gets_another_corner(
+    start: Any, releases: dict[str, Release]
+) -> None:
+    import shapely
+
+    page = start()
+    page.click("#draw-polygon")
+    assert page.is_disabled("#finish")
+    assert page.is_disabled("#undo")
+    for point in ((600, 250), (760, 280), (800, 450), (500, 200)):
+        page.mouse.click(*point)
+    page.click("#undo")
+    page.keyboard.press("Backspace")
+    assert page.locator(".shape-dots >> nth=0").locator("circle").count() == 2
+    assert page.is_disabled("#finish")
+    page.mouse.click(640, 480)
+    dots = page.evaluate(
+        "[...document.querySelectorAll('.shape-dots circle')].slice(0, 3)"
+        ".map((one) => one.getBoundingClientRect().toJSON())"
+    )
+    middles = [(dot["x"] + dot["width"] / 2, dot["y"] + dot["height"] / 2) for dot in dots]
+    np.testing.assert_allclose(middles, [(600, 250), (760, 280), (640, 480)], atol=1)
+    page.click("#finish")
+    assert not page.is_visible("#sketch")
+    corners = ring(page)
+    assert len(corners) == 3
+    page.mouse.move(680, 265)  # the middle of the first edge
+    page.mouse.down()
+    page.mouse.move(690, 200, steps=3)
+    page.mouse.up()
+    changed = ring(page)
+    assert [changed[0], *changed[2:]] == corners
+    at = page.evaluate("at => htf.maps[0].project(at)", changed[1])
+    frame = page.evaluate("htf.maps[0].getContainer().getBoundingClientRect().toJSON()")
+    assert (at["x"] + frame["x"], at["y"] + frame["y"]) == pytest.approx((690, 200), abs=1)
+    page.keyboard.press("Insert")  # between this corner and the next
+    assert len(ring(page)) == 5
+    answers = releases["east"].count_polygons([shapely.Polygon(ring(page))])
+    assert counts(page) == [round(float(answers.count[0]))]
+
+
+@pytest.mark.parametrize("way", ["Enter", "Escape"])
+def test_a_key_ends_the_drawing(start: Any, way: str) -> None:
+    """And is not meant for the button that started it, which still has the focus."""
+    page = start()
+    page.click("#draw-polygon")
+    for point in ((600, 250), (760, 280), (640, 480), (500, 300)):
+        page.mouse.click(*point)
+    page.keyboard.press(way)
+    assert not page.is_visible("#sketch")
+    shape = page.evaluate("htf.state.shape")
+    assert shape is None if way == "Escape" else len(shape["ring"]) == 4
+
+
+def tip(page: Any) -> Any:
+    return page.locator("[data-panel='0'] .tooltip:not([hidden])")
+
+
+def test_a_tooltip_goes_when_what_it_tells_of_does(start: Any) -> None:
+    def point(page: Any) -> None:
+        page.mouse.move(*MIDDLE)
+        page.wait_for_selector(".tooltip >> text=/95 %/")
+
+    page = start()
+    for leave in (
+        lambda: page.mouse.move(5, 5),
+        lambda: page.keyboard.press("Escape"),
+        lambda: page.click("#draw-polygon"),
+        lambda: page.evaluate("document.getElementById('token-dialog').showModal()"),
+    ):
+        page.mouse.move(5, 5)
+        point(page)
+        leave()
+        tip(page).wait_for(state="detached")
+        page.evaluate("document.getElementById('token-dialog').close()")
+        start()
+    page.locator("[data-panel='0'] canvas.maplibregl-canvas").focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector(".tooltip >> text=/95 %/")
+    page.keyboard.press("Tab")  # away from the map
+    tip(page).wait_for(state="detached")
+    page.focus("#draw-box")
+    page.keyboard.press("Enter")
+    page.mouse.move(*MIDDLE)  # over the shape
+    page.wait_for_selector(".tooltip >> text=/95 %/")
+    page.mouse.down()
+    page.mouse.move(MIDDLE[0] + 30, MIDDLE[1], steps=2)  # dragged away
+    assert tip(page).count() == 0
+    page.mouse.up()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "htf.maps[0].jumpTo({ center: [4.6, 52.36], zoom: 10.5 })",
+        "first.value = 'west', first.dispatchEvent(new Event('change'))",
+    ],
+    ids=["zoom", "release"],
+)
+def test_a_tooltip_is_of_what_is_now_below_the_pointer(start: Any, change: str) -> None:
+    page = start()
+    page.mouse.move(MIDDLE[0] + 150, MIDDLE[1])
+    page.wait_for_selector(".tooltip >> text=/95 %/")
+    before = page.inner_text(".tooltip")
+    page.evaluate(f"void ({change})")
+    page.wait_for_selector("html[data-ready=yes]")
+    page.wait_for_selector(".tooltip >> text=/95 %/")
+    assert page.inner_text(".tooltip") != before
+    after = page.inner_text(".tooltip")
+    page.mouse.move(5, 5)
+    page.mouse.move(MIDDLE[0] + 150, MIDDLE[1])
+    page.wait_for_selector(".tooltip >> text=/95 %/")
+    assert page.inner_text(".tooltip") == after
+
+
+def test_a_tooltip_of_a_tap_goes_with_the_next_one_elsewhere(fresh: Any) -> None:
+    page = fresh("#r=east&c=west", viewport={"width": 400, "height": 700}, has_touch=True)
+    frame = page.locator("[data-panel='0']").bounding_box()
+    middle = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
+    page.touchscreen.tap(*middle)
+    page.wait_for_selector(".tooltip >> text=/95 %/")
+    page.locator("h1").tap()
+    tip(page).wait_for(state="detached")
+    page.tap("#draw-polygon")
+    frame = page.locator("[data-panel='0']").bounding_box()
+    middle = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
+    for dx, dy in ((0, 0), (40, 0), (40, 30)):
+        page.touchscreen.tap(middle[0] + dx, middle[1] + dy)
+    page.tap("#finish")
+    assert len(ring(page)) == 3
+    assert tip(page).count() == 0
+
+
 def test_by_keys_alone(start: Any, releases: dict[str, Release]) -> None:
     east = releases["east"]
     page = start()

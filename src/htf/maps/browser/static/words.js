@@ -22,6 +22,10 @@ export const labels = {
   box: "Box",
   polygon: "Polygon",
   wholeMap: "Whole map",
+  drawing: "Drawing",
+  finish: "Finish",
+  undoCorner: "Undo corner",
+  cancel: "Cancel",
   typeBox: "Type a box",
   west: "West",
   south: "South",
@@ -140,9 +144,9 @@ export const words = {
   // Drawing and typing
   hints: {
     box: "Drag across the map, or tap it. Press Escape to cancel.",
-    polygon: "Tap each corner. To finish, tap the first corner again or press Enter. " +
-      "Press Escape to cancel.",
-    drawn: "Drag the shape or its corners, or move them with the arrow keys.",
+    polygon: "Tap each corner. To finish, tap the first corner again, or press Finish or Enter. " +
+      "Backspace takes the last corner back, Escape cancels.",
+    drawn: "Drag the shape, its corners, or the middle of an edge. Arrow keys move them too.",
     none: "Point at the map for a count, or draw on it.",
     zones: "Point at a zone for its count, or click it to choose it.",
   },
@@ -151,8 +155,9 @@ export const words = {
     `Your ${shape}. Arrow keys move it, Shift makes larger steps, Delete removes it.`,
   boxCorners: ["south-west corner", "south-east corner", "north-east corner", "north-west corner"],
   polygonCorner: (number, total) => `corner ${number} of ${total}`,
-  cornerHelp: (corner, canRemove) =>
-    `The ${corner}. Arrow keys move it.${canRemove ? " Delete removes it." : ""}`,
+  cornerHelp: (corner, canAdd, canRemove) =>
+    `The ${corner}. Arrow keys move it.${canAdd ? " Insert or plus adds one after it." : ""}` +
+    `${canRemove ? " Delete removes it." : ""}`,
   typedHelp: (isInDegrees, [west, south, east, north]) =>
     `${isInDegrees ? "In degrees" : "In the coordinates of the map"}, ${west} to ${east} from ` +
     `west to east and ${south} to ${north} from south to north.`,

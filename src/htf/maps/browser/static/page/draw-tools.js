@@ -7,22 +7,27 @@ import { fold, isNarrow } from "./looks.js";
 import { panels } from "./panels.js";
 import { leave, look } from "./pointing.js";
 import { ShapeEditor } from "./shape-editor.js";
+import { LEAST_CORNERS } from "./sketch.js";
 import { canDraw, releaseOf, showsZones, state, tripEnds } from "./state.js";
 
 const KINDS = ["box", "polygon"];
 const editors = [];
 let whenDone = () => {};
+const shared = { // by the shapes of all maps
+  sketched: [], // the corners of a polygon that is being drawn
+  sketch: setSketch,
+  finish: finishPolygon,
+  get: () => (canDraw() ? state.shape : null),
+  set: setShape,
+  drawing: () => state.drawing,
+  stop: () => startDrawing(null),
+  look,
+  leave,
+};
 
 /* `onDone` runs whenever a shape has its final form. */
 export function makeDrawTools(onDone) {
   whenDone = onDone;
-  const shared = {
-    get: () => (canDraw() ? state.shape : null),
-    set: setShape,
-    drawing: () => state.drawing,
-    stop: () => startDrawing(null),
-    look,
-  };
   panels.forEach(({ map }, number) => editors.push(new ShapeEditor(map, shared, number === 0)));
   for (const kind of KINDS) {
     byId(`draw-${kind}`).addEventListener("click", (event) => {
@@ -37,6 +42,9 @@ export function makeDrawTools(onDone) {
     state.zone = null;
     setShape(null, true);
   });
+  byId("finish").addEventListener("click", finishPolygon);
+  byId("undo").addEventListener("click", undoCorner);
+  byId("cancel").addEventListener("click", () => startDrawing(null));
   document.addEventListener("keydown", takeKey);
 }
 
@@ -59,12 +67,31 @@ export function startDrawing(kind) {
   for (const name of KINDS) {
     byId(`draw-${name}`).setAttribute("aria-pressed", String(kind === name));
   }
+  byId("sketch").hidden = !kind;
+  for (const name of ["finish", "undo"]) byId(name).hidden = kind !== "polygon";
   showHint();
-  for (const editor of editors) {
-    editor.sketch.cancel();
-    editor.draw();
-  }
+  for (const editor of editors) editor.sketch.cancel();
+  setSketch([]);
   leave();
+}
+
+/* The corners of a polygon so far. */
+function setSketch(corners) {
+  shared.sketched = corners;
+  byId("finish").disabled = corners.length < LEAST_CORNERS;
+  byId("undo").disabled = corners.length === 0;
+  drawShapes();
+}
+
+function undoCorner() {
+  setSketch(shared.sketched.slice(0, -1));
+}
+
+function finishPolygon() {
+  const ring = shared.sketched;
+  if (ring.length < LEAST_CORNERS) return;
+  setShape({ kind: "polygon", ring }, true);
+  startDrawing(null);
 }
 
 function placeShape(kind) {
@@ -72,10 +99,20 @@ function placeShape(kind) {
   editors[0].place(kind);
 }
 
-function takeKey({ key }) {
-  if (state.drawing && key === "Escape") startDrawing(null);
-  if (state.drawing !== "polygon" || key !== "Enter") return;
-  for (const { sketch } of editors) if (sketch.places.length) sketch.finishPolygon();
+/* A button of the sketch takes Enter for itself. */
+function takeKey(event) {
+  const { key, target } = event;
+  const isForButton = key === "Enter" && target.closest?.("#sketch");
+  if (!state.drawing || isForButton || target.matches?.("input, select")) return;
+  const actions = {
+    Escape: () => startDrawing(null),
+    Enter: finishPolygon,
+    Backspace: undoCorner,
+    Delete: undoCorner,
+  };
+  if (!(key in actions)) return;
+  event.preventDefault(); // the button that started it still has the focus
+  actions[key]();
 }
 
 function restingHint() {

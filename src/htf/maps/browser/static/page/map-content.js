@@ -8,7 +8,7 @@ import { words } from "../words.js";
 import { saveAddress } from "./address.js";
 import { fetchLeaves, isAborted, leavesPath } from "./api.js";
 import { panels, shownPanels } from "./panels.js";
-import { lookAgain } from "./pointing.js";
+import { leave, lookAgain } from "./pointing.js";
 import { complain } from "./problem.js";
 import {
   chosen,
@@ -69,6 +69,7 @@ async function loadMap() {
     lookAgain();
   } catch (error) {
     if (isAborted(error)) return;
+    leave();
     complain(error);
   }
   await Promise.all(shownPanels().map(whenDrawn));

@@ -14,7 +14,7 @@ import { listenToLooks } from "./looks.js";
 import { changeMap, drawLegend, showOutlines } from "./map-content.js";
 import { arrangePanels, makePanels, moveTo, panels, showWhole } from "./panels.js";
 import { fillPeriods, goTo, listenToPeriods } from "./periods.js";
-import { leave, look } from "./pointing.js";
+import { fade, leave, look } from "./pointing.js";
 import { fillPrivacy } from "./privacy.js";
 import { complain, onServerBack } from "./problem.js";
 import { fillRanges } from "./ranges.js";
@@ -84,6 +84,7 @@ function refreshPeriod() {
   fillSaving();
   stopAsking();
   askAgain();
+  fade();
   changeMap();
   fillPrivacy().catch(complain);
 }
@@ -110,6 +111,7 @@ function chooseZoneAt(panel, number, lngLat) {
 function changeRange() {
   askAgain();
   fillChart();
+  fade();
   changeMap();
 }
 
@@ -144,6 +146,9 @@ function listen() {
     });
   });
   panels[0].map.on("moveend", changeMap);
+  document.addEventListener("focusin", ({ target }) => {
+    if (/** @type {Element} */ (target).closest("dialog")) leave();
+  });
   addEventListener("hashchange", () => {
     const view = readAddress();
     if (view) moveTo(view);

@@ -21,6 +21,12 @@ export function look(lngLat) {
   });
 }
 
+/* Before the map changes below the pointer. Answers on their way are of what was there. */
+export function fade() {
+  if (pointed) pointed = { lng: pointed.lng, lat: pointed.lat };
+  for (const { tooltip } of panels) tooltip.fade();
+}
+
 /* After the map has changed below the pointer. */
 export function lookAgain() {
   if (pointed) look(pointed);

@@ -3,20 +3,21 @@
 
 import { svgElement } from "../shared/elements.js";
 import { words } from "../words.js";
-import { Sketch } from "./sketch.js";
+import { EdgeHandles } from "./edge-handles.js";
+import { LEAST_CORNERS, Sketch } from "./sketch.js";
 import { boundsOf, boxOf } from "./shapes.js";
 
 const STEP = 8; // pixels that an arrow key moves
 const LARGE_STEP = 40; // with Shift
 const WHOLE = -1; // in place of the number of a corner
-const LEAST_CORNERS = 3;
+const ADDING = ["Insert", "+"]; // keys that add a corner
 
 /* A box that was dragged beyond its own edges has its corners in another order. */
 const inOrder = (shape) => (shape.kind === "box" ? boxOf(...boundsOf(shape)) : shape);
 
 export class ShapeEditor {
-  /* `shared` belongs to all maps (draw-tools.js): get(), set(shape, isDone), drawing(), stop()
-     and look(lngLat). Only the first map takes focus, so that keys meet each shape once. */
+  /* `shared` belongs to all maps (draw-tools.js). Only the first map takes focus, so that keys
+     meet each shape once. */
   constructor(map, shared, isFirst) {
     this.map = map;
     this.shared = shared;
@@ -29,8 +30,10 @@ export class ShapeEditor {
     });
     this.halo = svgElement("polygon", { class: "shape-halo" });
     this.body = this.focusable("polygon", "shape-body");
+    this.handles = new EdgeHandles(this);
     this.corners = svgElement("g");
-    this.root.append(this.halo, this.body, this.corners, this.sketch.preview);
+    const { preview, dots } = this.sketch;
+    this.root.append(this.halo, this.body, this.handles.root, this.corners, preview, dots);
     map.getContainer().append(this.sketch.surface, this.root);
     this.listen();
   }
@@ -52,6 +55,7 @@ export class ShapeEditor {
     this.body.addEventListener("pointermove", (event) => {
       if (event.buttons === 0) this.shared.look(map.unproject(this.pointOf(event)));
     });
+    this.body.addEventListener("pointerleave", this.shared.leave);
   }
 
   /* From a place to a point of the screen, and back. */
@@ -79,6 +83,8 @@ export class ShapeEditor {
     for (const line of [this.halo, this.body]) line.setAttribute("points", points.join(" "));
     if (shape) this.body.setAttribute("aria-label", words.shapeHelp(shape.kind));
     this.drawCorners(shape, points);
+    this.handles.draw(shape, points);
+    this.sketch.draw();
   }
 
   drawCorners(shape, points) {
@@ -90,8 +96,18 @@ export class ShapeEditor {
       const name = isBox ? words.boxCorners[at] : words.polygonCorner(at + 1, points.length);
       const canRemove = !isBox && points.length > LEAST_CORNERS;
       corners[at].setAttribute("transform", `translate(${x},${y})`);
-      corners[at].setAttribute("aria-label", words.cornerHelp(name, canRemove));
+      corners[at].setAttribute("aria-label", words.cornerHelp(name, !isBox, canRemove));
     });
+  }
+
+  /* In the middle between a corner of a polygon and the next one. */
+  insertCorner(at, isDone) {
+    const shape = this.shared.get();
+    const [[ax, ay], [bx, by]] = [shape.ring[at], shape.ring[(at + 1) % shape.ring.length]]
+      .map((place) => this.project(place));
+    const ring = shape.ring.toSpliced(at + 1, 0, this.unproject([(ax + bx) / 2, (ay + by) / 2]));
+    this.shared.set({ ...shape, ring }, isDone);
+    this.corners.childNodes[at + 1].focus({ preventScroll: true });
   }
 
   addCorner(at) {
@@ -136,6 +152,7 @@ export class ShapeEditor {
   startDrag(target, at, down) {
     down.preventDefault();
     down.stopPropagation();
+    this.shared.leave();
     target.setPointerCapture(down.pointerId);
     target.focus({ preventScroll: true });
     const start = this.pointOf(down);
@@ -158,6 +175,10 @@ export class ShapeEditor {
   takesKey({ key, shiftKey }, at) {
     if (key === "Delete" || key === "Backspace") {
       this.remove(at);
+      return true;
+    }
+    if (at !== WHOLE && ADDING.includes(key) && this.shared.get().kind === "polygon") {
+      this.insertCorner(at, true);
       return true;
     }
     const step = shiftKey ? LARGE_STEP : STEP;

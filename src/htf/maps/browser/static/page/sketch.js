@@ -5,16 +5,18 @@ import { boxBetween } from "./shapes.js";
 
 const TAP = 4; // pixels: a shorter drag is a tap
 const NEAR = 12; // pixels to the corner that closes a polygon
+export const LEAST_CORNERS = 3;
 
 const distance = ([ax, ay], [bx, by]) => Math.hypot(bx - ax, by - ay);
 
 export class Sketch {
   constructor(editor) {
     this.editor = editor;
-    this.shared = editor.shared;
+    this.shared = editor.shared; // whose `sketched` are the corners of a polygon so far
     this.start = null; // the first corner of a box
-    this.places = []; // the corners of a polygon so far
+    this.pointer = null; // where the next corner would be
     this.preview = svgElement("polyline", { class: "shape-preview" });
+    this.dots = svgElement("g", { class: "shape-dots" });
     this.surface = element("div", { className: "draw-surface", hidden: "" });
     this.listen();
   }
@@ -23,15 +25,21 @@ export class Sketch {
     const { surface, editor } = this;
     surface.addEventListener("pointerdown", (event) => {
       event.preventDefault();
+      if (!event.isPrimary) return; // a second finger
       surface.setPointerCapture(event.pointerId);
       if (this.shared.drawing() === "box") this.start = editor.unproject(editor.pointOf(event));
     });
     surface.addEventListener("pointermove", (event) => {
-      const place = editor.unproject(editor.pointOf(event));
-      if (this.start) this.shared.set(boxBetween(this.start, place), false);
-      else if (this.places.length) this.showPreview([...this.places, place]);
+      this.pointer = editor.unproject(editor.pointOf(event));
+      if (this.start) this.shared.set(boxBetween(this.start, this.pointer), false);
+      else this.draw();
+    });
+    surface.addEventListener("pointerleave", () => {
+      this.pointer = null;
+      this.draw();
     });
     surface.addEventListener("pointerup", (event) => {
+      if (!event.isPrimary || event.button !== 0) return;
       const point = editor.pointOf(event);
       if (this.shared.drawing() === "polygon") this.addCorner(point);
       else if (this.start) this.finishBox(point);
@@ -50,33 +58,30 @@ export class Sketch {
 
   /* The first corner again closes the polygon, as does the last one: a double click. */
   addCorner(point) {
-    const { editor, places } = this;
+    const { editor, shared: { sketched } } = this;
     const isNear = (place) => place && distance(editor.project(place), point) < NEAR;
-    const isLast = isNear(places.at(-1));
-    if (places.length > 2 && (isLast || isNear(places[0]))) {
-      this.finishPolygon();
-    } else if (!isLast) {
-      places.push(editor.unproject(point));
-      this.showPreview(places);
-    }
-  }
-
-  finishPolygon() {
-    const ring = this.places;
-    this.cancel();
-    if (ring.length < 3) return;
-    this.shared.set({ kind: "polygon", ring }, true);
-    this.shared.stop();
+    const isLast = isNear(sketched.at(-1));
+    if (sketched.length >= LEAST_CORNERS && (isLast || isNear(sketched[0]))) this.shared.finish();
+    else if (!isLast) this.shared.sketch([...sketched, editor.unproject(point)]);
   }
 
   cancel() {
-    this.places = [];
     this.start = null;
-    this.showPreview([]);
+    this.pointer = null;
+    this.draw();
   }
 
-  showPreview(places) {
+  /* A line to the pointer, and a mark at each corner. */
+  draw() {
+    const { sketched } = this.shared;
+    const places = sketched.length && this.pointer ? [...sketched, this.pointer] : sketched;
     const points = places.map((place) => this.editor.project(place));
     this.preview.setAttribute("points", points.join(" "));
+    const isClosable = sketched.length >= LEAST_CORNERS;
+    this.dots.replaceChildren(
+      ...points.slice(0, sketched.length).map(([cx, cy], at) => (
+        svgElement("circle", { cx, cy, r: at === 0 && isClosable ? NEAR - 3 : 5 })
+      )),
+    );
   }
 }

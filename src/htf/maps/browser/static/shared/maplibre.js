@@ -88,16 +88,44 @@ export function synchronise(maps) {
   }
 }
 
+function viewOf(map) {
+  const { clientWidth, clientHeight } = map.getContainer();
+  return [...map.getCenter().toArray(), map.getZoom(), clientWidth, clientHeight].join();
+}
+
 /* Calls `visit` with the place that someone points at, taps, or moves to the middle with the
-   keys. */
+   keys; and `leave` as soon as they no longer do, or the map moves away below the pointer. */
 export function onPlace(map, visit, leave) {
-  map.on("mousemove", (event) => visit(event.lngLat));
-  map.on("click", (event) => visit(event.lngLat));
   const canvas = map.getCanvas();
-  canvas.addEventListener("mouseleave", leave);
-  const visitMiddle = () => {
-    if (canvas.matches(":focus-visible")) visit(map.getCenter());
+  let resting = null; // where a mouse is, on the screen; a finger is nowhere once it is lifted
+  let isTouch = false;
+  const depart = () => {
+    resting = null;
+    leave();
   };
-  canvas.addEventListener("focus", visitMiddle);
-  map.on("moveend", visitMiddle);
+  canvas.addEventListener("pointerdown", ({ pointerType }) => isTouch = pointerType === "touch");
+  map.on("mousemove", ({ point, lngLat }) => {
+    resting = isTouch ? null : point;
+    visit(lngLat);
+  });
+  map.on("click", ({ lngLat }) => visit(lngLat));
+  canvas.addEventListener("mouseleave", depart);
+  canvas.addEventListener("blur", leave);
+  let view = viewOf(map);
+  map.on("move", () => { // which may also be said of a map that stays where it is
+    if (view !== viewOf(map)) leave();
+    view = viewOf(map);
+  });
+  document.addEventListener("pointerdown", ({ target }) => {
+    if (!map.getContainer().contains(/** @type {Node} */ (target))) depart();
+  });
+  document.addEventListener("keydown", ({ key }) => {
+    if (key === "Escape") leave();
+  });
+  const visitAgain = () => {
+    if (canvas.matches(":focus-visible")) visit(map.getCenter());
+    else if (resting) visit(map.unproject(resting));
+  };
+  canvas.addEventListener("focus", visitAgain);
+  map.on("moveend", visitAgain);
 }

@@ -22,6 +22,7 @@ export class Tooltip {
       return element("div", { textContent, className });
     }));
     this.box.hidden = false;
+    this.box.classList.remove("old");
     this.placeBeside(this.map.project(lngLat));
   }
 
@@ -35,6 +36,11 @@ export class Tooltip {
     const across = Math.min(left, Math.max(EDGE, width - wide - EDGE));
     const down = Math.max(EDGE, Math.min(height - high - EDGE, top));
     this.box.style.transform = `translate(${across}px, ${down}px)`;
+  }
+
+  /* Until the next lines come, what it says is of what was there before. */
+  fade() {
+    this.box.classList.add("old");
   }
 
   hide() {
