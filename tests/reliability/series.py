@@ -89,7 +89,7 @@ def _campaign(scale: float, seed: int, folder: Path) -> list[Tally]:
 
 def _make(folder: Path, unit: str, correct: bool) -> Path:
     """A series of one month, or of two if the second is to be corrected."""
-    plan = htf.SeriesPlan.of(DOMAIN, "month", unit, total=4, releases=8, each="0.5")
+    plan = htf.SeriesPlan.of(DOMAIN, "month", unit, total=4, releases=4, each="0.5")
     series = htf.Series.create(folder, plan)
     for month in (1, 2) if correct else (1,):
         series.add(counts_of(unit, month), f"2026-0{month}", noise="fast")

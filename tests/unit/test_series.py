@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -695,10 +696,8 @@ def test_periods_count_the_same(incidents: Path, capsys: pytest.CaptureFixture[s
     assert run([*command, "--period", "2026-01"]) == 0
     assert run([*command, "--period", "2026-02", "--max-records", "3"]) == 2
     assert "count different things" in " ".join(capsys.readouterr().err.split())
-    for wrong in (
-        ["--max-records", "auto"],
-        ["--weight", "who", "--max-weight", "3", "--max-records", "2"],
-    ):
+    weighted = ["--weight", "who", "--max-weight", "3", "--max-records", "2"]
+    for wrong in (["--max-records", "auto"], weighted):
         assert run([*command, "--period", "2026-02", *wrong]) == 2
     assert len(Series("city").accounts()[0].entries) == 1
     assert incidents.exists()
@@ -751,3 +750,246 @@ def test_only_maps_of_two_axes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert run(["series", "init", str(tmp_path / "s"), *given, *wrong]) == 2
     assert "the axes x and y alone" in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
+
+
+def spent(made: Series) -> list[Epsilon]:
+    return [account.spent for account in made.accounts()]
+
+
+def test_a_correction_takes_nothing_from_later_periods_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Series.create(tmp_path / "s", plan(unit="person", releases=4))
+    made.add(counts(1, people=True), "2026-01", noise="fast")
+    before = spent(made)
+    with pytest.raises(
+        BudgetError, match=r"0\.75 of 1 remains now, and 0\.5 afterwards, for 2 of the 3 periods"
+    ):
+        made.add(counts(1, people=True), "2026-01", noise="fast", correct=True)
+    with pytest.raises(InputError, match="is for a correction"):
+        made.add(counts(2, people=True), "2026-02", noise="fast", take_from_later=True)
+    assert spent(made) == before
+    again: dict[str, Any] = {"noise": "fast", "correct": True, "take_from_later": True}
+    made.add(counts(1, people=True), "2026-01", **again)
+    for month in (2, 3):
+        made.add(counts(month, people=True), f"2026-0{month}", noise="fast")
+    with pytest.raises(BudgetError, match="0 of 1 remains"):
+        made.add(counts(4, people=True), "2026-04", noise="fast")
+    assert run(["series", "show", str(made.folder)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "3 of 4 periods were released. The budget allows 0 of the 1 that are planned." in shown
+
+
+def test_a_plan_with_room_allows_corrections(
+    incidents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("person", "--epsilon-each", "0.25")
+    add = [
+        "series",
+        "add",
+        "city",
+        "points.csv",
+        "--time",
+        "when",
+        "--user",
+        "who",
+        "--noise",
+        "fast",
+    ]
+    add += ["--period", "2026-01"]
+    assert run(add) == 0
+    assert run([*add, "--correct"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "1.75 of 2 remains now, and 1.5 afterwards, for 5 of the 5 periods" in told
+    assert run([*add, "--correct"]) == 0
+    assert run([*add, "--correct"]) == 3
+    assert "So 1 of them could no longer be released" in " ".join(capsys.readouterr().err.split())
+    assert spent(Series("city")) == [Epsilon.of("0.75")]
+    assert incidents.exists()
+
+
+def test_a_failure_says_how_to_take_the_release_up(
+    incidents: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make("record")
+    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise htf.InputError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(htf.BudgetFile, "save", broken)
+        assert run([*add, "--period", "2026-01"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "`htf series add city … --period 2026-01 --resume`" in told
+    assert "charged again" not in told.replace("nothing is charged again", "")
+    assert run([*add, "--period", "2026-01", "--resume"]) == 0
+    assert spent(Series("city")) == [Epsilon.of(2)]
+    assert incidents.exists()
+
+
+def saved_elsewhere(place: Path, monkeypatch: pytest.MonkeyPatch, entered: bool) -> Path:
+    """A release of a series whose place could not be written, in a folder for temporary files."""
+    make("record")
+    place.mkdir()
+    monkeypatch.setattr("htf.cli.release.gettempdir", lambda: str(place))
+    save = htf.BudgetFile.save
+
+    def refuse(budget: htf.BudgetFile, release: htf.Release, path: Path, **options: Any) -> Any:
+        if path.parent != place:
+            raise htf.errors.OutputError(f"cannot write {path}: no space left")
+        if entered:
+            return save(budget, release, path, **options)
+        release.save(path)
+        raise InputError("the budget file cannot be written")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(htf.BudgetFile, "save", refuse)
+        add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+        assert run([*add, "--period", "2026-01"]) == 2
+    (spare,) = place.iterdir()
+    return spare
+
+
+@pytest.mark.parametrize("entered", [True, False])
+def test_a_release_that_was_saved_elsewhere_is_brought_in(
+    incidents: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    entered: bool,
+) -> None:
+    spare = saved_elsewhere(incidents / "elsewhere", monkeypatch, entered)
+    assert "htf series adopt city" in " ".join(capsys.readouterr().err.split())
+    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    assert run([*add, "--period", "2026-01"]) == 2
+    assert "htf series a" in capsys.readouterr().err
+    before = spent(Series("city"))
+    assert run(["series", "adopt", "city", str(spare)]) == 0
+    assert "Nothing was charged." in capsys.readouterr().out
+    made = Series("city")
+    assert made.release("2026-01") == htf.Release.load(spare)
+    assert spent(made) == before
+    assert all(check.passed for check in verify_series("city"))
+    assert run(["budget", "check", f"city/{BUDGET}"]) == 0
+    assert run(["series", "adopt", "city", str(spare)]) == 2
+    assert "already exists" in capsys.readouterr().err
+
+
+def test_only_what_was_charged_is_brought_in(
+    incidents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spare = saved_elsewhere(incidents / "elsewhere", monkeypatch, False)
+    release = htf.Release.load(spare)
+    publish(counts(1), 2, noise="fast").save("foreign.parquet")
+    Series.create("other", SeriesPlan.of(release.domain, "month", "record", total=2, releases=1))
+    damaged = replace(release, estimates=release.estimates * 1.5)
+    damaged.save("damaged.parquet")
+    for folder, file, message in (
+        ("city", "foreign.parquet", "is of another map"),
+        ("other", str(spare), "was not charged to other"),
+        ("city", "damaged.parquet", "does not hold together"),
+    ):
+        assert run(["series", "adopt", folder, file]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+    assert Series("city").periods == []
+    assert run(["series", "adopt", "city", str(spare)]) == 0
+    Path("city/2026-01.parquet").rename("away.parquet")
+    replace(release, facts={**release.facts, "note": 1}).save("changed.parquet")
+    assert run(["series", "adopt", "city", "changed.parquet"]) == 2
+    assert "its SHA-256 is another one" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_release_that_cannot_borrow_is_kept(
+    incidents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("record")
+    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    assert run([*add, "--period", "2026-01"]) == 0
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("htf.series.borrowing.borrow", broken)
+        assert run([*add, "--period", "2026-02"]) == 0
+        assert "could not borrow from the releases before it (MemoryError)" in " ".join(
+            capsys.readouterr().err.split()
+        )
+        with pytest.warns(UserWarning, match="2026-03 could not borrow"):
+            Series("city").finish(
+                Series("city").release("2026-02"), Period.read("2026-03", "month")
+            )
+    made = Series("city")
+    assert made.release("2026-02").background is None
+    assert [len(account.entries) for account in made.accounts()] == [1, 1]
+    assert all(check.passed for check in verify_series("city"))
+    assert incidents.exists()
+
+
+def test_priors_hold_few_grids_at_once(year: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid may have a quarter of a gigabyte, and there may be twelve."""
+    alive: list[int] = []
+    most = 0
+
+    class Grid(np.ndarray[Any, Any]):
+        pass
+
+    def watched(release: htf.Release) -> Any:
+        nonlocal most
+        grid = cell_counts(release).view(Grid)
+        alive.append(0)
+        weakref.finalize(grid, alive.pop)
+        most = max(most, len(alive))
+        return grid
+
+    monkeypatch.setattr("htf.series.folder.cell_counts", watched)
+    found = year.priors("2026-05")
+    assert most == 2  # of four releases
+    expected = np.mean([cell_counts(year.release(period)) for period in year.periods], axis=0)
+    mean = Prior.of(expected, DOMAIN, "mean", "0" * 64)
+    assert np.allclose(found[1].weights, mean.weights)
+
+
+def test_an_empty_period_says_what_to_do(
+    incidents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("record")
+    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    assert run([*add, "--period", "2026-09"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert (
+        "No record of 2026-09 is inside the bounds. Check the times (--time when), --period" in told
+    )
+    assert "release the period all the same with --allow-empty" in told
+    assert "Nothing was charged." in told
+    assert run([*add, "--period", "2026-09", "--allow-empty"]) == 0
+    assert "remains for corrections of 2026-09" in " ".join(capsys.readouterr().out.split())
+    assert Series("city").periods == ["2026-09"]
+    assert incidents.exists()
+
+
+def test_a_series_of_sums_is_charged_once(
+    incidents: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How many weights were cut would be measured for a charge of its own, and is left out."""
+    make("record")
+    text = Path("points.csv").read_text().splitlines()
+    rows = [
+        f"{text[0]},riders",
+        *(f"{row},{1 + number % 4}" for number, row in enumerate(text[1:])),
+    ]
+    Path("points.csv").write_text("\n".join(rows) + "\n")
+    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    weighted = ["--weight", "riders", "--max-weight", "3"]
+    for month in ("2026-01", "2026-02"):
+        assert run([*add, "--period", month, *weighted]) == 0
+    assert run([*add, "--period", "2026-03"]) == 2
+    assert "count different things" in " ".join(capsys.readouterr().err.split())
+    made = Series("city")
+    assert [len(account.entries) for account in made.accounts()] == [1, 1]
+    assert made.release("2026-02").background is not None
+    expected = (1 + 2 + 3 + 3) / 4 * 6000 * 31 / 90
+    assert made.count()["count"][0].as_py() == pytest.approx(expected, abs=400)
+    assert made.count()["counted"][0].as_py() == "sum of riders, at most 3 per record"
+    assert all(check.passed for check in verify_series("city"))
+    assert incidents.exists()

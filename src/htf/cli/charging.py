@@ -71,8 +71,9 @@ def check_charge(
     account.check(epsilon, protection.name)
 
 
-def report_charge(budget: BudgetFile | None, release: Release) -> None:
-    """Everything is done by now, so a file that cannot be read again is no failure."""
+def report_charge(budget: BudgetFile | None, release: Release, remains: str = "") -> None:
+    """Everything is done by now, so a file that cannot be read again is no failure. `remains` says what the rest is for, if
+    not for just anything."""
     if budget is None:
         return
     charged = f"Charged to {budget.dataset} in {budget.path} as entry {release.budget_entry}"
@@ -82,7 +83,7 @@ def report_charge(budget: BudgetFile | None, release: Release) -> None:
         say(f"{charged}.")
         say(f"Note: cannot read how much epsilon remains: {error}.", err=True)
     else:
-        say(f"{charged}: ε = {account.left} of {account.cap} remains.")
+        say(f"{charged}: ε = {account.left} of {account.cap} remains{remains}.")
 
 
 def report_pending(account: Account) -> None:

@@ -21,12 +21,12 @@ TYPES: dict[str, click.ParamType[Any]] = {
 }
 
 
-def options_of(declaration: type) -> Callable[[F], F]:
-    """A decorator: the options of a dataclass, in the order of its fields."""
+def options_of(declaration: type, without: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """A decorator: the options of a dataclass, in the order of its fields, but for those that a command has no use for."""
 
     def decorate(command: F) -> F:
         for field in reversed(_declared(declaration)):
-            command = _make(field)(command)
+            command = command if field.name in without else _make(field)(command)
         return command
 
     return decorate

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
@@ -244,6 +245,8 @@ class Plan:
     finish: Callable[[Release], Release] | None = (
         None  # what is made of the release before it is written
     )
+    remains: str = ""  # what is left of the budget is for this
+    adopt: str = ""  # the command that brings in a release of a series that was saved elsewhere
     tell: Callable[[str], None] = field(default_factory=_screen)
 
     def keeping(self, most: int) -> Plan:
@@ -605,7 +608,7 @@ def _report(plan: Plan, made: Release) -> None:
             f"for {made.protection.spoken}."
         )
         say_trust(made)
-        report_charge(plan.budget, made)
+        report_charge(plan.budget, made, plan.remains)
         if made.private:
             say_meaning(made.epsilon, made.protection, briefly=True)
         warn_if_not_private(made)
@@ -727,7 +730,10 @@ def _save(plan: Plan, made: Release) -> None:
         spare = _save_elsewhere(plan, made)
         if spare is None:
             raise
-        raise OutputError(f"{error}. The release is complete, as {spare}") from None
+        told = f"{error}. The release is complete, as {spare}"
+        if plan.adopt:
+            told += f". Bring it into the series: `{plan.adopt} {quote(str(spare))}`"
+        raise OutputError(told) from None
 
 
 def _save_elsewhere(plan: Plan, made: Release) -> Path | None:

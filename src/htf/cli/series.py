@@ -1,10 +1,11 @@
-"""`htf series`: a map released period after period. Its commands are init, add and show."""
+"""`htf series`: a map released period after period. Its commands are init, add, adopt, show and revise."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +22,7 @@ from htf.cli.release import Plan, ReleaseOptions, as_asked, run_plan
 from htf.cli.screen import console, progress_bar, say, say_json, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.cli.weights import WeightOptions
-from htf.errors import InputError
+from htf.errors import InputError, NothingInsideError
 from htf.ingest.reading import Reading
 from htf.privacy.protection import PERSON, RECORD
 from htf.series.periods import KINDS
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from htf.series.series import Series
 
 OF_PERSON = f"{PERSON}-"
+BY_PERIOD = {"since": None, "until": None}  # what the period says, so that no option does
 
 folder_argument = click.argument("folder", type=FileName(file_okay=False), metavar="SERIES")
 
@@ -112,7 +114,7 @@ def init(
 )
 @click.option("--x", "x_column", metavar="COLUMN", help="Column of the x axis.  [default: guessed]")
 @click.option("--y", "y_column", metavar="COLUMN", help="Column of the y axis.  [default: guessed]")
-@options_of(Reading)
+@options_of(Reading, without=tuple(BY_PERIOD))
 @option_of(ReleaseOptions, "noise")
 @click.option(
     "--correct",
@@ -124,6 +126,11 @@ def init(
     is_flag=True,
     help="Take up a release of this period that was interrupted, under its own charge. Only if nothing of it was seen.",
 )
+@click.option(
+    "--take-from-later",
+    is_flag=True,
+    help="Correct a period of a series of persons although later periods can then not all be released.",
+)
 @old_budget_option
 @notes_charges
 def add(
@@ -134,12 +141,14 @@ def add(
     y_column: str | None,
     correct: bool,
     resume: bool,
+    take_from_later: bool,
     ledger: Path | None,  # noqa: ARG001 - the decorator of charges looks for it
     **given: Any,
 ) -> None:
     """Charge and release one more period of SERIES, from POINTS.
 
-    With --time, only records of the period are counted. Without it, all of POINTS must be of the period.
+    With --time, only records of the period are counted. Without it, all of POINTS must be of the period. A period without
+    any record is refused, since a mistake is likelier, and nothing is charged; with --allow-empty it is released.
     """
     from htf.release.release import Release
     from htf.series.plan import period_of
@@ -148,11 +157,12 @@ def add(
     opened = Series(folder)
     wanted = period_of(opened.plan, period)
     reading = _of_period(
-        opened, Reading((x_column, y_column), **take(Reading, given)), wanted.seconds
+        opened, Reading((x_column, y_column), **take(Reading, given | BY_PERIOD)), wanted.seconds
     )
     _check_one_charge(reading)
     opened.check_unit(reading.protection)
-    with opened.adding(period, correct=correct, resume=resume) as addition:
+    asked = {"correct": correct, "resume": resume, "take_from_later": take_from_later}
+    with opened.adding(period, **asked) as addition:
         if isinstance(addition, Release):
             say(
                 f"{period} was released by a run that was stopped; its entry in the budget is complete now."
@@ -161,7 +171,29 @@ def add(
         click.get_current_context().meta[CHARGED] = addition.budget
         opened.pin_clock(_clock(reading))
         read = points_of(points, opened.plan.domain, reading)
-        _make(opened, addition, read, given)
+        if addition.told:
+            say(addition.told)
+        try:
+            _make(opened, addition, read, given)
+        except NothingInsideError as error:
+            raise NothingInsideError(_nothing(error, addition, reading)) from None
+
+
+def _nothing(error: NothingInsideError, addition: Addition, reading: Reading) -> str:
+    """What to say if nobody was there in a period. What the reader found out about the columns is of all periods."""
+    found = str(error).partition(" Check ")[0].removeprefix("No record is ")
+    found = found if reading.time is None else f"{found.partition('.')[0]}."
+    looked = [] if reading.time is None else [f"the times (--time {reading.time})"]
+    looked += [
+        "--period",
+        "the columns (--x, --y)",
+        "the reference system of the points (--points-crs)",
+    ]
+    return (
+        f"No record of {addition.period.name} is {found} Check {', '.join(looked[:-1])} and {looked[-1]}. If there truly is "
+        "none, release the period all the same with --allow-empty: it costs as much as any other, but a missing release "
+        "tells everyone who waits for it that nobody was there. (This message is for your eyes: it is a fact about the data.)"
+    )
 
 
 def _clock(reading: Reading) -> dict[str, Any]:
@@ -172,8 +204,6 @@ def _clock(reading: Reading) -> dict[str, Any]:
 
 
 def _of_period(opened: Series, reading: Reading, seconds: tuple[int, int]) -> Reading:
-    if reading.spans:
-        raise InputError("--since and --until follow from --period: leave them out")
     unit = opened.plan.unit
     if unit.startswith(OF_PERSON) and reading.user is not None and reading.per is None:
         reading = replace(reading, per=unit.removeprefix(OF_PERSON))
@@ -184,10 +214,9 @@ def _of_period(opened: Series, reading: Reading, seconds: tuple[int, int]) -> Re
 
 def _check_one_charge(reading: Reading) -> None:
     """Refuse what is charged in several parts: a release of a series is taken up as a whole, or not at all."""
-    if reading.max_records == AUTO or reading.weight is not None:
+    if reading.max_records == AUTO:
         raise InputError(
-            "a series counts records, people, or at most K records of each person: give a number with --max-records, and no "
-            "--weight"
+            "a series keeps the same number of records of each person in every period: give a number with --max-records"
         )
 
 
@@ -209,6 +238,9 @@ def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any
             },
         )
     )
+    others["clipped"] = (
+        None if read.reading.weight is None else "0"
+    )  # it would have a charge of its own
     plan = Plan(
         points=as_asked(read, options),
         epsilon=opened.plan.each,
@@ -218,7 +250,9 @@ def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any
         overwrite=False,
         budget=addition.budget,
         label=addition.label,
-        finish=lambda made: opened.finish(made, addition.period),
+        finish=lambda made: opened.finish(made, addition.period, lambda text: say(text, err=True)),
+        remains="" if opened.plan.adds_up else f" for corrections of {addition.period.name}",
+        adopt=f"htf series adopt {quote(str(opened.folder))}",
     )
     run_plan(plan, options, {**others, **given}, addition.priors)
 
@@ -230,6 +264,22 @@ def _defaults(declaration: type) -> dict[str, Any]:
         for one in fields(declaration)
         if OPTION in one.metadata
     }
+
+
+@series.command()
+@folder_argument
+@click.argument("release_file", type=FileName(), metavar="FILE")
+def adopt(folder: Path, release_file: Path) -> None:
+    """Bring a release of SERIES in that was saved elsewhere: FILE.
+
+    That happens if its place in the folder could not be written when the release was done. FILE names its charge, which
+    says which period it is of. It is checked against that charge, and copied. Nothing is charged.
+    """
+    from htf.series.series import Series
+
+    opened = Series(folder)
+    opened.adopt(release_file)
+    say(f"{release_file} is in {folder} now. Nothing was charged. You can delete {release_file}.")
 
 
 @series.command()
@@ -287,7 +337,11 @@ def show(folder: Path, as_json: bool) -> None:
     left = [f"{account.left} of {account.cap}" for account in accounts.values()]
     if opened.plan.adds_up:
         console().print(f"Left: {left[0]} for {accounts[next(iter(accounts))].unit}.")
-    console().print(f"{len(opened.periods)} of {opened.plan.releases} periods were released.")
+    planned = opened.plan.releases - len(opened.used)
+    told = f"{len(opened.periods)} of {opened.plan.releases} periods were released."
+    if opened.plan.adds_up and (possible := opened.affordable()) < planned:
+        told += f" The budget allows {possible} of the {planned} that are planned."
+    console().print(told)
 
 
 def _entry(entry: Any) -> dict[str, Any]:

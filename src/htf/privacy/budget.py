@@ -87,7 +87,7 @@ class BudgetFile:
     '1.5'
     """
 
-    __slots__ = ("_resumed", "attempts", "dataset", "path")
+    __slots__ = ("_resumed", "after_failure", "attempts", "dataset", "path")
 
     def __init__(self, path: str | Path, dataset: str) -> None:
         """Open an account that is there already."""
@@ -97,6 +97,9 @@ class BudgetFile:
         # when a charge is on the disk, before anybody has been given its entry.
         self.attempts: list[Entry] = []
         self._resumed: list[Entry] = []
+        self.after_failure = (
+            ""  # what to do about a charge without a release, if that is not what is usual
+        )
         self.account()
 
     def __repr__(self) -> str:
@@ -576,10 +579,13 @@ class BudgetFile:
             together = [entry, *self._waiting_bought(release)]
             return self._publish(together, path, digest_of(path))
         except InputError as error:
-            raise InputError(
-                f"{path} was written, but its charge could not be entered as published: {error}. If `htf "
-                f"budget show` lists it as pending, enter it: `htf budget publish {quote(self.path.name)} "
+            usual = (
+                f"If `htf budget show` lists it as pending, enter it: `htf budget publish {quote(self.path.name)} "
                 f"--dataset {quote(self.dataset)} --entry {entry.id} {quote(path.name)}`"
+            )
+            raise InputError(
+                f"{path} was written, but its charge could not be entered as published: {error}. "
+                + (self.after_failure or usual)
             ) from None
 
     def _publish(self, entries: list[Entry], path: Path, digest: str) -> Entry:
@@ -653,6 +659,8 @@ class BudgetFile:
                 f"It paid for what {kind.option} measures before the map, which is not refunded: another run with "
                 f"{kind.option} is charged again (docs/budget.md)."
             )
+        if self.after_failure:
+            return f"No release was entered for it. {self.after_failure}"
         return (
             "No release was entered for it, and nothing is refunded: another run is charged again. If its file "
             f"is there all the same, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
@@ -699,8 +707,10 @@ def check_publications(accounts: Iterable[Account], folders: Iterable[Path]) -> 
 
 
 def _look_for(entry: Entry, folders: list[Path], known: set[str | None]) -> tuple[str, Path | None]:
-    """A file of the same name that is another entry's is not this one, changed."""
-    paths = [folder / str(entry.file) for folder in folders]
+    """A file of the same name that is another entry's is not this one, changed. One that was saved elsewhere may have got the
+    name since that it was meant to have."""
+    names = dict.fromkeys((str(entry.file), Path(entry.label).name or str(entry.file)))
+    paths = [folder / name for name in [*names, f"{entry.label}.parquet"] for folder in folders]
     digests = {path: digest_of(path) for path in paths if is_file(path)}
     for path, digest in digests.items():
         if digest == entry.sha256:

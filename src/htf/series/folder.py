@@ -13,21 +13,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.base import arguments
-from htf.errors import InputError, OutputError
+from htf.errors import BudgetError, InputError, OutputError
 from htf.estimation.prior import Prior
-from htf.files import write_whole
-from htf.privacy.account import PENDING, Account, Entry
+from htf.files import is_same, write_whole
+from htf.privacy.account import PENDING, WITHDRAWN, Account, Entry
 from htf.privacy.budget import BudgetFile, digest_of, read_accounts
+from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, RECORD, Protection
 from htf.query.cells import cell_counts
 from htf.release.release import Release
@@ -41,6 +45,10 @@ BUDGET = "budget.sqlite"
 ALL = "series"  # the account of a series whose periods add up
 LOCK, CLOCK = "series.lock", "clock.json"
 REMEMBERED = 12  # releases before, of which the mean is a prior
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ class Addition:
     label: str
     budget: BudgetFile
     priors: tuple[Prior, ...]
+    told: str = ""  # what a correction leaves of the budget
 
 
 class SeriesFolder:
@@ -114,16 +123,55 @@ class SeriesFolder:
 
     @contextmanager
     def adding(
-        self, period: str, *, correct: bool = False, resume: bool = False
+        self,
+        period: str,
+        *,
+        correct: bool = False,
+        resume: bool = False,
+        take_from_later: bool = False,
     ) -> Iterator[Addition | Release]:
         """Check everything about a period that is to be released, while no other process adds one. If an earlier run wrote
         its release and was stopped before the entry was complete, the entry is completed, and the release is given."""
         wanted = period_of(self.plan, period)
+        if take_from_later and not correct:
+            raise InputError("--take-from-later is for a correction: give --correct too")
         with _locked(self.folder / LOCK):
             for left in unfinished(self.folder):
                 left.unlink()
             done = self._complete(wanted)
-            yield self._prepare(wanted, correct, resume) if done is None else done
+            if done is not None:
+                yield done
+                return
+            addition = self._prepare(wanted, correct, resume)
+            yield addition if resume else self._with_room(addition, correct, take_from_later)
+
+    def _bring_in(self, path: Path) -> Release:
+        """Copy a release that was saved elsewhere to its place, and enter it if that is missing. Its charge says which period
+        it is of."""
+        with _locked(self.folder / LOCK):
+            release = self._load(path)
+            entry = next((one for one in self._entries() if one.id == release.budget_entry), None)
+            if entry is None or entry.state == WITHDRAWN:
+                raise InputError(
+                    f"{path} was not charged to {self.folder}, or was withdrawn: only a release of this series is brought in"
+                )
+            if entry.state != PENDING and digest_of(path) != entry.sha256:
+                raise InputError(
+                    f"{path} is not the file that was published for {entry.label}: its SHA-256 is another one"
+                )
+            output = self.folder / f"{entry.label}.parquet"
+            moved = not is_same(path, output)
+            if moved:
+                write_whole(output, lambda new: _copy(path, new))
+            if entry.state == PENDING:
+                period = period_of(self.plan, entry.label.partition(".")[0])
+                try:
+                    self._budget(period).publish(entry.id, output)
+                except InputError:
+                    if moved:
+                        output.unlink()
+                    raise
+            return self._load(output)
 
     def check_matrix(self, matrix: FrequencyMatrix) -> None:
         """Refuse counts of another map or another unit."""
@@ -175,7 +223,7 @@ class SeriesFolder:
             raise InputError(
                 f"nothing of {period.name} was interrupted, so there is nothing to take up: leave out --resume"
             )
-        used = {*self.periods, *(one.label.partition(".")[0] for one in self._entries())}
+        used = self.used
         if period.name not in used and len(used) >= self.plan.releases:
             raise InputError(
                 f"the plan is for {self.plan.releases} releases, and all of them were made: begin another series"
@@ -186,6 +234,37 @@ class SeriesFolder:
         label = label_of(period, number)
         output = self.folder / f"{label}.parquet"
         return Addition(period, output, label, budget, self._priors(self._before(period)))
+
+    def _with_room(self, addition: Addition, correct: bool, take_from_later: bool) -> Addition:
+        """Where periods add up, a correction may take what later periods were meant to cost. That is refused unless the
+        curator has said so."""
+        account, each = addition.budget.account(), self.plan.each
+        if not correct or each > account.left:  # the charge itself refuses that
+            return addition
+        left = Epsilon(account.left.units - each.units)
+        now = f"Correcting {addition.period.name} costs epsilon {each}: {account.left} of {account.cap} remains now"
+        if not self.plan.adds_up:
+            return replace(addition, told=f"{now}, and {left} afterwards, for this period.")
+        planned = self.plan.releases - len(self.used)
+        possible = min(planned, left.units // each.units)
+        lost = planned - possible
+        after = f"{left} afterwards, for {possible} of the {planned} periods that are still planned"
+        if lost and not take_from_later:
+            raise BudgetError(
+                f"{now}, and {after}. So {lost} of them could no longer be released. To correct it all the same: "
+                "take_from_later=True (htf series add --correct --take-from-later). Nothing was charged"
+            )
+        gone = f". {lost} of them can no longer be released." if lost else "."
+        return replace(addition, told=f"{now}, and {after}{gone}")
+
+    def affordable(self) -> int:
+        """How many more releases the budget of a series allows whose periods add up."""
+        return self.accounts()[0].left.units // self.plan.each.units
+
+    @property
+    def used(self) -> set[str]:
+        """The periods that were released or charged."""
+        return {*self.periods, *(one.label.partition(".")[0] for one in self._entries())}
 
     def _take_up(self, budget: BudgetFile, pending: list[Entry], resume: bool) -> None:
         if not resume:
@@ -215,21 +294,27 @@ class SeriesFolder:
         entry = self._entry(label_of(period, number))
         if entry is not None and entry.state != PENDING:
             raise InputError(
-                f"the budget says that {entry.label} was published as {entry.file}, but the file is not in "
-                f"{self.folder}: put it back"
+                f"the budget says that {entry.label} was published as {entry.file}, but {self.folder} has no "
+                f"{entry.label}.parquet: put it back. If it was saved elsewhere: `{self._command('adopt')} PATH/{entry.file}`"
             )
 
     def _priors(self, others: list[Released]) -> tuple[Prior, ...]:
         """The last of several releases, and the mean of them all."""
         if not others:
             return ()
-        counts = [cell_counts(self._load(one.path)) for one in others]
         marks = [digest_of(one.path) for one in others]
-        found = [(others[-1].path.name, marks[-1], counts[-1])]
+        last = cell_counts(self._load(others[-1].path))
+        found = [(others[-1].path.name, marks[-1], last)]
         if len(others) > 1:
             names = f"mean of {others[0].period.name} to {others[-1].period.name}"
             together = hashlib.sha256("".join(marks).encode()).hexdigest()
-            found.append((names, together, np.mean(counts, axis=0)))
+            mean = np.zeros_like(
+                last
+            )  # one grid at a time: a grid may have a quarter of a gigabyte
+            for one in others[:-1]:
+                mean += cell_counts(self._load(one.path))
+            mean = (mean + last) / len(others)
+            found.append((names, together, mean))
         domain = self.plan.domain
         return tuple(
             Prior.of(counts, domain, name, sha) for name, sha, counts in found if counts.any()
@@ -241,13 +326,22 @@ class SeriesFolder:
             -REMEMBERED:
         ]
 
-    def finish(self, made: Release, period: Period) -> Release:
-        """The release with what it borrows from those before it, which costs nothing."""
+    def finish(self, made: Release, period: Period, tell: Callable[[str], None] = _warn) -> Release:
+        """The release with what it borrows from those before it, which costs nothing. It has been paid for: if borrowing
+        fails, whatever the reason, it is kept as it is."""
         from htf.series.borrowing import borrow
 
-        before = self._before(period)
-        marks = [digest_of(one.path) for one in before]
-        return borrow(made, [self._load(one.path) for one in before], marks)
+        try:
+            before = self._before(period)
+            marks = [digest_of(one.path) for one in before]
+            return borrow(made, [self._load(one.path) for one in before], marks)
+        except Exception as error:
+            reason = str(error) if isinstance(error, InputError) else type(error).__name__
+            tell(
+                f"Note: {period.name} could not borrow from the releases before it ({reason}). It is released without "
+                "that: it is as private, and as sound, but less accurate. Its own counts are whole."
+            )
+            return made
 
     def pin_clock(self, clock: dict[str, Any]) -> None:
         """Write down by which times records are put into periods. From the first charge on it stays: a record might be in two
@@ -266,8 +360,18 @@ class SeriesFolder:
         """The account that a release of this period is charged to. Where periods do not add up each has its own."""
         path, name = self.folder / BUDGET, ALL if self.plan.adds_up else period.name
         if name not in [account.dataset for account in self.accounts()]:  # the file itself is there
-            return BudgetFile.create(path, name, self.plan.total, unit=unit_name(self.plan))
-        return BudgetFile(path, name)
+            budget = BudgetFile.create(path, name, self.plan.total, unit=unit_name(self.plan))
+        else:
+            budget = BudgetFile(path, name)
+        budget.after_failure = (
+            "It is not lost, and nothing is charged again. If its file is in the folder, run the same command again, which "
+            f"enters it. If the file was saved elsewhere: `{self._command('adopt')} FILE`. If there is no file, and nothing of "
+            f"the release was seen: `{self._command('add')} … --period {period.name} --resume`, with the same options."
+        )
+        return budget
+
+    def _command(self, name: str) -> str:
+        return f"htf series {name} {quote(str(self.folder))}"
 
     def _entries(self) -> list[Entry]:
         return [entry for account in self.accounts() for entry in account.entries]
@@ -315,6 +419,10 @@ def _unit_hint(plan: SeriesPlan) -> str:
     if plan.unit == PERSON:
         return ": give --user COLUMN, without --per"
     return f": give --user COLUMN, --time COLUMN and --per {IN_PERIOD[plan.unit]}"
+
+
+def _copy(path: Path, new: Path) -> None:
+    shutil.copyfile(path, new)
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -137,6 +137,7 @@ class Series(SeriesFolder):
         noise: NoiseSource | str = "opendp",
         correct: bool = False,
         resume: bool = False,
+        take_from_later: bool = False,
     ) -> Release:
         """Charge, release and save one more period.
 
@@ -153,6 +154,8 @@ class Series(SeriesFolder):
         resume : bool
             Whether to take up a release of this period that was interrupted, under its own charge. Do so only if nothing
             of it was seen.
+        take_from_later : bool
+            Whether a correction may cost what later periods of a series of persons were meant to.
 
         Returns
         -------
@@ -164,7 +167,7 @@ class Series(SeriesFolder):
         InputError
             If the period was released already, or the data do not fit the plan.
         BudgetError
-            If too little is left.
+            If too little is left, for this release or for the periods that are planned.
 
         Examples
         --------
@@ -173,7 +176,8 @@ class Series(SeriesFolder):
         htf.errors.InputError: 2026-02 was released already, as 2026-02.parquet. To release a correction, which is charged again: correct=True (htf series add --correct)
         """
 
-        with self.adding(period, correct=correct, resume=resume) as addition:
+        asked = {"correct": correct, "resume": resume, "take_from_later": take_from_later}
+        with self.adding(period, **asked) as addition:
             if isinstance(addition, Release):
                 return addition
             self.check_matrix(matrix)
@@ -188,6 +192,33 @@ class Series(SeriesFolder):
             made = self.finish(made, addition.period)
             addition.budget.save(made, addition.output)
             return made
+
+    def adopt(self, path: str | Path) -> Release:
+        """Bring in a release of this series that was saved elsewhere, because its own place could not be written.
+
+        The charge that the file names says which period it is of. Nothing is charged.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. It is copied, and stays where it is.
+
+        Returns
+        -------
+        Release
+            The release, which is in the folder now.
+
+        Raises
+        ------
+        InputError
+            If the file is not what was charged, or the period has its file already.
+
+        Examples
+        --------
+        >>> series.adopt("city/2026-01.parquet") == series.release("2026-01")  # it is in its place already
+        True
+        """
+        return self._bring_in(arguments.path(path, "the release"))
 
     def priors(self, period: str) -> tuple[Prior, ...]:
         """What the releases before a period say about it: the last of them, and the mean of them all.
