@@ -14,7 +14,13 @@ from htf.cli.declared import option_of
 from htf.cli.forecast_people import Crowd, PeopleOptions, people_options, read_crowd
 from htf.cli.meaning import say_meaning
 from htf.cli.options import json_option, read_settings
-from htf.cli.points import MapOptions, read_cells, read_domain
+from htf.cli.points import (
+    MapOptions,
+    read_cells,
+    read_domain,
+    take_written,
+    written_options,
+)
 from htf.cli.release import ReleaseOptions
 from htf.cli.screen import console, progress_bar, say_json, show_table, warn_if_not_private
 from htf.cli.types import FileName, WholeNumber
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from htf.evaluation.forecast import Area, Forecast, Outlook, Simulation
     from htf.evaluation.specs import Spec
     from htf.frame.domain import Domain, FloatArray
+    from htf.ingest.reading import Written
     from htf.release.release import Release
 
 POINTS = 2_000_000
@@ -68,6 +75,7 @@ SCATTERED = (
 @people_options
 @option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x in FILE.")
 @option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y in FILE.")
+@written_options
 @option_of(MapOptions, "bounds", help="Bounds of the map for FILE.")
 @option_of(MapOptions, "around")
 @option_of(
@@ -95,7 +103,7 @@ def forecast(
     settings: tuple[str, ...],
     runs: int,
     as_json: bool,
-    **of_people: Any,
+    **given: Any,
 ) -> None:
     """Simulate a release to see what error to expect, before you spend any budget.
 
@@ -110,7 +118,8 @@ def forecast(
 
     total = Epsilon.of(epsilon)
     spec = _read_mechanism(mechanism, settings)
-    options = PeopleOptions(**of_people)
+    written = take_written(given)
+    options = PeopleOptions(**given)
     if like is None:
         if bounds or around:
             raise InputError(
@@ -125,7 +134,7 @@ def forecast(
     else:
         crowd = _read_crowd(options, None, points_about)
         domain = read_domain(bounds, around, cells or CELLS)
-        source, stand_in = _use_points(like, points_about, (x_column, y_column), domain)
+        source, stand_in = _use_points(like, points_about, (x_column, y_column), domain, written)
     if crowd is not None:
         source, stand_in = _with_people(source, stand_in, crowd)
     counted = None if crowd is None else crowd.counted
@@ -205,14 +214,18 @@ def _load_release(path: Path, placed: bool) -> Release | None:
 
 
 def _use_points(
-    path: Path, points: int | None, columns: tuple[str, str], domain: Domain
+    path: Path,
+    points: int | None,
+    columns: tuple[str, str],
+    domain: Domain,
+    written: Written,
 ) -> tuple[Source, DataSet]:
     from htf.evaluation.standins import PublicPoints
 
     warning = MUST_BE_PUBLIC.format(path.name)
     console(stderr=True).print(f"WARNING: {warning}", style="bold yellow", markup=False)
     source = Source("points", path.name, f"the points of {path.name}", (warning,))
-    return source, PublicPoints(path.stem, path.resolve(), columns, domain, points)
+    return source, PublicPoints(path.stem, path.resolve(), columns, domain, points, written)
 
 
 def _use_release(

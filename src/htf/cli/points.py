@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ from htf.base.numerals import decimal, whole
 from htf.base.options import option
 from htf.cli.declared import option_of, options_of, take
 from htf.errors import InputError
-from htf.ingest.reading import Reading
+from htf.ingest.reading import Reading, Written
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
@@ -261,6 +261,16 @@ def points_options(command: F) -> F:
     for decorate in (options_of(Reading), options_of(MapOptions), click.argument("points")):
         command = decorate(command)
     return command
+
+
+def written_options(command: F) -> F:
+    """A decorator: the options that say how text files are written."""
+    return options_of(Written)(command)
+
+
+def take_written(given: dict[str, Any]) -> Written:
+    """Remove those options from what the command line gave."""
+    return Written(**{one.name: given.pop(one.name) for one in fields(Written)})
 
 
 def reading_option(name: str, **changes: Any) -> Callable[[F], F]:

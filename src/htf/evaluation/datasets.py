@@ -94,7 +94,19 @@ class PointsFile(DataSet):
     def load(self) -> FrequencyMatrix:
         from htf.ingest.points import read_points
 
-        return read_points(self.path, self.map, self.columns, tell=lambda _: None, allow_empty=True)
+        return read_points(
+            self.path,
+            self.map,
+            self.columns,
+            tell=lambda _: None,
+            allow_empty=True,
+            **self.reading,
+        )
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Further options of `read_points`."""
+        return {}
 
     def fingerprint(self) -> str:
         return f"{self!r} {_file_state(self.path)}"

@@ -5,7 +5,8 @@ A third one, the invented city, is in datasets.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from htf.estimation.nonnegative import non_negative
 from htf.estimation.parts import Parts
 from htf.evaluation.datasets import DataSet, PointsFile
 from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.ingest.reading import Written
 from htf.release.release import Release
 
 SEED = 2021  # fixed: a stand-in is one population, and the runs differ by noise and questions alone
@@ -91,6 +93,11 @@ class PublicPoints(PointsFile):
     """A public file of points, as it is or drawn from with replacement."""
 
     points: int | None = None
+    written: Written | None = None  # None: in the usual way
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        return {} if self.written is None else asdict(self.written)
 
     def load(self) -> FrequencyMatrix:
         matrix = super().load()

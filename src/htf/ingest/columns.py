@@ -113,15 +113,33 @@ def find_fields(
 def fits(wanted: Iterable[str | None], others: Iterable[str | None], header: Sequence[str]) -> bool:
     """Whether a header has the columns we need, or leaves no doubt about the guess."""
     wanted = list(wanted)
-    named = {_read_field(name, header).column for name in wanted if name is not None}
-    named |= {name for name in others if name is not None}
-    if not named <= set(header):
+    if any(like(name, header) is None for name in columns_in(wanted, others, header)):
         return False
     return None not in wanted[:2] or len(_pairs(header)) == 1
 
 
+def columns_in(
+    wanted: Iterable[str | None], others: Iterable[str | None], there: Sequence[str]
+) -> list[str]:
+    """The columns that are named, each once: of hour(ts) it is ts."""
+    named = [_read_field(name, there).column for name in wanted if name is not None]
+    return list(dict.fromkeys([*named, *(name for name in others if name is not None)]))
+
+
+def like(name: str, there: Sequence[str]) -> str | None:
+    """The column of this name, or else the only one that differs from it by case alone."""
+    alike = [one for one in there if one.casefold() == name.casefold()]
+    return name if name in there else alike[0] if len(alike) == 1 else None
+
+
 def check_there(name: str, there: Sequence[str]) -> None:
     if name not in there:
+        alike = [one for one in there if one.casefold() == name.casefold()]
+        if alike:
+            raise InputError(
+                f"there is no column {name!r}, but several are like it: name one of "
+                f"{', '.join(map(repr, alike))}"
+            )
         names = ", ".join(map(repr, there))
         raise InputError(f"there is no column {name!r}; there are {names or 'none'}")
 

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
+NOT_UTF8 = (
+    "it is not text in UTF-8. If it is in another encoding, name it, as in --encoding cp1252 (Western European "
+    "Windows) or --encoding utf-16"
+)
 MORE_MEMORY = "it needs more memory: allow more with --memory, or take a coarser grid"
 # Words in errors of engines, and our own message for each kind of trouble.
 REASONS = {
@@ -78,6 +82,7 @@ class Engine:
 
     def __init__(self, backend: BaseBackend) -> None:
         self.backend = backend
+        self.explain: Callable[[], str | None] = lambda: None  # why reading failed, if it is known
 
     def run(self, rows: Table, what: str, progress: Progress | None = None) -> dict[str, Any]:
         """The columns of the engine's result."""
@@ -87,9 +92,9 @@ class Engine:
             return {name: _to_numpy(columns[name]) for name in columns.column_names}
 
         if progress is None:
-            return quietly(fetch, what)
+            return quietly(fetch, what, self.explain)
         with self._watched(progress):
-            columns = quietly(fetch, what)
+            columns = quietly(fetch, what, self.explain)
         progress(1.0)
         return columns
 
@@ -279,8 +284,11 @@ def read_memory(text: str) -> int:
     return size
 
 
-def quietly(work: Callable[[], T], what: str) -> T:
+def quietly(
+    work: Callable[[], T], what: str, explain: Callable[[], str | None] = lambda: None
+) -> T:
     """Do the work; if it fails, raise an error without the engine's message, which may quote the data.
+    `explain` may know the reason.
 
     The error is raised after its cause is out of reach, not while handling it, because a debugger or
     logger would follow the link between the two.
@@ -291,6 +299,8 @@ def quietly(work: Callable[[], T], what: str) -> T:
         raise
     except Exception as error:
         reason = _reason(error)
+    if (explained := explain()) is not None:
+        reason = explained
     raise InputError(
         f"cannot read {what}: {reason}. (The reader's own message is withheld, since it may quote the data.)"
     )
@@ -300,7 +310,7 @@ def _reason(error: Exception) -> str:
     """Our own words for an error, chosen by words in its message."""
     message, kind = str(error).casefold(), type(error).__name__.removesuffix("Exception")
     if isinstance(error, UnicodeError):
-        return "it is not text in UTF-8"
+        return NOT_UTF8
     if isinstance(error, MemoryError):
         return MORE_MEMORY
     for signs, reason in REASONS.items():

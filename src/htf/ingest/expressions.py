@@ -19,7 +19,8 @@ from hashlib import md5
 from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError
-from htf.ingest.reading import TIME_UNITS
+from htf.ingest.reading import POINT, TIME_UNITS
+from htf.ingest.time_formats import TimeFormat
 
 if TYPE_CHECKING:
     from ibis.expr.types import (
@@ -76,16 +77,23 @@ def constant(value: float) -> FloatingValue:
     return number
 
 
-def as_number(column: Value, name: str, text: bool) -> FloatingValue:
+def as_number(column: Value, name: str, text: bool, decimal: str = POINT) -> FloatingValue:
     """Of a text file whatever is not a number is missing; of a table the column must be numeric."""
     kind = column.type()
     if text:
         stripped = _stripped(column)
-        return stripped.re_search(NUMBER).ifelse(stripped, None).try_cast("float64")
+        number = is_number(column, decimal).ifelse(stripped, None)
+        return (number.replace(decimal, POINT) if decimal != POINT else number).try_cast("float64")
     if not (kind.is_numeric() or kind.is_null()) or kind.is_boolean():
         raise InputError(f"column {name!r} must hold numbers, but it holds {_named(kind)}")
     too_wide = kind.is_decimal() and (kind.precision or WIDEST_DECIMAL + 1) > WIDEST_DECIMAL
     return (_for_a_double(column) if too_wide else column).cast("float64")
+
+
+def is_number(column: Value, decimal: str) -> BooleanValue:
+    """Whether a text field is a number with this decimal sign, or a whole one."""
+    number: BooleanValue = _stripped(column).re_search(NUMBER.replace(r"\.", rf"\{decimal}"))
+    return number
 
 
 def within(value: FloatingValue, low: float, high: float) -> FloatingValue:
@@ -179,14 +187,21 @@ def place_in_list(label: StringValue, names: Sequence[str], rest: bool, digests:
     return label.notnull().ifelse(found, None)
 
 
-def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
+def as_seconds(
+    column: Value, name: str, text: bool, unit: str, form: TimeFormat | None = None
+) -> IntegerValue:
     """Whole seconds since 1970, in UTC if the zone is known, else as written. Missing outside the
     years 1 to 9999: engines differ beyond them, and some have infinite times."""
     import ibis
 
     kind = column.type()
     if text:
-        return _seconds_of_text(_stripped(column), unit)
+        stripped = _stripped(column)
+        return _seconds_of_text(stripped, unit) if form is None else form.seconds(stripped)
+    if form is not None:
+        raise InputError(
+            f"column {name!r} holds {_named(kind)}, not text of the form {form.text!r}: leave out --time-format"
+        )
     if kind.is_timestamp() and (kind.scale or 0) > MICROSECONDS:
         return _seconds_of_number(_nanoseconds(column), "ns")
     if kind.is_timestamp() or kind.is_date():
@@ -209,14 +224,18 @@ def as_seconds(column: Value, name: str, text: bool, unit: str) -> IntegerValue:
     )
 
 
-def kinds_of_time(column: StringValue) -> dict[str, BooleanValue]:
+def kinds_of_time(column: StringValue, form: TimeFormat | None = None) -> dict[str, BooleanValue]:
     """Whether a text field is a time with a zone, a time without, or a number."""
+    import ibis
+
     stripped = _stripped(column)
     is_time, zoned = stripped.re_search(TIME), stripped.re_search(ZONED)
+    if form is not None:
+        is_time, zoned = form.matches(stripped), ibis.literal(form.has_zone)
     return {
         "zoned": is_time & zoned,
         "bare": is_time & ~zoned,
-        "number": stripped.re_search(WHOLE),
+        "number": stripped.re_search(WHOLE) if form is None else is_time & ibis.literal(False),
         "some": stripped.nullif("").notnull(),
     }
 

@@ -6,6 +6,7 @@ import glob
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from htf.errors import InputError
 from htf.files import is_file, is_folder
@@ -17,6 +18,14 @@ PATTERN = set("*?[]")
 Stamp = tuple[int, int, int]
 
 
+class Piece(NamedTuple):
+    """A file that engines read, by its name in messages. It may be a copy, without some lines of the original."""
+
+    path: Path
+    name: str
+    first_line: int = 1  # in the original
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Files of one kind that are read as one table."""
@@ -24,10 +33,16 @@ class Listing:
     name: str  # as it was given
     paths: tuple[Path, ...]
     stamps: tuple[Stamp, ...]
+    copies: tuple[Piece, ...] = ()  # to be read in place of the files
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The files that engines read."""
+        return self.copies or tuple(Piece(path, str(path)) for path in self.paths)
 
     @property
     def is_text(self) -> bool:
-        return self.paths[0].suffix.lower() in TEXT_FILES
+        return self.pieces[0].path.suffix.lower() in TEXT_FILES
 
     def check_unchanged(self) -> None:
         """Refuse files that changed while they were read: the result is neither the old data nor the new."""

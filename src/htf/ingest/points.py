@@ -28,6 +28,7 @@ from htf.ingest.categories import needs_function, place_of
 from htf.ingest.columns import (
     Field,
     check_there,
+    columns_in,
     find_fields,
     fits,
     pairs,
@@ -53,9 +54,11 @@ from htf.ingest.people import (
     keep_once,
     records_of_each,
 )
-from htf.ingest.reading import DUCKDB, Access, Reading
+from htf.ingest.reading import DECIMALS, DUCKDB, POINT, Access, Reading
 from htf.ingest.sources import Source, moved, open_source
-from htf.ingest.unread import EYES_ONLY, Times, describe_unread
+from htf.ingest.text import Needed
+from htf.ingest.time_formats import likely_formats
+from htf.ingest.unread import AS_IN, EYES_ONLY, Reason, Times, describe_unread, reasons_of
 from htf.ingest.weights import ABOVE, KEPT, as_weight, count_weights, only_weighed
 from htf.ingest.zones import zone_of
 from htf.privacy.distinct import NOT_PEOPLE, check_grid, check_grid_fits, most_boxes
@@ -101,12 +104,17 @@ def read_points(
     max_weight: int | None = None,
     time: str | None = None,
     time_unit: str = "s",
+    time_format: str | None = None,
     utc_offset: int = 0,
     since: int | str | None = None,
     until: int | str | None = None,
     crs: str | None = None,
     table: str | None = None,
     sql: str | None = None,
+    encoding: str | None = None,
+    decimal: str = POINT,
+    skip_lines: int | None = None,
+    skip_last: int | None = None,
     engine: str = DUCKDB,
     memory: str | None = None,
     allow_empty: bool = False,
@@ -120,7 +128,8 @@ def read_points(
     Parameters
     ----------
     source : object
-        The name of a CSV or Parquet file, of a folder or a pattern of them; of a DuckDB or SQLite file
+        The name of a CSV or Parquet file, of a folder or a pattern of them; of a GeoJSON, GeoPackage, shapefile
+        or zip file; of a DuckDB or SQLite file
         or a PostgreSQL server, with `table` or `sql`; a pandas, Polars, GeoPandas, Arrow or Ibis table,
         or a Spark DataFrame; a mapping from column names to arrays; or a sequence of arrays, one for
         each axis.
@@ -150,6 +159,8 @@ def read_points(
         Column of times: ISO 8601 text, timestamps, or numbers since 1970.
     time_unit : str
         The unit of times that are numbers.
+    time_format : str, optional
+        The form of times that are text, such as `%d.%m.%Y %H:%M`. By default ISO 8601.
     utc_offset : int
         Seconds to add to times before they are cut into hours and days.
     since, until : int or str, optional
@@ -157,7 +168,13 @@ def read_points(
     crs : str, optional
         The reference system of the coordinates, if it is not that of the map.
     table, sql : str, optional
-        The table of a database, or a query.
+        The table of a database or the layer of a file, or a query.
+    encoding : str, optional
+        The encoding of text files, such as `cp1252`. By default UTF-8.
+    decimal : {".", ","}
+        The decimal sign of numbers in text.
+    skip_lines, skip_last : int, optional
+        How many lines of a text file to leave out before the one that names the columns, and at the end.
     engine : {"duckdb", "spark"}
         What counts files.
     memory : str, optional
@@ -269,10 +286,15 @@ def read_people_by_box(
     per: str | None = None,
     time: str | None = None,
     time_unit: str = "s",
+    time_format: str | None = None,
     utc_offset: int = 0,
     crs: str | None = None,
     table: str | None = None,
     sql: str | None = None,
+    encoding: str | None = None,
+    decimal: str = POINT,
+    skip_lines: int | None = None,
+    skip_last: int | None = None,
     engine: str = DUCKDB,
     memory: str | None = None,
     allow_empty: bool = False,
@@ -302,12 +324,20 @@ def read_people_by_box(
         Column of times.
     time_unit : str
         The unit of times that are numbers.
+    time_format : str, optional
+        The form of times that are text, such as `%d.%m.%Y %H:%M`. By default ISO 8601.
     utc_offset : int
         Seconds to add to times before they are cut into days.
     crs : str, optional
         The reference system of the coordinates, if it is not that of the map.
     table, sql : str, optional
-        The table of a database, or a query.
+        The table of a database or the layer of a file, or a query.
+    encoding : str, optional
+        The encoding of text files, such as `cp1252`. By default UTF-8.
+    decimal : {".", ","}
+        The decimal sign of numbers in text.
+    skip_lines, skip_last : int, optional
+        How many lines of a text file to leave out before the one that names the columns, and at the end.
     engine : {"duckdb", "spark"}
         What counts files.
     memory : str, optional
@@ -397,7 +427,7 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
         table = opened.select(names)
         values = _values(opened, table, fields, reading)
         if weighted:
-            worth = ex.as_number(table[WEIGHT], WEIGHT, opened.text)
+            worth = opened.number(table, WEIGHT)
             values["worth"] = worth.fill_null(float("nan"))
         crs = _other_crs(opened, fields, domain, reading)
         placed = _placed(table.select(**values), domain, crs, opened.engine, opened.collates)
@@ -420,7 +450,8 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
 def has_columns(path: Path, names: Sequence[str]) -> bool:
     """Whether a file can be read and has these columns."""
     try:
-        with open_source(path, Access(), lambda header: set(names) <= set(header), "") as opened:
+        needed = Needed(lambda header: set(names) <= set(header))
+        with open_source(path, Access(), needed) as opened:
             return set(names) <= set(opened.columns)
     except InputError:
         return False
@@ -429,13 +460,13 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
 @contextmanager
 def _opened(source: Any, domain: Domain, reading: Reading) -> Iterator[Source]:
     wanted, others = reading.wanted(source, domain), reading.others
-    named = [repr(name) for name in (*wanted, *others) if name is not None]
-    if wanted[:2] == [None, None]:
-        named.insert(0, "one pair like lon and lat (else give --x and --y)")
-    with open_source(
-        source, reading, lambda header: fits(wanted, others, header), ", ".join(named)
-    ) as opened:
-        yield opened
+    given = tuple(name for name in (*wanted, *others) if name is not None)
+    told = ["one pair like lon and lat (else give --x and --y)"] * (wanted[:2] == [None, None])
+    needed = Needed(
+        lambda header: fits(wanted, others, header), ", ".join([*told, *map(repr, given)]), given
+    )
+    with open_source(source, reading, needed) as opened:
+        yield opened.called(columns_in(wanted, others, opened.columns))
 
 
 @contextmanager
@@ -460,7 +491,7 @@ def _located(
         crs = _other_crs(opened, fields, domain, reading)
         values = _values(opened, table, fields, reading) | _whose(opened, table, reading)
         if reading.weight is not None:
-            weight = ex.as_number(table[reading.weight], reading.weight, opened.text)
+            weight = opened.number(table, reading.weight)
             values[WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
         if reading.spans:
             values[WHEN] = _seconds(table, str(reading.time), opened, reading)
@@ -592,14 +623,14 @@ def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> Value
     if field.of_names:
         return ex.as_label(column, field.column, opened.text)
     if not field.of_time:
-        return ex.as_number(column, field.column, opened.text)
+        return opened.number(rows, field.column)
     seconds = _seconds(rows, field.column, opened, reading)
     return ex.OF_TIME[field.part](seconds).cast("float64")
 
 
 def _seconds(rows: Table, name: str, opened: Source, reading: Reading) -> IntegerValue:
     text = _are_texts(opened, rows, name)
-    seconds = ex.as_seconds(rows[name], name, text, reading.time_unit)
+    seconds = ex.as_seconds(rows[name], name, text, reading.time_unit, reading.form)
     return seconds + reading.utc_offset if reading.utc_offset else seconds
 
 
@@ -716,12 +747,14 @@ def _check_times(
     for name in sorted(map(str, times)):
         if not _are_texts(opened, table, name):
             continue
-        kinds = {kind: is_it.any() for kind, is_it in ex.kinds_of_time(table[name]).items()}
+        kinds_of_time = ex.kinds_of_time(table[name], reading.form)
+        kinds = {kind: is_it.any() for kind, is_it in kinds_of_time.items()}
         kinds_found = opened.engine.run(table.agg(**kinds), opened.name)
         any_readable = any(kinds_found[kind][0] for kind in ("zoned", "bare", "number"))
         if kinds_found["some"][0] and not any_readable and not reading.allow_empty:
             raise InputError(
-                f"column {name!r} must hold times, as in 2017-09-11T08:30:00+08:00, but it holds other text. (This message "
+                f"column {name!r} must hold times, as in {reading.time_format or AS_IN}, but it holds other text"
+                f"{_other_form(opened, table, name)}. (This message "
                 "is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
             )
         if kinds_found["zoned"][0] and kinds_found["bare"][0] and tell is not None:
@@ -731,15 +764,39 @@ def _check_times(
             )
 
 
+def _other_form(opened: Source, table: Table, name: str) -> str:
+    """The forms that the first times may have. A wrong guess does no harm: it only goes into an error."""
+    first = opened.engine.run(
+        table.select(time=table[name].cast("string")).limit(1000), opened.name
+    )
+    forms = likely_formats(str(text) for text in first["time"] if text is not None)
+    return "".join(
+        f"{' or' if n else ': give'} --time-format '{one}'" for n, one in enumerate(forms[:2])
+    )
+
+
 def _remark_unread(
     opened: Source, domain: Domain, reading: Reading, source: Any, tell: Tell
 ) -> None:
     """Remark on rows that could not be read, before any budget is spent on the others."""
     fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
-    table = opened.select(_names(fields, reading.others))
+    names = _names(fields, reading.others)
+
+    def make(table: Table) -> list[Reason]:
+        return reasons_of(opened, table, fields, _times_of(opened, table, fields, reading), reading)
+
+    note = describe_unread(opened, names, make, refuses=not reading.allow_empty)
+    if note is not None:
+        tell(note)
+
+
+def _times_of(
+    opened: Source, table: Table, fields: Sequence[Field], reading: Reading
+) -> list[Times]:
+    """The columns of times that matter."""
     of_axes = dict.fromkeys(field.column for field in fields if field.of_time)
     asked = [*of_axes, *({reading.time} - {None, *of_axes})]
-    times = [
+    return [
         Times(
             name,
             _are_texts(opened, table, name),
@@ -749,9 +806,6 @@ def _remark_unread(
         for name in map(str, asked)
         if name in of_axes or _uses_times(reading)
     ]
-    note = describe_unread(opened, table, fields, times, reading.user, reading.weight)
-    if note is not None:
-        tell(note)
 
 
 def _uses_times(reading: Reading) -> bool:
@@ -830,9 +884,14 @@ def _refuse_text(opened: Source, table: Table, fields: Sequence[Field]) -> None:
         if field.of_time or field.of_names:
             continue
         column = table[field.column]
-        number = ex.as_number(column, field.column, True)
-        kinds_found = opened.engine.run(
-            table.agg(some=column.notnull().any(), numbers=number.notnull().any()), opened.name
-        )
-        if kinds_found["some"][0] and not kinds_found["numbers"][0]:
-            raise InputError(f"column {field.column!r} must hold numbers, but it holds text")
+        number = opened.number(table, field.column)
+        sums = {
+            "some": column.notnull().any(),
+            "numbers": number.notnull().any(),
+            **{f"with{n}": ex.is_number(column, one).any() for n, one in enumerate(DECIMALS)},
+        }
+        found = opened.engine.run(table.agg(**sums), opened.name)
+        if found["some"][0] and not found["numbers"][0]:
+            others = [one for n, one in enumerate(DECIMALS) if found[f"with{n}"][0]]
+            hint = f" with another decimal sign: give --decimal {others[0]}" if others else ""
+            raise InputError(f"column {field.column!r} must hold numbers, but it holds text{hint}")

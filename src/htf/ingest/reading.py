@@ -5,6 +5,7 @@ The command line derives its options from these fields (htf.cli.points), and `re
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from htf.base import arguments
 from htf.base.options import AUTO, option
 from htf.errors import InputError
+from htf.ingest.time_formats import TimeFormat
 from htf.privacy.protection import (
     COUNTED,
     NO_WEIGHT_OF_PEOPLE,
@@ -34,6 +36,18 @@ DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 LARGEST_OFFSET = 24 * 3600
+POINT, COMMA = DECIMALS = (".", ",")
+UTF8 = ("utf-8", "utf-8-sig")
+
+
+def check_encoding(name: str) -> None:
+    """Refuse what is no encoding of text."""
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise InputError(
+            f"there is no encoding {name!r}: write it like utf-8, utf-16, cp1252 or latin-1"
+        ) from None
 
 
 def read_offset(text: str) -> int:
@@ -61,7 +75,43 @@ def read_moment(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Written:
+    """Options that say how text files are written."""
+
+    encoding: str | None = field(
+        default=None,
+        metadata=option("Encoding of text files, e.g. cp1252 or utf-16.  [default: utf-8]", "NAME"),
+    )
+    decimal: str = field(
+        default=POINT,
+        metadata=option("Decimal sign of numbers in text.", "SIGN"),
+    )
+    skip_lines: int | None = field(
+        default=None,
+        metadata=option("Lines of a text file before the one that names the columns.", "N"),
+    )
+    skip_last: int | None = field(
+        default=None,
+        metadata=option("Lines at the end of a text file to leave out, such as totals.", "N"),
+    )
+
+    def __post_init__(self) -> None:
+        arguments.choice(self.decimal, DECIMALS, "the decimal sign (decimal)")
+        for name in ("skip_lines", "skip_last"):
+            if getattr(self, name) is not None and arguments.whole(getattr(self, name), name) < 0:
+                raise InputError(f"{name} is a number of lines, got {getattr(self, name)}")
+        if self.encoding is not None:
+            check_encoding(arguments.text(self.encoding, "encoding"))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether text files are read as they are: in UTF-8, and from the first line to the last."""
+        is_utf8 = self.encoding is None or codecs.lookup(self.encoding).name in UTF8
+        return is_utf8 and not self.skip_lines and not self.skip_last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access(Written):
     """Options that say how to open the source of records."""
 
     table: str | None = field(
@@ -77,6 +127,7 @@ class Access:
     )
 
     def __post_init__(self) -> None:
+        Written.__post_init__(self)
         arguments.choice(self.engine, ENGINES, "the engine")
         for name in ("table", "sql", "memory"):
             if getattr(self, name) is not None:
@@ -156,6 +207,12 @@ class Reading(Access):
     time_unit: str = field(
         default="s", metadata=option("Unit of times that are numbers.", "|".join(TIME_UNITS))
     )
+    time_format: str | None = field(
+        default=None,
+        metadata=option(
+            "Form of times that are text, e.g. '%d.%m.%Y %H:%M'.  [default: ISO 8601]", "FORMAT"
+        ),
+    )
     utc_offset: int = field(
         default=0,
         metadata=option(
@@ -189,7 +246,7 @@ class Reading(Access):
         arguments.flag(self.allow_empty, "allow_empty")
         if self.columns is not None:
             check_columns(self.columns)
-        for name in ("crs", "user", "time"):
+        for name in ("crs", "user", "time", "time_format"):
             if getattr(self, name) is not None:
                 arguments.text(getattr(self, name), name)
         for name, known in (("once_per", ONCE_PER), ("count", COUNTED), ("per", PERIODS)):
@@ -199,6 +256,8 @@ class Reading(Access):
         offset = arguments.whole(self.utc_offset, "the offset from UTC in seconds (utc_offset)")
         if abs(offset) > LARGEST_OFFSET:
             raise InputError(f"the offset from UTC must be within a day, got {self.utc_offset} s")
+        if self.time_format is not None:
+            TimeFormat.read(self.time_format)
         self._check_span()
         self._check_people()
         self._check_weight()
@@ -255,6 +314,11 @@ class Reading(Access):
                 f"where people are counted, all of their records count: leave out --max-records {self.max_records}, "
                 "or count records (--count records; in Python: count)"
             )
+
+    @property
+    def form(self) -> TimeFormat | None:
+        """The form of times that are text; None for ISO 8601."""
+        return None if self.time_format is None else TimeFormat.read(self.time_format)
 
     @property
     def spans(self) -> bool:

@@ -20,6 +20,8 @@ from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
+from htf.ingest.columns import like
+from htf.ingest.copies import plain
 from htf.ingest.engines import (
     DuckDB,
     Engine,
@@ -28,23 +30,31 @@ from htf.ingest.engines import (
     open_spark,
     quietly,
 )
-from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND
+from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND, as_number
 from htf.ingest.geometry import read_geo_metadata
-from htf.ingest.listing import Listing, list_database, list_files
+from htf.ingest.listing import Listing, Piece, list_database, list_files
 from htf.ingest.parquet import Columns, read_columns
-from htf.ingest.reading import DUCKDB, SPARK, Access
+from htf.ingest.reading import DUCKDB, POINT, SPARK, Access
 from htf.ingest.sqlite import ROWS_AT_ONCE
-from htf.ingest.text import LONGEST_RECORD, Fits, Layout, check_text, read_layout
+from htf.ingest.text import (
+    LONGEST_RECORD,
+    Layout,
+    Needed,
+    check_text,
+    explain_lines,
+    read_layout,
+)
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from ibis.expr.types import Table
+    from ibis.expr.types import FloatingValue, Table
 
 DUCKDB_FILES = (".duckdb", ".ddb")
 SQLITE_FILES = (".sqlite", ".sqlite3", ".db")
 WITH_CATALOGUE = ("duckdb", "postgres")  # these tell tables from views
 SERVERS = ("postgresql://", "postgres://")
+ROW = "htf_number_of_row"
 # DuckDB's kinds of times that Ibis does not know, or cuts towards 1970 and not down.
 IN_NANOSECONDS = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
 
@@ -64,19 +74,55 @@ class Source:
     crs: str | None = None
     check_unchanged: Callable[[], None] = lambda: None
     files: tuple[Path, ...] = ()  # the files that hold the rows
+    decimal: str = POINT  # of numbers in text
+    pieces: tuple[Piece, ...] = ()  # the files that are read, in the order of their rows
+    # Columns of one of these files, and the number of each row, from 1 on.
+    numbered: Callable[[Piece, Sequence[str]], Table] | None = None
+
+    def number(self, rows: Table, name: str) -> FloatingValue:
+        """The numbers in a column."""
+        return as_number(rows[name], name, self.text, self.decimal)
+
+    def called(self, names: Sequence[str]) -> Source:
+        """The same source, whose columns can be asked for by names that differ from theirs by case alone."""
+        found = {name: like(name, self.columns) for name in names}
+        others = {name: one for name, one in found.items() if one is not None and one != name}
+        if not others:
+            return self
+
+        def select(asked: Sequence[str]) -> Table:
+            table = self.select(list(dict.fromkeys(others.get(name, name) for name in asked)))
+            return table.select(**{name: table[others.get(name, name)] for name in asked})
+
+        return replace(self, columns=(*self.columns, *others), select=select)
 
 
 @contextmanager
-def open_source(source: Any, access: Access, fits: Fits, wanted: str) -> Iterator[Source]:
-    """Open a source. `fits` says whether a header line has the columns we need."""
+def open_source(source: Any, access: Access, needed: Needed) -> Iterator[Source]:
+    """Open a source. `needed` says whether a header line has the columns we need."""
     if isinstance(source, (str, Path)):
-        opened = _open_name(str(source), access, fits, wanted)
+        opened = _open_name(str(source), access, needed)
     else:
         if access.table is not None or access.sql is not None:
             raise InputError("a table or a query is for a database: a file's or a server's name")
         opened = _open_object(source, access)
     with opened as table:
-        yield table
+        if not (table.text and table.pieces):
+            _refuse_text_options(access, table.text)
+        yield replace(table, decimal=access.decimal)
+
+
+def _refuse_text_options(access: Access, text: bool) -> None:
+    """Refuse options of text files for a source that is none."""
+    of_files = {
+        "--encoding": access.encoding,
+        "--skip-lines": access.skip_lines,
+        "--skip-last": access.skip_last,
+    }
+    given = [name for name, value in of_files.items() if value is not None]
+    given += ["--decimal"] if access.decimal != POINT and not text else []
+    if given:
+        raise InputError(f"{given[0]} is for text files: leave it out")
 
 
 def files_behind(name: str) -> tuple[Path, ...]:
@@ -88,7 +134,7 @@ def files_behind(name: str) -> tuple[Path, ...]:
     return list_files(name).paths
 
 
-def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
+def _open_name(name: str, access: Access, needed: Needed) -> Any:
     suffix = Path(name).suffix.lower()
     if name.startswith(SERVERS) or suffix in (*DUCKDB_FILES, *SQLITE_FILES):
         if access.engine != DUCKDB:
@@ -105,14 +151,27 @@ def _open_name(name: str, access: Access, fits: Fits, wanted: str) -> Any:
     if access.table is not None or access.sql is not None:
         databases = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
         raise InputError(f"a table or a query is for a database: {databases}")
-    listing = list_files(name)
-    form: Layout | Columns
-    if listing.is_text:
-        form = read_layout(listing.paths, fits, wanted)
-        check_text(listing.paths)
-    else:
-        form = read_columns(listing.paths, listing.name)
-    return (_files_in_spark if access.engine == SPARK else _files_in_duckdb)(listing, form, access)
+    return _open_files(list_files(name), access, needed)
+
+
+@contextmanager
+def _open_files(listing: Listing, access: Access, needed: Needed) -> Iterator[Source]:
+    opener = _files_in_spark if access.engine == SPARK else _files_in_duckdb
+    if not listing.is_text:
+        form = read_columns([piece.path for piece in listing.pieces], listing.name)
+        with opener(listing, form, access) as source:
+            yield source
+        return
+    if access.engine == SPARK and not access.is_plain:
+        raise InputError(
+            "Spark reads text in UTF-8 from the first line to the last: convert the files, or leave the engine out"
+        )
+    with plain(listing, access) as readable:
+        layout = read_layout(readable.pieces, needed)
+        check_text(readable.pieces)
+        with opener(readable, layout, access) as source:
+            source.engine.explain = lambda: explain_lines(readable.pieces, layout)
+            yield source
 
 
 def _open_object(source: Any, access: Access) -> Any:
@@ -133,7 +192,7 @@ def _open_object(source: Any, access: Access) -> Any:
 def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -> Iterator[Source]:
     with open_duckdb(access.memory) as engine:
         engine.read_again = not isinstance(form, Layout)
-        paths = ", ".join(_text(str(path)) for path in listing.paths)
+        paths = ", ".join(_text(str(piece.path)) for piece in listing.pieces)
         if isinstance(form, Layout):
             rows = _csv_reader(paths, form)
         else:
@@ -147,7 +206,18 @@ def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -
                 return _view(engine, read_by_arrow, told, names, listing.name)
             return _view(engine, rows, kinds, names, listing.name)
 
-        yield _files_source(engine, listing, form, kinds, view)
+        def numbered(piece: Piece, names: Sequence[str]) -> Table:
+            path = _text(str(piece.path))
+            reader = (
+                f"(SELECT *, row_number() OVER () AS {ROW} FROM {_csv_reader(path, form)})"
+                if isinstance(form, Layout)
+                else f"(SELECT *, file_row_number + 1 AS {ROW} FROM read_parquet([{path}], "
+                "hive_partitioning=false, file_row_number=true))"
+            )
+            return _view(engine, reader, {**kinds, ROW: "BIGINT"}, [*names, ROW], listing.name)
+
+        source = _files_source(engine, listing, form, kinds, view)
+        yield replace(source, numbered=numbered)
 
 
 def _register_dataset(engine: DuckDB, listing: Listing) -> str:
@@ -158,7 +228,7 @@ def _register_dataset(engine: DuckDB, listing: Listing) -> str:
     name = _new_name()
     quietly(
         lambda: engine.connection.register(
-            name, dataset.dataset(list(map(str, listing.paths)), format="parquet")
+            name, dataset.dataset([str(one.path) for one in listing.pieces], format="parquet")
         ),
         listing.name,
     )
@@ -190,14 +260,15 @@ def _files_source(
         crs=crs,
         check_unchanged=listing.check_unchanged,
         files=listing.paths,
+        pieces=listing.pieces,
     )
 
 
 def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
     """The column of points and its reference system, which must be the same in all files."""
     geometries = {
-        quietly(lambda path=path: read_geo_metadata(path), listing.name)  # type: ignore[misc]
-        for path in listing.paths
+        quietly(lambda path=piece.path: read_geo_metadata(path), listing.name)  # type: ignore[misc]
+        for piece in listing.pieces
     }
     if len(geometries) > 1:
         raise InputError(
@@ -252,7 +323,9 @@ def _files_in_spark(listing: Listing, form: Layout | Columns, access: Access) ->
     if any(path.suffix.lower() == ".zst" for path in listing.paths):
         raise InputError("Spark does not read .zst files: unpack them, or leave the engine out")
     with open_spark(access.memory) as engine:
-        paths = [f"file://{path.absolute()}" for path in listing.paths]  # Spark wants no escapes
+        paths = [
+            f"file://{piece.path.absolute()}" for piece in listing.pieces
+        ]  # Spark wants no escapes
         if isinstance(form, Layout):
             frame = quietly(lambda: _csv_in_spark(engine, paths, form), listing.name)
         else:

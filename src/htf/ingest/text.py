@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,13 +21,25 @@ from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.ingest.engines import quietly
+from htf.ingest.listing import Piece
 
 SEPARATORS = (",", ";", "\t", "|")
 LONGEST_HEADER = 1 << 20
 LONGEST_RECORD = 2 * 10**6  # bytes. DuckDB silently drops some longer ones at the end of a file
 BYTES_AT_ONCE = 1 << 24
+MOST_PREAMBLE = 64  # lines that are looked at for the names of columns
+MOST_NAMED = 5  # lines that are named
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 Fits = Callable[[Sequence[str]], bool]
+
+
+class Needed(NamedTuple):
+    """The columns that we need: whether a header has them, in words, and those that were named."""
+
+    fits: Fits
+    told: str = ""
+    named: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +50,114 @@ class Layout:
     separator: str
 
 
-def read_layout(paths: Sequence[Path], fits: Fits, wanted: str) -> Layout:
+def read_layout(pieces: Sequence[Piece], needed: Needed) -> Layout:
     """The layout whose separator finds the columns we need in the first lines. All files share it."""
-    layouts = {_read_layout(path, fits, wanted) for path in paths}
+    layouts = {_read_layout(piece, needed) for piece in pieces}
     if len(layouts) > 1:
         raise InputError(
-            f"the first lines of {paths[0].parent} differ from file to file: "
+            f"the first lines of {Path(pieces[0].name).parent} differ from file to file: "
             "files that are read together must name the same columns, in the same order"
         )
     return layouts.pop()
 
 
-def check_text(paths: Sequence[Path]) -> None:
+def check_text(pieces: Sequence[Piece]) -> list[Shape]:
     """Check the bytes of whole files, in the same way for every engine. Some engines would read different
     bytes that are not UTF-8 as the same character, and so take several people for one."""
-    for path in paths:
-        shape = quietly(lambda path=path: _read_shape(path), str(path))  # type: ignore[misc]
+    shapes = []
+    for path, name, _ in pieces:
+        shape = quietly(lambda path=path: _read_shape(path), name)  # type: ignore[misc]
         if not shape.quotes_end:
             raise InputError(
-                f"{path} has a quoted field that never ends: the reader would read everything after it as that field"
+                f"{name} has a quoted field that never ends: the reader would read everything after it as that field"
             )
         if shape.longest_record > LONGEST_RECORD:
             raise InputError(
-                f"{path} has a record of more than {LONGEST_RECORD // 10**6} MB: is a line end missing, "
+                f"{name} has a record of more than {LONGEST_RECORD // 10**6} MB: is a line end missing, "
                 "or does the name claim another format than the file has?"
             )
+        shapes.append(shape)
+    return shapes
 
 
-def _read_layout(path: Path, fits: Fits, wanted: str) -> Layout:
-    line = quietly(lambda: _first_line(path), str(path))
-    for separator in SEPARATORS:
-        header = _split_header(line, separator)
-        if fits(header) and len(set(header)) == len(header):
-            return Layout(tuple(header), separator)
+def explain_lines(pieces: Sequence[Piece], layout: Layout) -> str | None:
+    """Why an engine refused the text: the first lines that have another number of fields than the header; None if
+    no line has."""
+    for piece in pieces:
+        uneven = uneven_lines(piece, layout)
+        if uneven:
+            where = ", ".join(f"line {line} ({fields})" for line, fields in uneven[:MOST_NAMED])
+            return (
+                f"the line that names the columns has {len(layout.header)} fields, but others have more or fewer: "
+                f"{where}{' and more' if len(uneven) > MOST_NAMED else ''} of {piece.name}. Repair them, or, if they "
+                "are totals at the end, leave them out with --skip-last N"
+            )
+    return None
+
+
+def uneven_lines(piece: Piece, layout: Layout) -> list[tuple[int, int]]:
+    """The lines of a file whose number of fields is not that of the header, and that number."""
+    found: list[tuple[int, int]] = []
+    for records in _records(piece, layout.separator):
+        wrong = np.flatnonzero(~records.blank & (records.fields != len(layout.header)))
+        found += zip(records.lines[wrong].tolist(), records.fields[wrong].tolist(), strict=True)
+    return found
+
+
+def lines_of(piece: Piece, numbers: Sequence[int]) -> list[int]:
+    """The lines that records begin in. The record with number 1 is the first after the header."""
+    wanted, lines, before = np.asarray(numbers), [], 0
+    for records in _records(piece, ","):
+        starts = records.lines[~records.blank]
+        here = wanted[(wanted >= before) & (wanted < before + len(starts))]
+        lines += starts[here - before].tolist()
+        before += len(starts)
+    return lines
+
+
+def _read_layout(piece: Piece, needed: Needed) -> Layout:
+    line, *others = quietly(lambda: first_lines(piece.path), piece.name)
+    found = find_layout(line, needed.fits)
+    if found is not None:
+        return found
+    for number, other in enumerate(others, start=1):
+        if find_layout(other, needed.fits) is not None:
+            raise InputError(
+                f"line {piece.first_line + number} of {piece.name} names the columns, not line {piece.first_line}: "
+                f"give --skip-lines {piece.first_line + number - 1}"
+            )
     raise InputError(
-        f"the first line of {path} must name the columns, each once, and {wanted} among them "
-        "(it is not quoted here, since it may be data)"
+        f"the first line of {piece.name} must name the columns, each once, and {needed.told} among them "
+        f"(it is not quoted here, since it may be data){_close_names(line, needed.named)}"
     )
 
 
-def _split_header(line: str, separator: str) -> list[str]:
+def find_layout(line: str, fits: Fits) -> Layout | None:
+    """The layout by which a line names the columns we need."""
+    for separator in SEPARATORS:
+        header = split_header(line, separator)
+        if fits(header) and len(set(header)) == len(header):
+            return Layout(tuple(header), separator)
+    return None
+
+
+def _close_names(line: str, named: Sequence[str]) -> str:
+    """Names in a line that are almost those we look for: these are no data."""
+    there = {name for separator in SEPARATORS for name in split_header(line, separator)}
+    folded: dict[str, list[str]] = {name.casefold(): [] for name in there}
+    for name in sorted(there):
+        folded[name.casefold()].append(name)
+    close = [
+        name
+        for one in named
+        if one not in there
+        for like in difflib.get_close_matches(one.casefold(), folded)
+        for name in folded[like]
+    ]
+    return f". It has {', '.join(map(repr, dict.fromkeys(close)))}" if close else ""
+
+
+def split_header(line: str, separator: str) -> list[str]:
     """The names of the columns. One without a name, such as pandas' index, is called by its place."""
     try:
         rows = csv.reader([line], delimiter=separator, skipinitialspace=True)
@@ -86,36 +167,48 @@ def _split_header(line: str, separator: str) -> list[str]:
         return []
 
 
-def _first_line(path: Path) -> str:
+def first_lines(path: Path, most: int = MOST_PREAMBLE) -> list[str]:
+    """The first lines of a text file in UTF-8; the first is the header, if the file is as it should be."""
     import pyarrow as pa
 
     with pa.input_stream(str(path), compression="detect") as stream:
         start: bytes = stream.read(LONGEST_HEADER)
-    return start.split(b"\n")[0].decode("utf-8-sig").rstrip("\r")
+    if start.startswith(UTF16_MARKS) or b"\0" in start[:MOST_PREAMBLE]:
+        raise InputError(
+            f"{path.name} is not text in UTF-8. It looks like UTF-16: give --encoding utf-16"
+        )
+    first, *others = start.split(b"\n", most)
+    lines = [one.decode("utf-8", "replace") for one in others[: most - 1]]
+    return [one.rstrip("\r") for one in (first.decode("utf-8-sig"), *lines)]
 
 
-class _Shape(NamedTuple):
+class Shape(NamedTuple):
     """Facts about a text file, from one pass over its bytes."""
 
     quotes_end: bool
     longest_record: int  # bytes
+    even: bool  # every line is a record, since nothing is quoted and no line is empty
+    quoted: bool
 
 
-def _read_shape(path: Path) -> _Shape:
+def _read_shape(path: Path) -> Shape:
     import pyarrow as pa
 
-    quotes, longest, since_end = 0, 0, 0
+    quotes, longest, shortest, since_end = 0, 0, LONGEST_RECORD, 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:
         while part := stream.read(BYTES_AT_ONCE):
             decoder.decode(part)
             ends = _record_ends(part, quotes)
             edges = np.concatenate([[-since_end], ends])
-            longest = max(longest, int(np.diff(edges).max(initial=0)))
+            lengths = np.diff(edges)
+            longest = max(longest, int(lengths.max(initial=0)))
+            shortest = min(shortest, int(lengths.min(initial=LONGEST_RECORD)))
             since_end = len(part) - int(edges[-1])
             quotes += part.count(b'"')
     decoder.decode(b"", final=True)
-    return _Shape(quotes % 2 == 0, max(longest, since_end))
+    even = quotes == 0 and shortest > len(b"\r\n")
+    return Shape(quotes % 2 == 0, max(longest, since_end), even, quotes > 0)
 
 
 def _record_ends(part: bytes, quotes_before: int) -> NDArray[np.int64]:
@@ -128,3 +221,41 @@ def _record_ends(part: bytes, quotes_before: int) -> NDArray[np.int64]:
         quotes = quotes_before + np.searchsorted(np.flatnonzero(data == ord('"')), ends)
         ends = ends[quotes % 2 == 0]
     return ends + 1
+
+
+class _Records(NamedTuple):
+    """Some records of a text file: the lines they begin in, their numbers of fields, and which are empty."""
+
+    lines: NDArray[np.int64]
+    fields: NDArray[np.int64]
+    blank: NDArray[np.bool_]
+
+
+def _records(piece: Piece, separator: str) -> Iterator[_Records]:
+    import pyarrow as pa
+
+    line, rest = piece.first_line, b""
+    with pa.input_stream(str(piece.path), compression="detect") as stream:
+        while part := stream.read(BYTES_AT_ONCE):
+            rest += part
+            ends = _record_ends(rest, 0)
+            if len(ends):
+                yield _divided(rest[: ends[-1]], ends, separator, line)
+                line += rest.count(b"\n", 0, int(ends[-1]))
+                rest = rest[ends[-1] :]
+    if rest:
+        yield _divided(rest + b"\n", np.array([len(rest) + 1]), separator, line)
+
+
+def _divided(part: bytes, ends: NDArray[np.int64], separator: str, line: int) -> _Records:
+    """Records that end at these places, the first of which begins in this line."""
+    data = np.frombuffer(part, dtype=np.uint8)
+    within = np.cumsum(data == ord('"')) % 2 == 1 if b'"' in part else np.zeros(1, dtype=bool)
+    separators = np.flatnonzero((data == ord(separator)) & ~within)
+    starts = np.concatenate([[0], ends[:-1]])
+    fields = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
+    line_ends = np.flatnonzero(data == ord("\n"))
+    lines = line + np.searchsorted(line_ends, starts)
+    lengths = ends - starts
+    blank = (lengths <= 1) | ((lengths == len(b"\r\n")) & (data[starts] == ord("\r")))
+    return _Records(lines, fields, blank)

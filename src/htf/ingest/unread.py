@@ -8,12 +8,19 @@ curator's screen, and never into a release.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from htf.errors import InputError
 from htf.ingest import expressions as ex
 from htf.ingest.columns import Field
-from htf.ingest.sources import Source
+from htf.ingest.reading import COMMA, POINT, Reading
+from htf.ingest.sources import ROW, Source
+from htf.ingest.text import MOST_NAMED, lines_of
+from htf.ingest.time_formats import TimeFormat
 
 if TYPE_CHECKING:
     from ibis.expr.types import BooleanValue, Table, Value
@@ -23,15 +30,19 @@ EYES_ONLY = (
     "them):"
 )
 LEFT_OUT, WITHOUT_TIME = "left out", "taken to be of one moment"
+MOST_PIECES = 100  # files that are looked through for a row to name
+WITH_COMMA = "--decimal ,"
 AS_IN = "2017-09-11T08:30:00+08:00"
 
 
 class Reason(NamedTuple):
-    """A reason why rows could not be read. `rows` says which rows."""
+    """A reason why rows could not be read. `rows` says which rows, and `remedy` which option would help if it is
+    the reason of most of them."""
 
     told: str
     rows: BooleanValue
     fate: str = LEFT_OUT
+    remedy: str | None = None
 
 
 class Times(NamedTuple):
@@ -43,52 +54,115 @@ class Times(NamedTuple):
     places: bool  # whether it gives the place along an axis
 
 
+MakeReasons = Callable[["Table"], list[Reason]]
+
+
 def describe_unread(
-    opened: Source,
-    table: Table,
-    fields: Sequence[Field],
-    times: Sequence[Times],
-    user: str | None,
-    weight: str | None = None,
+    opened: Source, names: Sequence[str], make: MakeReasons, *, refuses: bool
 ) -> str | None:
-    """A note on all rows of the table that could not be read; None if there are none."""
-    reasons = [
-        *_places(opened, table, fields),
-        *_times(table, times),
-        *_people(opened, table, user),
-        *_weights(opened, table, weight),
-    ]
-    # A sum over no rows is missing. A row with a missing answer is not counted.
-    sums = {f"n{n}": one.rows.fill_null(False).sum() for n, one in enumerate(reasons)}
-    counts = opened.engine.run(table.agg(total=table.count(), **sums), opened.name)
+    """A note on all rows that could not be read, by the reasons that `make` gives; None if there are none. With
+    `refuses`, it is an error if an option would help most rows."""
+    table = opened.select(names)
+    reasons = make(table)
+    counts = opened.engine.run(table.agg(total=table.count(), **sums_of(reasons)), opened.name)
     total = int(counts["total"][0])
-    numbers = [int(counts[name][0] or 0) if total else 0 for name in sums]
+    numbers = numbers_of(counts, len(reasons))
+    for number, reason in zip(numbers, reasons, strict=True):
+        if 2 * number > total and reason.remedy is not None and refuses:
+            raise InputError(
+                f"most rows cannot be read: {reason.told}. (This message is for your eyes: it is a fact about the "
+                "data. To release whatever they hold: --allow-empty)"
+            )
+    places = places_of(opened, names, make, numbers)
     lines = [
-        f"  {number:,} of {total:,} rows {'is' if number == 1 else 'are'} {reason.fate}: {reason.told}."
-        for number, reason in zip(numbers, reasons, strict=True)
+        f"  {number:,} of {total:,} rows {'is' if number == 1 else 'are'} {reason.fate}: {reason.told}"
+        f"{where and f'; see {where}'}."
+        for number, reason, where in zip(numbers, reasons, places, strict=True)
         if number
     ]
     return "\n".join([EYES_ONLY, *lines]) if lines else None
 
 
+def sums_of(reasons: Sequence[Reason]) -> dict[str, Any]:
+    """Expressions that count the rows of each reason. A row with a missing answer is not counted."""
+    return {f"n{n}": one.rows.fill_null(False).sum() for n, one in enumerate(reasons)}
+
+
+def numbers_of(counts: Mapping[str, Any], reasons: int) -> list[int]:
+    """The results of `sums_of`. A sum over no rows is missing."""
+    found = np.array([counts[f"n{n}"][0] for n in range(reasons)], dtype=np.float64)
+    return [int(one) for one in np.nan_to_num(found)]
+
+
+def places_of(
+    opened: Source, names: Sequence[str], make: MakeReasons, numbers: Sequence[int]
+) -> list[str]:
+    """Where the first rows of each reason are, by lines of a text file or rows of a Parquet file; empty if there is
+    none, or the source has no order."""
+    found = [""] * len(numbers)
+    for reason, number in enumerate(numbers):
+        if number and opened.numbered is not None:
+            found[reason] = _first_places(opened, names, make, reason, number)
+    return found
+
+
+def _first_places(
+    opened: Source, names: Sequence[str], make: MakeReasons, reason: int, number: int
+) -> str:
+    assert opened.numbered is not None
+    for piece in opened.pieces[:MOST_PIECES]:
+        table = opened.numbered(piece, names)
+        rows = table.filter(make(table)[reason].rows.fill_null(False)).select(row=table[ROW])
+        first = opened.engine.run(rows.limit(MOST_NAMED), opened.name)
+        places = sorted(int(row) for row in first["row"])
+        if places:
+            places = lines_of(piece, places) if opened.text else places
+            word = "line" if opened.text else "row"
+            shown = ", ".join(map(str, places)) + (", …" if number > len(places) else "")
+            of_file = f" of {Path(piece.name).name}" if len(opened.pieces) > 1 else ""
+            return f"{word}{'s' if number > 1 else ''} {shown}{of_file}"
+    return ""
+
+
+def reasons_of(
+    opened: Source,
+    table: Table,
+    fields: Sequence[Field],
+    times: Sequence[Times],
+    reading: Reading,
+) -> list[Reason]:
+    """All reasons why a row of the table may not be read."""
+    return [
+        *_places(opened, table, fields),
+        *_times(table, times, reading.form),
+        *_people(opened, table, reading.user),
+        *_weights(opened, table, reading.weight),
+    ]
+
+
 def _places(opened: Source, table: Table, fields: Sequence[Field]) -> Iterator[Reason]:
     for name in dict.fromkeys(field.column for field in fields if not field.of_time):
-        column, plain = table[name], any(f.of_geometry for f in fields if f.column == name)
+        column, is_point = table[name], any(f.of_geometry for f in fields if f.column == name)
         empty = _is_empty(column, opened.text)
         yield Reason(f"the column {name!r} is empty there", empty)
-        if not plain and not any(f.of_names for f in fields if f.column == name):
-            number = ex.as_number(column, name, opened.text)
-            yield Reason(
-                f"the column {name!r} holds no number there", ~empty & ~ex.is_finite(number)
-            )
+        if not is_point and not any(f.of_names for f in fields if f.column == name):
+            unread = ~empty & ~ex.is_finite(opened.number(table, name))
+            if opened.text and opened.decimal == POINT:
+                has_comma = ex.is_number(column, COMMA)
+                words = f"the column {name!r} holds a number with a decimal comma there"
+                yield Reason(
+                    f"{words} (to read it: {WITH_COMMA})", unread & has_comma, remedy=WITH_COMMA
+                )
+                unread = unread & ~has_comma
+            yield Reason(f"the column {name!r} holds no number there", unread)
 
 
-def _times(table: Table, times: Sequence[Times]) -> Iterator[Reason]:
+def _times(table: Table, times: Sequence[Times], form: TimeFormat | None) -> Iterator[Reason]:
     for time in times:
         fate = LEFT_OUT if time.places else WITHOUT_TIME
         column, empty = table[time.name], _is_empty(table[time.name], time.text)
         unread = ~empty & time.seconds.isnull()
-        number = ex.kinds_of_time(column)["number"] if time.text else ~empty
+        number = ex.kinds_of_time(column, form)["number"] if time.text else ~empty
         yield Reason(f"the column {time.name!r} is empty there", empty, fate)
         yield Reason(
             f"the column {time.name!r} holds no time of the years 1 to 9999 there (if times are numbers: is "
@@ -97,7 +171,10 @@ def _times(table: Table, times: Sequence[Times]) -> Iterator[Reason]:
             fate,
         )
         if time.text:
-            words = f"the column {time.name!r} holds no time there that is written as in {AS_IN}"
+            as_in = (
+                f"{AS_IN} (--time-format names another form)" if form is None else repr(form.text)
+            )
+            words = f"the column {time.name!r} holds no time there that is written as in {as_in}"
             yield Reason(words, unread & ~number, fate)
 
 
@@ -109,8 +186,8 @@ def _people(opened: Source, table: Table, user: str | None) -> Iterator[Reason]:
 
 def _weights(opened: Source, table: Table, weight: str | None) -> Iterator[Reason]:
     if weight is not None:
-        column, empty = table[weight], _is_empty(table[weight], opened.text)
-        number = ex.as_number(column, weight, opened.text)
+        empty = _is_empty(table[weight], opened.text)
+        number = opened.number(table, weight)
         finite = ex.is_finite(number)
         negative = finite & (number < ex.constant(0.0))
         yield Reason(f"the column {weight!r} is empty there", empty)
