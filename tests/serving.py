@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import subprocess
 import sys
 import threading
@@ -111,3 +112,16 @@ def run_async(work: Any) -> Any:
     """In a thread of its own: the browser's tests, in the same process, leave a loop running in this one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
+
+
+def tile_at(longitude: float, latitude: float, z: int) -> tuple[int, int]:
+    """The usual formula, the other way round than the one tested."""
+    turn = math.radians(latitude)
+    y = (1 - math.asinh(math.tan(turn)) / math.pi) / 2
+    return int((longitude + 180) / 360 * 2**z), int(y * 2**z)
+
+
+def tiles_over(bounds: tuple[float, ...], z: int) -> list[tuple[int, int, int]]:
+    west, north = tile_at(bounds[0], bounds[3], z)
+    east, south = tile_at(bounds[2], bounds[1], z)
+    return [(z, x, y) for x in range(west, east + 1) for y in range(north, south + 1)]

@@ -19,7 +19,7 @@ ADDRESS = "http://127.0.0.1:8000"
 def test_the_page(served: tuple[str, Service], tmp_path: Path, files: dict[str, Path]) -> None:
     require("curl", "curl")
     commands = re.findall(r"^    (curl .*)$", PAGE, re.M)
-    assert len(commands) == 8
+    assert len(commands) == 9
     said = {}
     for command in commands:
         words = shlex.split(command.replace(ADDRESS, served[0]))
@@ -28,6 +28,7 @@ def test_the_page(served: tuple[str, Service], tmp_path: Path, files: dict[str, 
     assert '"count":[' in said["counts"]
     assert '"inside":1.0' in said["polygons"]
     assert '"features":[{' in said["775.geojson"]
+    assert b"counts" in (tmp_path / "tile.mvt").read_bytes()
     assert (tmp_path / "copy.parquet").read_bytes() == files["city"].read_bytes()
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     code = block.replace(ADDRESS, served[0])
@@ -36,9 +37,9 @@ def test_the_page(served: tuple[str, Service], tmp_path: Path, files: dict[str, 
 
 
 def test_the_numbers_of_the_page(served: tuple[str, Service]) -> None:
+    from htf.maps.tiles import GRID, MOST_LEAVES
     from htf.serve.limits import MEGABYTE, Limits
     from htf.serve.server import HEAD_SECONDS, MOST_CONNECTIONS, READ_SECONDS
-    from htf.serve.tiles import GRID, MOST_LEAVES
 
     limits = Limits()
     told = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 import zlib
 from typing import Any
 
@@ -19,20 +18,7 @@ from htf.serve import tiles
 from htf.serve.holdings import Holding, load_holdings
 from htf.serve.limits import Refusal
 from htf.serve.tiles import tile_bounds
-from serving import BOUNDS
-
-
-def tile_at(longitude: float, latitude: float, z: int) -> tuple[int, int]:
-    """The usual formula, the other way round than the one tested."""
-    turn = math.radians(latitude)
-    y = (1 - math.asinh(math.tan(turn)) / math.pi) / 2
-    return int((longitude + 180) / 360 * 2**z), int(y * 2**z)
-
-
-def tiles_over(bounds: tuple[float, ...], z: int) -> list[tuple[int, int, int]]:
-    west, north = tile_at(bounds[0], bounds[3], z)
-    east, south = tile_at(bounds[2], bounds[1], z)
-    return [(z, x, y) for x in range(west, east + 1) for y in range(north, south + 1)]
+from serving import BOUNDS, tile_at, tiles_over
 
 
 def get_tiles(
@@ -99,8 +85,8 @@ def test_density_is_by_area(api: httpx.Client) -> None:
 def test_a_grid_where_parts_are_many(
     api: httpx.Client, releases: dict[str, Release], monkeypatch: pytest.MonkeyPatch, served: Any
 ) -> None:
-    monkeypatch.setattr(tiles, "MOST_LEAVES", 10)
-    monkeypatch.setattr(tiles, "GRID", 16)
+    monkeypatch.setattr("htf.maps.tiles.MOST_LEAVES", 10)
+    monkeypatch.setattr("htf.maps.tiles.GRID", 16)
     served[1].tiles._tiles.clear()
     for z in (8, 11):
         features = get_tiles(api, "city", BOUNDS, z)

@@ -25,6 +25,7 @@ from starlette.routing import Route, Router
 
 from htf.errors import InputError, MissingExtraError
 from htf.frame.domain import Domain, FloatArray
+from htf.maps.tiles import Bounds
 from htf.query.boxes import count_boxes
 from htf.query.columns import COLUMNS, place
 from htf.query.outside import outside_note, polygons_note
@@ -47,6 +48,7 @@ from htf.serve.replies import (
     NO_STORE,
     PAGE_HEADERS,
     TEXT,
+    VECTOR_TILE,
     Header,
     Packed,
     Reply,
@@ -66,6 +68,7 @@ from htf.serve.tiles import (
     check_tiles,
     make_outlines,
     make_tile,
+    make_vector_tile,
     read_place,
     tile_bounds,
 )
@@ -143,6 +146,7 @@ class Service:
         return [
             (COUNT_ROUTE, "GET", self.count),
             (f"{one}/tiles/{{z}}/{{x}}/{{y}}.geojson", "GET", self.tile),
+            (f"{one}/tiles/{{z}}/{{x}}/{{y}}.mvt", "GET", self.vector_tile),
             (f"{one}/leaves", "GET", self.leaves),
             (f"{one}/zones", "GET", self.zones),
             (f"{one}/table", "GET", self.table),
@@ -283,13 +287,20 @@ class Service:
         return reply
 
     async def tile(self, request: Request) -> Reply:
+        holding, place, bounds = self._tile(request)
+        make = functools.partial(make_tile, holding, bounds)
+        return await self._drawn(request, holding, b"tile/%d/%d/%d" % place, GEOJSON, make)
+
+    async def vector_tile(self, request: Request) -> Reply:
+        holding, place, _ = self._tile(request)
+        make = functools.partial(make_vector_tile, holding, place)
+        return await self._drawn(request, holding, b"mvt/%d/%d/%d" % place, VECTOR_TILE, make)
+
+    def _tile(self, request: Request) -> tuple[Holding, tuple[int, int, int], Bounds]:
         holding = self._holding(request)
         place = read_place(*(request.path_params[name] for name in "zxy"))
         check_tiles(holding.release.domain)
-        bounds = tile_bounds(*place)
-        name = b"tile/%d/%d/%d" % place
-        make = functools.partial(make_tile, holding, bounds)
-        return await self._drawn(request, holding, name, GEOJSON, make)
+        return holding, place, tile_bounds(*place)
 
     async def leaves(self, request: Request) -> Reply:
         holding = self._holding(request)

@@ -13,6 +13,7 @@ from typing import Any
 from htf.errors import InputError, MissingExtraError
 from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain
+from htf.maps.tiles import Bounds
 from htf.maps.zones import view_zones
 from htf.query.columns import COUNTED
 from htf.release.file import digests
@@ -21,8 +22,6 @@ from htf.release.zones import bounds_of_zones
 from htf.series.folder import SeriesFolder
 from htf.series.plan import is_series
 from htf.serve.zones import levels_of
-
-Bounds = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

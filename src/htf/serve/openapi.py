@@ -170,6 +170,16 @@ def _file_paths() -> dict[str, Any]:
                 errors=(400, 404, 422, 503),
             )
         },
+        "/api/releases/{id}/tiles/{z}/{x}/{y}.mvt": {
+            "get": _operation(
+                "vectorTile",
+                "The same as a Mapbox Vector Tile: layer `counts`, numbers rounded to a sixteenth of their standard "
+                "error or less. `west`, `south`, `width` and `height` are those of the whole leaf or square.",
+                _media("application/vnd.mapbox-vector-tile"),
+                [ID, *place, WHERE],
+                errors=(400, 404, 422, 503),
+            )
+        },
         "/api/releases/{id}/leaves": {
             "get": _operation(
                 "leaves",

@@ -17,6 +17,7 @@ Header = tuple[bytes, bytes]
 
 JSON, TEXT, GEOJSON = b"application/json", b"text/plain; charset=utf-8", b"application/geo+json"
 ARROW = b"application/vnd.apache.arrow.stream"
+VECTOR_TILE = b"application/vnd.mapbox-vector-tile"
 WORTH_GZIP = 1024  # bytes
 GZIP_LEVEL = 4
 LONGEST_DETAIL = 1000  # characters: errors quote what was sent
@@ -65,8 +66,8 @@ class Packed:
     zipped: bytes | None
 
     @classmethod
-    def of(cls, body: bytes) -> Packed:
-        return cls(body, gzip.compress(body, GZIP_LEVEL, mtime=0) if _is_worth(body) else None)
+    def of(cls, body: bytes, level: int = GZIP_LEVEL) -> Packed:
+        return cls(body, gzip.compress(body, level, mtime=0) if _is_worth(body) else None)
 
     @property
     def size(self) -> int:

@@ -1,55 +1,33 @@
-"""Web map tiles: the counts of a release within one tile, as GeoJSON.
+"""Web map tiles of a release: as GeoJSON, and smaller as vector tiles.
 
-If few leaves of the release reach into a tile, they are its features, with intervals. If many do, or if the
-map has more than two axes, the tile is a grid of squares with summed counts, never finer than the cells of
-the release. Sides of squares are powers of two cells, so that they fit those of other tiles. Shapes are cut
-off at the edge of the tile, so that tiles never overlap. Counts are those of the whole leaf or square, whose
-edges are in `box`.
+`htf.maps.tiles` says what a tile holds. As GeoJSON, shapes are cut off at the edge of the tile, so that tiles never
+overlap. Counts are those of the whole leaf or square, whose edges are in `box`.
 """
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
-from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.rectangles import MOST_OUTLINES, packed_outlines
-from htf.query.boxes import to_snapped_cells
-from htf.query.columns import place
+from htf.maps.tiles import DEEPEST, Bounds, Contents, tile_contents
+from htf.maps.tiles import tile_bounds as bounds_of
+from htf.maps.vector_tiles import POINTS_PER_EDGE, POLYGON, vector_tile
 from htf.query.where import Where, full_ranges
-from htf.serve.holdings import Bounds
 from htf.serve.limits import Refusal
 from htf.serve.replies import Packed
 
 if TYPE_CHECKING:
-    from htf.release.release import Release
     from htf.serve.holdings import Holding
 
-DEEPEST = 24
 MOST_DIGITS = len(str(2**DEEPEST))
-MOST_LEAVES = 2048
-GRID = 64  # squares per side, at most
 PLACES = 9  # decimals of degrees: a tenth of a millimetre
-POINTS_PER_EDGE = 8  # of rectangles that another reference system bends
-POLYGON = 3  # as shapely numbers types of geometry
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Features:
-    """The contents of a tile: leaves of the release or squares, in cells of the first two axes, with answers."""
-
-    low: IntArray
-    high: IntArray
-    columns: dict[str, FloatArray]
-    is_clear: NDArray[np.bool_]  # more than noise, as on every map: the interval lies above zero
+VECTOR_GZIP = 6  # a third more of time than for other answers, for a tenth less of bytes
 
 
 class TileCache:
@@ -74,23 +52,20 @@ class TileCache:
             self._size -= dropped.size
 
 
-def read_place(*texts: str) -> tuple[int, ...]:
+def read_place(z: str, x: str, y: str) -> tuple[int, int, int]:
     """Zoom, column and row from a URL, as plain digits only: Python would fail at thousands of digits, and
     accept those of other scripts."""
+    texts = z, x, y
     if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in texts):
         raise _no_tile(*texts)
-    return tuple(map(int, texts))
+    return int(z), int(x), int(y)
 
 
 def tile_bounds(z: int, x: int, y: int) -> Bounds:
     """W,S,E,N in degrees of a tile of the usual web map, y counted from the north."""
     if not (0 <= z <= DEEPEST and 0 <= x < 2**z and 0 <= y < 2**z):
         raise _no_tile(z, x, y)
-
-    def latitude(row: int) -> float:
-        return math.degrees(math.atan(math.sinh(math.pi * (1 - 2 * row / 2**z))))
-
-    return x / 2**z * 360 - 180, latitude(y + 1), (x + 1) / 2**z * 360 - 180, latitude(y)
+    return bounds_of(z, x, y)
 
 
 def _no_tile(*place: int | str) -> Refusal:
@@ -111,14 +86,17 @@ def check_tiles(domain: Domain) -> None:
 def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
     """The tile as GeoJSON, compressed too."""
     release = holding.release
-    ranges = full_ranges(release.domain, where)
     _check_further(release.domain, where)
-    edges = _edges_on_map(release.domain, bounds)
-    features: list[dict[str, Any]] = []
-    if edges is not None:
-        features = _features(release.domain, _boxes(release, edges, ranges), bounds)
+    contents = tile_contents(release, bounds, where)
+    features = [] if contents is None else _features(release.domain, contents, bounds)
     said = {"type": "FeatureCollection", "epsilon": str(release.epsilon), **holding.label}
     return Packed.of(orjson.dumps({**said, "features": features}))
+
+
+def make_vector_tile(holding: Holding, place: tuple[int, int, int], where: Where) -> Packed:
+    """The tile as a Mapbox Vector Tile, compressed too."""
+    _check_further(holding.release.domain, where)
+    return Packed.of(vector_tile(holding.release, place, where, intervals=False), VECTOR_GZIP)
 
 
 def make_outlines(holding: Holding, where: Where) -> Packed:
@@ -132,82 +110,18 @@ def make_outlines(holding: Holding, where: Where) -> Packed:
 
 
 def _check_further(domain: Domain, where: Where) -> None:
+    full_ranges(domain, where)  # names an axis that there is not
     if set(where) & set(domain.names[:2]):
         raise Refusal(
             400, "a tile already names the place on the map: where is for further axes only"
         )
 
 
-def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
-    """The low and high edges of a tile in the coordinates of the map; None if it does not touch it."""
-    sides: Any = bounds
-    if domain.crs != CRS84:
-        sides = transformer(CRS84, str(domain.crs)).transform_bounds(*bounds, densify_pts=21)
-    edges = np.array(sides, dtype=np.float64).reshape(2, 2)
-    on_map = np.array([(axis.low, axis.high) for axis in domain.axes[:2]]).T
-    touches = np.all(np.isfinite(edges)) and np.all((edges[0] < on_map[1]) & (edges[1] > on_map[0]))
-    return edges if touches else None
-
-
-def _boxes(release: Release, edges: FloatArray, ranges: FloatArray) -> Features:
-    axes = release.domain.axes[:2]
-    cells = np.column_stack(
-        [to_snapped_cells(axis, ends) for axis, ends in zip(axes, edges.T, strict=True)]
-    )
-    frame = np.array([np.floor(cells[0]), np.ceil(cells[1])], dtype=np.int64)
-    spans = (edges[1] - edges[0]) * [axis.cells_per_unit for axis in axes]
-    if release.domain.dimensions == 2:
-        inside = (release.low < frame[1]) & (release.high > frame[0])
-        touched = np.flatnonzero(np.all(inside, axis=1))
-        if len(touched) <= MOST_LEAVES:
-            return _leaves(release, touched)
-    return _grid(release, frame, spans, ranges)
-
-
-def _leaves(release: Release, touched: IntArray) -> Features:
-    low, high = release.low[touched], release.high[touched]
-    answers = release.count(_on_map(release.domain, low, high))
-    return Features(low, high, answers.to_columns(of_leaves=True), answers.low > 0)
-
-
-def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Features:
-    """Squares of a power of two cells a side, by the span of the tile, wherever the map ends."""
-    domain = release.domain
-    edges = []
-    for axis in (0, 1):
-        first, end = frame[:, axis].tolist()
-        step = 1
-        while spans[axis] / step > GRID - 1:  # those at both ends may be cut
-            step *= 2
-        starts = np.arange(first // step * step, end, step)
-        edges.append((starts, np.minimum(starts + step, domain.axes[axis].cells)))
-    low = np.stack(np.meshgrid(edges[0][0], edges[1][0], indexing="ij"), -1).reshape(-1, 2)
-    high = np.stack(np.meshgrid(edges[0][1], edges[1][1], indexing="ij"), -1).reshape(-1, 2)
-    further = [
-        to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ranges[2:], strict=True)
-    ]
-    lows, highs = (
-        np.column_stack([side, *(np.full(len(side), pair[end]) for pair in further)])
-        for end, side in enumerate((low, high))
-    )
-    answers = release.derived.answer_cells(lows, highs)
-    count, least = (answers[:, place(name)] for name in ("count", "low"))
-    return Features(low, high, {"count": count}, least > 0)
-
-
-def _on_map(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
-    """W,S,E,N of rectangles in cells."""
-    x, y = domain.axes[:2]
-    edges = ((x, low[:, 0]), (y, low[:, 1]), (x, high[:, 0]), (y, high[:, 1]))
-    return np.column_stack([axis.from_cells(cells) for axis, cells in edges])
-
-
-def _features(domain: Domain, drawn: Features, bounds: Bounds) -> list[dict[str, Any]]:
-    edges = _on_map(domain, drawn.low, drawn.high)
-    columns = dict(drawn.columns)
-    area = square_kilometres(domain, drawn.low, drawn.high)
-    if area is not None:
-        columns["density"] = columns["count"] / area
+def _features(domain: Domain, drawn: Contents, bounds: Bounds) -> list[dict[str, Any]]:
+    edges = drawn.boxes
+    columns = dict(drawn.columns) if drawn.are_leaves else {"count": drawn.columns["count"]}
+    if drawn.area is not None:
+        columns["density"] = columns["count"] / drawn.area
     kept, rings = (_cut if domain.crs == CRS84 else _bent)(domain, edges, bounds)
     values = np.column_stack([column[kept] for column in columns.values()]).tolist()
     features = []

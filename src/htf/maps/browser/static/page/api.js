@@ -85,8 +85,9 @@ export const describeRelease = (id) => ask(pathOf(id));
 
 export const downloadPath = (id) => pathOf(id, "/download");
 
-export function fetchTile(release, key, signal) {
-  return ask(pathOf(release.id, `/tiles/${key}.geojson`, whereText(release)), { signal });
+export async function fetchTile(release, key, signal) {
+  const path = pathOf(release.id, `/tiles/${key}.mvt`, whereText(release));
+  return (await request(path, { signal })).arrayBuffer();
 }
 
 export const leavesPath = (release) => pathOf(release.id, "/leaves", whereText(release));

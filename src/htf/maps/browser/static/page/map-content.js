@@ -20,7 +20,7 @@ import {
   showsZones,
   state,
 } from "./state.js";
-import { LEVELS, UNIT } from "./tiles.js";
+import { clearOf, LEVELS, UNIT } from "./tiles.js";
 import { debounced } from "../shared/timing.js";
 import { clearZones, loadZones, shownZones } from "./zone-map.js";
 import { fillTable } from "./zone-table.js";
@@ -105,7 +105,7 @@ async function loadTiles() {
     const done = await Promise.all(loading);
     if (!done.some(Boolean)) return;
     const sheets = shown.flatMap(([, tiles]) => tiles.sheets);
-    limits = densityLimits(sheets.flatMap(({ properties }) => properties), limits);
+    limits = densityLimits(sheets.flatMap(clearOf), limits);
     for (const [, tiles] of shown) tiles.show(limits);
     drawLegend();
   }

@@ -73,7 +73,7 @@ function linesOfDifference(found) {
   return differenceLines(found, { isBeyond, sides, quantity });
 }
 
-/* The squares of a tile have counts, and intervals only once somebody asks. */
+/* The numbers of a tile are rounded, and squares have no interval, until somebody asks. */
 function lookAtTile({ tiles, overlay, tooltip }, number, lngLat) {
   const found = tiles.at(lngLat);
   overlay.mark(found && found.ring);
@@ -89,20 +89,20 @@ function lookAtTile({ tiles, overlay, tooltip }, number, lngLat) {
     tooltip.show(lngLat, countLines(properties, { isClear, density, quantity, unit: UNIT }));
   };
   show();
-  if (properties.low !== undefined) return;
+  if (properties.isExact) return;
   askers[number] = askers[number] || makeAsker();
   askers[number](chosen()[number], properties, show);
 }
 
-/* Asks for the interval of a square once the pointer rests on it, and keeps it with the square.
-   */
+/* Asks for the count and its interval once the pointer rests, and keeps them with the tile. */
 function makeAsker() {
   let running = null;
   return debounced(async (release, properties, show) => {
     running?.abort();
     running = new AbortController();
     try {
-      Object.assign(properties, await countBox(release, properties.box, running.signal));
+      const found = await countBox(release, properties.box, running.signal);
+      Object.assign(properties, found, { isExact: true });
       show();
     } catch { /* the next move of the pointer asks again */ }
   }, HOVER_DELAY);

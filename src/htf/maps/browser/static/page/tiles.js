@@ -6,13 +6,13 @@ import { squareX, squareY } from "../shared/mercator.js";
 import { ringOf } from "../shared/sheets.js";
 import { fetchTile } from "./api.js";
 import { whereText } from "./state.js";
+import { readTile } from "./vector-tile.js";
 
 export const UNIT = "km²"; // of densities
 export const LEVELS = [1, 2]; // deeper than the map: coarse tiles at once, then fine ones
 const DEEPEST = 22;
 const MOST_TILES = 64; // on the map
 const KEPT_TILES = 400; // in memory
-const TOLERANCE = 1 / 8192; // of a tile, below which a corner is not seen
 
 export class Tiles {
   constructor(map, layer) {
@@ -83,7 +83,7 @@ export class Tiles {
       sheet.finder = sheet.finder || new Finder(sheet);
       const found = sheet.finder.at(x, y);
       if (found < 0) continue;
-      return { ring: ringOf(sheet, found), properties: sheet.properties[sheet.owner[found]] };
+      return { ring: ringOf(sheet, found), properties: propertiesOf(sheet, sheet.owner[found]) };
     }
     return null;
   }
@@ -125,24 +125,51 @@ function visibleSquare(map, [west, south, east, north]) {
 }
 
 /* The sheet of a tile. A shape with many corners becomes several quadrangles; `owner` has the
-   number of the shape that each belongs to. */
-function sheetOf({ features }, [z, x, y]) {
+   number of the shape that each belongs to. Shapes reach a little beyond the tile, and are cut
+   there. */
+function sheetOf(buffer, [z, x, y]) {
   const size = 2 ** -z;
-  const frame = [x * size, y * size, size];
+  const tile = readTile(buffer) || { length: 0, columns: {}, points: [], starts: [0], extent: 1 };
+  const { points, starts, extent } = tile;
+  const at = (place) => Math.max(0, Math.min(extent, points[place])) / extent;
   const corners = [];
   const owner = [];
-  features.forEach(({ geometry }, number) => {
-    const ring = geometry.coordinates[0].slice(0, -1).map(([lng, lat]) => [
-      (squareX(lng) - frame[0]) / size,
-      (squareY(lat) - frame[1]) / size,
-    ]);
-    for (const quadrangle of quadranglesOf(ring.length > 4 ? straightened(ring) : ring)) {
-      corners.push(...quadrangle.flat());
-      owner.push(number);
+  for (let i = 0; i < tile.length; i++) {
+    const ring = [];
+    for (let k = starts[i]; k < starts[i + 1]; k++) ring.push([at(2 * k), at(2 * k + 1)]);
+    for (const quadrangle of quadranglesOf(ring)) {
+      for (const corner of quadrangle) corners.push(corner[0], corner[1]);
+      owner.push(i);
     }
-  });
-  const properties = features.map((feature) => feature.properties);
-  return { frame, corners: new Float32Array(corners), length: owner.length, owner, properties };
+  }
+  return {
+    frame: [x * size, y * size, size],
+    corners: Float32Array.from(corners),
+    length: owner.length,
+    owner,
+    columns: tile.columns,
+    properties: new Map(), // of those that someone pointed at
+  };
+}
+
+/* What the tile says of a shape. Numbers are rounded there, until the API is asked (isExact). */
+function propertiesOf({ columns, properties }, i) {
+  if (!properties.has(i)) {
+    const found = Object.fromEntries(Object.keys(columns).map((name) => [name, columns[name][i]]));
+    const { west, south, width, height } = found;
+    const box = [west, south, west + width, south + height];
+    properties.set(i, { ...found, clear: found.clear === 1, box });
+  }
+  return properties.get(i);
+}
+
+/* { density, count, clear } of all shapes that are more than noise. */
+export function clearOf({ columns: { density = [], count, clear } }) {
+  const found = [];
+  for (let i = 0; i < density.length; i++) {
+    if (clear[i]) found.push({ density: density[i], count: count[i], clear: true });
+  }
+  return found;
 }
 
 /* A fan around the first corner, two triangles at a time. */
@@ -155,20 +182,8 @@ function quadranglesOf(ring) {
   return found;
 }
 
-/* Without corners that lie on a straight line, as far as one can see. */
-function straightened(ring) {
-  const kept = [];
-  ring.forEach(([x, y], i) => {
-    const [ax, ay] = kept.at(-1) || ring.at(-1);
-    const [bx, by] = ring[(i + 1) % ring.length];
-    const length = Math.hypot(bx - ax, by - ay);
-    const distance = Math.abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / length;
-    if (length === 0 || distance > TOLERANCE) kept.push([x, y]);
-  });
-  return kept;
-}
-
-function shadesOf({ properties, owner }, limits) {
-  const shades = properties.map(({ density, clear }) => shadeOf(density, clear, limits));
-  return Float32Array.from(owner, (number) => shades[number]);
+function shadesOf({ columns: { density, clear }, owner }, limits) {
+  if (!density) return new Float32Array(owner.length).fill(-1); // where the ground is not known
+  const shade = (i) => shadeOf(density[i], clear[i] === 1, limits);
+  return Float32Array.from(owner, shade);
 }

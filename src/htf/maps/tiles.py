@@ -1,0 +1,141 @@
+"""What a web map tile holds: the leaves of a release within it, or squares of summed counts.
+
+If few leaves of the release reach into a tile, they are its features, with intervals. If many do, or if the
+map has more than two axes, the tile is a grid of squares with summed counts, never finer than the cells of
+the release. Sides of squares are powers of two cells, so that they fit those of other tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.errors import InputError
+from htf.frame.areas import square_kilometres
+from htf.frame.crs import CRS84, transformer
+from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.maps.browser.rectangles import in_map_coordinates
+from htf.query.boxes import to_snapped_cells
+from htf.query.columns import OF_LEAVES, place
+from htf.query.where import Where, full_ranges
+
+if TYPE_CHECKING:
+    from htf.release.release import Release
+
+Bounds = tuple[float, float, float, float]
+
+DEEPEST = 24
+MOST_LEAVES = 2048
+GRID = 64  # squares per side, at most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """Leaves of the release or squares, with answers."""
+
+    boxes: FloatArray  # W,S,E,N in the coordinates of the map
+    sizes: FloatArray  # widths and heights: the same number for the same number of cells
+    columns: dict[str, FloatArray]
+    area: FloatArray | None  # km²; None where the ground is not known
+    is_clear: NDArray[np.bool_]  # more than noise, as on every map: the interval lies above zero
+    are_leaves: bool
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+
+def tile_bounds(z: int, x: int, y: int) -> Bounds:
+    """W,S,E,N in degrees of a tile of the usual web map, y counted from the north."""
+    if not (0 <= z <= DEEPEST and 0 <= x < 2**z and 0 <= y < 2**z):
+        raise InputError(f"there is no tile {z}/{x}/{y}: zoom goes to {DEEPEST}")
+
+    def latitude(row: int) -> float:
+        return math.degrees(math.atan(math.sinh(math.pi * (1 - 2 * row / 2**z))))
+
+    return x / 2**z * 360 - 180, latitude(y + 1), (x + 1) / 2**z * 360 - 180, latitude(y)
+
+
+def tile_contents(release: Release, bounds: Bounds, where: Where) -> Contents | None:
+    """What reaches into the bounds, in degrees; None if the map does not. `where` is for further axes only."""
+    domain = release.domain
+    ranges = full_ranges(domain, where)
+    if set(where) & set(domain.names[:2]):
+        raise InputError(
+            "a tile already names the place on the map: where is for further axes only"
+        )
+    edges = _edges_on_map(domain, bounds)
+    if edges is None:
+        return None
+    axes = domain.axes[:2]
+    cells = np.column_stack(
+        [to_snapped_cells(axis, ends) for axis, ends in zip(axes, edges.T, strict=True)]
+    )
+    frame = np.array([np.floor(cells[0]), np.ceil(cells[1])], dtype=np.int64)
+    spans = (edges[1] - edges[0]) * [axis.cells_per_unit for axis in axes]
+    if domain.dimensions == 2:
+        inside = (release.low < frame[1]) & (release.high > frame[0])
+        touched = np.flatnonzero(np.all(inside, axis=1))
+        if len(touched) <= MOST_LEAVES:
+            return _leaves(release, touched)
+    return _grid(release, frame, spans, ranges)
+
+
+def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
+    """The low and high edges of a tile in the coordinates of the map; None if it does not touch it."""
+    sides: Any = bounds
+    if domain.crs != CRS84:
+        sides = transformer(CRS84, str(domain.crs)).transform_bounds(*bounds, densify_pts=21)
+    edges = np.array(sides, dtype=np.float64).reshape(2, 2)
+    on_map = np.array([(axis.low, axis.high) for axis in domain.axes[:2]]).T
+    touches = np.all(np.isfinite(edges)) and np.all((edges[0] < on_map[1]) & (edges[1] > on_map[0]))
+    return edges if touches else None
+
+
+def _leaves(release: Release, touched: IntArray) -> Contents:
+    low, high = release.low[touched], release.high[touched]
+    answers = release.count(in_map_coordinates(release.domain, low, high))
+    return _contents(release, low, high, answers.to_columns(of_leaves=True), are_leaves=True)
+
+
+def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Contents:
+    """Squares of a power of two cells a side, by the span of the tile, wherever the map ends."""
+    domain = release.domain
+    edges = []
+    for axis in (0, 1):
+        first, end = frame[:, axis].tolist()
+        step = 1
+        while spans[axis] / step > GRID - 1:  # those at both ends may be cut
+            step *= 2
+        starts = np.arange(first // step * step, end, step)
+        edges.append((starts, np.minimum(starts + step, domain.axes[axis].cells)))
+    low = np.stack(np.meshgrid(edges[0][0], edges[1][0], indexing="ij"), -1).reshape(-1, 2)
+    high = np.stack(np.meshgrid(edges[0][1], edges[1][1], indexing="ij"), -1).reshape(-1, 2)
+    further = [
+        to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ranges[2:], strict=True)
+    ]
+    lows, highs = (
+        np.column_stack([side, *(np.full(len(side), pair[end]) for pair in further)])
+        for end, side in enumerate((low, high))
+    )
+    answers = release.derived.answer_cells(lows, highs)
+    columns = {name: answers[:, place(name)] for name in OF_LEAVES}
+    return _contents(release, low, high, columns, are_leaves=False)
+
+
+def _contents(
+    release: Release,
+    low: IntArray,
+    high: IntArray,
+    columns: dict[str, FloatArray],
+    *,
+    are_leaves: bool,
+) -> Contents:
+    domain = release.domain
+    boxes = in_map_coordinates(domain, low, high)
+    sizes = (high - low) * [axis.cell_width for axis in domain.axes[:2]]
+    area = square_kilometres(domain, low, high)
+    return Contents(boxes, sizes, columns, area, columns["low"] > 0, are_leaves)
