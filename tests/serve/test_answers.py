@@ -204,6 +204,12 @@ def test_the_list_and_one_release(api: httpx.Client, releases: dict[str, Release
     told = api.get("/api/releases").json()
     assert [one["id"] for one in told["releases"]] == [*releases]
     assert (told["number"], told["next"]) == (5, None)
+    assert told["limits"] == {
+        "bytes": 2**24,
+        "boxes": 500_000,
+        "polygons": 10_000,
+        "corners": 200_000,
+    }
     for one in told["releases"]:
         release = releases[one["id"]]
         total = release.count().to_dicts()[0]

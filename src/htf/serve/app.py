@@ -412,6 +412,7 @@ class Service:
             "releases": [{**one.about, **one.mark} for one in found],
             "number": len(self.holdings),
             "next": following,
+            "limits": self.limits.told(),
         }
         zipped, headers = zip_if_asked(orjson.dumps(told), accepts_gzip(request.scope))
         return fresh_reply(zipped, JSON, headers)

@@ -26,6 +26,15 @@ class Limits:
     threads: int = 2
     tile_cache: int = 64 * MEGABYTE  # of all requests
 
+    def told(self) -> dict[str, int]:
+        """Those that a client needs to divide a large question into several requests."""
+        return {
+            "bytes": self.body,
+            "boxes": self.boxes,
+            "polygons": self.polygons,
+            "corners": self.corners,
+        }
+
 
 class Refusal(Exception):
     """An error response in place of the answer."""

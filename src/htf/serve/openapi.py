@@ -386,8 +386,13 @@ def _release_schemas() -> dict[str, Schema]:
     summary = {"statement": TEXT, "noise": TEXT, "ledger": {"type": "array"}, "parameters": {}}
     releases = {"type": "array", "items": _object(about, MARK)}
     following = {"type": ["string", "null"], "description": "Where the list goes on."}
+    limits = {
+        **_object(dict.fromkeys(Limits().told(), WHOLE)),
+        "description": "Of one request, at most: bytes of its body, boxes, polygons, corners of all its polygons.",
+    }
+    told = {"releases": releases, "number": WHOLE, "next": following, "limits": limits}
     return {
-        "Releases": _object({"releases": releases, "number": WHOLE, "next": following}),
+        "Releases": _object(told),
         "Release": _object({**about, **summary, "meaning": MEANING}, MARK),
     }
 

@@ -26,6 +26,19 @@ export const labels = {
   finish: "Finish",
   undoCorner: "Undo corner",
   cancel: "Cancel",
+  districts: "Count districts from a file",
+  districtsHelp:
+    "Drop a file on the page, or open one: GeoJSON, or CSV with columns west, south, " +
+    "east, north or with a column of WKT, in longitude and latitude. " +
+    "The page sends only the outlines to the server.",
+  openFile: "Open a file",
+  removeFile: "Remove",
+  districtNames: "Names from",
+  colourDistricts: "Colour the districts",
+  districtTable: "Table of districts",
+  saveCsv: "Save as CSV",
+  saveGeoJson: "Save as GeoJSON",
+  dropHere: "Drop the file to count its districts",
   typeBox: "Type a box",
   west: "West",
   south: "South",
@@ -140,6 +153,51 @@ export const words = {
   noDifference: (releases) =>
     `${releases.map(({ name, quantity }) => `${name} counts ${quantity}`).join(", ")}: ` +
     "their difference means nothing.",
+
+  // Districts from a file
+  fileTooLarge: (file, most) =>
+    `“${file}” has more than ${most} MB, too much for a browser. ` +
+    "Ask `htf query --polygons` on the command line.",
+  notUtf8: (file) => `“${file}” is not text in UTF-8. Save it as CSV in UTF-8, or as GeoJSON.`,
+  notJson: (file, problem) => `“${file}” is not valid JSON: ${problem}.`,
+  notGeoJson: (file, type) => {
+    const kind = type === "Topology" ? "TopoJSON" : type || "JSON of another kind";
+    return `“${file}” is not GeoJSON but ${kind}. Save it as GeoJSON.`;
+  },
+  otherSystem: (file, system) =>
+    `“${file}” is in the reference system ${system}. ` +
+    "Save it in longitude and latitude (EPSG:4326).",
+  notDegreesIn: (file, place) =>
+    `“${file}” has the coordinates ${place.join(", ")}, which are not degrees. ` +
+    "Save it in longitude and latitude (EPSG:4326).",
+  noPolygons: (file) => `“${file}” has no polygons. Points and lines cannot be counted.`,
+  twoColumns: (file, column) => `“${file}” has two columns “${column}”. Rename one of them.`,
+  noEdges: (file, missing) =>
+    `“${file}” lacks the columns ${
+      missing.join(", ")
+    }. A file of boxes has west, south, east and ` +
+    "north; a file of polygons has a column geometry or wkt.",
+  notABoxIn: (file, row) =>
+    `“${file}” has no box in row ${row}: a box needs four numbers, with west less than east and ` +
+    "south less than north.",
+  tooManyCorners: (file, label, corners, most) =>
+    `${label} of “${file}” has ${corners} corners. ` +
+    `The server takes ${most} at once: simplify it.`,
+  rangesInMetres: (axes) =>
+    `The file has ranges of ${both(axes)}. On a map that is not in degrees the page cannot use ` +
+    "them: ask `htf query --boxes`.",
+  namesBesideRanges: (axis) => `Choose all of ${axis}: the file has ranges of another axis.`,
+  reading: (file) => `Reading ${file} …`,
+  counting: (done, all) => `Counting: ${done} of ${all} …`,
+  row: (number) => `row ${number}`,
+  rowNumbers: "row numbers",
+  leftOut: (number) =>
+    `${number} ${number === 1 ? "row has" : "rows have"} no polygon and ` +
+    `${number === 1 ? "is" : "are"} left out.`,
+  district: "district",
+  insideColumn: "on the map",
+  districtsOf: (file, shown, all) =>
+    `${file}: ${shown < all ? `the first ${shown} of ${all}` : all} districts`,
 
   // Drawing and typing
   hints: {

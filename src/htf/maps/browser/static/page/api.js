@@ -70,12 +70,17 @@ function pathOf(id, rest = "", ...query) {
   return asked ? `${path}?${asked}` : path;
 }
 
+let limits = null; // of one request, as the server says
+
+export const serverLimits = () => limits;
+
 export async function listReleases() {
   const found = [];
   let next = "/api/releases";
   while (next) {
     const told = await ask(next);
     found.push(...told.releases);
+    ({ limits } = told);
     next = told.next;
   }
   return found;
@@ -111,13 +116,15 @@ export function countBox(release, box, signal) {
   return ask(pathOf(release.id, "/count", asked, whereText(release)), { signal });
 }
 
-async function countPolygons(release, rings, signal) {
-  const features = rings.map((ring) => (
-    { type: "Feature", properties: {}, geometry: polygonOf(ring) }
-  ));
+/* { answers, warning } of polygons, as GeoJSON. */
+export function countGeometries(release, geometries, signal) {
+  const features = geometries.map((geometry) => ({ type: "Feature", properties: {}, geometry }));
   const body = { type: "FeatureCollection", features };
-  const path = pathOf(release.id, "/polygons", whereText(release));
-  return (await ask(path, { body, signal })).answers;
+  return ask(pathOf(release.id, "/polygons", whereText(release)), { body, signal });
+}
+
+async function countPolygons(release, rings, signal) {
+  return (await countGeometries(release, rings.map(polygonOf), signal)).answers;
 }
 
 /* The count in a shape, or without one in the whole map; where there are zones, in the one that was
@@ -136,13 +143,15 @@ export async function countBoxes(release, boxes, signal) {
   if (!isInDegrees(release)) {
     return countPolygons(release, boxes.map((box) => boxOf(...box).ring), signal);
   }
-  const body = { boxes, where: whereOf(release) };
-  const found = await ask(pathOf(release.id, "/counts"), { body, signal });
-  return boxes.map((_, i) => ({
-    count: found.count[i],
-    std_error: found.std_error[i],
-    low: found.low[i],
-    high: found.high[i],
-    raw: found.raw[i],
-  }));
+  return (await countFullBoxes(release, boxes, whereOf(release), signal)).answers;
+}
+
+/* { answers, warning } of boxes that may have ranges of all axes. */
+export async function countFullBoxes(release, boxes, where, signal) {
+  const found = await ask(pathOf(release.id, "/counts"), { body: { boxes, where }, signal });
+  const columns = Object.entries(found).filter(([, values]) => Array.isArray(values));
+  const answers = boxes.map((_, i) =>
+    Object.fromEntries(columns.map(([name, values]) => [name, values[i]]))
+  );
+  return { answers, warning: found.warning };
 }

@@ -29,7 +29,13 @@ let limits = null; // of the colours
 let limitsKey = ""; // what they belong to
 let turn = 0; // how often the map was asked to change
 let waiting = []; // for the map to be drawn
+let whenLoaded = (_limits) => {};
 const outlinesOf = new Map(); // by their address
+
+/* `onLoad` gets the limits of the colours whenever the map has changed. */
+export function listenToMap(onLoad) {
+  whenLoaded = onLoad;
+}
 
 const loadSoon = debounced(() => {
   loadMap();
@@ -66,6 +72,7 @@ async function loadMap() {
     fillTable();
     byId("map-note").textContent = noteOfMap();
     drawLegend();
+    whenLoaded(limits);
     lookAgain();
   } catch (error) {
     if (isAborted(error)) return;

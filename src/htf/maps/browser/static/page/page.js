@@ -9,12 +9,14 @@ import { askAgain, stopAsking } from "./answer.js";
 import { listReleases, RETRY_DELAY, Unreachable } from "./api.js";
 import { fillChart, listenToChart } from "./chart.js";
 import { fillChoices, listenToChoices } from "./choices.js";
+import { fillDistricts, listenToDistricts, showRow } from "./district-card.js";
+import { districtAt, drawDistricts } from "./district-map.js";
 import { drawShapes, makeDrawTools, startDrawing } from "./draw-tools.js";
 import { listenToLooks } from "./looks.js";
-import { changeMap, drawLegend, showOutlines } from "./map-content.js";
+import { changeMap, drawLegend, listenToMap, showOutlines } from "./map-content.js";
 import { arrangePanels, makePanels, moveTo, panels, showWhole } from "./panels.js";
 import { fillPeriods, goTo, listenToPeriods } from "./periods.js";
-import { fade, leave, look } from "./pointing.js";
+import { fade, leave, listenToPointing, look } from "./pointing.js";
 import { fillPrivacy } from "./privacy.js";
 import { complain, onServerBack } from "./problem.js";
 import { fillRanges } from "./ranges.js";
@@ -86,6 +88,7 @@ function refreshPeriod() {
   askAgain();
   fade();
   changeMap();
+  fillDistricts();
   fillPrivacy().catch(complain);
 }
 
@@ -113,6 +116,7 @@ function changeRange() {
   fillChart();
   fade();
   changeMap();
+  fillDistricts();
 }
 
 /* A release of another place is shown as a whole. */
@@ -137,10 +141,16 @@ function listen() {
   theme.onChange(drawLegend);
   listenToZones(refresh);
   listenToTable(chooseZone);
+  listenToDistricts();
+  listenToMap(drawDistricts);
+  listenToPointing((at) => showRow(at, false));
   panels.forEach((panel, number) => {
     const { map } = panel;
     onPlace(map, look, leave);
-    map.on("click", ({ lngLat }) => chooseZoneAt(panel, number, lngLat));
+    map.on("click", ({ lngLat }) => {
+      chooseZoneAt(panel, number, lngLat);
+      if (!showsZones()) showRow(districtAt(lngLat), true);
+    });
     map.getCanvas().addEventListener("keydown", ({ key }) => {
       if (key === "Enter") chooseZoneAt(panel, number, map.getCenter());
     });

@@ -12,7 +12,7 @@ import { boxOf } from "./shapes.js";
 import { chosen, isDifference, isPlace, isZoned, showsZones, state } from "./state.js";
 import { Tiles } from "./tiles.js";
 
-// { section, map, overlay, layer, tiles, differences, zones, tooltip }
+// { section, map, overlay, layer, tiles, differences, zones, districts, tooltip }
 export const panels = [];
 let isWhole = true; // all of the releases is seen, until someone moves the map
 
@@ -49,6 +49,7 @@ function makePanel(section, view) {
     tiles: new Tiles(map, layer),
     differences: new Differences(map, layer),
     zones: new ZoneLayer(map),
+    districts: new ZoneLayer(map, { id: "districts" }),
     tooltip: new Tooltip(map),
   };
 }

@@ -2,6 +2,8 @@
 
 import { countLines, differenceLines, nameLines } from "../shared/tooltip.js";
 import { countBox } from "./api.js";
+import { areDistrictsColoured, densityOf, districtAt, pointAtDistrict } from "./district-map.js";
+import { shownDistricts } from "./districts.js";
 import { panels, shownPanels } from "./panels.js";
 import { chosen, isDifference, showsZones } from "./state.js";
 import { UNIT } from "./tiles.js";
@@ -11,11 +13,21 @@ import { shownZones, zoneAt } from "./zone-map.js";
 const HOVER_DELAY = 120; // milliseconds
 let pointed = null; // a place, or null
 const askers = []; // one for each map
+let whenPointed = (_at) => {};
+
+/* `onPoint` gets the number of the district that is pointed at, or -1. */
+export function listenToPointing(onPoint) {
+  whenPointed = onPoint;
+}
 
 export function look(lngLat) {
   pointed = lngLat;
+  const district = showsZones() ? -1 : districtAt(lngLat);
+  pointAtDistrict(district);
+  whenPointed(district);
   shownPanels().forEach((panel, number) => {
-    if (showsZones()) lookAtZone(panel, number, lngLat);
+    if (district >= 0 && areDistrictsColoured()) lookAtDistrict(panel, number, district);
+    else if (showsZones()) lookAtZone(panel, number, lngLat);
     else if (isDifference()) lookAtDifference(panel, lngLat);
     else lookAtTile(panel, number, lngLat);
   });
@@ -34,6 +46,8 @@ export function lookAgain() {
 
 export function leave() {
   pointed = null;
+  pointAtDistrict(-1);
+  whenPointed(-1);
   for (const { overlay, tooltip } of panels) {
     overlay.mark(null);
     tooltip.hide();
@@ -56,6 +70,19 @@ function lookAtZone(panel, number, lngLat) {
     ? linesOfDifference(entry)
     : countLines(entry, { isClear, density, quantity, unit });
   tooltip.show(lngLat, [...nameLines(entry), ...lines]);
+}
+
+function lookAtDistrict({ overlay, tooltip }, number, at) {
+  const { label, answers, difference } = shownDistricts().entries[at];
+  const answer = answers[number] || answers[0];
+  const { quantity } = chosen()[number];
+  const density = densityOf(at, answer);
+  const isClear = answer.low > 0;
+  const lines = difference && isDifference()
+    ? linesOfDifference({ ...difference, first: answers[0], second: answers[1] })
+    : countLines(answer, { isClear, density, quantity, unit: UNIT });
+  overlay.mark(null);
+  tooltip.show(pointed, [...nameLines({ label, above: [] }), ...lines]);
 }
 
 function lookAtDifference({ differences, overlay, tooltip }, lngLat) {

@@ -1,6 +1,6 @@
 /* The link, the answer as GeoJSON, and the file of the release. */
 
-import { byId, element } from "../shared/elements.js";
+import { byId, save } from "../shared/elements.js";
 import { words } from "../words.js";
 import { writeAddress } from "./address.js";
 import { latestAnswer } from "./answer.js";
@@ -28,12 +28,6 @@ function say(text) {
   byId("done").textContent = text;
 }
 
-function save(blob, name) {
-  const link = element("a", { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
-
 async function copyLink() {
   writeAddress();
   try {
@@ -53,8 +47,7 @@ function saveAnswer() {
   const { shape, shown, answers } = latest;
   const features = answers.map((answer, number) => featureOf(shown[number], shape, answer));
   const text = JSON.stringify({ type: "FeatureCollection", features }, null, 1);
-  save(new Blob([text], { type: "application/geo+json" }), ANSWER_FILE);
-  say(words.saved(ANSWER_FILE));
+  say(words.saved(save(text, "application/geo+json", ANSWER_FILE)));
 }
 
 function featureOf(release, shape, answer) {
@@ -84,7 +77,8 @@ async function saveRelease(event) {
   const mark = release.private ? "" : "NOT-PRIVATE-";
   try {
     const reply = await request(downloadPath(release.id));
-    save(await reply.blob(), `${mark}${release.name}.parquet`);
+    const type = "application/vnd.apache.parquet";
+    save(await reply.blob(), type, `${mark}${release.name}.parquet`);
   } catch (error) {
     say(sentence(error.message));
   }

@@ -84,6 +84,7 @@ export function chosenOutline() {
 
 export function clearZones() {
   request?.abort();
+  if (!shown) return;
   shown = null;
   for (const { zones, overlay } of panels) {
     zones.clear();

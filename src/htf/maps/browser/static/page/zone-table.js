@@ -1,19 +1,18 @@
 /* The zones as a table that can be sorted by each of its columns. */
 
-import { byId, element } from "../shared/elements.js";
+import { byId } from "../shared/elements.js";
 import { countText, differenceTexts, shortNumber } from "../shared/numbers.js";
 import { words } from "../words.js";
+import { SortableTable } from "./sortable-table.js";
 import { chosen, chosenZone, isDifference } from "./state.js";
 import { shownZones } from "./zone-map.js";
 
-const MOST_ROWS = 500;
-const sorting = { column: null, isUp: false };
-let whenChosen = (_label) => {};
+let table = null;
 let filled = null; // what the table has
 
 /* `onChoose` gets the label of a zone. */
 export function listenToTable(onChoose) {
-  whenChosen = onChoose;
+  table = new SortableTable(byId("zone-table"), { onChoose: ({ label }) => onChoose(label) });
 }
 
 /* A column is { title, textOf, valueOf, isNumber }. */
@@ -58,59 +57,17 @@ export function fillTable() {
 
 function draw(zones) {
   const columns = columnsOf(zones);
-  const place = columns.findIndex(({ title }) => title === sorting.column);
-  const by = columns[place < 0 ? columns.length - 3 : place];
-  const isUp = place >= 0 && sorting.isUp;
-  const entries = sorted(zones.entries[0], by, isUp);
-  const table = element(
-    "table",
-    {},
-    element("caption", { textContent: captionOf(entries.length) }),
-    element("thead", {}, element("tr", {}, ...columns.map((one) => headOf(one, by, isUp)))),
-    element("tbody", {}, ...entries.slice(0, MOST_ROWS).map((entry) => rowOf(entry, columns))),
-  );
-  const focused = document.activeElement?.getAttribute("data-sort");
-  byId("zone-table").replaceChildren(table);
-  if (focused) byId("zone-table").querySelector(`[data-sort="${CSS.escape(focused)}"]`)?.focus();
+  table.fill({
+    columns,
+    entries: zones.entries[0],
+    captionOf,
+    isChosen: ({ label }) => label === chosenZone(),
+    start: columns.length - 3, // the counts
+  });
 }
 
-function captionOf(number) {
+function captionOf(shown, all) {
   const [{ name }, second] = chosen();
   const title = isDifference() ? words.minus([name, second.name]) : name;
-  return words.tableOf(title, Math.min(number, MOST_ROWS), number);
-}
-
-/* Zones without a value come last. */
-function sorted(entries, { valueOf, isNumber }, isUp) {
-  const sign = isUp ? 1 : -1;
-  const compare = isNumber
-    ? (a, b) => (Number.isFinite(a) ? a : -Infinity) - (Number.isFinite(b) ? b : -Infinity)
-    : (a, b) => a.localeCompare(b, "en", { numeric: true });
-  return [...entries].sort((a, b) => sign * compare(valueOf(a), valueOf(b)));
-}
-
-function headOf({ title, isNumber }, by, isUp) {
-  const isSorted = title === by.title;
-  const order = isUp ? "ascending" : "descending";
-  const arrow = isSorted ? (isUp ? " ▲" : " ▼") : "";
-  const button = element("button", { type: "button", "data-sort": title }, title + arrow);
-  button.addEventListener("click", () => {
-    sorting.isUp = isSorted ? !isUp : !isNumber;
-    sorting.column = title;
-    draw(shownZones());
-  });
-  const properties = { scope: "col", "aria-sort": isSorted ? order : "none" };
-  return element("th", { ...properties, className: isNumber ? "number" : "" }, button);
-}
-
-function rowOf(entry, columns) {
-  const [first, ...rest] = columns;
-  const isChosen = entry.label === chosenZone();
-  const button = element("button", { type: "button", "aria-pressed": String(isChosen) });
-  button.textContent = first.textOf(entry);
-  button.addEventListener("click", () => whenChosen(entry.label));
-  const cells = rest.map(({ textOf, isNumber }) => (
-    element("td", { textContent: textOf(entry), className: isNumber ? "number" : "" })
-  ));
-  return element("tr", {}, element("th", { scope: "row" }, button), ...cells);
+  return words.tableOf(title, shown, all);
 }

@@ -20,6 +20,14 @@ export function svgElement(name, attributes = {}) {
   return made;
 }
 
+/* Gives the reader a file, and returns its name. */
+export function save(content, type, name) {
+  const href = URL.createObjectURL(new Blob([content], { type }));
+  element("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10_000);
+  return name;
+}
+
 /* HTML names its labels with data-text and data-label; words.js has their texts. */
 export function fillLabels(labels) {
   const textOf = (name) => {

@@ -4,7 +4,6 @@ import { shadeExpression } from "./colours.js";
 import { theme } from "./theme.js";
 import { ringsOf, ZoneFinder } from "./zones.js";
 
-const SOURCE = "zones";
 const SHADE = ["coalesce", ["feature-state", "shade"], -1];
 const TRANSPARENT = "rgba(0, 0, 0, 0)";
 const FEW = 300; // zones, whose lines are drawn in full strength
@@ -12,8 +11,12 @@ const FEW = 300; // zones, whose lines are drawn in full strength
 const collection = (features) => ({ type: /** @type {const} */ ("FeatureCollection"), features });
 
 export class ZoneLayer {
-  constructor(map, { hasBaseMap = false } = {}) {
+  /* `id` names its source and its layers. */
+  constructor(map, { id = "zones", hasBaseMap = false } = {}) {
     this.map = map;
+    this.source = id;
+    this.lines = `${id}-lines`;
+    this.isFilled = true;
     this.hasBaseMap = hasBaseMap;
     this.diverging = false;
     this.geometries = [];
@@ -22,21 +25,23 @@ export class ZoneLayer {
   }
 
   /* `geometries` are outlines, or null; `shades` has a number for each (colours.js). */
-  set({ geometries, shades, diverging = false }) {
+  set({ geometries, shades, diverging = false, isFilled = true }) {
     this.diverging = diverging;
-    if (!this.map.getSource(SOURCE)) this.add();
+    this.isFilled = isFilled;
+    if (!this.map.getSource(this.source)) this.add();
     if (geometries !== this.geometries) this.outline(geometries);
     shades.forEach((shade, i) =>
-      this.map.setFeatureState({ source: SOURCE, id: i + 1 }, { shade })
+      this.map.setFeatureState({ source: this.source, id: i + 1 }, { shade })
     );
     this.paint();
   }
 
   add() {
     const data = collection([]);
-    this.map.addSource(SOURCE, { type: "geojson", data, tolerance: 0.2, maxzoom: 16 });
-    this.map.addLayer({ id: "zones", type: "fill", source: SOURCE });
-    this.map.addLayer({ id: "zone-lines", type: "line", source: SOURCE });
+    const { source, lines } = this;
+    this.map.addSource(source, { type: "geojson", data, tolerance: 0.2, maxzoom: 16 });
+    this.map.addLayer({ id: source, type: "fill", source });
+    this.map.addLayer({ id: lines, type: "line", source });
   }
 
   outline(geometries) {
@@ -45,25 +50,31 @@ export class ZoneLayer {
     const features = geometries.map((geometry, i) => (
       { type: "Feature", id: i + 1, properties: {}, geometry }
     ));
-    this.map.removeFeatureState({ source: SOURCE });
-    this.map.getSource(SOURCE).setData(collection(features.filter(({ geometry }) => geometry)));
+    this.map.removeFeatureState({ source: this.source });
+    this.map.getSource(this.source).setData(
+      collection(features.filter(({ geometry }) => geometry)),
+    );
   }
 
   paint() {
-    if (!this.map.getLayer("zones")) return;
+    const { map, source, lines, isFilled } = this;
+    if (!map.getLayer(source)) return;
     const colours = theme.colours();
     const blank = this.hasBaseMap ? TRANSPARENT : colours.blank;
-    const fill = shadeExpression(SHADE, colours, this.diverging, blank);
-    this.map.setPaintProperty("zones", "fill-color", fill);
-    this.map.setPaintProperty("zones", "fill-opacity", this.hasBaseMap ? 0.78 : 1);
-    this.map.setPaintProperty("zone-lines", "line-color", colours.line);
+    map.setPaintProperty(
+      source,
+      "fill-color",
+      isFilled ? shadeExpression(SHADE, colours, this.diverging, blank) : TRANSPARENT,
+    );
+    map.setPaintProperty(source, "fill-opacity", this.hasBaseMap ? 0.78 : 1);
+    map.setPaintProperty(lines, "line-color", isFilled ? colours.line : colours.chosen);
     const isFew = this.geometries.length <= FEW;
-    this.map.setPaintProperty("zone-lines", "line-opacity", isFew ? 0.5 : 0.25);
-    this.map.setPaintProperty("zone-lines", "line-width", isFew ? 0.8 : 0.5);
+    map.setPaintProperty(lines, "line-opacity", !isFilled ? 0.9 : isFew ? 0.5 : 0.25);
+    map.setPaintProperty(lines, "line-width", !isFilled ? 1.2 : isFew ? 0.8 : 0.5);
   }
 
   clear() {
-    if (this.map.getSource(SOURCE) && this.geometries.length) this.outline([]);
+    if (this.map.getSource(this.source) && this.geometries.length) this.outline([]);
   }
 
   /* The number of the zone at a place, or -1. */
