@@ -29,6 +29,12 @@ TEXTS: Schema = {"type": "array", "items": TEXT}
 WHOLE: Schema = {"type": "integer", "minimum": 0}
 BOX: Schema = {"type": "array", "items": NUMBER, "minItems": 2}
 BOUNDS: Schema = {"type": ["array", "null"], "items": NUMBER, "minItems": 4, "maxItems": 4}
+LIMITS: Schema = {
+    "type": "object",
+    "required": [*Limits().told()],
+    "properties": dict.fromkeys(Limits().told(), WHOLE),
+    "description": "Of one request, at most: bytes of its body, boxes, polygons, corners of all its polygons.",
+}
 DISTINCT = ("west", "south", "east", "north", "people", "std_error", "low", "high")
 MEANING: Schema = {
     "type": ["object", "null"],
@@ -386,11 +392,7 @@ def _release_schemas() -> dict[str, Schema]:
     summary = {"statement": TEXT, "noise": TEXT, "ledger": {"type": "array"}, "parameters": {}}
     releases = {"type": "array", "items": _object(about, MARK)}
     following = {"type": ["string", "null"], "description": "Where the list goes on."}
-    limits = {
-        **_object(dict.fromkeys(Limits().told(), WHOLE)),
-        "description": "Of one request, at most: bytes of its body, boxes, polygons, corners of all its polygons.",
-    }
-    told = {"releases": releases, "number": WHOLE, "next": following, "limits": limits}
+    told = {"releases": releases, "number": WHOLE, "next": following, "limits": LIMITS}
     return {
         "Releases": _object(told),
         "Release": _object({**about, **summary, "meaning": MEANING}, MARK),
