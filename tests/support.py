@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, NoReturn, TypeVar
 
@@ -124,6 +125,15 @@ class Connections:
     @property
     def left_open(self) -> int:
         return len(self._open)
+
+
+def read_layer(path: Path) -> Any:
+    """The only layer with geometry. A GeoPackage also holds a table of styles, of which GeoPandas would warn."""
+    import geopandas
+    import pyogrio
+
+    (name,) = [name for name, kind in pyogrio.list_layers(path) if kind is not None]
+    return geopandas.read_file(path, layer=name)
 
 
 def grid(*cells: int) -> Domain:

@@ -19,7 +19,7 @@ import shapely
 from htf import Domain, FrequencyMatrix, Protection, Release, publish
 from htf.cli.main import run
 from htf.frame.domain import FloatArray
-from support import people_matrix
+from support import people_matrix, read_layer
 
 EDGES = ["west", "south", "east", "north"]
 ANSWERS = ["count", "std_error", "low", "high", "partial", "inside", "raw"]
@@ -110,7 +110,7 @@ def test_answers_about_people_say_so(
         "json": lambda path: pandas.DataFrame(json.loads(path.read_text("utf-8"))),
         "parquet": pandas.read_parquet,
     }
-    frame = readers.get(ending, geopandas.read_file)(out)
+    frame = readers.get(ending, read_layer)(out)
     assert frame[LABEL].tolist() == ["person-days", "person-days"]
     assert ask(folder, *asked, release="people") == 0
     shown = capfd.readouterr().out
@@ -190,7 +190,7 @@ def test_the_ending_says_the_format_and_names_are_kept(
         "json": lambda path: pandas.DataFrame(json.loads(path.read_text("utf-8"))),
         "parquet": pandas.read_parquet,
     }
-    frame = readers.get(ending, geopandas.read_file)(out).set_index("name", drop=False)
+    frame = readers.get(ending, read_layer)(out).set_index("name", drop=False)
     frame = frame.loc[["Öst", "half", "lost"]]
     shape = ["geometry"] if ending in ("geojson", "gpkg", "fgb") else []
     assert list(frame.columns) == [*EDGES, "name", "code", "given_count", *ANSWERS, LABEL, *shape]
@@ -267,7 +267,7 @@ def test_attributes_of_every_kind_are_kept(
         out = tmp_path / f"out.{ending}"
         assert ask(folder, *asked, "-o", out) == 0
         readers = {"csv": pandas.read_csv, "json": pandas.read_json, "parquet": pandas.read_parquet}
-        found = readers.get(ending, geopandas.read_file)(out)
+        found = readers.get(ending, read_layer)(out)
         found = found.set_index("label").loc[["a", "b"]]
         shape = [] if ending in ("csv", "json") else ["geometry"]
         extra = ["bbox"] if ending == "parquet" else []  # the covering of GeoParquet

@@ -16,7 +16,7 @@ from pyarrow import csv
 from htf import Axis, Domain, FrequencyMatrix, Release, publish
 from htf.cli.main import run
 from htf.curator.noise import SeededNoise, noise_from_text
-from support import city_matrix
+from support import city_matrix, read_layer
 
 BOUNDS = (-74.3, 40.4, -73.6, 41.0)
 
@@ -197,11 +197,10 @@ def test_a_folder_that_takes_no_files(suffix: str, folder: Path, capfd: pytest.C
 def test_zones_add_up_to_the_release(
     folder: Path, tmp_path: Path, zones: tuple[str, Any], suffix: str
 ) -> None:
-    import geopandas
 
     path = tmp_path / f"zones{suffix}"
     assert htf("export", folder / "hours.parquet", *zones, "--where", "hour=7:10", "-o", path) == 0
-    found = csv.read_csv(path)["count"] if suffix == ".csv" else geopandas.read_file(path)["count"]
+    found = csv.read_csv(path)["count"] if suffix == ".csv" else read_layer(path)["count"]
     carried = path.with_name("zones.csv.statement.txt") if suffix == ".csv" else path
     assert b"Counted: hour from 7 to 10." in carried.read_bytes()
     total = Release.load(folder / "hours.parquet").count(where={"hour": (7, 10)}).count[0]

@@ -17,6 +17,7 @@ import shapely
 
 from htf import Domain, FrequencyMatrix, Release, publish
 from htf.cli.main import run
+from support import read_layer
 
 BOW_TIE = shapely.Polygon([(2, 52), (4, 54), (4, 52), (2, 54)])
 SHAPES = [
@@ -78,7 +79,7 @@ def test_layers_are_written_with_geometry_and_statement(
 ) -> None:
     out = tmp_path / f"out.{ending}"
     assert ask(folder, "--polygons", folder / "zones.gpkg", "-o", out) == 0
-    read = geopandas.read_parquet if ending == "parquet" else geopandas.read_file
+    read = geopandas.read_parquet if ending == "parquet" else read_layer
     layer = read(out).set_index("label").loc[NAMES]
     answers = Release.load(folder / "r.parquet").count_polygons(SHAPES)
     for name, column in answers.to_columns().items():
@@ -148,7 +149,7 @@ def test_features_without_an_outline_are_told_and_kept(
     out = tmp_path / f"out.{ending}"
     assert ask(folder, "--polygons", tmp_path / "some.parquet", "-o", out) == 0
     assert "no outline: 2 of 3 polygons (b, c)" in capfd.readouterr().err
-    read = {"parquet": geopandas.read_parquet, "csv": pandas.read_csv}.get(ending, geopandas.read_file)  # fmt: skip
+    read = {"parquet": geopandas.read_parquet, "csv": pandas.read_csv}.get(ending, read_layer)  # fmt: skip
     found = read(out)
     assert found["label"].tolist() == ["a", "b", "c"]
     assert (found["count"] == 0).tolist() == [False, True, True]

@@ -320,8 +320,18 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "Answers": lambda _: Call(
         htf.Answers,
-        {**{name: np.ones(3) for name in ANSWERS}, "quantity": "people", "counted": "people"},
-        {**{name: {"floats"} for name in ANSWERS}, "quantity": TEXT, "counted": TEXT},
+        {
+            **{name: np.ones(3) for name in ANSWERS},
+            "quantity": "people",
+            "counted": "people",
+            "asked": None,
+        },
+        {
+            **{name: {"floats"} for name in ANSWERS},
+            "quantity": TEXT,
+            "counted": TEXT,
+            "asked": NONE,
+        },
     ),
     "MeasurementTable": lambda w: Call(
         MeasurementTable, {n: c.copy() for n, c in w.release.measurements.columns().items()}
@@ -461,9 +471,10 @@ CALLS: dict[str, Callable[[World], Call]] = {
             **{f.name: np.ones(3) for f in fields(htf.Changes)},
             "beyond_noise": np.ones(3, dtype=bool),
             "counted": "people",
+            "asked": None,
         },
         {f.name: {"floats"} for f in fields(htf.Changes)}
-        | {"beyond_noise": set(), "counted": TEXT},
+        | {"beyond_noise": set(), "counted": TEXT, "asked": NONE},
     ),
     "Release.difference": lambda w: Call(
         w.release.difference,
@@ -510,8 +521,10 @@ CALLS: dict[str, Callable[[World], Call]] = {
             **{f.name: np.ones(3) for f in fields(htf.Ratios)},
             "bounded": np.ones(3, dtype=bool),
             "counted": "mean of passengers",
+            "asked": None,
         },
-        {f.name: {"floats"} for f in fields(htf.Ratios)} | {"bounded": set(), "counted": TEXT},
+        {f.name: {"floats"} for f in fields(htf.Ratios)}
+        | {"bounded": set(), "counted": TEXT, "asked": NONE},
     ),
     "ratio": lambda w: Call(
         htf.ratio,
@@ -1099,8 +1112,21 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "Wish": lambda _: Call(
         Wish,
-        {"axes": ("x", "y"), "where": None, "boxes": False, "style": None, "level": None},
-        {"where": {*NONE, "dict"}, "boxes": {"true"}, "style": NONE, "level": {*NONE, *TEXT}},
+        {
+            "axes": ("x", "y"),
+            "where": None,
+            "boxes": False,
+            "style": None,
+            "level": None,
+            "title": None,
+        },
+        {
+            "where": {*NONE, "dict"},
+            "boxes": {"true"},
+            "style": NONE,
+            "level": {*NONE, *TEXT},
+            "title": {*NONE, *TEXT},
+        },
         {"axes": "axes|axis"},
     ),
     "Simulation": lambda w: Call(

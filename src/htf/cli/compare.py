@@ -19,7 +19,7 @@ from htf.cli.query_polygons import (
     read_layer,
     report_odd,
 )
-from htf.cli.questions import by_name, edge_columns, read_asked, read_parts, show_questions
+from htf.cli.questions import by_name, read_asked, read_parts, show_questions
 from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
     console,
@@ -134,8 +134,8 @@ def _map_or_zones(release: Release, zones: tuple[str, ...], levels: tuple[str, .
 def _ask_polygons(
     new: Release, old: Release, path: Path, by: tuple[str, ...], where: Where
 ) -> Asked:
-    from htf.export.answers import attributes
     from htf.query.change import difference_of
+    from htf.query.frames import attributes
 
     if len(by) > 1:
         raise InputError(f"polygons are named by one column, got --by {' --by '.join(by)}")
@@ -153,10 +153,11 @@ def _ask_boxes(
     new: Release, old: Release, given: tuple[Any, ...], where: Where, output: Path | None
 ) -> Asked:
     """Boxes or names; if there are none, squares of what both maps cover, or all zones."""
-    from htf.export.answers import rectangles
     from htf.query.box_files import BoxFile
     from htf.query.change import difference_of
+    from htf.query.frames import rectangles
     from htf.query.named import outlines_of
+    from htf.query.tables import edge_columns
 
     boxes, boxes_file, zones, levels, by = given
     if new.domain.zoned and new.domain != old.domain:
@@ -199,7 +200,8 @@ def _give_out(
     output: Path | None,
     overwrite: bool,
 ) -> None:
-    from htf.export.answers import join_columns, to_json
+    from htf.export.answers import to_json
+    from htf.query.frames import join_columns
 
     table = without_endless(join_columns(asked.edges, asked.columns, asked.changes.to_columns()))
     if as_json:

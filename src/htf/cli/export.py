@@ -48,7 +48,7 @@ def export(
 ) -> None:
     """Turn a release into a layer or a raster for GIS tools. The ending sets the format.
 
-    .geojson, .fgb, .gpkg, .parquet (GeoParquet) and .csv hold the leaves of the release, with count,
+    .geojson, .fgb, .gpkg, .parquet (GeoParquet), .xlsx and .csv hold the leaves of the release, with count,
     std_error, low and high (the interval), density per km², the bounds along every axis, and what is counted. .tif is a
     cloud-optimised GeoTIFF of expected counts per pixel; further axes are summed, or cut by --where. Each
     file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
@@ -129,10 +129,11 @@ def _write_raster(
 def _write_leaves(release: Release, output: Path, overwrite: bool) -> str:
     from htf.export.layers import LEAVES, leaf_columns, leaf_layer, leaves_rule
     from htf.export.provenance import provenance
+    from htf.export.sheets import SHEET
     from htf.export.vector import CSV, write_columns, write_layer
 
     about = provenance(release, leaves_rule(release.quantity))
-    if output.suffix.lower() == CSV:  # which needs neither a GIS package nor a map
+    if output.suffix.lower() in (CSV, SHEET):  # which need neither a GIS package nor a map
         write_columns(leaf_columns(release), output, about, overwrite=overwrite)
     else:
         write_layer(leaf_layer(release), output, about, LEAVES, overwrite=overwrite)

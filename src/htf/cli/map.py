@@ -38,6 +38,7 @@ class MapRequest:
     as_difference: bool
     distinct: bool
     style: str | None
+    title: str | None
     overwrite: bool
 
 
@@ -48,7 +49,7 @@ class MapRequest:
     "--output",
     required=True,
     type=FileName(),
-    help="File to write: .html, .png or .svg.",
+    help="File to write: .html, .png, .svg or .pdf.",
 )
 @where_option
 @click.option(
@@ -78,6 +79,7 @@ class MapRequest:
     metavar="URL",
     help="For .html: a base map (a MapLibre style or tiles), which the page then downloads.",
 )
+@click.option("--title", metavar="TEXT", help="A title above the map.")
 @overwrite_option
 def draw_map(
     release_files: tuple[Path, ...],
@@ -90,6 +92,7 @@ def draw_map(
     difference: bool,
     distinct: bool,
     style: str | None,
+    title: str | None,
     overwrite: bool,
 ) -> None:
     """Draw a release as a map, compare two, or go through a series. Axes that are not drawn are summed.
@@ -105,7 +108,17 @@ def draw_map(
     """
     drawn = tuple(name.strip() for name in axes.split(","))
     request = MapRequest(
-        output, drawn, read_where(where), by, level, boxes, difference, distinct, style, overwrite
+        output,
+        drawn,
+        read_where(where),
+        by,
+        level,
+        boxes,
+        difference,
+        distinct,
+        style,
+        title,
+        overwrite,
     )
     write = _writer(output)
     if is_one_series(release_files):
@@ -158,7 +171,7 @@ def _check(request: MapRequest, files: Sequence[Path]) -> None:
     if request.as_difference and len(files) == 1:
         raise InputError("--difference needs two releases, got one")
     if request.by is not None and (is_html or len(files) > 1):
-        raise InputError("--by draws panels of one release, as .png or .svg")
+        raise InputError("--by draws panels of one release, as .png, .svg or .pdf")
     if request.as_difference and request.boxes and not is_html:
         raise InputError("a picture of a difference shows no outlines: leave out --boxes")
     if request.style is not None and not is_html:
@@ -205,32 +218,27 @@ def _write_picture(maps: Sequence[Named], request: MapRequest) -> None:
 
 
 def _save_figure(figure: Figure, releases: Sequence[Release], request: MapRequest) -> None:
-    """Write a picture with the privacy statement in its metadata. The same release always gives the same
-    file: an SVG has no date, and its internal names are not random."""
-    from matplotlib import rc_context
+    """Write a picture with the privacy statement in its metadata."""
+    from htf.base.figures import add_title, save_picture
 
     kind = request.output.suffix.lower().removeprefix(".")
-    metadata: dict[str, Any] = {
-        "Title": "; ".join(repr(one) for one in releases),
-        "Description": "\n".join(dict.fromkeys(one.statement for one in releases)),
-    }
-    if kind == "svg":
-        metadata["Date"] = None
-    with rc_context({"svg.hashsalt": "htf"}):
-        write_whole(
-            request.output,
-            lambda unfinished: figure.savefig(unfinished, format=kind, dpi=150, metadata=metadata),
-            overwrite=request.overwrite,
-        )
+    title = request.title or "; ".join(repr(one) for one in releases)
+    words = "\n".join(dict.fromkeys(one.statement for one in releases))
+    add_title(figure, request.title)
+    write_whole(
+        request.output,
+        lambda unfinished: save_picture(figure, unfinished, kind, title, words),
+        overwrite=request.overwrite,
+    )
 
 
 def _write_html(maps: Sequence[Named], request: MapRequest) -> None:
     from htf.maps.browser.document import Wish, html_distinct, html_map
 
     axes = cast(tuple[str, str], request.axes)
-    wish = Wish(axes, request.where, request.boxes, request.style, request.level)
+    wish = Wish(axes, request.where, request.boxes, request.style, request.level, request.title)
     if request.distinct:
-        text = html_distinct(maps[0], boxes=request.boxes, style=request.style)
+        text = html_distinct(maps[0], wish)
     else:
         text = html_map(maps, wish, as_difference=request.as_difference)
     _save_text(text, request)
@@ -296,7 +304,7 @@ def _write_series_page(series: Series, request: MapRequest) -> None:
     from htf.maps.browser.series_document import html_series
 
     axes = cast(tuple[str, str], request.axes)
-    wish = Wish(axes, request.where, request.boxes, request.style)
+    wish = Wish(axes, request.where, request.boxes, request.style, title=request.title)
     _save_text(html_series(series, wish), request)
 
 
@@ -313,6 +321,7 @@ WRITERS: dict[str, Callable[[Sequence[Named], MapRequest], None]] = {
     ".html": _write_html,
     ".png": _write_picture,
     ".svg": _write_picture,
+    ".pdf": _write_picture,
 }
 
 

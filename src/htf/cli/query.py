@@ -14,7 +14,6 @@ from htf.cli.query_polygons import by_option, polygons_option, query_polygons
 from htf.cli.query_series import query_series
 from htf.cli.questions import (
     by_name,
-    edge_columns,
     read_asked,
     read_parts,
     show_questions,
@@ -211,7 +210,9 @@ def _give_out(
     overwrite: bool,
 ) -> None:
     """Print the answers as JSON, or write them to a file, or both."""
-    from htf.export.answers import join_columns, to_json
+    from htf.export.answers import to_json
+    from htf.query.frames import join_columns
+    from htf.query.tables import edge_columns
 
     edges = edge_columns(release.domain, asked.rows)
     table = join_columns(edges, asked.given, shown.to_labelled_columns())
@@ -224,8 +225,9 @@ def _give_out(
 def _write(
     release: Release, asked: BoxFile, table: pa.Table, rule: str, output: Path, overwrite: bool
 ) -> None:
-    from htf.export.answers import LAYERS, rectangles, write_shapes, write_table
+    from htf.export.answers import LAYERS, write_shapes, write_table
     from htf.export.provenance import provenance
+    from htf.query.frames import rectangles
     from htf.query.named import outlines_of
 
     about = provenance(release, rule)

@@ -254,7 +254,7 @@ def _as_table(
 ) -> pa.Table:
     """Labels, all columns of the layer, and the answers. If the labels come from a column `label`, it is
     not repeated."""
-    from htf.export.answers import attributes, join_columns
+    from htf.query.frames import attributes, join_columns
 
     given = {n: column for n, column in attributes(frame).items() if n != by or n != LABEL}
     return join_columns({LABEL: labels}, given, answers.to_labelled_columns())

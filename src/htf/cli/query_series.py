@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from htf.base.figures import PICTURES
 from htf.cli.compare import HEADINGS, show_change, without_endless
 from htf.cli.query_polygons import label_column, labels_of, read_layer
-from htf.cli.questions import edge_columns, read_asked, show_questions
+from htf.cli.questions import read_asked, show_questions
 from htf.cli.screen import (
     MOST_ROWS_ON_SCREEN,
     console,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from htf.series.series import Series
 
 PERIOD = "period"
-PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".xlsx", ".json", ".parquet")
 
 
@@ -106,6 +106,8 @@ def _questions(
     named: str | None,
     where: tuple[str, ...],
 ) -> Questions:
+    from htf.query.tables import edge_columns
+
     domain, ranges = opened.plan.domain, read_where(where)
     if polygons_file is not None:
         if boxes or boxes_file:

@@ -10,7 +10,7 @@ from htf.errors import InputError
 from htf.query.texts import read_boxes
 
 if TYPE_CHECKING:
-    from htf.frame.domain import Axis, Domain, FloatArray
+    from htf.frame.domain import Domain, FloatArray
     from htf.query.box_files import BoxFile
     from htf.query.named import Part
     from htf.query.where import Where
@@ -75,18 +75,6 @@ def _is_cut(domain: Domain, rows: FloatArray) -> bool:
     )
 
 
-def edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
-    """The edges of the boxes, under the names that they have in a file of boxes. Edges between names say nothing."""
-    from htf.query.tables import edge_places
-
-    size = domain.dimensions
-    return {
-        name: rows[:, place]
-        for name, place in edge_places(domain).items()
-        if domain.axes[place % size].names is None
-    }
-
-
 def tell_outside(domain: Domain, rows: FloatArray, inside: FloatArray) -> None:
     from htf.query.outside import outside_note
 
@@ -126,15 +114,8 @@ def _show_box(domain: Domain, row: FloatArray) -> str:
 
 
 def _show_ranges(domain: Domain, row: FloatArray, levels: dict[int, int]) -> list[str]:
+    from htf.query.where import show_range
+
     size = domain.dimensions
     numbers = range(_on_map(domain), size)
-    return [_show_range(domain.axes[n], row[n], row[size + n], levels.get(n)) for n in numbers]
-
-
-def _show_range(axis: Axis, low: float, high: float, level: int | None) -> str:
-    """The range along an axis; by name if it has one, on the level that was asked for or any."""
-    if level is None and low <= axis.low and axis.high <= high:
-        return "all"
-    if axis.names is not None and low.is_integer() and high.is_integer():
-        return axis.names.label_of(int(low), int(high), level or 0)
-    return f"{low:g} to {high:g}"
+    return [show_range(domain.axes[n], row[n], row[size + n], levels.get(n)) for n in numbers]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.errors import MissingExtraError
+from htf.base.figures import new_figure
 from htf.evaluation.marking import CONSEQUENCE, WARNING
 from htf.evaluation.results import Results
 from htf.evaluation.specs import HEIGHT, Spec
@@ -143,11 +143,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def _new_figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing figures") from error
-    return Figure(figsize=(width, height), dpi=DOTS_PER_INCH)
+    return new_figure((width, height), dpi=DOTS_PER_INCH)
 
 
 def _legend(panels: Iterable[Axes]) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 | .geojson | members "description" and "htf-export" of the collection (RFC 7946, foreign members) |
 | .gpkg, .fgb | metadata of the layer: DESCRIPTION and htf-export |
 | .parquet | metadata of the schema: htf-export |
+| .xlsx | a second sheet |
 | .csv | a text file beside it: comments would break CSV |
 """
 
@@ -20,11 +21,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from htf.base import arguments
 from htf.errors import InputError, MissingExtraError, OutputError
 from htf.export.provenance import EXPORT, as_metadata, beside, write_beside
+from htf.export.qgis import STYLES, style_table
+from htf.export.sheets import SHEET, need_openpyxl, write_sheet
 from htf.files import check_output, write_whole
 from htf.frame.crs import CRS84
 
 if TYPE_CHECKING:
     import geopandas
+    import pandas
 
 About = dict[str, Any]
 CSV = ".csv"
@@ -94,16 +98,20 @@ def check_layer_name(
 def write_columns(
     columns: dict[str, Any], path: Path, about: About, *, overwrite: bool = False
 ) -> None:
-    """A table without geometry as CSV, and the statement beside it."""
+    """A table without geometry as a sheet, or as CSV with the statement beside it."""
     import pyarrow as pa
     from pyarrow import csv
 
     table = pa.table(columns)
+    if path.suffix.lower() == SHEET:
+        need_openpyxl()
+        write_whole(path, lambda new: write_sheet(table, new, about), overwrite=overwrite)
+        return
     write_whole(path, lambda unfinished: csv.write_csv(table, unfinished), overwrite=overwrite)
     write_beside(path, about, overwrite=overwrite)
 
 
-def _write_csv(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
+def _write_plain(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
     plain = layer.drop(columns=layer.geometry.name)
     columns = {column: plain[column].to_numpy() for column in plain}
     write_columns(columns, target.path, about, overwrite=target.overwrite)
@@ -141,13 +149,15 @@ def _write_geojson(layer: geopandas.GeoDataFrame, target: Target, about: About, 
 def _write_geopackage(
     layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
 ) -> None:
+    geometry = _free_name("geom", layer)
     options = {
         "VERSION": "1.3",  # 1.4 is unknown to many tools
         "layer_metadata": _metadata(about),
         "FID": _free_name("fid", layer),
-        "GEOMETRY_NAME": _free_name("geom", layer),
+        "GEOMETRY_NAME": geometry,
     }
-    _write_by_gdal(_with_known_code(layer), target, "GPKG", name, options)
+    style = style_table(layer, name, geometry)
+    _write_by_gdal(_with_known_code(layer), target, "GPKG", name, options, style)
 
 
 def _write_flatgeobuf(
@@ -180,7 +190,12 @@ def _with_known_code(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
 
 
 def _write_by_gdal(
-    layer: geopandas.GeoDataFrame, target: Target, driver: str, name: str, options: dict[str, Any]
+    layer: geopandas.GeoDataFrame,
+    target: Target,
+    driver: str,
+    name: str,
+    options: dict[str, Any],
+    style: pandas.DataFrame | None = None,
 ) -> None:
     try:
         import pyogrio
@@ -194,6 +209,10 @@ def _write_by_gdal(
             # GeoJSON has no infinite numbers: such an attribute of the analyst's is null there.
             warnings.filterwarnings("ignore", "NaN of Infinity value found")
             pyogrio.write_dataframe(layer, unfinished, layer=name, driver=driver, **options)
+            if style is not None:
+                pyogrio.write_dataframe(
+                    style, unfinished, layer=STYLES, driver=driver, append=True, FID="id"
+                )
 
     try:
         target.fill(write)
@@ -206,5 +225,6 @@ WRITERS: dict[str, Callable[[Any, Target, About, str], None]] = {
     ".fgb": _write_flatgeobuf,
     ".gpkg": _write_geopackage,
     ".parquet": _write_parquet,
-    CSV: _write_csv,
+    SHEET: _write_plain,
+    CSV: _write_plain,
 }

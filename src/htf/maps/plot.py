@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from htf.base import arguments
+from htf.base import arguments, figures
 from htf.errors import InputError, MissingExtraError
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84
@@ -71,8 +71,9 @@ def plot_release(
     where: Where | None = None,
     by: str | None = None,
     level: str | None = None,
+    title: str | None = None,
 ) -> Figure:
-    """Draw the density of a release on a map; needs no display.
+    """Draw the density of a release on a map; needs no display. `title` stands above it.
 
     Axes that are not drawn are summed, within the ranges of `where`, such as `{"hour": (7, 10)}`. With
     `by`, the name of one of them, there is a panel for each of its steps. `boxes` adds the outlines
@@ -83,6 +84,23 @@ def plot_release(
     _check_plottable(release, ax)
     arguments.flag(boxes, "boxes")
     pixels = arguments.whole(pixels, "pixels")
+    if title is not None and ax is not None:
+        raise InputError("a title stands above a whole figure: leave out title, or ax")
+    figure = _draw(release, ax, boxes, pixels, axes, where, by, level)
+    figures.add_title(figure, title)
+    return figure
+
+
+def _draw(
+    release: Plottable,
+    ax: Axes | None,
+    boxes: bool,
+    pixels: int,
+    axes: tuple[str, str],
+    where: Where | None,
+    by: str | None,
+    level: str | None,
+) -> Figure:
     if is_drawn_by_zones(release.domain, axes):
         from htf.maps.plot_zones import plot_zones
 
@@ -175,15 +193,11 @@ def map_size(seen: View) -> tuple[float, float]:
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """A figure made without pyplot, so that no window ever opens."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    """A figure whose maps and colour bars make room for each other."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, compress=True)
-    figure = Figure(size, dpi=150, layout=layout)
-    FigureCanvasAgg(figure)
-    return figure
+    return figures.new_figure(size, layout=layout)
 
 
 def _true_ratio(seen: View) -> float:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray
+from htf.query.asked import AskedBoxes
 from htf.query.columns import COLUMNS, Answers, place
 from htf.query.where import Where, full_rows
 
@@ -56,7 +57,7 @@ def count_boxes(
         block = slice(start, start + BLOCK)
         table[:, block] = index.answer(rows[block], axes).T
     table.flags.writeable = False
-    return Answers(*table)
+    return Answers(*table, asked=AskedBoxes(domain, rows))
 
 
 def share_inside(axes: Sequence[Axis], rows: FloatArray) -> FloatArray:

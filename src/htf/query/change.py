@@ -13,7 +13,7 @@ intervals are (docs/series.md has what was measured).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.crs import same_crs
 from htf.frame.domain import FloatArray
 from htf.query.ratios import check_truths, divide
+from htf.query.tabular import Tabular, check_asked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,7 @@ SAME_INSIDE = 1e-9  # shares of boxes on the two maps that differ by less are th
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Changes(ReadOnlyArrays):
+class Changes(Tabular, ReadOnlyArrays):
     """Changes with their intervals, one entry for each box, polygon or zone, in read-only arrays. `Release.difference` makes
     them.
 
@@ -70,6 +71,8 @@ class Changes(ReadOnlyArrays):
         Which changes are more than noise. The chance that any of them is not is at most 5 %.
     counted : str
         What was counted.
+    asked : object, optional
+        What was asked, for the tables that `to_pandas`, `to_geopandas` and `to_arrow` make.
 
     Examples
     --------
@@ -93,9 +96,11 @@ class Changes(ReadOnlyArrays):
     percent_high: FloatArray
     beyond_noise: NDArray[np.bool_]
     counted: str
+    asked: Any = field(default=None, kw_only=True, repr=False)  # an Asked
 
     def __post_init__(self) -> None:
         arguments.text(self.counted, "what is counted (counted) of changes")
+        check_asked(self.asked)
         arguments.row(self.change, "f", "change of changes")
         for name, column in self._arrays().items():
             if name == "beyond_noise":
@@ -110,7 +115,7 @@ class Changes(ReadOnlyArrays):
         return len(self.change)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "counted"}
+        return {name: getattr(self, name) for name in COLUMNS if name != "counted"}
 
     def to_columns(self) -> dict[str, Any]:
         """All arrays by name and a last column that says what was counted, ready for a data frame or a file.
@@ -126,6 +131,21 @@ class Changes(ReadOnlyArrays):
         ['before', 'after', 'change']
         """
         return {**self._arrays(), "counted": np.full(len(self), self.counted, dtype=object)}
+
+    def to_labelled_columns(self) -> dict[str, Any]:
+        """The same as `to_columns`: what changes are made into tables by.
+
+        Returns
+        -------
+        dict of ndarray
+            The columns.
+
+        Examples
+        --------
+        >>> list(changes.to_labelled_columns()) == list(changes.to_columns())
+        True
+        """
+        return self.to_columns()
 
 
 def difference_of(
@@ -197,6 +217,7 @@ def changes_between(after: Answers, before: Answers) -> Changes:
         np.fmax(percent_high, percent),
         mark_beyond_noise(raw, widest_reach(after, before)),
         after.counted,
+        asked=after.asked,
     )
 
 

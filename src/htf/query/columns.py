@@ -19,6 +19,7 @@ from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.privacy.protection import RECORDS, SUM_OF
+from htf.query.tabular import Tabular, check_asked
 
 if TYPE_CHECKING:
     from htf.frame.domain import FloatArray
@@ -61,7 +62,7 @@ def _declare(column: Column) -> Mapping[str, Column]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers(ReadOnlyArrays):
+class Answers(Tabular, ReadOnlyArrays):
     """Counts with their errors, one entry for each box or polygon, in read-only arrays.
 
     Attributes
@@ -84,6 +85,8 @@ class Answers(ReadOnlyArrays):
         What is counted, in one or two words, such as `people`: `Release.quantity`.
     counted : str
         The same with its bound, such as `records, at most 20 per person`: `Release.counted`.
+    asked : object, optional
+        What was asked, for the tables that `to_pandas`, `to_geopandas` and `to_arrow` make.
 
     Examples
     --------
@@ -163,10 +166,12 @@ class Answers(ReadOnlyArrays):
 
     quantity: str = field(default=RECORDS, kw_only=True)
     counted: str = field(default=RECORDS, kw_only=True)
+    asked: Any = field(default=None, kw_only=True, repr=False)  # an Asked
 
     def __post_init__(self) -> None:
         arguments.text(self.quantity, "the quantity of answers")
         arguments.text(self.counted, "what is counted (counted) of answers")
+        check_asked(self.asked)
         for name, column in self.to_columns().items():
             arguments.row(column, "f", f"{name} of answers")
             if len(column) != len(self.count):

@@ -14,9 +14,10 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.query.asked import AskedPolygons
 from htf.query.boxes import share_inside, snap_to_cells, to_snapped_cells
 from htf.query.columns import Answers, place
-from htf.query.shapes import Shapes, need_shapely, read_shapes
+from htf.query.shapes import Shapes, check_map, gather, need_shapely, place_shapes
 from htf.query.where import Where, full_ranges, read_where
 
 if TYPE_CHECKING:
@@ -57,13 +58,17 @@ def count_polygons(
     are counted whole. Area outside the map counts nothing. An empty polygon counts 0, with an
     interval of 0 to 0. Corners within a billionth of a cell of a grid line are moved onto it.
     """
-    shapes = read_shapes(geometries, domain, crs)
+    check_map(domain)
+    given = gather(geometries)
+    shapes = place_shapes(given, domain, crs)
     ranges = _read_ranges(domain, where)
     cells = _in_cells(shapes, domain)
     table = index.answer_polygons(_outlines(cells, ranges)).T.copy()
     table[place("inside")] = _share_inside(cells, domain) * _share_of_ranges(domain, where)
     table.flags.writeable = False
-    return Answers(*table)
+    known = next((one for one in (crs, given.crs) if one is not None), domain.crs)
+    asked = AskedPolygons(given.shapes, known, given.frame, given.properties)
+    return Answers(*table, asked=asked)
 
 
 def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:

@@ -13,7 +13,7 @@ formula takes the errors as independent, so intervals are rather too wide there 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.frame.domain import FloatArray
 from htf.privacy.protection import RECORDS, Protection
+from htf.query.tabular import Tabular, check_asked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +48,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ratios(ReadOnlyArrays):
+class Ratios(Tabular, ReadOnlyArrays):
     """Means with their intervals, one entry for each box or polygon, in read-only arrays. `ratio` makes them.
 
     Attributes
@@ -68,6 +69,8 @@ class Ratios(ReadOnlyArrays):
         The share of the box or polygon that lies on the map.
     counted : str
         What the mean is of, such as `mean of passengers, at most 6 per record`.
+    asked : object, optional
+        What was asked, for the tables that `to_pandas`, `to_geopandas` and `to_arrow` make.
 
     Examples
     --------
@@ -91,9 +94,11 @@ class Ratios(ReadOnlyArrays):
     partial: FloatArray
     inside: FloatArray
     counted: str
+    asked: Any = field(default=None, kw_only=True, repr=False)  # an Asked
 
     def __post_init__(self) -> None:
         arguments.text(self.counted, "what is counted (counted) of means")
+        check_asked(self.asked)
         for name, column in self.to_columns().items():
             if name == "bounded":
                 check_truths(column, "bounded of means")
@@ -279,6 +284,7 @@ def divide(sums: Answers, counts: Answers, counted: str) -> Ratios:
         np.maximum(sums.partial, counts.partial),
         np.array(sums.inside),
         counted,
+        asked=sums.asked,
     )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,17 +40,26 @@ def read_shapes(geometries: Any, domain: Domain, crs: Any = None) -> Shapes:
     `crs` is the reference system of the geometries. Without it, GeoPandas knows it, GeoJSON is in
     degrees of longitude and latitude, and bare shapely geometries are in the coordinates of the map.
     """
+    check_map(domain)
+    return place_shapes(gather(geometries), domain, crs)
+
+
+def place_shapes(gathered: Gathered, domain: Domain, crs: Any = None) -> Shapes:
+    """The same for geometries that were gathered already."""
+    shapes = _repair(_check(gathered.shapes))
+    given_crs = crs if crs is None or isinstance(crs, str) else parse_crs(crs)
+    source = _source(given_crs, gathered.crs, domain)
+    if source is None:
+        return shapes
+    return _repair(to_crs(shapes, source, domain.crs, domain))  # bent edges may cross
+
+
+def check_map(domain: Domain) -> None:
+    """Refuse polygons where there is no map to place them on."""
     if not domain.has_map:
         raise InputError(
             f"polygons need a map with axes x and y, but this one has {', '.join(domain.names)}"
         )
-    shapes, own_crs = _gather(geometries)
-    shapes = _repair(_check(shapes))
-    given_crs = crs if crs is None or isinstance(crs, str) else parse_crs(crs)
-    source = _source(given_crs, own_crs, domain)
-    if source is None:
-        return shapes
-    return _repair(to_crs(shapes, source, domain.crs, domain))  # bent edges may cross
 
 
 def need_shapely(purpose: str = "Counting polygons") -> Any:
@@ -79,16 +88,26 @@ def to_crs(shapes: Shapes, source: Any, target: Any, domain: Domain) -> Shapes:
     return _cut_at_antimeridian(np.asarray(moved)) if is_in_degrees(target) else np.asarray(moved)
 
 
-def _gather(geometries: Any) -> tuple[Shapes, Any]:
-    """The geometries as an array, and the reference system that they bring along, or None."""
+class Gathered(NamedTuple):
+    """Geometries as an array, and what they bring along."""
+
+    shapes: Shapes
+    crs: Any = None  # None: not known
+    frame: Any = None  # of GeoPandas
+    properties: tuple[Any, ...] = ()  # of GeoJSON
+
+
+def gather(geometries: Any) -> Gathered:
+    """Geometries in any accepted form, as they are."""
     shapely = need_shapely()
     if isinstance(geometries, shapely.Geometry) or geometries is None:
-        return np.array([geometries], dtype=object), None
+        return Gathered(np.array([geometries], dtype=object))
     if hasattr(geometries, "crs"):  # a frame, a series or an array of GeoPandas
-        geometries = getattr(geometries, "geometry", geometries)
-        return np.asarray(geometries, dtype=object), geometries.crs
+        column = getattr(geometries, "geometry", geometries)
+        frame = geometries if hasattr(geometries, "columns") else None
+        return Gathered(np.asarray(column, dtype=object), column.crs, frame)
     if isinstance(geometries, Mapping) or hasattr(geometries, "__geo_interface__"):
-        return _from_geojson([geometries]), CRS84
+        return _from_geojson([geometries])
     is_scalar = isinstance(geometries, np.ndarray) and geometries.ndim == 0
     if isinstance(geometries, str | bytes) or not isinstance(geometries, Iterable) or is_scalar:
         kinds = "shapely geometries, a GeoPandas series or frame, or GeoJSON as dictionaries"
@@ -98,31 +117,32 @@ def _gather(geometries: Any) -> tuple[Shapes, Any]:
     if all(bare):
         array = np.empty(len(items), dtype=object)
         array[:] = items
-        return array, None
+        return Gathered(array)
     if any(is_bare for is_bare, item in zip(bare, items, strict=True) if item is not None):
         raise InputError(
             "some polygons are shapely geometries and others are not: give one kind, because GeoJSON "
             "is in degrees and shapely geometries in the coordinates of the map"
         )
-    return _from_geojson(items), CRS84
+    return _from_geojson(items)
 
 
-def _from_geojson(objects: list[Any]) -> Shapes:
+def _from_geojson(objects: list[Any]) -> Gathered:
     from shapely.geometry import shape
 
-    waiting, geometries = list(reversed(objects)), list[Any]()
+    # Objects still to read, each with the properties of the feature around it.
+    waiting = [(item, None) for item in reversed(objects)]
+    geometries, properties = list[Any](), list[Any]()
     while waiting:
-        item = waiting.pop()
+        item, of_feature = waiting.pop()
         item = getattr(item, "__geo_interface__", item)
         try:
-            if item is None:
-                geometries.append(None)
-            elif item["type"] == "FeatureCollection":
-                waiting += reversed(item["features"])
-            elif item["type"] == "Feature":
-                waiting.append(item["geometry"])
+            if item is not None and item["type"] == "FeatureCollection":
+                waiting += [(one, None) for one in reversed(item["features"])]
+            elif item is not None and item["type"] == "Feature":
+                waiting.append((item["geometry"], item.get("properties")))
             else:
-                geometries.append(shape(item))
+                geometries.append(None if item is None else shape(item))
+                properties.append(of_feature if isinstance(of_feature, Mapping) else {})
         except Exception as error:  # whatever shapely makes of a dictionary from outside
             raise InputError(
                 f"polygon {len(geometries)} (counted from 0) is not GeoJSON that can be read: "
@@ -130,7 +150,7 @@ def _from_geojson(objects: list[Any]) -> Shapes:
             ) from None
     array = np.empty(len(geometries), dtype=object)
     array[:] = geometries
-    return array
+    return Gathered(array, CRS84, properties=tuple(properties))
 
 
 def _check(shapes: Shapes) -> Shapes:

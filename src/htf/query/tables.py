@@ -30,6 +30,16 @@ def edge_places(domain: Domain) -> dict[str, int]:
     return places
 
 
+def edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
+    """The edges of the boxes, under the names that they have in a file of boxes. Edges between names say nothing."""
+    size = domain.dimensions
+    return {
+        name: rows[:, place]
+        for name, place in edge_places(domain).items()
+        if domain.axes[place % size].names is None
+    }
+
+
 def rows_of_table(
     table: pa.Table, domain: Domain, where: Where, source: str, option: str = "--where"
 ) -> FloatArray:

@@ -132,6 +132,15 @@ def told_range(asked: Sequence[float] | str) -> str:
     return f"{show(low)} to {show(high)}"
 
 
+def show_range(axis: Axis, low: float, high: float, level: int | None = None) -> str:
+    """The range along an axis; by name if it has one, on the level that was asked for or any."""
+    if level is None and low <= axis.low and axis.high <= high:
+        return "all"
+    if axis.names is not None and low.is_integer() and high.is_integer():
+        return axis.names.label_of(int(low), int(high), level or 0)
+    return f"{low:g} to {high:g}"
+
+
 def show(value: float) -> str:
     """A coordinate as people write it."""
     return f"{value:.15g}"

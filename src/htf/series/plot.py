@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.errors import MissingExtraError
+from htf.base.figures import new_figure
 from htf.estimation.level import LEVEL_TEXT
 from htf.files import write_whole
 
@@ -32,13 +32,9 @@ def draw_periods(table: pa.Table, path: Path, *, change: bool, overwrite: bool =
 
 def plot_periods(table: pa.Table, *, change: bool = False) -> Figure:
     """One panel for each box: the count or the change over periods, with its interval."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "plot", "Drawing") from None
     labels = list(dict.fromkeys(table["asked"].to_pylist()))[:MOST_LINES]
     periods = list(dict.fromkeys(table["period"].to_pylist()))
-    figure = Figure(figsize=(max(6.4, 0.45 * len(periods) + 2), 2.4 * len(labels) + 0.6))
+    figure = new_figure((max(6.4, 0.45 * len(periods) + 2), 2.4 * len(labels) + 0.6))
     panels = figure.subplots(len(labels), 1, sharex=True, squeeze=False)[:, 0]
     rows = table.to_pylist()
     for panel, label in zip(panels, labels, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 from urllib.parse import urlsplit
@@ -73,6 +73,7 @@ class Wish:
     boxes: bool = False  # whether outlines show at first
     style: str | None = None  # address of a base map
     level: str | None = None  # of zones, that shows at first
+    title: str | None = None  # instead of the names of the maps
 
     def __post_init__(self) -> None:
         read_axes(self.axes)
@@ -82,6 +83,8 @@ class Wish:
             check_style(arguments.text(self.style, "style"))
         if self.level is not None:
             arguments.text(self.level, "level")
+        if self.title is not None:
+            arguments.text(self.title, "title")
 
 
 def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) -> str:
@@ -96,12 +99,13 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
     return write_page(maps, wish, title, [*words, *counts, *summed], data, caption, entry)
 
 
-def html_distinct(named: Named, *, boxes: bool = False, style: str | None = None) -> str:
-    """The text of the file for the table of distinct people of a release."""
+def html_distinct(named: Named, wish: Wish) -> str:
+    """The text of the file for the table of distinct people of a release, over the map's first two axes."""
     arguments.instance(named, Named, "the map", "Named(release, name) makes one")
+    arguments.instance(wish, Wish, "wish")
     release = named.release
     first, second = release.domain.names[:2] if release.domain.dimensions > 1 else PLACES[0]
-    wish = Wish((first, second), None, boxes, style)
+    wish = replace(wish, axes=(first, second), where=None)
     found = distinct_rectangles(release)
     data = common_data([named], [frame_ring(release, wish, plane := plane_of([named]))], plane)
     data |= {"limits": weighted_limits([found]), "sides": None, "unit": PER, "per_box": True}
@@ -131,6 +135,7 @@ def write_page(
 ) -> str:
     """The whole file. `plan` are sentences about more than these releases, above their own statements."""
     script = maplibre("maplibre-gl.js")
+    below = [*([] if wish.title is None else [title]), *subtitle]
     summary, statement = _statement(maps)
     statement = "".join(f"<p>{escape(told)}</p>" for told in plan) + statement
     is_private = all(one.release.private for one in maps)
@@ -138,8 +143,8 @@ def write_page(
         own("offline/offline.html"),
         policy=_policy(wish.style),
         description=escape(" ".join(one.release.statement for one in maps), quote=True),
-        title=escape(title, quote=True),
-        subtitle=escape("; ".join(text for text in dict.fromkeys(subtitle) if text)),
+        title=escape(wish.title or title, quote=True),
+        subtitle=escape("; ".join(text for text in dict.fromkeys(below) if text)),
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
         panels="".join(_panel(panel) for panel in data["panels"]),
