@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
     from htf.release.inside_zones import inside_zones
     from htf.release.release import MeasurementTable, Release
+    from htf.report.document import write_report
     from htf.series.plan import SeriesPlan
     from htf.series.series import Series
     from htf.verification import Check, verify
@@ -154,6 +155,7 @@ _HOME = {
     "synthetic_visits": "htf.evaluation.visits",
     "synthetic_zones": "htf.evaluation.zones",
     "verify": "htf.verification",
+    "write_report": "htf.report.document",
     "zone_layer": "htf.query.zones",
 }
 
@@ -236,6 +238,7 @@ __all__ = [
     "synthetic_visits",
     "synthetic_zones",
     "verify",
+    "write_report",
     "zone_layer",
 ]
 

@@ -120,15 +120,23 @@ def verify(release: Release | str | Path) -> list[Check]:
     >>> all(check.passed for check in htf.verify(release))
     True
     """
-    checks: list[Check] = []
-    statement = None
-    if not isinstance(release, Release):
-        remedy = "or a Release"
-        file = read(arguments.path(release, "a release to verify", remedy), every_column=True)
-        release, statement = file.release, (file.header["statement"], is_worded_here(file.header))
-        checks.append(Check("file", True, "sound, its digest matches"))
-        checks.append(_check_columns(file))
-    checks += [check(release) for check in CHECKS]
+    if isinstance(release, Release):
+        return _verify(release, None)
+    return verify_file(
+        read(arguments.path(release, "a release to verify", "or a Release"), every_column=True)
+    )
+
+
+def verify_file(file: Contents) -> list[Check]:
+    """The same for a file that was read with every column."""
+    checks = [Check("file", True, "sound, its digest matches"), _check_columns(file)]
+    statement = file.header["statement"], is_worded_here(file.header)
+    return checks + _verify(file.release, statement)
+
+
+def _verify(release: Release, statement: tuple[str, bool] | None) -> list[Check]:
+    """What a release holds. The statement is that of its file, and whether this version worded it."""
+    checks = [check(release) for check in CHECKS]
     if release.zones is not None:
         checks += [_of_zones(check(release.zones)) for check in CHECKS if check is not _check_sums]
     if release.distinct is not None:

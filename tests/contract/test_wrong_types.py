@@ -947,6 +947,25 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"per": "period"},
     ),
     "verify": lambda w: Call(htf.verify, {"release": w.saved}, {}, {"release": "release|file"}),
+    "write_report": lambda w: Call(
+        htf.write_report,
+        {
+            "release": w.saved,
+            "output": w.output(".html"),
+            "budget": None,
+            "title": "A town",
+            "runs": 0,
+            "overwrite": False,
+        },
+        {
+            "budget": NONE,
+            "title": {*NONE, "text"},
+            "runs": {*NONE, "int", "numpy int"},
+            "overwrite": {"true"},
+        },
+        {"release": "release|file", "output": "output|report"},
+        runs=False,
+    ),
     "BudgetFile": lambda w: Call(
         htf.BudgetFile,
         {"path": w.budget.path, "dataset": "pings"},

@@ -98,7 +98,7 @@ def test_only_the_curators_side_reaches_data_and_noise(path: Path) -> None:
 # From the foundation to the roof. A folder imports from those before it, and from itself.
 LAYERS = (
     "errors", "base", "files", "frame", "privacy", "estimation", "release", "curator", "mechanisms",
-    "publication", "verification", "query", "series", "maps", "ingest", "export", "serve", "evaluation", "cli", "__main__",
+    "publication", "verification", "query", "series", "maps", "ingest", "export", "serve", "evaluation", "report", "cli", "__main__",
 )  # fmt: skip
 # Imports upwards, each within a function, and why. A module named here must need its exception.
 UPWARD = {
@@ -198,7 +198,7 @@ def test_public_names() -> None:
         "Series", "SeriesPlan", "Suggestion", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "difference", "grid_zones",
         "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "plot_comparison",
         "plot_difference", "plot_distinct", "publish", "ratio", "read_people_by_box", "read_points", "read_prior", "read_zones",
-        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "zone_layer",
+        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report", "zone_layer",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name

@@ -29,6 +29,7 @@ from htf.cli.mechanisms import mechanisms
 from htf.cli.paper import paper
 from htf.cli.query import query
 from htf.cli.release import release
+from htf.cli.report import report
 from htf.cli.sample import sample
 from htf.cli.screen import catch_messages, say
 from htf.cli.series import series
@@ -84,6 +85,7 @@ COMMANDS = (
     draw_map,
     info,
     verify,
+    report,
     export,
     sample,
     serve,

@@ -12,6 +12,7 @@ from htf.errors import InputError
 from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism, registry
 from htf.mechanisms.base import Mechanism
+from htf.release.release import Release
 
 ZERO = "zero"  # the floor that answers nothing everywhere; of the bench, not a mechanism
 UNIFORM = "uniform"  # the other floor: one noisy total
@@ -41,6 +42,12 @@ class Spec:
         defaults = {p["name"]: p["default"] for p in registry()[mechanism].describe()["parameters"]}
         differing = [name for name in chosen if name in given and chosen[name] != defaults[name]]
         return cls(mechanism, tuple((name, _as_text(chosen[name])) for name in differing))
+
+    @classmethod
+    def of_release(cls, release: Release) -> Spec:
+        """The mechanism that made a release, with its parameters."""
+        texts = {name: _as_text(value) for name, value in release.parameters.items()}
+        return cls.of(release.mechanism, texts)
 
     @property
     def label(self) -> str:

@@ -1,0 +1,76 @@
+"""`htf report`: a release on three pages, for a board, a lawyer and a statistician."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from htf.cli.options import overwrite_option
+from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.types import FileName, WholeNumber
+from htf.errors import InputError
+
+MOST_RUNS = 100
+
+
+@click.command()
+@click.argument("release_file", metavar="RELEASE|SERIES", type=FileName())
+@click.option(
+    "--budget",
+    "budget_file",
+    type=FileName(),
+    metavar="FILE",
+    help="Budget file that the release was charged to: adds the sum of all releases.",
+)
+@click.option("--dataset", metavar="NAME", help="With --budget: the name of the data in that file.")
+@click.option(
+    "--title", metavar="TEXT", help="Title of the report.  [default: the name of the file]"
+)
+@click.option(
+    "--runs",
+    type=WholeNumber(0, MOST_RUNS),
+    help="Number of releases to simulate for the errors, 0 for none.  [default: 3, or 1 for very many leaves]",
+)
+@click.option("-o", "--output", required=True, type=FileName(), help="File to write: .html.")
+@overwrite_option
+def report(
+    release_file: Path,
+    budget_file: Path | None,
+    dataset: str | None,
+    title: str | None,
+    runs: int | None,
+    output: Path,
+    overwrite: bool,
+) -> None:
+    """Write a report on a release in three pages: for a board, for a lawyer and for a statistician.
+
+    It says in plain words what was published, what is protected and what not, how far counts are off, and whether the file
+    holds together. It is made from the release alone and costs nothing. The file works offline; a browser prints it on
+    three sheets of A4.
+
+    Of a series, the report has the plan, all releases, and the latest release in detail.
+    """
+    from htf.privacy.budget import BudgetFile
+    from htf.report.document import check_report, save_report
+    from htf.report.subject import read_subject
+
+    if (budget_file is None) != (dataset is None):
+        raise InputError("--budget FILE and --dataset NAME go together: give both, or none")
+    account = None
+    if budget_file is not None and dataset is not None:
+        account = BudgetFile(budget_file, dataset)
+    check_report(release_file, output, account, overwrite=overwrite)
+    with progress_bar() as bar:
+        bar.add_task("reading and simulating", total=None)
+        subject = read_subject(release_file, title, account, runs)
+        save_report(subject, output, overwrite=overwrite)
+    say(
+        f"Wrote {output}: 3 pages on {release_file.name}, epsilon {subject.release.epsilon} for {subject.release.protection.name}."
+    )
+    warn_if_not_private(subject.release)
+    if subject.failed:
+        say(
+            f"WARNING: {release_file} does not hold together ({', '.join(subject.failed)}), and the report says so on every page.",
+            err=True,
+        )

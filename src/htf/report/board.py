@@ -1,0 +1,209 @@
+"""The first page, for a board: what was published, the map, one number for privacy and one for accuracy. Public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from htf.estimation.level import LEVEL_TEXT
+from htf.privacy.meaning import Meaning, belief_text
+from htf.privacy.protection import RECORD
+from htf.query.answer_texts import show_count
+from htf.report.html import Content, Markup, element, items, join, picture, table
+from htf.report.pictures import map_picture
+from htf.report.sizes import LeafSizes
+from htf.report.words import (
+    amount,
+    per_cent,
+    short,
+    things,
+    told_error,
+    told_file,
+    told_plan,
+    told_total,
+)
+
+if TYPE_CHECKING:
+    from htf.evaluation.release_errors import AreaErrors
+    from htf.release.release import Release
+    from htf.report.subject import Subject
+
+MOST_NAMES = 14  # rows of a table that stands in place of a map
+ALT = "A map of what the release counts. Darker places have more; blank places cannot be told from noise."
+
+
+def board_page(subject: Subject) -> Markup:
+    return join(
+        element("p", *_lead(subject), css="lead"),
+        _picture(subject),
+        element("div", _privacy(subject), _accuracy(subject), css="tiles"),
+        element("h2", "What to know"),
+        items(list(_points(subject))),
+    )
+
+
+def _lead(subject: Subject) -> Iterator[Content]:
+    release = subject.release
+    if subject.series is not None:
+        done, plan = len(subject.series.periods), subject.series.plan
+        yield (
+            f"A map for every {plan.period}: {done} of up to {plan.releases} are published. Each is one file with noisy "
+            f"numbers in place of the records. The latest, {subject.file}, has {told_file(release)} "
+        )
+    else:
+        yield f"What was published is one file, {subject.file}. It has {told_file(release)} "
+    yield f"{told_total(release)} The records themselves are not in it. "
+    yield "Whoever has the file may ask it any number of questions: none tells more about anyone than the file does."
+
+
+def _picture(subject: Subject) -> Markup:
+    address = map_picture(subject)
+    if address is not None:
+        return element("figure", picture(address, ALT, "map"))
+    return _names(subject.release)
+
+
+def _names(release: Release) -> Markup:
+    """In place of a map: the largest counts, by name or by step."""
+    found = release.table(release.domain.names[0]).to_pylist()
+    found.sort(key=lambda row: -row["count"])
+    label = next(iter(found[0]))
+    lines = [
+        (
+            str(row[label]),
+            show_count(row["count"], release.quantity),
+            f"{show_count(row['low'], release.quantity)} to {show_count(row['high'], release.quantity)}",
+        )
+        for row in found[:MOST_NAMES]
+    ]
+    headers = (label, f">{release.quantity}", f">{LEVEL_TEXT} interval")
+    return element("figure", table(headers, lines), css="names")
+
+
+def _privacy(subject: Subject) -> Markup:
+    """Of a release; of a series, what its plan allows in the end."""
+    release, plan = subject.release, subject.plan
+    epsilon = release.epsilon if plan is None else plan.total
+    sure = belief_text(Meaning(epsilon, release.protection).after(0.5))
+    file = "the file" if plan is None else "all files of the plan"
+    whom = release.protection.name
+    if plan is not None and plan.adds_up:
+        whom += f" who is in all {plan.releases} {plan.period}s"
+    return element(
+        "section",
+        element("h3", "Privacy"),
+        element("p", f"50 % → {sure}", css="big"),
+        element("p", f"ε = {short(epsilon)} for {whom}", css="unit"),
+        element(
+            "p",
+            f"Somebody takes it for a coin toss whether {_fact(release)}. After seeing {file}, they can be at most {sure} "
+            "sure, whatever else they know. 50 % would mean that nothing is learnt, 100 % that it is certain.",
+        ),
+        css="tile" if release.private else "tile void",
+    )
+
+
+def _fact(release: Release) -> str:
+    protection = release.protection
+    if protection.unit == RECORD:
+        return "a certain record is in the data"
+    if protection.per is None:
+        return "a certain person is in the data"
+    return f"a certain person is in the data of one {protection.per}"
+
+
+def _accuracy(subject: Subject) -> Markup:
+    row, quantity = subject.errors.usual, subject.release.quantity
+    if row is None:
+        return element("section", element("h3", "Accuracy"), css="tile")
+    return element(
+        "section",
+        element("h3", "Accuracy"),
+        element("p", _margin(row, quantity), css="big"),
+        element("p", f"in {_areas(row, quantity)}", css="unit"),
+        element("p", _explained(row, subject)),
+        css="tile",
+    )
+
+
+def _margin(row: AreaErrors, quantity: str) -> str:
+    share = row.relative_margin
+    if share is not None and share < 1:
+        return f"± {per_cent(share)}"
+    return f"± {show_count(row.margin, quantity)}"
+
+
+def _areas(row: AreaErrors, quantity: str) -> str:
+    """Where the number holds."""
+    held = f"about {amount(row.count, quantity)} each"
+    if row.km is None and "%" not in row.name:
+        return f"single names of {row.name}, with {held}"
+    return f"{row.name} around {things(quantity)}, with {held}"
+
+
+def _explained(row: AreaErrors, subject: Subject) -> str:
+    quantity = subject.release.quantity
+    said = (
+        f"The file gives an interval with every count. Half of those for such areas are narrower than "
+        f"± {show_count(row.margin, quantity)}; {LEVEL_TEXT} of intervals are to hold the true number."
+    )
+    if row.simulated is None:
+        return said
+    found = float(row.simulated.errors.mean())
+    return f"{said} In a simulation, counts were typically off by {show_count(found, quantity)}."
+
+
+def _points(subject: Subject) -> Iterator[Content]:
+    release, meaning = subject.release, subject.meaning
+    yield from _of_sizes(release)
+    if subject.errors.areas:
+        smallest = subject.errors.areas[0]
+        yield (
+            f"Small numbers are mostly noise. {_sized(smallest, release)}: {told_error(smallest, release.quantity)}. "
+            "Large areas are relatively more accurate; page 3 has the table."
+        )
+    if meaning.together is not None:
+        yield f"The promise is for {release.protection.name}, not for everything about a person. {meaning.together}"
+    yield _of_budget(subject)
+    if release.distinct is not None:
+        columns, rows = release.distinct.grid
+        yield (
+            f"The file also tells how many different people were in each of {columns} x {rows} boxes, with intervals. "
+            "Boxes do not add up: somebody in two of them counts in both."
+        )
+    if release.priors and release.background is None:
+        names = ", ".join(prior.name for prior in release.priors)
+        yield f"Public knowledge ({names}) went into the numbers. The promise rests on its not being made from these data."
+
+
+def _of_sizes(release: Release) -> Iterator[Content]:
+    sizes = LeafSizes.of(release)
+    if sizes is None:
+        return
+    yield (
+        f"The map is fine where there is much, and coarse where there is little. Half of all {things(release.quantity)} "
+        f"are in regions of at most {sizes.fine} a side; half of the map's area is in regions of at least {sizes.coarse}. "
+        "Inside a region the file says next to nothing about where something is. Blank places cannot be told from noise."
+    )
+
+
+def _sized(row: AreaErrors, release: Release) -> str:
+    if row.km is None and "%" not in row.name:
+        return f"For single names of {row.name}"
+    return f"In {row.name} around {things(release.quantity)}"
+
+
+def _of_budget(subject: Subject) -> str:
+    if subject.plan is not None:
+        return told_plan(subject.plan)
+    spent, cap = subject.all_spent, subject.cap
+    if subject.account is None or spent is None or cap is None:
+        return (
+            "Everything that is published from the same data adds up. This report was made without a budget file, so it "
+            "knows of this file alone."
+        )
+    together = Meaning(spent, subject.release.protection)
+    return (
+        f"Everything that is published from the same data adds up. All releases charged to “{subject.account.dataset}” have "
+        f"together ε = {short(spent)} of at most {short(cap)}: 50 % becomes at most {belief_text(together.after(0.5))}."
+    )

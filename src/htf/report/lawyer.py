@@ -1,0 +1,195 @@
+"""The second page, for a lawyer: the unit, what is protected and what not, the budget, who holds what, the statement. Public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from htf.privacy.account import PENDING, PUBLISHED
+from htf.privacy.meaning import GUESSES, Meaning, belief_text
+from htf.privacy.protection import PEOPLE, PERSON, RECORD, price_of_bought
+from htf.report.html import Content, Markup, element, items, join, rows, table
+from htf.report.words import short, unprotected
+
+if TYPE_CHECKING:
+    from htf.privacy.epsilon import Epsilon
+    from htf.release.release import Release
+    from htf.report.subject import Subject
+
+MOST_ENTRIES = 6
+PART = "— of which "
+BOUGHT_FOR = {
+    "max-records": "how many records to keep per person",
+    "activity": "how many records people have",
+    "distinct": "the table of different people",
+    "clipped": "how many weights are above their limit",
+    "zones": "the zones",
+}
+NO_OPINION = (
+    "This page states facts about the file and how it was made. Whether they are enough under a law or a contract is for you "
+    "to judge. The exact promise is the statement below, which is part of the file."
+)
+
+
+def lawyer_page(subject: Subject) -> Markup:
+    release = subject.release
+    return join(
+        element("p", NO_OPINION, css="lead"),
+        element(
+            "div",
+            element("div", element("h2", "What is protected"), rows(list(_protected(subject)))),
+            element(
+                "div", element("h2", "What is not protected"), items(list(unprotected(release)))
+            ),
+            css="columns",
+        ),
+        element("h2", "How much is lost: ε (epsilon)"),
+        _epsilons(subject),
+        _entries(subject),
+        element("h2", "Who holds what"),
+        rows(list(_holders(subject))),
+        element("h2", "The statement, as it stands in the file"),
+        element("div", *_statement(release), css="statement"),
+    )
+
+
+def _protected(subject: Subject) -> Iterator[tuple[str, Content]]:
+    release, meaning = subject.release, subject.meaning
+    protection = release.protection
+    yield "Unit", f"{protection.name.capitalize()}. {_unit(release)}"
+    yield (
+        "Promise",
+        f"Adding or removing {_change(release)} changes the probability of any content of the file by a factor of at most "
+        f"{told_factor(release.epsilon)}. This is pure ε-differential privacy: there is no δ, no chance of failure that "
+        "is left out.",
+    )
+    if meaning.together is not None:
+        yield "Several units", meaning.together
+    yield "Others use", meaning.usual.removeprefix("Others: ")
+    yield (
+        "For how long",
+        "For good: the promise holds whatever anyone knows, now or later, and however often the file is asked.",
+    )
+
+
+def _unit(release: Release) -> str:
+    protection = release.protection
+    if protection.unit == RECORD:
+        return "One row of the data, such as one ride or one call."
+    if protection.count == PEOPLE:
+        in_each = "" if protection.per is None else f" in each {protection.per}"
+        return f"All records of a person{in_each}. Everyone counts as one{in_each}, however many records they have."
+    in_each = "" if protection.per is None else f" and {protection.per}"
+    return (
+        f"All records of a person{in_each}. At most {protection.max_records:,} of them were kept."
+    )
+
+
+def _change(release: Release) -> str:
+    if release.protection.unit == RECORD:
+        return "any one record"
+    per = release.protection.per
+    return f"all records of any one {PERSON}" + ("" if per is None else f" in one {per}")
+
+
+def told_factor(epsilon: Epsilon) -> str:
+    """The factor by which odds may change."""
+    factor = math.exp(min(float(epsilon), 700.0))
+    return f"{factor:,.0f}" if factor >= 1000 else f"{factor:.3g}"
+
+
+def _epsilons(subject: Subject) -> Markup:
+    headers = ("", ">ε", *(f">{100 * guess:g} % becomes at most" for guess in GUESSES))
+    return table(headers, [_beliefs(name, epsilon, subject) for name, epsilon in _sums(subject)])
+
+
+def _beliefs(name: str, epsilon: Epsilon, subject: Subject) -> list[Content]:
+    if name.startswith(PART):
+        return [name, short(epsilon), *("" for _ in GUESSES)]
+    meaning = Meaning(epsilon, subject.release.protection)
+    return [name, short(epsilon), *(belief_text(meaning.after(guess)) for guess in GUESSES)]
+
+
+def _sums(subject: Subject) -> Iterator[tuple[str, Epsilon]]:
+    release = subject.release
+    which = "this release" if subject.plan is None else f"the latest release, {subject.file}"
+    yield f"{which}, for {release.protection.name}", release.epsilon
+    for bought in release.bought:
+        if bought.epsilon.units:
+            yield (
+                f"{PART}for {BOUGHT_FOR.get(bought.charged_as, bought.charged_as)}",
+                bought.epsilon,
+            )
+    if release.bought:
+        yield f"{PART}for the map", release.epsilon - price_of_bought(*release.bought)
+    spent, cap, plan = subject.all_spent, subject.cap, subject.plan
+    if spent is not None and spent.units and subject.account is not None:
+        yield f"all releases charged to “{subject.account.dataset}”", spent
+    if plan is not None and cap is not None:
+        if spent is not None and spent.units:
+            yield f"all releases so far, for {_of_plan(plan.unit)}", spent
+        yield f"all {plan.releases} releases of the plan, for {_of_plan(plan.unit)}", cap
+        if not plan.adds_up and plan.unit != RECORD:
+            yield f"for a person who is in all {plan.releases} {plan.period}s", cap * plan.releases
+    elif cap is not None:
+        yield "the most that this budget ever allows", cap
+
+
+def _of_plan(unit: str) -> str:
+    return f"one {unit}".replace("person-", "person in one ")
+
+
+def _entries(subject: Subject) -> Markup:
+    """The charges of the budget, the latest last."""
+    if not subject.entries:
+        said = (
+            "No budget file was named, so this page knows of this release alone. If there are others from the same data, "
+            "their epsilons add up."
+        )
+        return element("p", said, css="note")
+    shown = subject.entries[-MOST_ENTRIES:]
+    lines = [
+        (
+            entry.charged.replace("T", " ").removesuffix("Z")[:16],
+            entry.label or entry.mechanism,
+            short(entry.epsilon),
+            entry.state,
+            entry.file or "",
+        )
+        for entry in shown
+    ]
+    made = table(("charged (UTC)", "for", ">ε", "state", "file"), lines)
+    notes = []
+    if len(subject.entries) > len(shown):
+        notes.append(
+            f"The {len(subject.entries) - len(shown)} charges before these are in the budget file."
+        )
+    if any(entry.state == PENDING for entry in subject.entries):
+        notes.append("A pending charge counts, although nothing may have been published for it.")
+    if any(entry.state not in (PENDING, PUBLISHED) for entry in subject.entries):
+        notes.append("A withdrawn release still counts: others have seen it.")
+    return join(made, element("p", " ".join(notes), css="note") if notes else None)
+
+
+def _holders(subject: Subject) -> Iterator[tuple[str, Content]]:
+    release = subject.release
+    yield "The records", "The curator alone. They are not in the file, and no answer reads them."
+    noise = "Nobody. It was drawn from the secret randomness of the computer, and was not kept."
+    if not release.private:
+        noise = "Anyone who knows the seed, and they can subtract it: there is no protection."
+    yield "The noise", noise
+    yield (
+        "The release",
+        "Whoever is given it. It is made to be public. Once it is out, nobody can take it back, and what it cost is spent.",
+    )
+    if subject.entries:
+        yield (
+            "The budget",
+            "The curator, in a file that holds epsilons, dates and names of files, and no data.",
+        )
+    yield "This report", "Anyone. It was made from the files named here, without the records."
+
+
+def _statement(release: Release) -> list[Markup]:
+    return [element("p", paragraph) for paragraph in release.statement.split("\n\n")]

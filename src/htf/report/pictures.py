@@ -1,0 +1,81 @@
+"""The pictures of a report, as PNG inside the file: the map, and the sizes of its leaves. Public."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.errors import InputError, MissingExtraError
+from htf.frame.domain import Domain
+from htf.maps.plot import new_figure, shown_ratio
+from htf.maps.views import View, is_place
+from htf.report.sizes import LeafSizes, size_raster
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from htf.release.release import Release
+    from htf.report.subject import Subject
+
+DPI = 140
+SIZE_INCHES = 2.3
+COLOURS = "viridis"
+
+
+def map_picture(subject: Subject) -> str | None:
+    """The address of the picture of the map, or of the latest maps of a series; None if there is nothing to draw."""
+    release = subject.release
+    if release.domain.zoned == () and not release.domain.has_map:
+        return None
+    try:
+        figure = _figure(subject)
+    except MissingExtraError:
+        raise
+    except InputError:  # zones may have no outlines
+        return None
+    return _address(figure)
+
+
+def _figure(subject: Subject) -> Figure:
+    if subject.series is not None:
+        from htf.maps.plot_series import plot_series
+
+        figure = plot_series(subject.series)
+        figure.suptitle("")  # the page says it in words
+    else:
+        figure = subject.release.plot(pixels=500)
+        figure.axes[0].set_title("")
+    if not subject.release.domain.zoned:  # of zones, it says what is not drawn
+        figure.supxlabel("")
+    return figure
+
+
+def size_picture(release: Release, sizes: LeafSizes) -> str:
+    """The address of a small map of the sizes of leaves."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    domain = Domain(release.domain.axes[:2], release.domain.crs)
+    one = np.zeros((1, 1))
+    seen = View(domain, (1, 1), is_place(release.domain, (0, 1)), one, one.copy(), one > 0, "")
+    ratio = min(max(shown_ratio(seen), 0.5), 1.6)
+    figure = new_figure((SIZE_INCHES + 0.6, SIZE_INCHES * ratio + 0.1))
+    ax = figure.add_subplot()
+    raster = size_raster(release, sizes)
+    image = ax.imshow(raster, origin="lower", cmap=COLOURS, aspect="auto", interpolation="nearest")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    bar = figure.colorbar(image, ax=ax, shrink=0.95, aspect=22)
+    bar.locator = MaxNLocator(4)
+    bar.formatter = FuncFormatter(lambda value, _: sizes.told(10**value))
+    bar.update_ticks()
+    bar.ax.tick_params(labelsize=7)
+    return _address(figure)
+
+
+def _address(figure: Any) -> str:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

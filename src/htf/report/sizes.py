@@ -1,0 +1,105 @@
+"""Where a map is fine and where it is coarse: the sizes of its leaves, by area and by what they hold. Public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htf.evaluation.release_errors import cell_kilometres, nearest_round, told_length
+from htf.frame.domain import FloatArray
+from htf.maps.views import rasterise
+
+if TYPE_CHECKING:
+    from htf.release.release import Release
+
+MOST_CLASSES = 6
+PIXELS = 240  # a side of the small picture
+
+
+@dataclass(frozen=True, slots=True)
+class SizeClass:
+    """Leaves of about one size."""
+
+    size: str
+    leaves: int
+    area: float  # as a share of the map
+    held: float  # as a share of what the release counts
+
+
+@dataclass(frozen=True, eq=False)
+class LeafSizes:
+    """The sizes of leaves on a map: the side of a square of the same area."""
+
+    sides: FloatArray  # in kilometres, or in cells
+    area: FloatArray  # shares of the map
+    held: FloatArray  # shares of what the release counts
+    in_km: bool
+
+    @classmethod
+    def of(cls, release: Release) -> LeafSizes | None:
+        """None for a release that is no map: its cells have names, and are what they are."""
+        if not release.domain.has_map:
+            return None
+        cell = cell_kilometres(release.domain)
+        across = (release.high - release.low)[:, :2].astype(np.float64)
+        sides = np.sqrt(np.prod(across if cell is None else across * cell, axis=1))
+        volume = np.prod((release.high - release.low).astype(np.float64), axis=1)
+        held = np.maximum(release.estimates, 0.0)
+        whole = held.sum() or 1.0
+        return cls(sides, volume / volume.sum(), held / whole, cell is not None)
+
+    def told(self, side: float) -> str:
+        """A side in words."""
+        if self.in_km:
+            return told_length(float(f"{side:.2g}"))
+        return f"{side:.2g} cells" if side >= 1.5 else "1 cell"
+
+    @property
+    def fine(self) -> str:
+        """Half of what is counted lies in leaves of at most this side."""
+        return self.told(_weighted_median(self.sides, self.held))
+
+    @property
+    def coarse(self) -> str:
+        """Half of the area lies in leaves of at least this side."""
+        return self.told(_weighted_median(self.sides, self.area))
+
+    @property
+    def classes(self) -> list[SizeClass]:
+        """From fine to coarse, at most six; those at the ends take in what is beyond."""
+        rounded = np.array([nearest_round(side) for side in np.unique(self.sides)])
+        of_leaf = rounded[np.unique(self.sides, return_inverse=True)[1]]
+        steps = np.unique(rounded)
+        if len(steps) > MOST_CLASSES:
+            steps = steps[
+                np.unique(np.linspace(0, len(steps) - 1, MOST_CLASSES).round().astype(int))
+            ]
+        nearest = np.abs(np.log(of_leaf[:, None] / steps)).argmin(axis=1)
+        return [
+            SizeClass(
+                f"about {self.told(step)}",
+                int(np.sum(nearest == place)),
+                float(self.area[nearest == place].sum()),
+                float(self.held[nearest == place].sum()),
+            )
+            for place, step in enumerate(steps.tolist())
+        ]
+
+
+def size_raster(release: Release, sizes: LeafSizes) -> FloatArray:
+    """The size of leaves on a small grid of the map, as rows from south to north: the mean of its logarithm."""
+    low, high = release.low[:, :2], release.high[:, :2]
+    cells = np.array(release.domain.shape[:2], dtype=np.int64)
+    shape = (min(PIXELS, int(cells[0])), min(PIXELS, int(cells[1])))
+    frame = np.array([[0, 0], cells], dtype=np.int64)
+    volume = sizes.area
+    sums = rasterise(low, high, volume * np.log10(sizes.sides), frame, shape)
+    return np.asarray(sums / rasterise(low, high, volume, frame, shape)).T
+
+
+def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    order = np.argsort(values)
+    ends = np.cumsum(weights[order])
+    return float(values[order][min(np.searchsorted(ends, ends[-1] / 2), len(order) - 1)])

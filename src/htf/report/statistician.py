@@ -1,0 +1,251 @@
+"""The third page, for a statistician: mechanism, ledger, errors by size, sizes of leaves, checks, digests. Public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htf.estimation.homogeneous import PRIOR_TRUST
+from htf.estimation.level import LEVEL_TEXT
+from htf.query.answer_texts import show_count
+from htf.release.file import digests
+from htf.report.html import Content, Markup, element, join, picture, rows, table
+from htf.report.pictures import size_picture
+from htf.report.sizes import LeafSizes
+from htf.report.words import per_cent, short, things
+
+if TYPE_CHECKING:
+    from htf.evaluation.release_errors import AreaErrors
+    from htf.frame.domain import Axis, FloatArray
+    from htf.release.release import Release
+    from htf.report.subject import Subject
+
+MOST_LINES = 9  # of the ledger
+MOST_CHECKS = 12
+MOST_FILES = 8
+LONGEST_VALUE = 48
+LONGEST_FINDING = 96
+
+
+def statistician_page(subject: Subject) -> Markup:
+    release = subject.release
+    return join(
+        element(
+            "div",
+            element("div", element("h2", "Mechanism"), rows(list(_mechanism(release)))),
+            element("div", element("h2", _ledger_title(release)), _ledger(release)),
+            css="columns",
+        ),
+        element("h2", "Errors by size of area"),
+        _errors(subject),
+        _sizes(release),
+        element("h2", "Checks (htf verify)"),
+        _checks(subject),
+        element("h2", "Files and versions"),
+        rows(list(_versions(subject))),
+    )
+
+
+def _mechanism(release: Release) -> Iterator[tuple[str, Content]]:
+    yield "mechanism", release.mechanism
+    yield "noise", release.noise
+    yield "estimates", f"{release.estimator}, from {len(release.measurements):,} noisy measurements"
+    yield "map", "; ".join(_axis(axis) for axis in release.domain.axes)
+    yield "reference system", release.domain.crs or "none"
+    if release.protection.most_shares > 1:
+        yield f"ε of one {release.protection.piece}", str(release.record_epsilon)
+    if release.factor != 1:
+        yield "counts multiplied by", f"{release.factor:.4g}, by the activity of people"
+    facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}
+    for name, values in (("parameters", release.parameters), ("found with noise", facts)):
+        if values:
+            yield name, ", ".join(f"{key} = {_cut(str(value))}" for key, value in values.items())
+    for prior in release.priors:
+        yield "prior", f"{prior.name} (SHA-256 {prior.sha256[:16]}…)"
+
+
+def _axis(axis: Axis) -> str:
+    if axis.names is not None:
+        levels = ", ".join(f"{len(one.labels):,} {one.name}" for one in axis.names.levels)
+        return f"{axis.name}: {levels}"
+    return f"{axis.name} {axis.low:g} to {axis.high:g}, {axis.cells:,} cells"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+def _ledger_title(release: Release) -> str:
+    each = "" if release.protection.most_shares == 1 else f" for each {release.protection.piece}"
+    return f"Ledger: {short(release.spent)} of {short(release.record_epsilon)} spent{each}"
+
+
+def _ledger(release: Release) -> Markup:
+    lines = [
+        (
+            line.label,
+            line.kind,
+            f"{line.answers:,}",
+            short(line.largest_epsilon),
+            short(line.spent_after),
+        )
+        for line in release.ledger
+    ]
+    if len(lines) > MOST_LINES:
+        left = len(lines) - MOST_LINES
+        lines = [
+            *lines[: MOST_LINES - 1],
+            (f"… {left} more lines: htf info", "", "", "", ""),
+            lines[-1],
+        ]
+    return table(("for", "kind", ">answers", ">ε each", ">spent"), lines)
+
+
+def _errors(subject: Subject) -> Markup:
+    errors, quantity = subject.errors, subject.release.quantity
+    is_simulated = errors.runs > 0
+    headers = ["area", ">typical count", f">typical {LEVEL_TEXT} interval"]
+    if is_simulated:
+        headers += [">simulated: typical error", ">1 in 20 above", ">intervals that hold"]
+    lines = [[*_expected(row, quantity), *_simulated(row, quantity)] for row in errors.areas]
+    return join(table(headers, lines), element("p", " ".join(_notes(subject)), css="note"))
+
+
+def _expected(row: AreaErrors, quantity: str) -> list[Content]:
+    share = row.relative_margin
+    relative = "" if share is None or share > 10 else f" ({per_cent(share)})"
+    return [
+        row.name,
+        show_count(row.count, quantity),
+        f"± {show_count(row.margin, quantity)}{relative}",
+    ]
+
+
+def _simulated(row: AreaErrors, quantity: str) -> list[Content]:
+    found = row.simulated
+    if found is None:
+        return []
+    return [
+        _spread(found.errors, quantity),
+        show_count(float(found.large_errors.mean()), quantity),
+        per_cent(float(found.covered.mean())),
+    ]
+
+
+def _spread(values: FloatArray, quantity: str) -> str:
+    """The mean over runs, with the least and the most."""
+    mean = show_count(float(values.mean()), quantity)
+    if len(values) == 1:
+        return mean
+    low, high = (show_count(float(end), quantity) for end in (values.min(), values.max()))
+    return f"{mean} ({low} to {high})"
+
+
+def _notes(subject: Subject) -> Iterator[str]:
+    errors, release = subject.errors, subject.release
+    squares = any("%" in row.name or row.km is not None for row in errors.areas)
+    number = max((row.number for row in errors.areas), default=0)
+    where = (
+        f"{number:,} squares of each size lie around {things(release.quantity)} of the release. "
+        if squares
+        else ""
+    )
+    yield f"{where}Counts, intervals and errors are medians, in {release.quantity}."
+    yield f"The promise is that {LEVEL_TEXT} of intervals hold the true count."
+    if errors.runs == 0:
+        yield f"Nothing was simulated: {errors.reason}."
+        return
+    times = "once" if errors.runs == 1 else f"{errors.runs} times"
+    yield (
+        f"Simulated {times} with seed {errors.seed}, at no cost: records were scattered as the release counts them, and were "
+        "released again by the same mechanism with other noise"
+        + ("; in brackets, the least and the most of the runs." if errors.runs > 1 else ".")
+    )
+    yield "Real records may lie less evenly inside regions, and then real errors are larger."
+    yield from errors.notes
+    worst = min(
+        (row.simulated.covered.mean() for row in errors.areas if row.simulated), default=1.0
+    )
+    if worst < 0.9:
+        yield (
+            f"Intervals held the truth in as few as {per_cent(float(worst))} of cases: with the mechanism {release.mechanism} "
+            "they are for the noise alone, and leave out how unevenly records lie inside regions."
+        )
+
+
+def _sizes(release: Release) -> Markup:
+    sizes = LeafSizes.of(release)
+    if sizes is None:
+        return Markup("")
+    lines = [
+        (one.size, f"{one.leaves:,}", per_cent(one.area), per_cent(one.held))
+        for one in sizes.classes
+    ]
+    headers = (
+        "side of a region",
+        ">regions",
+        ">share of the map",
+        f">share of {things(release.quantity)}",
+    )
+    told = (
+        f"A region counts as one number, so nothing finer is known. Half of all {things(release.quantity)} are in regions of "
+        f"at most {sizes.fine} a side."
+    )
+    shown = picture(size_picture(release, sizes), "A map of the sizes of regions.", "sizes")
+    return element(
+        "div",
+        element(
+            "div",
+            element("h2", "Fine and coarse"),
+            table(headers, lines),
+            element("p", told, css="note"),
+        ),
+        element("figure", shown),
+        css="columns picture",
+    )
+
+
+def _checks(subject: Subject) -> Markup:
+    checks = sorted(subject.checks, key=lambda check: check.passed)  # failures first
+    lines = [
+        (
+            check.name,
+            element(
+                "span", "ok" if check.passed else "WRONG", css="ok" if check.passed else "wrong"
+            ),
+            check.finding
+            if len(check.finding) <= LONGEST_FINDING
+            else f"{check.finding[:LONGEST_FINDING]}…",
+        )
+        for check in checks[:MOST_CHECKS]
+    ]
+    made = table(("check", "result", "finding"), lines)
+    left = len(checks) - len(lines)
+    note = "These checks compare the file with itself. They cannot show that the noise was drawn honestly."
+    if left > 0:
+        note = (
+            f"{left} more checks passed. {note}"
+            if not subject.failed[MOST_CHECKS:]
+            else f"{left} more checks. {note}"
+        )
+    return element("div", made, element("p", note, css="note"), css="checks")
+
+
+def _versions(subject: Subject) -> Iterator[tuple[str, Content]]:
+    files = subject.files or ((subject.file, subject.sha256),)
+    for name, sha256 in files[-MOST_FILES:]:
+        yield f"SHA-256 of {name}", element("code", sha256)
+    if len(files) > MOST_FILES:
+        yield "", f"{len(files) - MOST_FILES} earlier files: htf verify"
+    if not subject.files:
+        said, held = digests(subject.release)
+        yield "of its contents", element("code", f"header {said[:24]}…, rows {held[:24]}…")
+    yield "made by", subject.software
+    yield (
+        "report by",
+        f"htf-dp {version('htf-dp')}, NumPy {np.__version__}, OpenDP {version('opendp')}; simulations are seeded, so that the "
+        "same versions give the same numbers",
+    )
