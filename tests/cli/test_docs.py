@@ -366,11 +366,12 @@ def test_the_maps_work(
 def test_the_reports_work(city: Path) -> None:
     page = (ROOT / "docs/report.md").read_text()
     ours = [c for c in commands(page) if " -o " in c or " init " in c]
-    assert [c.split()[1] for c in ours] == ["report", "budget", "release", "report"]
+    assert [c.split()[1] for c in ours] == ["report", "budget", "release", "report", "info"]
     for command in ours:
         run(command, city)
     (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
     run_block(block, city)
+    assert (city / "record.yaml").read_text().count("TODO: ") > 5
     for name in ("report", "spring", "again"):
         assert "For the statistician" in (city / f"{name}.html").read_text()
 

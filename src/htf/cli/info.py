@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.meaning import say_meaning
-from htf.cli.options import json_option, release_argument
+from htf.cli.options import json_option, overwrite_option, release_argument
 from htf.cli.priors import show_priors
-from htf.cli.screen import console, say_json, show_table, warn_if_not_private
+from htf.cli.screen import console, say, say_json, show_table, warn_if_not_private
+from htf.cli.types import FileName
+from htf.errors import InputError
+from htf.files import check_output, write_whole
 from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
 from htf.query.answer_texts import counts_of
@@ -21,21 +24,72 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 LONGEST_VALUE = 60
+YAML = (".yaml", ".yml")
 ONCE_PER = {"hour": "one per hour", "day": "one per day", "all": "one"}
 
 
 @click.command()
 @release_argument
 @json_option
-def info(release_file: Path, as_json: bool) -> None:
-    """Show the privacy statement, the ledger, the mechanism and its parameters."""
-    from htf.estimation.homogeneous import PRIOR_TRUST
+@click.option(
+    "--registry",
+    is_flag=True,
+    help="Write a record for the public registry of deployments of differential privacy, as YAML.",
+)
+@click.option("-o", "--output", type=FileName(), help="With --registry: file to write, .yaml.")
+@overwrite_option
+def info(
+    release_file: Path, as_json: bool, registry: bool, output: Path | None, overwrite: bool
+) -> None:
+    """Show the privacy statement, the ledger, the mechanism and its parameters.
+
+    With --registry, write the record of the release for the public registry of deployments. Texts in it that start with
+    TODO are for you to fill in.
+    """
     from htf.release.release import Release
 
+    wanted = _registry_file(registry, output, as_json=as_json)
+    if wanted is not None:
+        check_output(wanted, overwrite=overwrite, inputs=[release_file])
     release = Release.load(release_file)
-    if as_json:
+    if wanted is not None:
+        _write_record(release, release_file, wanted, overwrite)
+    elif as_json:
         say_json(json.dumps(release.summary(), indent=2))
-        return
+    else:
+        _show(release, release_file)
+
+
+def _registry_file(registry: bool, output: Path | None, *, as_json: bool) -> Path | None:
+    """Where the record goes; None if there is to be none."""
+    if registry and as_json:
+        raise InputError("--registry writes YAML, --json prints JSON: give one of them")
+    if registry != (output is not None):
+        raise InputError("--registry and -o FILE.yaml go together: give both, or none")
+    if output is not None and output.suffix.lower() not in YAML:
+        raise InputError(f"a record is a {' or '.join(YAML)} file, got {output.name!r}")
+    return output
+
+
+def _write_record(release: Release, source: Path, output: Path, overwrite: bool) -> None:
+    from htf.export.registry import TODO, registry_record, registry_yaml
+    from htf.series.plan import is_series, read_plan
+
+    plan = read_plan(source.parent) if is_series(source.parent) else None
+    text = registry_yaml(registry_record(release, source.stem, plan))
+
+    def write(unfinished: Path) -> None:
+        unfinished.write_text(text, encoding="utf-8")
+
+    write_whole(output, write, overwrite=overwrite)
+    left = text.count(TODO)
+    say(f"Wrote {output}: {left} texts that start with TODO are for you to fill in.")
+    warn_if_not_private(release)
+
+
+def _show(release: Release, release_file: Path) -> None:
+    from htf.estimation.homogeneous import PRIOR_TRUST
+
     screen = console()
     warn_if_not_private(release)
     told = f"{release_file}: {len(release):,} leaves by {release.mechanism}, {counts_of(release.counted)}"
