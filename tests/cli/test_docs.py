@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import BudgetFile, Protection, Release, Series, publish
+from htf import BudgetFile, Protection, Release, Series, publish, synthetic_zones
 from htf.cli.main import run as run_here
 from htf.evaluation.datasets import City
 from htf.evaluation.population import Population, RecordsEach
@@ -497,13 +497,14 @@ def test_series_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feature = {"type": "Feature", "properties": {"name": "North"}, "geometry": shape}
     layer = {"type": "FeatureCollection", "features": [feature]}
     (tmp_path / "districts.geojson").write_text(json.dumps(layer))
+    synthetic_zones(tracts=12, districts=3).to_file("zones.gpkg")
     told = []
     for command in ours:
         if command.startswith("htf series show"):  # changes need a second month
             run("htf series add city visits.parquet --time time --period 2026-02", tmp_path)
         told.append(run(command, tmp_path))
     assert any("more than noise" in one for one in told)
-    for name in ("box.png", "long.csv", "change.xlsx"):
+    for name in ("box.png", "long.csv", "change.xlsx", "tracts.csv", "tracts.png"):
         assert (tmp_path / name).stat().st_size > 0
 
 

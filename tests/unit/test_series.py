@@ -126,12 +126,6 @@ def test_plans_that_do_not_add_up(wrong: dict[str, Any], message: str) -> None:
         plan(**wrong)
 
 
-def test_zones_have_no_series() -> None:
-    names = htf.Names.of({"kind": ["tram", "bus"]})
-    with pytest.raises(InputError, match="without zones and categories"):
-        plan(domain=Domain((htf.Axis.named("kind", names),)))
-
-
 def test_the_plan_is_final(tmp_path: Path) -> None:
     made = Series.create(tmp_path / "a", plan(each="0.25"))
     assert Series(tmp_path / "a").plan == made.plan
@@ -746,7 +740,7 @@ def test_names_of_periods_are_plain_digits() -> None:
 
 def test_only_maps_of_two_axes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--bounds", "0,0,1,1", "--epsilon-total", "1", "--releases", "2"]
-    for wrong in (["--axis", "hour:hour:0:24:4"], ["--zones", "zones.gpkg", "--by", "tract"]):
+    for wrong in (["--axis", "hour:hour:0:24:4"], ["--category", "kind=bus,tram"]):
         assert run(["series", "init", str(tmp_path / "s"), *given, *wrong]) == 2
     assert "the axes x and y alone" in capsys.readouterr().err
     assert not (tmp_path / "s").exists()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from htf.query.where import Where
     from htf.query.zones import Zones
     from htf.release.release import Release
+    from htf.series.series import Series
 
 DEFAULT_GRID = "16,16"  # of a series
 RASTERS = (".tif", ".tiff")
@@ -55,7 +56,7 @@ def export(
     layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.
 
     Of the folder of a series, the file is a long table: a row for each period and zone, of --h3, of --grid, or of a
-    grid of 16 rectangles along each side.
+    grid of 16 rectangles along each side. A series of zones has a row for each period and zone of its own.
     """
     from htf.release.release import Release
     from htf.series.plan import is_series
@@ -184,6 +185,13 @@ def _export_series(
     opened = Series(folder)
     if not opened.periods:
         raise InputError(f"{folder} has no release yet: add one with `htf series add`")
+    if opened.plan.of_zones:
+        if resolution is not None or grid is not None or where:
+            raise InputError(
+                f"{folder} is a series of zones, which are exported as they are: leave out --h3, --grid and --where"
+            )
+        _export_zones(opened, output, overwrite)
+        return
     zones = _zones(opened.plan.domain, resolution, grid or DEFAULT_GRID)
     with progress_bar() as bar:
         task = bar.add_task(f"writing {output.name}", total=len(opened.periods))
@@ -201,6 +209,33 @@ def _export_series(
     long = pandas.concat(layers, ignore_index=True)
     write_layer(long, output, about, ZONES, overwrite=overwrite)
     say(f"Wrote {output}: {len(opened.periods):,} periods of {len(zones.labels):,} zones.")
+    warn_if_not_private(last)
+
+
+def _export_zones(opened: Series, output: Path, overwrite: bool) -> None:
+    """A long table of a series of zones: a row for each period and zone, with all that its layer says of it."""
+    import numpy as np
+
+    from htf.cli.query_series import counts_of_zones
+    from htf.export.answers import write_shapes
+    from htf.export.layers import ZONES
+    from htf.export.provenance import provenance
+    from htf.export.vector import CSV, write_columns
+    from htf.query.columns import describe_columns
+    from htf.query.named import outlines_of
+
+    table, rows = counts_of_zones(opened)
+    last = opened.release(opened.periods[-1])
+    about = provenance(last, f"One row per period and zone. {describe_columns(last.quantity)}")
+    about["statement"] = f"{' '.join(opened.plan.told)} The last release says: {last.statement}"
+    if output.suffix.lower() == CSV:  # which needs no GIS package
+        columns = {name: table[name] for name in table.column_names}
+        write_columns(columns, output, about, overwrite=overwrite)
+    else:
+        shapes = np.tile(outlines_of(opened.plan.domain, rows), len(opened.periods))
+        crs = opened.plan.domain.crs
+        write_shapes(table, shapes, crs, output, about, ZONES, overwrite=overwrite)
+    say(f"Wrote {output}: {len(opened.periods):,} periods of {len(rows):,} zones.")
     warn_if_not_private(last)
 
 

@@ -268,8 +268,8 @@ def draw_series(folder: Path, request: MapRequest) -> None:
     from htf.series.series import Series
 
     is_html = request.output.suffix.lower() == ".html"
-    _check_series(request, is_html)
     series = Series(folder)
+    _check_series(request, is_html, of_zones=series.plan.of_zones)
     files = [one.path for one in series.released]
     check_output(request.output, overwrite=request.overwrite, inputs=files)
     with progress_bar() as bar:
@@ -283,12 +283,18 @@ def draw_series(folder: Path, request: MapRequest) -> None:
         warn_if_not_private(series.release(period))
 
 
-def _check_series(request: MapRequest, is_html: bool) -> None:
+def _check_series(request: MapRequest, is_html: bool, *, of_zones: bool) -> None:
     """Refuse what a series is not drawn with."""
+    if of_zones and is_html:
+        raise InputError(
+            "a page of a series needs a map, and this one is of zones: draw a picture such as .png, or a page of one of "
+            "its releases"
+        )
     given = {
         "--difference (the page has a switch for changes)": request.as_difference,
         "--by": request.by is not None,
-        "--level": request.level is not None,
+        "--level": request.level is not None and not of_zones,
+        "--where": bool(request.where) and of_zones,
         "--distinct": request.distinct,
         "--boxes": request.boxes and not is_html,
         "--style": request.style is not None and not is_html,
@@ -312,7 +318,7 @@ def _write_series_picture(series: Series, request: MapRequest) -> None:
     from htf.maps.plot_series import plot_series
 
     axes = cast(tuple[str, str], request.axes)
-    figure = plot_series(series, axes=axes, where=request.where)
+    figure = plot_series(series, axes=axes, where=request.where, level=request.level)
     _save_figure(figure, [series.release(period) for period in series.periods], request)
 
 

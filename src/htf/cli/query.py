@@ -95,7 +95,7 @@ def query(release_file: Path, change: bool, **given: Any) -> None:
     more axes than the map's two, `--where hour=7:10` or `--where offence=Assault` selects a part; axes that you
     do not name count in full. `--by offence` gives a row for each.
 
-    RELEASE may also be the folder of a series: then every box is counted in each period, and `--change` shows what
+    RELEASE may also be the folder of a series: then every box or zone is counted in each period, and `--change` shows what
     changed from each period to the next. A file ending in .png, .svg or .pdf is a picture of that.
 
     With `--per RELEASE`, a release of sums is divided by the number of records: the answers are means.
@@ -106,7 +106,7 @@ def query(release_file: Path, change: bool, **given: Any) -> None:
     from htf.series.plan import is_series
 
     if is_series(release_file):
-        _check_of_series(*(given.pop(name) for name in ("zones", "levels", "distinct", "per")))
+        _check_of_series(*(given.pop(name) for name in ("distinct", "per")))
         query_series(release_file, change=change, **given)
     elif change:
         raise InputError("--change is for a series: compare two releases with `htf compare`")
@@ -184,7 +184,7 @@ def _answer(
 def _check_of_series(*others: object) -> None:
     if any(others):
         raise InputError(
-            "a series is asked for boxes or polygons: leave out --zone, --level, --distinct and --per"
+            "a series is asked for boxes, polygons or zones: leave out --distinct and --per"
         )
 
 

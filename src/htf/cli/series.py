@@ -92,18 +92,23 @@ def init(
     from htf.series.series import Series
 
     options = MapOptions(**take(MapOptions, given))
-    if options.zones is not None:
-        raise InputError("a series is of a map with the axes x and y alone: leave out --zones")
-    domain, _ = options.read()
-    if domain.dimensions != 2:
+    if options.is_map_inside:
         raise InputError(
-            "a series is of a map with the axes x and y alone: leave out --axis, --dest-x and --category"
+            "a series is of a map or of zones, not of both: leave out --zones, or --bounds and --around"
+        )
+    domain, _ = options.read()
+    if domain.dimensions != (2 if options.zones is None else 1):
+        raise InputError(
+            "a series is of a map with the axes x and y alone, or of zones alone: leave out --axis, --dest-x and --category"
         )
     plan = SeriesPlan.of(
         domain, period, unit, total=epsilon_total, releases=releases, each=epsilon_each
     )
-    Series.create(folder, plan)
-    say(f"Made the series {folder}. {' '.join(plan.told)}")
+    made = Series.create(folder, plan)
+    if options.zones is not None:
+        made.pin_layer(options.zones)
+    what = f" of {domain.size:,} zones" if plan.of_zones else ""
+    say(f"Made the series {folder}{what}. {' '.join(plan.told)}")
 
 
 @series.command()
@@ -150,6 +155,7 @@ def add(
     With --time, only records of the period are counted. Without it, all of POINTS must be of the period. A period without
     any record is refused, since a mistake is likelier, and nothing is charged; with --allow-empty it is released.
     """
+    from htf.ingest.sources import files_behind
     from htf.release.release import Release
     from htf.series.plan import period_of
     from htf.series.series import Series
@@ -169,6 +175,7 @@ def add(
             )
             return
         click.get_current_context().meta[CHARGED] = addition.budget
+        opened.check_not_layer([] if "://" in points else files_behind(points))
         opened.pin_clock(_clock(reading))
         read = points_of(points, opened.plan.domain, reading)
         if addition.told:
@@ -304,6 +311,8 @@ def revise(folder: Path, output: Path) -> None:
         raise InputError(f"{output} exists: give the name of a new folder")
     if len(opened.periods) < 2:
         raise InputError(f"{folder} has fewer than two releases, so there is nothing to revise")
+    if opened.plan.of_zones:
+        raise InputError("a series of zones borrows nothing, so there is nothing to revise")
     make_folder(output)
     with progress_bar() as bar:
         task = bar.add_task("revising", total=len(opened.periods))

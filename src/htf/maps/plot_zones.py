@@ -172,6 +172,23 @@ def _plot_panels(release: Release, level: str | None, where: Where | None, by: s
     if domain.zoned == (number,):
         raise InputError(f"panels need an axis that is not drawn, but {by!r} is: give another")
     layers = [layer_of(release, level, {**read_where(where), **step.where}) for step in steps]
+    titles = [step.title for step in steps]
+    figure = draw_zone_panels(domain, layers, titles, release.quantity)
+    seen = frame_of(domain, layers[0].shapes, "")
+    inside = {n: ends for n, ends in read_where(where).items() if n != domain.names[number]}
+    rest = told_summed(domain, (*domain.zoned, number), inside)
+    figure.suptitle(heading(release) + (f"\n{rest}" if rest else ""), fontsize=12)
+    notes = list(dict.fromkeys(note for layer in layers for note in layer.shared_notes))
+    figure.supxlabel("\n".join([*notes, footer(release, seen)]), fontsize=8, color=GREY)
+    if not release.private:
+        draw_warning_across(figure)
+    return figure
+
+
+def draw_zone_panels(
+    domain: Domain, layers: Sequence[Layer], titles: Sequence[str], quantity: str
+) -> Figure:
+    """A panel for each layer, with one scale of colours."""
     limits = limits_of(layers)
     seen = [frame_of(domain, layer.shapes, "") for layer in layers]
     rows, columns = layout(len(layers), shown_ratio(seen[0]))
@@ -182,20 +199,13 @@ def _plot_panels(release: Release, level: str | None, where: Where | None, by: s
         draw_layer(ax, layer, frame, limits, of_panels=True)
         for ax, layer, frame in zip(panels, layers, seen, strict=False)
     ]
-    for ax, step in zip(panels, steps, strict=False):
-        ax.set_title(shorten(step.title), fontsize=9, pad=3)
+    for ax, title in zip(panels, titles, strict=False):
+        ax.set_title(shorten(title), fontsize=9, pad=3)
     draw_frames(panels, seen, "white")
     if any(layer.has_values for layer in layers):
-        _colour_bar(panels, images[0], seen[0], layers[0], release.quantity, is_below=False)
+        _colour_bar(panels, images[0], seen[0], layers[0], quantity, is_below=False)
     else:
         write_in_the_middle(panels[0], "nothing rises\nabove the noise")
-    inside = {n: ends for n, ends in read_where(where).items() if n != domain.names[number]}
-    rest = told_summed(domain, (*domain.zoned, number), inside)
-    figure.suptitle(heading(release) + (f"\n{rest}" if rest else ""), fontsize=12)
-    notes = list(dict.fromkeys(note for layer in layers for note in layer.shared_notes))
-    figure.supxlabel("\n".join([*notes, footer(release, seen[0])]), fontsize=8, color=GREY)
-    if not release.private:
-        draw_warning_across(figure)
     return figure
 
 

@@ -107,7 +107,16 @@ def zone_lists(release: Release) -> pa.Array:
     """The layers, zone by zone, spread over the rows so that their numbers differ by at most one."""
     import pyarrow as pa
 
-    domain = release.domain
+    columns = layer_columns(release.domain)
+    types = zone_type().value_type
+    arrays = [pa.array(columns[field.name], field.type) for field in types]
+    offsets = np.arange(len(release) + 1) * len(columns["axis"]) // len(release)
+    structs = pa.StructArray.from_arrays(arrays, [field.name for field in types])
+    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
+
+
+def layer_columns(domain: Domain) -> dict[str, list[Any]]:
+    """The layers, a row for each zone."""
     columns: dict[str, list[Any]] = {"axis": [], "cell": [], "shape": [], "attributes": []}
     for place in domain.zoned:
         outlines = _outlines(domain.axes[place])
@@ -115,11 +124,7 @@ def zone_lists(release: Release) -> pa.Array:
         columns["cell"] += range(len(outlines.shapes))
         columns["shape"] += outlines.shapes
         columns["attributes"] += _attribute_texts(outlines)
-    types = zone_type().value_type
-    arrays = [pa.array(columns[field.name], field.type) for field in types]
-    offsets = np.arange(len(release) + 1) * len(columns["axis"]) // len(release)
-    structs = pa.StructArray.from_arrays(arrays, [field.name for field in types])
-    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
+    return columns
 
 
 def with_outlines(domain: Domain, flat: pa.StructArray) -> Domain:

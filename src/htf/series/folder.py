@@ -15,7 +15,7 @@ import json
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 BUDGET = "budget.sqlite"
 ALL = "series"  # the account of a series whose periods add up
-LOCK, CLOCK = "series.lock", "clock.json"
+LOCK, CLOCK, LAYER = "series.lock", "clock.json", "layer.json"
 REMEMBERED = 12  # releases before, of which the mean is a prior
 
 
@@ -299,8 +299,8 @@ class SeriesFolder:
             )
 
     def _priors(self, others: list[Released]) -> tuple[Prior, ...]:
-        """The last of several releases, and the mean of them all."""
-        if not others:
+        """The last of several releases, and the mean of them all. Zones borrow nothing."""
+        if not others or self.plan.of_zones:
             return ()
         marks = [digest_of(one.path) for one in others]
         last = cell_counts(self._load(others[-1].path))
@@ -355,6 +355,22 @@ class SeriesFolder:
                 f"the periods of {self.folder} are told apart by {known.strip()}, but now by {text.strip()}: a record might be "
                 "in two periods. Give --time, --time-unit and --utc-offset as for the first release"
             )
+
+    def pin_layer(self, layer: Path) -> None:
+        """Write down which file the zones came from, so that no file of the data is taken for it later."""
+        text = json.dumps({"name": layer.name, "sha256": digest_of(layer)}) + "\n"
+        write_whole(self.folder / LAYER, lambda new: _write_text(new, text))
+
+    def check_not_layer(self, data: Iterable[Path]) -> None:
+        """Refuse data whose file is the layer of zones, or a copy of it: its names are published."""
+        path = self.folder / LAYER
+        known = json.loads(path.read_text(encoding="utf-8"))["sha256"] if path.exists() else None
+        for file in data if known is not None else ():
+            if file.is_file() and digest_of(file) == known:
+                raise InputError(
+                    f"{file} is the layer of the zones of {self.folder}, or a copy of it. Zones are published with "
+                    "their names, so they must be public and made without these data"
+                )
 
     def _budget(self, period: Period) -> BudgetFile:
         """The account that a release of this period is charged to. Where periods do not add up each has its own."""

@@ -8,6 +8,7 @@ has seen it. What they tell about a person does. docs/proofs/series.md has the a
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from htf.files import write_whole
 from htf.frame.domain import Domain, check_domain
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERIODS, PERSON, RECORD
+from htf.release.zones import layer_columns, with_outlines, zone_type
 from htf.series.periods import KINDS, Period
 
 PLAN = "series.json"
@@ -72,9 +74,11 @@ class SeriesPlan:
             raise InputError(
                 f"a series has between 1 and {MOST_RELEASES:,} releases, got {self.releases}"
             )
-        if any(axis.names is not None for axis in self.domain.axes):
+        named = [axis for axis in self.domain.axes if axis.names is not None]
+        if named and not self.of_zones:
             raise InputError(
-                "a series is of a map with coordinates alone, without zones and categories"
+                "a series is of a map with coordinates alone, or of the zones of one layer: without trips between zones, "
+                "categories and further axes"
             )
         if IN_PERIOD.get(self.unit, self.period) != self.period:
             raise InputError(
@@ -141,6 +145,11 @@ class SeriesPlan:
         return cls(domain, period, unit, whole, price, releases)
 
     @property
+    def of_zones(self) -> bool:
+        """Whether counts are of zones of a layer, not of a grid."""
+        return self.domain.dimensions == 1 and self.domain.zoned == (0,)
+
+    @property
     def adds_up(self) -> bool:
         """Whether what different periods cost adds up for one unit."""
         return self.unit == PERSON
@@ -197,7 +206,10 @@ def period_of(plan: SeriesPlan, text: str) -> Period:
 
 def write_plan(plan: SeriesPlan, folder: Path) -> None:
     """Write it down, once."""
-    text = json.dumps(plan.to_dict(), indent=2) + "\n"
+    said = plan.to_dict()
+    if plan.of_zones:
+        said["layer"] = _layer_of(plan.domain)
+    text = json.dumps(said, indent=2) + "\n"
     write_whole(folder / PLAN, lambda unfinished: _write_text(unfinished, text))
 
 
@@ -210,8 +222,9 @@ def read_plan(folder: Path) -> SeriesPlan:
             raise InputError(
                 f"{path} has the format {said['format']!r}, and this version reads {FORMAT}"
             )
+        domain = Domain.from_dict(said["domain"])
         return SeriesPlan(
-            Domain.from_dict(said["domain"]),
+            _with_layer(domain, said["layer"]) if "layer" in said else domain,
             said["period"],
             said["unit"],
             Epsilon.of(said["epsilon_total"]),
@@ -226,6 +239,23 @@ def read_plan(folder: Path) -> SeriesPlan:
         raise InputError(
             f"cannot read the plan {path}: {type(error).__name__}. Restore it from a copy"
         ) from None
+
+
+def _layer_of(domain: Domain) -> list[list[str]]:
+    """The outline of each zone, as base64, and what else its layer says of it."""
+    columns = layer_columns(domain)
+    shapes = [b64encode(shape).decode() for shape in columns["shape"]]
+    return [list(row) for row in zip(shapes, columns["attributes"], strict=True)]
+
+
+def _with_layer(domain: Domain, layer: list[list[str]]) -> Domain:
+    import pyarrow as pa
+
+    rows = [
+        {"axis": 0, "cell": cell, "shape": b64decode(shape, validate=True), "attributes": text}
+        for cell, (shape, text) in enumerate(layer)
+    ]
+    return with_outlines(domain, pa.array(rows, zone_type().value_type))
 
 
 def is_series(path: Path) -> bool:

@@ -19,9 +19,11 @@ MOST_LINES = 8  # more cannot be told apart
 MARKED, UNMARKED = "#b2182b", "#7f7f7f"
 
 
-def draw_periods(table: pa.Table, path: Path, *, change: bool, overwrite: bool = False) -> None:
-    """Write the picture of a table of `htf.series.questions`."""
-    figure = plot_periods(table, change=change)
+def draw_periods(
+    table: pa.Table, path: Path, *, change: bool, named: str = "asked", overwrite: bool = False
+) -> None:
+    """Write the picture of a table of `htf.series.questions`. The column `named` says what was asked for."""
+    figure = plot_periods(table, change=change, named=named)
     kind = path.suffix.lower().lstrip(".")
     write_whole(
         path,
@@ -30,25 +32,27 @@ def draw_periods(table: pa.Table, path: Path, *, change: bool, overwrite: bool =
     )
 
 
-def plot_periods(table: pa.Table, *, change: bool = False) -> Figure:
+def plot_periods(table: pa.Table, *, change: bool = False, named: str = "asked") -> Figure:
     """One panel for each box: the count or the change over periods, with its interval."""
-    labels = list(dict.fromkeys(table["asked"].to_pylist()))[:MOST_LINES]
+    every = list(dict.fromkeys(table[named].to_pylist()))
+    labels = every[:MOST_LINES]
     periods = list(dict.fromkeys(table["period"].to_pylist()))
-    figure = new_figure((max(6.4, 0.45 * len(periods) + 2), 2.4 * len(labels) + 0.6))
+    size = max(6.4, 0.45 * len(periods) + 2), 1.8 * len(labels) + 1.0
+    figure = new_figure(size, layout="constrained")
     panels = figure.subplots(len(labels), 1, sharex=True, squeeze=False)[:, 0]
     rows = table.to_pylist()
     for panel, label in zip(panels, labels, strict=True):
-        mine = {row["period"]: row for row in rows if row["asked"] == label}
+        mine = {row["period"]: row for row in rows if row[named] == label}
         _draw(panel, [mine[period] for period in periods], change)
         panel.set_title(label, loc="left", fontsize=10)
     panels[-1].set_xticks(range(len(periods)), periods, rotation=60 if len(periods) > 6 else 0)
     counted = rows[0]["counted"]
     what = "change since the period before" if change else counted
     figure.supylabel(what, fontsize=10)
-    figure.suptitle(
-        f"Bars: {LEVEL_TEXT} intervals" + (". Red: more than noise" if change else ""), fontsize=9
-    )
-    figure.tight_layout()
+    told = f"Bars: {LEVEL_TEXT} intervals" + (". Red: more than noise" if change else "")
+    if len(every) > len(labels):
+        told += f". The first {len(labels)} of {len(every):,}: name those that you want to see"
+    figure.suptitle(told, fontsize=9)
     return figure
 
 

@@ -264,6 +264,8 @@ class Series(SeriesFolder):
         1
         """
 
+        if self.plan.of_zones:
+            raise InputError("a series of zones borrows nothing, so there is nothing to revise")
         release, own = self.release(period), self.latest[period]
         others = [one for one in self.latest.values() if one.period != own.period]
         nearest = sorted(others, key=lambda one: abs(one.period.start - own.period.start))

@@ -59,9 +59,13 @@ def find_sources(paths: Sequence[Path]) -> list[Source]:
         if not is_series(path):
             found.append(Source(path, path.stem))
             continue
-        name, latest = path.resolve().name, SeriesFolder(path).latest
+        folder = SeriesFolder(path)
+        name, latest = path.resolve().name, folder.latest
         if not latest:
             raise InputError(f"{path} has no release yet: add one with `htf series add`")
+        if folder.plan.of_zones:  # the page goes through the time of maps only
+            found += [Source(one.path, f"{name} {period}") for period, one in latest.items()]
+            continue
         taken = [one.series["id"] for one in found if one.series]
         told = {"id": _unlike(_slug(name), taken), "name": name}
         found += [
