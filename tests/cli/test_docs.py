@@ -307,7 +307,7 @@ def test_every_source_works(
 def test_the_exports_work(city: Path) -> None:
     page = (ROOT / "docs/export.md").read_text()
     ours = [c for c in commands(page) if " -o " in c]
-    assert [c.split()[1] for c in ours] == ["export"] * 4 + ["sample"] * 2
+    assert [c.split()[1] for c in ours] == ["export"] * 5 + ["sample"] * 2
     for command in ours:
         assert run(command, city).startswith("Wrote ")
     (block,) = re.findall(r"```python\n(.*?)```", page, re.S)

@@ -233,3 +233,92 @@ def test_zones_that_cannot_be(
     assert htf("export", folder / "out.parquet", *options) == 2
     assert says in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_of_tiles(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Opened by GDAL, and by the format's own reader: all leaves are in the deepest tiles, once or where tiles meet."""
+    import pyogrio
+    from pmtiles.reader import MmapSource, Reader
+
+    path = tmp_path / "map.pmtiles"
+    assert htf("export", folder / "out.parquet", "-o", path) == 0
+    assert "tiles down to zoom" in capsys.readouterr().out
+    release = Release.load(folder / "out.parquet")
+    layer = pyogrio.read_dataframe(path)
+    assert layer.crs.to_epsg() == 3857
+    leaves = layer.drop_duplicates(["west", "south"])
+    assert len(leaves) == len(release)
+    assert leaves["count"].sum() == pytest.approx(
+        release.count().count[0], abs=leaves["std_error"].sum() / 32
+    )
+    with open(path, "rb") as file:
+        reader = Reader(MmapSource(file))
+        about, header = reader.metadata(), reader.header()
+    assert about["description"] == release.statement
+    assert about["htf-export"]["private"] is True
+    assert about["vector_layers"][0]["maxzoom"] == header["max_zoom"]
+    assert header["min_zoom"] == 0
+    assert header["min_lon_e7"] == round(BOUNDS[0] * 10**7)
+    seen = set(layer.columns) - {"geometry", "mvt_id"}
+    assert seen == set(about["vector_layers"][0]["fields"])
+
+
+def test_an_archive_of_squares_of_some_hours(folder: Path, tmp_path: Path) -> None:
+    import pyogrio
+
+    path = tmp_path / "map.pmtiles"
+    options = ("--where", "hour=7:10", "--max-zoom", "9")
+    assert htf("export", folder / "hours.parquet", "-o", path, *options) == 0
+    layer = pyogrio.read_dataframe(path).drop_duplicates(["west", "south"])
+    release = Release.load(folder / "hours.parquet")
+    expected = release.count(None, {"hour": (7, 10)}).count[0]
+    assert layer["count"].sum() == pytest.approx(expected, rel=0.01)
+    assert layer["not_private"].all()
+    assert (layer["low"] <= layer["high"]).all()
+    assert pyogrio.read_info(path)["dataset_metadata"]["ZOOM_LEVEL"] == "9"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("-o", "map.pmtiles", "--grid", "4,4"), "holds leaves and squares"),
+        (("-o", "map.pmtiles", "--pixels", "4"), "--pixels is for .tif"),
+        (("-o", "map.gpkg", "--max-zoom", "4"), "--max-zoom is for .pmtiles"),
+        (("-o", "map.pmtiles", "--where", "x=-74:-73.9"), "a tile already names the place"),
+    ],
+)
+def test_archives_that_cannot_be(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    text: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert htf("export", folder / "out.parquet", *options) == 2
+    assert text in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_map_of_nowhere_has_no_tiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    domain = Domain.from_bounds(0, 0, 8, 8, 8, crs=None)
+    publish(
+        FrequencyMatrix.from_dense(domain, np.ones((8, 8), int)), 1, "ug", noise="seeded:1"
+    ).save(tmp_path / "plane.parquet")
+    assert htf("export", tmp_path / "plane.parquet", "-o", tmp_path / "map.pmtiles") == 2
+    assert "no reference system, so it has no tiles" in capsys.readouterr().err
+
+
+def test_an_archive_ends_where_there_would_be_too_many_tiles(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("htf.export.tiles.MOST_TILES", 8)
+    monkeypatch.setattr("htf.maps.tiles.MOST_LEAVES", 10)
+    assert htf("export", folder / "out.parquet", "-o", tmp_path / "map.pmtiles") == 0
+    assert "less than the release knows" in capsys.readouterr().out

@@ -15,6 +15,8 @@ from htf.files import check_output
 from htf.query.texts import read_numbers, read_where
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from htf.frame.domain import Domain
     from htf.query.where import Where
     from htf.query.zones import Zones
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_GRID = "16,16"  # of a series
 RASTERS = (".tif", ".tiff")
+TILES = ".pmtiles"
 MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
 
 
@@ -34,6 +37,11 @@ MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
     type=WholeNumber(1, MOST_PIXELS),
     help="For a .tif: pixels per side, at most, and never more than cells.  [default: 1024]",
 )
+@click.option(
+    "--max-zoom",
+    type=WholeNumber(0, 24),
+    help="For .pmtiles: the deepest zoom.  [default: where all is shown]",
+)
 @click.option("--h3", "resolution", type=WholeNumber(0, 15), help="H3 hexagons instead of leaves.")
 @click.option("--grid", metavar="NX,NY", help="A grid of NX x NY rectangles instead of leaves.")
 @where_option
@@ -42,17 +50,18 @@ def export(
     release_file: Path,
     output: Path,
     pixels: int | None,
+    max_zoom: int | None,
     resolution: int | None,
     grid: str | None,
     where: tuple[str, ...],
     overwrite: bool,
 ) -> None:
-    """Turn a release into a layer or a raster for GIS tools. The ending sets the format.
+    """Turn a release into a layer, a raster or map tiles for GIS tools. The ending sets the format.
 
     .geojson, .fgb, .gpkg, .parquet (GeoParquet), .xlsx and .csv hold the leaves of the release, with count,
     std_error, low and high (the interval), density per km², the bounds along every axis, and what is counted. .tif is a
-    cloud-optimised GeoTIFF of expected counts per pixel; further axes are summed, or cut by --where. Each
-    file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
+    cloud-optimised GeoTIFF of expected counts per pixel, and .pmtiles an archive of vector tiles for web maps; further axes
+    are summed, or cut by --where. Each file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
     layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.
 
     Of the folder of a series, the file is a long table: a row for each period and zone, of --h3, of --grid, or of a
@@ -63,6 +72,8 @@ def export(
 
     is_zones = resolution is not None or grid is not None
     _check_export(output, pixels, resolution, grid, where)
+    if max_zoom is not None and output.suffix.lower() != TILES:
+        raise InputError(f"--max-zoom is for {TILES}, and {output.name} has no zooms")
     _check_output(output, release_file, overwrite)
     ranges = read_where(where)
     if is_series(release_file):
@@ -75,6 +86,8 @@ def export(
             content = _write_zones(release, output, resolution, grid, ranges, overwrite)
         elif output.suffix.lower() in RASTERS:
             content = _write_raster(release, output, pixels, ranges, overwrite)
+        elif output.suffix.lower() == TILES:
+            content = _write_tiles(release, output, max_zoom, ranges, overwrite, bar)
         else:
             content = _write_leaves(release, output, overwrite)
     say(f"Wrote {output}: {content}, epsilon {release.epsilon}.")
@@ -97,6 +110,13 @@ def _check_export(
                 f"zones are a layer, but {output.name} is a raster: write another format, such as .gpkg"
             )
         return
+    if output.suffix.lower() == TILES:
+        if is_zones or pixels is not None:
+            raise InputError(
+                f"{output.name} holds leaves and squares: --h3 and --grid are for layers, such as .gpkg, and "
+                "--pixels is for .tif"
+            )
+        return
     if pixels is not None or (where and not is_zones):
         raise InputError(
             f"--pixels is for .tif, and --where is for .tif and zones. {output.name} holds leaves: select "
@@ -107,10 +127,10 @@ def _check_export(
 def _check_output(output: Path, release_file: Path, overwrite: bool) -> None:
     from htf.export.vector import check_layer_name
 
-    if output.suffix.lower() in RASTERS:
+    if output.suffix.lower() in (*RASTERS, TILES):
         check_output(output, overwrite=overwrite, inputs=[release_file])
     else:
-        check_layer_name(output, RASTERS, overwrite=overwrite, inputs=[release_file])
+        check_layer_name(output, (*RASTERS, TILES), overwrite=overwrite, inputs=[release_file])
 
 
 def _write_raster(
@@ -125,6 +145,29 @@ def _write_raster(
     seen = write_raster(release, output, pixels, where, overwrite=overwrite)
     columns, rows = seen.domain.shape
     return f"{columns:,} x {rows:,} pixels"
+
+
+def _write_tiles(
+    release: Release,
+    output: Path,
+    max_zoom: int | None,
+    where: Where,
+    overwrite: bool,
+    bar: Progress,
+) -> str:
+    from htf.export.tiles import write_tiles
+
+    (task,) = bar.task_ids
+    made = write_tiles(
+        release,
+        output,
+        where,
+        max_zoom,
+        overwrite=overwrite,
+        tell=lambda zoom: bar.update(task, description=f"writing {output.name}, zoom {zoom}"),
+    )
+    less = "" if made.shows_all else ", less than the release knows"
+    return f"{made.tiles:,} tiles down to zoom {made.zoom}{less}"
 
 
 def _write_leaves(release: Release, output: Path, overwrite: bool) -> str:
@@ -178,9 +221,9 @@ def _export_series(
     from htf.query.zones import zone_layer
     from htf.series.series import Series
 
-    if output.suffix.lower() in RASTERS:
+    if output.suffix.lower() in (*RASTERS, TILES):
         raise InputError(
-            f"a series is exported as a table or a layer, and {output.name} is a raster"
+            f"a series is exported as a table or a layer, which {output.name} is not: give one of its releases"
         )
     opened = Series(folder)
     if not opened.periods:

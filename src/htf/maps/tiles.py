@@ -31,6 +31,7 @@ Bounds = tuple[float, float, float, float]
 DEEPEST = 24
 MOST_LEAVES = 2048
 GRID = 64  # squares per side, at most
+FINE = 512  # cells along a tile, at most, where every cell has its true place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,18 +71,51 @@ def tile_contents(release: Release, bounds: Bounds, where: Where) -> Contents | 
     edges = _edges_on_map(domain, bounds)
     if edges is None:
         return None
-    axes = domain.axes[:2]
+    touched = _touched(release, edges)
+    if touched is not None:
+        return _leaves(release, touched)
+    return _grid(release, _frame(domain, edges), _spans(domain, edges), ranges)
+
+
+def shows_all(release: Release, place: tuple[int, int, int]) -> bool:
+    """Whether tiles below this one would show no more: it has all leaves or all cells, at their true places."""
+    edges = _edges_on_map(release.domain, tile_bounds(*place))
+    if edges is None:
+        return True
+    spans = _spans(release.domain, edges)
+    has_cells = bool(np.all(spans <= GRID - 1))
+    return has_cells or (bool(np.all(spans <= FINE)) and _touched(release, edges) is not None)
+
+
+def in_degrees(bounds: Bounds, crs: str) -> Bounds:
+    """W,S,E,N of a map in longitude and latitude."""
+    if crs == CRS84:
+        return bounds
+    west, south, east, north = transformer(crs, CRS84).transform_bounds(*bounds, densify_pts=21)
+    return west, south, east, north
+
+
+def _frame(domain: Domain, edges: FloatArray) -> IntArray:
+    """The first cell along both axes that a tile touches, and the one after the last."""
     cells = np.column_stack(
-        [to_snapped_cells(axis, ends) for axis, ends in zip(axes, edges.T, strict=True)]
+        [to_snapped_cells(axis, ends) for axis, ends in zip(domain.axes[:2], edges.T, strict=True)]
     )
-    frame = np.array([np.floor(cells[0]), np.ceil(cells[1])], dtype=np.int64)
-    spans = (edges[1] - edges[0]) * [axis.cells_per_unit for axis in axes]
-    if domain.dimensions == 2:
-        inside = (release.low < frame[1]) & (release.high > frame[0])
-        touched = np.flatnonzero(np.all(inside, axis=1))
-        if len(touched) <= MOST_LEAVES:
-            return _leaves(release, touched)
-    return _grid(release, frame, spans, ranges)
+    return np.array([np.floor(cells[0]), np.ceil(cells[1])], dtype=np.int64)
+
+
+def _spans(domain: Domain, edges: FloatArray) -> FloatArray:
+    """How many cells a tile is wide and high, also where it reaches beyond the map."""
+    return np.asarray((edges[1] - edges[0]) * [axis.cells_per_unit for axis in domain.axes[:2]])
+
+
+def _touched(release: Release, edges: FloatArray) -> IntArray | None:
+    """The leaves that reach into a tile; None if there are too many, or further axes."""
+    if release.domain.dimensions != 2:
+        return None
+    frame = _frame(release.domain, edges)
+    inside = (release.low < frame[1]) & (release.high > frame[0])
+    touched = np.flatnonzero(np.all(inside, axis=1))
+    return touched if len(touched) <= MOST_LEAVES else None
 
 
 def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from htf.errors import InputError, MissingExtraError
-from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain
-from htf.maps.tiles import Bounds
+from htf.maps.tiles import Bounds, in_degrees
 from htf.maps.zones import view_zones
 from htf.query.columns import COUNTED
 from htf.release.file import digests
@@ -202,12 +201,7 @@ def bounds_in_degrees(domain: Domain) -> Bounds | None:
     bounds = _bounds(domain)
     if bounds is None or domain.crs is None:
         return None
-    if domain.crs == CRS84:
-        return bounds
     try:
-        west, south, east, north = transformer(domain.crs, CRS84).transform_bounds(
-            *bounds, densify_pts=21
-        )
+        return in_degrees(bounds, domain.crs)
     except MissingExtraError:
         return None
-    return west, south, east, north
