@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from htf.frame.domain import Axis, Domain
     from htf.frame.names import Level, Names, Outlines
     from htf.frame.tree import RegionTree
+    from htf.ingest.check import PointsCheck, check_points
     from htf.ingest.layers import read_zones
     from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
@@ -114,6 +115,7 @@ _HOME = {
     "Outlines": "htf.frame.names",
     "OutputError": "htf.errors",
     "PeopleByBox": "htf.curator.distinct",
+    "PointsCheck": "htf.ingest.check",
     "Prior": "htf.estimation.prior",
     "Protection": "htf.privacy.protection",
     "Ratios": "htf.query.ratios",
@@ -132,6 +134,7 @@ _HOME = {
     "Zones": "htf.query.zones",
     "ZonesBought": "htf.privacy.zones",
     "best_max_records": "htf.estimation.activity",
+    "check_points": "htf.ingest.check",
     "difference": "htf.maps.comparison",
     "grid_zones": "htf.query.zones",
     "h3_zones": "htf.query.zones",
@@ -197,6 +200,7 @@ __all__ = [
     "Outlines",
     "OutputError",
     "PeopleByBox",
+    "PointsCheck",
     "Prior",
     "Protection",
     "Ratios",
@@ -215,6 +219,7 @@ __all__ = [
     "Zones",
     "ZonesBought",
     "best_max_records",
+    "check_points",
     "difference",
     "grid_zones",
     "h3_zones",

@@ -304,6 +304,21 @@ def test_every_source_works(
     assert "of_query=True" in capfd.readouterr().out
 
 
+def test_the_check_prints_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/check.md").read_text()
+    make, use = re.findall(r"```python\n(.*?)```", page, re.S)
+    (shown,) = re.findall(r"```text\n(.*?)```", page, re.S)
+    exec(make, {})
+    command = next(c for c in commands(page) if c.startswith("htf check fahrten.csv"))
+    assert run_here(shlex.split(command)[1:]) == 0
+    assert capfd.readouterr().out.startswith(shown)
+    exec(use, {})
+    assert capfd.readouterr().out == "80 7 wann\n"
+
+
 def test_the_exports_work(city: Path) -> None:
     page = (ROOT / "docs/export.md").read_text()
     ours = [c for c in commands(page) if " -o " in c]
@@ -428,8 +443,9 @@ def serve_for_a_moment(command: str, place: Path) -> str:
 
 def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
     told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
-    assert "for one person" in told[0]
-    assert "for one person, counted once" in told[2]
+    assert told[0].startswith("For your eyes only")
+    assert "for one person" in told[1]
+    assert "for one person, counted once" in told[3]
     assert "1 spent of 2, 1 remains" in told[-1]
     assert (tmp_path / "pings.png").stat().st_size > 10_000
 

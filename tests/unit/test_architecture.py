@@ -37,6 +37,7 @@ MAY_SEE_DATA = (
     "cli/release.py",
     "cli/series.py",
     "cli/distinct.py",
+    "cli/check.py",
     "cli/points.py",
     "cli/demo.py",
 )
@@ -194,8 +195,8 @@ def test_public_names() -> None:
         "Difference", "DistinctCounts", "DistinctPeople", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
         "Histogram", "HtfError", "InputError", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
         "MissingExtraError", "Named", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
-        "OutputError", "PeopleByBox", "Prior", "Protection", "Ratios", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
-        "Series", "SeriesPlan", "Suggestion", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "difference", "grid_zones",
+        "OutputError", "PeopleByBox", "PointsCheck", "Prior", "Protection", "Ratios", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
+        "Series", "SeriesPlan", "Suggestion", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "check_points", "difference", "grid_zones",
         "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "plot_comparison",
         "plot_difference", "plot_distinct", "publish", "ratio", "read_people_by_box", "read_points", "read_prior", "read_zones",
         "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report", "zone_layer",

@@ -127,6 +127,11 @@ def test_names_of_columns_may_differ_by_case(tmp_path: Path) -> None:
     options: dict[str, Any] = {"user": "user", "max_records": 1, "time": "at"}
     found = read_points(path, HOURS, ["lon", "lat", "hour(at)"], **options)
     assert counted(found) == {(0, 1, 5): 1}
+    write(path, text + "x,1.5,a,2020-01-01T05:00:00\n")
+    told: list[str] = []
+    read_points(path, HOURS, ["lon", "lat", "hour(at)"], tell=told.append, **options)
+    assert "'lon' holds no number there; see line 4." in told[-1]
+    write(path, text)
     import pandas as pd
 
     assert counted(read_points(pd.read_csv(path), HOURS, ["lon", "lat", "hour(at)"])) == {

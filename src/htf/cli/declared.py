@@ -39,11 +39,12 @@ def option_of(declaration: type, name: str, **changes: Any) -> Callable[[F], F]:
 
 
 def take(declaration: type, given: dict[str, Any]) -> dict[str, Any]:
-    """Values for the fields of a dataclass, from what the command line gave."""
+    """Values for the fields of a dataclass, from what the command line gave; for those that it offers."""
     return {
         field.name: _read(field.metadata[OPTION], given[field.name])
         for field in _declared(declaration)
-        if field.metadata[OPTION].read is None or given[field.name] is not None
+        if field.name in given
+        and (field.metadata[OPTION].read is None or given[field.name] is not None)
     }
 
 

@@ -18,6 +18,7 @@ import click
 from htf.cli import streams
 from htf.cli.budget import budget
 from htf.cli.charging import notes_about_charges
+from htf.cli.check import check
 from htf.cli.compare import compare
 from htf.cli.demo import demo
 from htf.cli.evaluate import evaluate
@@ -76,6 +77,7 @@ def cli() -> None:
 
 
 COMMANDS = (
+    check,
     forecast,
     release,
     budget,

@@ -297,8 +297,13 @@ class Points:
 
     @property
     def name(self) -> str:
-        """For progress bars. An address may hold a password, so none of it is shown."""
-        return "the database" if "://" in self.source else Path(self.source).name
+        """For progress bars."""
+        return name_of_points(self.source)
+
+
+def name_of_points(source: str) -> str:
+    """For progress bars. An address may hold a password, so none of it is shown."""
+    return "the database" if "://" in source else Path(source).name
 
 
 def read_points_options(points: str, given: dict[str, Any]) -> Points:

@@ -115,7 +115,7 @@ def fits(wanted: Iterable[str | None], others: Iterable[str | None], header: Seq
     wanted = list(wanted)
     if any(like(name, header) is None for name in columns_in(wanted, others, header)):
         return False
-    return None not in wanted[:2] or len(_pairs(header)) == 1
+    return None not in wanted[:2] or len(likely_pairs(header)) == 1
 
 
 def columns_in(
@@ -159,7 +159,7 @@ def _read_field(name: str, there: Sequence[str]) -> Field:
 def _guess(there: Sequence[str], geometry: str | None) -> list[Field | None]:
     if geometry is not None:
         return [Field(geometry, part) for part in OF_GEOMETRY]
-    pairs = _pairs(there)
+    pairs = likely_pairs(there)
     if len(pairs) == 1:
         return [Field(name) for name in pairs[0]]
     names = ", ".join(map(repr, there))
@@ -170,7 +170,7 @@ def _guess(there: Sequence[str], geometry: str | None) -> list[Field | None]:
     )
 
 
-def _pairs(there: Sequence[str]) -> list[tuple[str, str]]:
+def likely_pairs(there: Sequence[str]) -> list[tuple[str, str]]:
     """All (x, y) that could be meant. Plain names come before those with a prefix, as in dest_lon."""
     by_name = {name.casefold(): name for name in there}
     plain: list[tuple[str, str]] = []

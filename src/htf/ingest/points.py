@@ -423,14 +423,14 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
     with _opened(path, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, reading.wanted(path, domain), opened.geometry)
         weighted = WEIGHT in opened.columns
-        names = _names(fields, [WEIGHT] if weighted else [])
+        names = names_of(fields, [WEIGHT] if weighted else [])
         table = opened.select(names)
-        values = _values(opened, table, fields, reading)
+        values = values_of(opened, table, fields, reading)
         if weighted:
             worth = opened.number(table, WEIGHT)
             values["worth"] = worth.fill_null(float("nan"))
-        crs = _other_crs(opened, fields, domain, reading)
-        placed = _placed(table.select(**values), domain, crs, opened.engine, opened.collates)
+        crs = other_crs(opened, fields, domain, reading)
+        placed = placed_on(table.select(**values), domain, crs, opened.engine, opened.collates)
         inside = _inside(placed, domain)
         inside = inside.mutate(cell=_cell(inside, domain, opened.engine))
         inside = inside.filter(inside[CELL].notnull())
@@ -483,20 +483,20 @@ def _located(
     with _opened(source, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
         if wanted[0] is None:
-            (tell or logging.getLogger("htf").info)(_guess_told(fields))
+            (tell or logging.getLogger("htf").info)(guess_told(fields))
         for name in reading.others:
             check_there(name, opened.columns)
-        table = opened.select(_names(fields, reading.others))
+        table = opened.select(names_of(fields, reading.others))
         _check_times(opened, table, fields, reading, tell)
-        crs = _other_crs(opened, fields, domain, reading)
-        values = _values(opened, table, fields, reading) | _whose(opened, table, reading)
+        crs = other_crs(opened, fields, domain, reading)
+        values = values_of(opened, table, fields, reading) | _whose(opened, table, reading)
         if reading.weight is not None:
             weight = opened.number(table, reading.weight)
             values[WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
         if reading.spans:
-            values[WHEN] = _seconds(table, str(reading.time), opened, reading)
+            values[WHEN] = seconds_of(table, str(reading.time), opened, reading)
         with _where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
-            placed = _placed(rows, domain, crs, engine, opened.collates)
+            placed = placed_on(rows, domain, crs, engine, opened.collates)
             inside = _inside(_in_span(placed, reading), domain)
             for name in (PERSON, PERIOD):
                 if name in values:
@@ -520,7 +520,7 @@ def _whose(opened: Source, rows: Table, reading: Reading) -> dict[str, Any]:
     if opened.collates and person.type().is_string():
         whose[SPELLING] = ex.digest(person)
     if reading.per is not None:
-        seconds = _seconds(rows, str(reading.time), opened, reading)
+        seconds = seconds_of(rows, str(reading.time), opened, reading)
         whose[PERIOD] = ex.period(seconds, reading.per)
     if reading.once_per is not None or reading.counted != PEOPLE:
         whose[TIME] = _time_key(rows, opened, reading)
@@ -555,24 +555,24 @@ def _count_weights(located: Table, protection: Protection, *, of_query: bool) ->
     return count_kept(located, protection.max_records, of_query=of_query, count=count)
 
 
-def _guess_told(fields: Sequence[Field]) -> str:
+def guess_told(fields: Sequence[Field]) -> str:
     if fields[0].of_geometry:
         return f"Using the points of the column {fields[0].column!r}."
     return f"Using the columns {fields[0].column!r} as x and {fields[1].column!r} as y."
 
 
-def _names(fields: Sequence[Field], others: Sequence[str]) -> list[str]:
+def names_of(fields: Sequence[Field], others: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*(field.column for field in fields), *others]))
 
 
-def _values(
+def values_of(
     opened: Source, rows: Table, fields: Sequence[Field], reading: Reading
 ) -> dict[str, Any]:
     """The value of each column, under our own names, which no column of the data can have."""
     return {f"v{n}": _value(rows, field, opened, reading) for n, field in enumerate(fields)}
 
 
-def _other_crs(
+def other_crs(
     opened: Source, fields: Sequence[Field], domain: Domain, reading: Reading
 ) -> str | None:
     """The reference system of the points, if it is not that of the map."""
@@ -596,7 +596,9 @@ def _other_crs(
     return crs
 
 
-def _placed(rows: Table, domain: Domain, crs: str | None, engine: Engine, collates: bool) -> Table:
+def placed_on(
+    rows: Table, domain: Domain, crs: str | None, engine: Engine, collates: bool
+) -> Table:
     """The place along each axis, from the values of columns, and all other columns."""
     values = [rows[name] for name in rows.columns if name.startswith("v")]
     if crs is not None:
@@ -624,12 +626,12 @@ def _value(rows: Table, field: Field, opened: Source, reading: Reading) -> Value
         return ex.as_label(column, field.column, opened.text)
     if not field.of_time:
         return opened.number(rows, field.column)
-    seconds = _seconds(rows, field.column, opened, reading)
+    seconds = seconds_of(rows, field.column, opened, reading)
     return ex.OF_TIME[field.part](seconds).cast("float64")
 
 
-def _seconds(rows: Table, name: str, opened: Source, reading: Reading) -> IntegerValue:
-    text = _are_texts(opened, rows, name)
+def seconds_of(rows: Table, name: str, opened: Source, reading: Reading) -> IntegerValue:
+    text = are_texts(opened, rows, name)
     seconds = ex.as_seconds(rows[name], name, text, reading.time_unit, reading.form)
     return seconds + reading.utc_offset if reading.utc_offset else seconds
 
@@ -641,7 +643,7 @@ def _time_key(rows: Table, opened: Source, reading: Reading) -> IntegerValue:
     nothing = ibis.literal(0).cast("int64")
     if reading.time is None or reading.once_per == "all":
         return nothing
-    seconds = _seconds(rows, reading.time, opened, reading)
+    seconds = seconds_of(rows, reading.time, opened, reading)
     key = seconds if reading.once_per is None else ex.slot(seconds, reading.once_per)
     return ibis.coalesce(key, nothing)
 
@@ -730,7 +732,7 @@ def _to_matrix(
     return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection, files, weighed)
 
 
-def _are_texts(opened: Source, rows: Table, name: str) -> bool:
+def are_texts(opened: Source, rows: Table, name: str) -> bool:
     """Whether we read times from text. A database reads them better with its own functions."""
     return opened.text or (opened.engine.columns_as != "" and rows[name].type().is_string())
 
@@ -745,7 +747,7 @@ def _check_times(
     """Check that there are times at all, and that they can be put in one order."""
     times = {field.column for field in fields if field.of_time} | {reading.time} - {None}
     for name in sorted(map(str, times)):
-        if not _are_texts(opened, table, name):
+        if not are_texts(opened, table, name):
             continue
         kinds_of_time = ex.kinds_of_time(table[name], reading.form)
         kinds = {kind: is_it.any() for kind, is_it in kinds_of_time.items()}
@@ -780,17 +782,17 @@ def _remark_unread(
 ) -> None:
     """Remark on rows that could not be read, before any budget is spent on the others."""
     fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
-    names = _names(fields, reading.others)
+    names = names_of(fields, reading.others)
 
     def make(table: Table) -> list[Reason]:
-        return reasons_of(opened, table, fields, _times_of(opened, table, fields, reading), reading)
+        return reasons_of(opened, table, fields, times_of(opened, table, fields, reading), reading)
 
     note = describe_unread(opened, names, make, refuses=not reading.allow_empty)
     if note is not None:
         tell(note)
 
 
-def _times_of(
+def times_of(
     opened: Source, table: Table, fields: Sequence[Field], reading: Reading
 ) -> list[Times]:
     """The columns of times that matter."""
@@ -799,8 +801,8 @@ def _times_of(
     return [
         Times(
             name,
-            _are_texts(opened, table, name),
-            _seconds(table, name, opened, reading),
+            are_texts(opened, table, name),
+            seconds_of(table, name, opened, reading),
             name in of_axes or reading.per is not None or reading.spans,
         )
         for name in map(str, asked)
@@ -851,7 +853,7 @@ def _remark_nothing(
 def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) -> str:
     """What may be wrong, judged by the columns that were read."""
     fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
-    table = opened.select(_names(fields, []))
+    table = opened.select(names_of(fields, []))
     if opened.text:
         try:
             _refuse_text(opened, table, fields)
@@ -864,9 +866,9 @@ def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) 
     if 0 not in pairs(domain) or fields[0].of_geometry or not in_place:
         return why
     swapped = [fields[1], fields[0], *fields[2:]]
-    values = _values(opened, table, swapped, reading)
-    crs = _other_crs(opened, swapped, domain, reading)
-    placed = _placed(table.select(**values), domain, crs, opened.engine, opened.collates)
+    values = values_of(opened, table, swapped, reading)
+    crs = other_crs(opened, swapped, domain, reading)
+    placed = placed_on(table.select(**values), domain, crs, opened.engine, opened.collates)
     inside = _inside(placed, domain)
     cells = inside.select(cell=_cell(inside, domain, opened.engine))
     first = opened.engine.run(cells.filter(cells[CELL].notnull()).limit(1), opened.name)

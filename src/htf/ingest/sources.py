@@ -78,6 +78,8 @@ class Source:
     pieces: tuple[Piece, ...] = ()  # the files that are read, in the order of their rows
     # Columns of one of these files, and the number of each row, from 1 on.
     numbered: Callable[[Piece, Sequence[str]], Table] | None = None
+    # Some of the first rows, all columns, where `select` would read all rows.
+    first_rows: Callable[[int], dict[str, Any]] | None = None
 
     def number(self, rows: Table, name: str) -> FloatingValue:
         """The numbers in a column."""
@@ -90,11 +92,24 @@ class Source:
         if not others:
             return self
 
+        def there(asked: Sequence[str]) -> list[str]:
+            return list(dict.fromkeys(others.get(name, name) for name in asked))
+
         def select(asked: Sequence[str]) -> Table:
-            table = self.select(list(dict.fromkeys(others.get(name, name) for name in asked)))
+            table = self.select(there(asked))
             return table.select(**{name: table[others.get(name, name)] for name in asked})
 
-        return replace(self, columns=(*self.columns, *others), select=select)
+        def numbered(piece: Piece, asked: Sequence[str]) -> Table:
+            assert self.numbered is not None
+            table = self.numbered(piece, there(asked))
+            return table.select(**{name: table[others.get(name, name)] for name in (*asked, ROW)})
+
+        return replace(
+            self,
+            columns=(*self.columns, *others),
+            select=select,
+            numbered=None if self.numbered is None else numbered,
+        )
 
 
 @contextmanager
@@ -134,6 +149,15 @@ def files_behind(name: str) -> tuple[Path, ...]:
     return list_files(name).paths
 
 
+def listing_of(source: Any) -> Listing | None:
+    """The files that a source stands for, if they are text or Parquet."""
+    if not isinstance(source, (str, Path)) or "://" in str(source):
+        return None
+    if Path(source).suffix.lower() in (*DUCKDB_FILES, *SQLITE_FILES):
+        return None
+    return list_files(source)
+
+
 def _open_name(name: str, access: Access, needed: Needed) -> Any:
     suffix = Path(name).suffix.lower()
     if name.startswith(SERVERS) or suffix in (*DUCKDB_FILES, *SQLITE_FILES):
@@ -168,7 +192,9 @@ def _open_files(listing: Listing, access: Access, needed: Needed) -> Iterator[So
         )
     with plain(listing, access) as readable:
         layout = read_layout(readable.pieces, needed)
-        check_text(readable.pieces)
+        shapes = check_text(readable.pieces)
+        if needed.quick and not any(shape.quoted for shape in shapes):
+            layout = replace(layout, parallel=True)
         with opener(readable, layout, access) as source:
             source.engine.explain = lambda: explain_lines(readable.pieces, layout)
             yield source
@@ -209,7 +235,7 @@ def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -
         def numbered(piece: Piece, names: Sequence[str]) -> Table:
             path = _text(str(piece.path))
             reader = (
-                f"(SELECT *, row_number() OVER () AS {ROW} FROM {_csv_reader(path, form)})"
+                f"(SELECT *, row_number() OVER () AS {ROW} FROM {_csv_reader(path, replace(form, parallel=False))})"
                 if isinstance(form, Layout)
                 else f"(SELECT *, file_row_number + 1 AS {ROW} FROM read_parquet([{path}], "
                 "hive_partitioning=false, file_row_number=true))"
@@ -283,7 +309,7 @@ def _csv_reader(paths: str, layout: Layout) -> str:
     options = (
         "auto_detect=false, header=true, quote='\"', escape='\"', strict_mode=true, "
         # A parallel scan may refuse a quoted line break near one of its boundaries, by chance.
-        f"parallel=false, hive_partitioning=false, max_line_size={LONGEST_RECORD}"
+        f"parallel={str(layout.parallel).lower()}, hive_partitioning=false, max_line_size={LONGEST_RECORD}"
     )
     return f"read_csv([{paths}], delim='{layout.separator}', columns={{{columns}}}, {options})"
 
@@ -441,11 +467,20 @@ def _sqlite_source(
         reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
         return _copy(engine, reader, names, listing.name)
 
+    columns = quietly(lambda: sqlite.columns_of(connection, query), listing.name)
+
+    def first_rows(number: int) -> dict[str, Any]:
+        rows = f"SELECT * FROM (\n{query}\n) LIMIT {number}"
+        reader = quietly(lambda: sqlite.read_as_text(connection, rows, columns), listing.name)
+        found: dict[str, Any] = quietly(reader.read_all, listing.name).to_pydict()
+        return found
+
     return Source(
         engine=engine,
         name=listing.name,
-        columns=quietly(lambda: sqlite.columns_of(connection, query), listing.name),
+        columns=columns,
         select=select,
+        first_rows=first_rows,
         text=True,
         of_query=access.sql is not None or sqlite.is_view(connection, table),
         check_unchanged=listing.check_unchanged,

@@ -40,6 +40,7 @@ class Needed(NamedTuple):
     fits: Fits
     told: str = ""
     named: tuple[str, ...] = ()
+    quick: bool = False  # whether all cores may read one file, if nothing in it is quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Layout:
 
     header: tuple[str, ...]
     separator: str
+    parallel: bool = False  # whether all cores read one file
 
 
 def read_layout(pieces: Sequence[Piece], needed: Needed) -> Layout:
@@ -102,6 +104,14 @@ def uneven_lines(piece: Piece, layout: Layout) -> list[tuple[int, int]]:
         wrong = np.flatnonzero(~records.blank & (records.fields != len(layout.header)))
         found += zip(records.lines[wrong].tolist(), records.fields[wrong].tolist(), strict=True)
     return found
+
+
+def last_lines(piece: Piece, most: int) -> list[int]:
+    """The numbers of the last lines that are not empty."""
+    last: list[int] = []
+    for records in _records(piece, ","):
+        last = (last + records.lines[~records.blank][-most:].tolist())[-most:]
+    return last
 
 
 def lines_of(piece: Piece, numbers: Sequence[int]) -> list[int]:

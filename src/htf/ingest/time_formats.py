@@ -36,6 +36,7 @@ SAME_AS = {"B": "b", "e": "d"}
 NOT_NEEDED = {"f": "[0-9]{1,9}", "a": "[A-Za-z]+[.]?", "A": "[A-Za-z]+[.]?", "%": "%"}
 SHORT = {"T": "%H:%M:%S", "R": "%H:%M", "F": "%Y-%m-%d", "D": "%m/%d/%y"}
 KNOWN = ", ".join(f"%{one}" for one in (*PARTS, *SAME_AS, *NOT_NEEDED, *SHORT))
+ENOUGH = 0.8  # of texts that must have a likely form
 PIVOT = 69  # two digits below it are of this century, as in C and Python
 CLOCKS = (
     " %H:%M:%S",
@@ -154,12 +155,14 @@ class TimeFormat:
 
 
 def likely_formats(texts: Iterable[str]) -> Sequence[str]:
-    """The forms that all of these texts may have, likely ones first; none if there is no text."""
+    """The forms that most of these texts may have: those that fit the most of them, likely ones first."""
     known = [text.strip() for text in texts if text.strip()]
-    if not known:
-        return ()
     forms = [TimeFormat.read(text) for text in LIKELY]
-    return tuple(form.text for form in forms if all(map(form.fits, known)))
+    fitting = {form.text: sum(map(form.fits, known)) for form in forms}
+    most = max(fitting.values())
+    if not known or most < ENOUGH * len(known):
+        return ()
+    return tuple(text for text, number in fitting.items() if number == most)
 
 
 def _to_pattern(text: str) -> tuple[str, list[str]]:

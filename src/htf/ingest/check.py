@@ -1,0 +1,696 @@
+"""Looks at a source of points before a release, for the curator's eyes only. Sensitive: nothing here has noise.
+
+It reads points as a release does, with the same expressions. But it may guess what a release must not: columns, the
+encoding, decimal signs and the form of times. Its guesses become a command for the curator to judge.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from dataclasses import fields as fields_of
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.frame.domain import Domain, check_domain
+from htf.ingest import expressions as ex
+from htf.ingest.columns import (
+    Field,
+    check_there,
+    columns_in,
+    find_fields,
+    fits,
+    like,
+    likely_pairs,
+)
+from htf.ingest.engines import Progress
+from htf.ingest.looking import (
+    LEAST_SECONDS,
+    NUMBERS,
+    TIMES,
+    WHOLE_NUMBERS,
+    Looked,
+    decimal_of,
+    kind_of,
+    look,
+    totals_after,
+    unit_of,
+)
+from htf.ingest.points import (
+    names_of,
+    other_crs,
+    placed_on,
+    seconds_of,
+    times_of,
+    values_of,
+)
+from htf.ingest.reading import POINT, Reading
+from htf.ingest.sources import Source, listing_of, open_source
+from htf.ingest.text import Needed
+from htf.ingest.time_formats import likely_formats
+from htf.ingest.unread import EYES_ONLY, Reason, numbers_of, places_of, reasons_of, sums_of
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+SAMPLE = 2000  # rows that show the kinds of columns
+QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99, "most": 1.0}
+FARTHEST = 1e300
+WORLD = (-180.0, -90.0, 180.0, 90.0)
+OF_PEOPLE = re.compile(
+    "(user|person|people|rider|phone|device|customer|member|driver|bike|vehicle|taxi|subscriber|passenger|visitor|"
+    "patient|uid|imsi|imei|msisdn|who)(_?(id|no|nr|number|hash|key|name))?"
+)
+OF_TIMES = re.compile("(.*_)?(time|timestamp|ts|datetime|date|when|at)(_utc|_local)?")
+OUTSIDE_THE_GUARANTEE = (
+    "Choose the bounds, epsilon and the grid from public knowledge, never from these numbers: the guarantee does not "
+    "cover a choice that depends on the data. Bounds at the edges of the data would publish where the outermost "
+    "records are."
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PointsCheck:
+    """What a source of points holds. Sensitive: exact numbers, for the curator's eyes only.
+
+    Attributes
+    ----------
+    source : str
+        The name of the source.
+    rows : int
+        The number of rows.
+    columns : mapping
+        The kind of each column. Those of text files are judged by the first rows.
+    roles : mapping
+        The columns that were given or guessed: x, y, user and time.
+    unread : sequence of mappings
+        Why rows cannot be read: `reason`, `fate`, `rows` and `where` the first of them are.
+    inside, outside, swapped : int or None
+        How many places are inside the map and not; and how many would be inside if x and y were swapped. None
+        without a map.
+    extent : sequence of float or None
+        The least and the largest x, and y.
+    people : int or None
+        The number of different people.
+    records_per_person : mapping
+        Quantiles of the number of records of a person.
+    first, last : str or None
+        The first and the last time.
+    at_zero : int
+        How many places are 0, 0, which often stands for a missing one.
+    hints : sequence of str
+        Advice on what was found.
+    command : str
+        A command to make a release, with the options that these points need.
+
+    Examples
+    --------
+    >>> import htf
+    >>> rides = {"lon": [0.5, 0.6, 1.5], "lat": [0.5, 0.4, None], "rider": ["a", "a", "b"]}
+    >>> check = htf.check_points(rides)
+    >>> check
+    PointsCheck(the dict, exact numbers not shown: print it)
+    >>> check.rows, check.people
+    (3, 2)
+    >>> check.roles
+    {'x': 'lon', 'y': 'lat', 'user': 'rider'}
+    """
+
+    source: str
+    rows: int
+    columns: Mapping[str, str]
+    roles: Mapping[str, str]
+    unread: Sequence[Mapping[str, Any]]
+    inside: int | None
+    outside: int | None
+    swapped: int | None
+    extent: Sequence[float] | None
+    people: int | None
+    records_per_person: Mapping[str, int]
+    first: str | None
+    last: str | None
+    at_zero: int
+    hints: Sequence[str]
+    command: str
+
+    def __repr__(self) -> str:
+        return f"PointsCheck({self.source}, exact numbers not shown: print it)"
+
+    def __str__(self) -> str:
+        return "\n".join(_told(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON. Sensitive.
+
+        Returns
+        -------
+        dict
+            The attributes by their names, after a note that they must not be published.
+
+        Examples
+        --------
+        >>> check.to_dict()["records_per_person"]
+        {'median': 1, '90 %': 2, '99 %': 2, 'most': 2}
+        """
+        return {"note": EYES_ONLY.rstrip(":"), **asdict(self), "choices": OUTSIDE_THE_GUARANTEE}
+
+
+def check_points(
+    source: Any,
+    domain: Domain | None = None,
+    columns: Sequence[str | None] | None = None,
+    *,
+    user: str | None = None,
+    time: str | None = None,
+    time_unit: str = "s",
+    time_format: str | None = None,
+    utc_offset: int = 0,
+    crs: str | None = None,
+    table: str | None = None,
+    sql: str | None = None,
+    encoding: str | None = None,
+    decimal: str = POINT,
+    skip_lines: int | None = None,
+    skip_last: int | None = None,
+    memory: str | None = None,
+    progress: Progress | None = None,
+) -> PointsCheck:
+    """Look at a source of points before a release. For the curator's eyes only: exact numbers, without noise.
+
+    Options that are not given are guessed, those of text files too. Nothing is written.
+
+    Parameters
+    ----------
+    source : object
+        As in `read_points`.
+    domain : Domain, optional
+        The map. Choose it from public knowledge. Without one, places are not compared with bounds.
+    columns : sequence of str, optional
+        The columns of x and y.
+    user : str, optional
+        Column naming the person.
+    time : str, optional
+        Column of times.
+    time_unit : str
+        The unit of times that are numbers.
+    time_format : str, optional
+        The form of times that are text, such as `%d.%m.%Y %H:%M`.
+    utc_offset : int
+        Seconds to add to times.
+    crs : str, optional
+        The reference system of the coordinates, if it is not that of the map.
+    table, sql : str, optional
+        The table of a database or the layer of a file, or a query.
+    encoding : str, optional
+        The encoding of text files.
+    decimal : {".", ","}
+        The decimal sign of numbers in text.
+    skip_lines, skip_last : int, optional
+        How many lines of a text file to leave out before the one that names the columns, and at the end.
+    memory : str, optional
+        How much memory the engine may use, such as `4GB`.
+    progress : callable, optional
+        Called with the share done, from 0 to 1.
+
+    Returns
+    -------
+    PointsCheck
+        What was found. Sensitive.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong, or the source cannot be read.
+
+    Examples
+    --------
+    >>> import htf
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> check = htf.check_points({"x": [0.5, 5.0], "y": [0.5, 0.4]}, domain)
+    >>> check.inside, check.outside
+    (1, 1)
+    """
+    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
+    named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
+    return check_source(source, domain, Reading(**named), progress=progress)
+
+
+def check_source(
+    source: Any,
+    domain: Domain | None,
+    reading: Reading,
+    *,
+    progress: Progress | None = None,
+    told_map: Sequence[str] = (),
+) -> PointsCheck:
+    """As `check_points`, with its options in one object. `told_map` are the options that gave the map."""
+    if domain is not None:
+        check_domain(domain)
+    arguments.function(progress, "progress")
+    given = reading
+    listing = listing_of(source)
+    looked: Looked | None = None
+    if listing is not None and listing.is_text:
+        looked = look(listing, reading, columns_in(reading.columns or (), reading.others, ()))
+        reading = looked.reading
+    try:
+        found = _look_at(source, domain, reading, looked, progress)
+    except InputError:
+        totals = 0 if looked is None or listing is None else totals_after(listing, looked)
+        if not totals or reading.skip_last:
+            raise
+        reading = replace(reading, skip_last=totals)
+        found = _look_at(source, domain, reading, looked, progress)
+    return _advised(source, found, given, told_map)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found, and how it was read."""
+
+    reading: Reading
+    fields: Sequence[Field]
+    check: PointsCheck
+
+
+def _look_at(
+    source: Any,
+    domain: Domain | None,
+    reading: Reading,
+    looked: Looked | None,
+    progress: Progress | None,
+) -> _Found:
+    with _opened(source, reading, looked) as found:
+        sample = _sample(found)
+        kinds = _kinds(found, sample)
+        reading, fields = _guessed(found, kinds, sample, reading)
+        opened = replace(found, decimal=reading.decimal).called(
+            columns_in([f.column for f in fields], reading.others, found.columns)
+        )
+        counts = _count(opened, fields, reading, domain, progress)
+        is_fine = counts["fine"] == counts["total"]
+        unread = [] if is_fine else _unread(opened, fields, reading)
+        if domain is not None and "inside" not in counts:
+            counts["inside"] = _count_inside(opened, fields, reading, domain)
+            swapped = [fields[1], fields[0]]
+            counts["swapped"] = _count_inside(opened, swapped, reading, domain)
+        people = _people(opened, reading)
+        opened.check_unchanged()
+    extent = [counts[name] for name in ("x_low", "x_high", "y_low", "y_high")]
+    inside = None if domain is None else int(counts["inside"] or 0)
+    roles = {"x": _told_field(fields[0]), "y": _told_field(fields[1])}
+    roles |= {n: v for n, v in (("user", reading.user), ("time", reading.time)) if v is not None}
+    check = PointsCheck(
+        source=opened.name,
+        rows=int(counts["total"] or 0),
+        columns=kinds,
+        roles=roles,
+        unread=unread,
+        inside=inside,
+        outside=None if inside is None else int(counts["placed"] or 0) - inside,
+        swapped=None if domain is None else int(counts["swapped"] or 0),
+        extent=None if None in extent else tuple(float(one or 0.0) for one in extent),
+        people=None if people is None else int(people.sum()),
+        records_per_person={} if people is None else _quantiles(people),
+        first=_moment(counts.get("first")),
+        last=_moment(counts.get("last")),
+        at_zero=int(counts["at_zero"] or 0),
+        hints=(),
+        command="",
+    )
+    return _Found(reading, fields, check)
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(source: Any, reading: Reading, looked: Looked | None) -> Iterator[Source]:
+    wanted, others = list(reading.columns or ()), reading.others
+
+    def has_columns(header: Sequence[str]) -> bool:
+        if looked is not None:
+            return tuple(header) == looked.layout.header
+        return fits([*wanted, None, None], others, header)
+
+    with open_source(source, reading, Needed(has_columns, "columns", quick=True)) as opened:
+        yield opened
+
+
+def _sample(opened: Source) -> dict[str, Any]:
+    """The first rows."""
+    if opened.first_rows is not None:
+        return opened.first_rows(SAMPLE)
+    table = opened.select(opened.columns)
+    return opened.engine.run(table.limit(SAMPLE), opened.name)
+
+
+def _kinds(opened: Source, sample: Mapping[str, Any]) -> dict[str, str]:
+    if opened.text:
+        return {name: kind_of(_texts(sample[name])) for name in opened.columns}
+    schema = opened.select(opened.columns).schema()
+    return {name: str(schema[name]) for name in opened.columns}
+
+
+def _texts(values: Any) -> list[str]:
+    return [one for one in values if isinstance(one, str)]
+
+
+def _guessed(
+    opened: Source, kinds: Mapping[str, str], sample: Mapping[str, Any], reading: Reading
+) -> tuple[Reading, list[Field]]:
+    """The columns and options that were given, and sensible guesses for the others."""
+    there = opened.columns
+    plane = Domain.from_bounds(*WORLD, 2, crs=None)
+    wanted = list(reading.columns or (None, None))[:2]
+    if wanted == [None, None] and opened.geometry is None and len(likely_pairs(there)) > 1:
+        wanted = list(likely_pairs(there)[0])
+    named = opened.called(columns_in(wanted, reading.others, there))
+    fields = find_fields(named.columns, plane, wanted, opened.geometry)
+    for name in reading.others:
+        check_there(name, named.columns)
+    taken = {like(field.column, there) for field in fields}
+    if reading.user is None:
+        reading = replace(reading, user=_first(there, OF_PEOPLE, taken))
+    if reading.time is None:
+        times = [n for n in there if n not in taken and _is_time(kinds[n], sample.get(n))]
+        named_so = [name for name in times if OF_TIMES.fullmatch(_plain(name))]
+        likely = named_so or [name for name in times if not _is_number(kinds[name])]
+        reading = replace(reading, time=likely[0] if likely else None)
+    if opened.text and reading.decimal == POINT:
+        of_places = [kinds[like(field.column, there) or field.column] for field in fields]
+        reading = replace(reading, decimal=decimal_of(of_places))
+    return _with_form(reading, kinds, sample, there), fields
+
+
+def _with_form(
+    reading: Reading, kinds: Mapping[str, str], sample: Mapping[str, Any], there: Sequence[str]
+) -> Reading:
+    """The same with the form or the unit of times, if they are not the usual ones."""
+    if reading.time is None or reading.time_format is not None:
+        return reading
+    name = like(reading.time, there) or reading.time
+    values = sample.get(name, ())
+    texts = _texts(values)
+    if texts and kinds[name] != TIMES and (forms := likely_formats(texts)):
+        return replace(reading, time_format=forms[0])
+    numbers = _as_numbers(values)
+    if len(numbers) and reading.time_unit == "s":
+        return replace(reading, time_unit=unit_of(float(np.median(numbers))))
+    return reading
+
+
+def _is_time(kind: str, values: Any) -> bool:
+    if kind.startswith((TIMES, "timestamp", "date")):
+        return True
+    if not _is_number(kind):
+        return False
+    numbers = _as_numbers(() if values is None else values)
+    return len(numbers) > 0 and bool(np.median(numbers) >= LEAST_SECONDS)
+
+
+def _is_number(kind: str) -> bool:
+    return kind in (WHOLE_NUMBERS, NUMBERS) or kind.startswith(("int", "uint", "float"))
+
+
+def _as_numbers(values: Any) -> Any:
+    """The numbers among some values; none if they are no numbers."""
+    try:
+        numbers = np.asarray([one for one in values if one is not None and one != ""], np.float64)
+    except (TypeError, ValueError):
+        return np.zeros(0)
+    return numbers[np.isfinite(numbers)]
+
+
+def _first(names: Sequence[str], pattern: re.Pattern[str], taken: set[str | None]) -> str | None:
+    found = [one for one in names if pattern.fullmatch(_plain(one)) and one not in taken]
+    return found[0] if found else None
+
+
+def _plain(name: str) -> str:
+    """`Rider ID` is rider_id."""
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).casefold())
+
+
+# Counting ----------------------------------------------------------------------------------------
+
+
+def _count(
+    opened: Source,
+    fields: Sequence[Field],
+    reading: Reading,
+    domain: Domain | None,
+    progress: Progress | None,
+) -> dict[str, float | None]:
+    """Everything that one pass over the rows can count."""
+    names = names_of(fields, reading.others)
+    table = opened.select(names)
+    x, y = (
+        ex.within(value, -FARTHEST, FARTHEST)
+        for value in values_of(opened, table, fields, reading).values()
+    )
+    values = {"x": x, "y": y}
+    if reading.time is not None:
+        values["seconds"] = seconds_of(table, reading.time, opened, reading)
+    if reading.user is not None:
+        values["person"] = ex.as_person(table[reading.user], reading.user, opened.text)
+    rows = table.select(**values)
+    aggregates: dict[str, Any] = {"total": rows.count()}
+    aggregates |= {f"{n}_{end}": getattr(rows[n], of)() for n in "xy" for end, of in ENDS.items()}
+    is_placed = rows.x.notnull() & rows.y.notnull()
+    is_fine = is_placed
+    for name in set(values) - {"x", "y"}:
+        is_fine = is_fine & rows[name].notnull()
+    aggregates |= {"placed": is_placed.sum(), "fine": is_fine.sum()}
+    aggregates["at_zero"] = ((rows.x == ex.constant(0.0)) & (rows.y == ex.constant(0.0))).sum()
+    if reading.time is not None:
+        aggregates |= {"first": rows.seconds.min(), "last": rows.seconds.max()}
+    if domain is not None and _is_plain_map(opened, fields, reading, domain):
+        for name, places in (("inside", (rows.x, rows.y)), ("swapped", (rows.y, rows.x))):
+            aggregates[name] = _within(places, domain).sum()
+    counts = opened.engine.run(rows.agg(**aggregates), opened.name, progress)
+    return {name: _number(found[0]) for name, found in counts.items()}
+
+
+def _unread(opened: Source, fields: Sequence[Field], reading: Reading) -> list[dict[str, Any]]:
+    """Why rows cannot be read, how many, and where the first of them are."""
+    used = replace(reading, once_per="hour" if reading.user and reading.time else None)
+    names = names_of(fields, reading.others)
+
+    def make(table: Table) -> list[Reason]:
+        return reasons_of(opened, table, fields, times_of(opened, table, fields, used), used)
+
+    table = opened.select(names)
+    reasons = make(table)
+    counts = opened.engine.run(table.agg(**sums_of(reasons)), opened.name)
+    numbers = numbers_of(counts, len(reasons))
+    where = places_of(opened, names, make, numbers)
+    return [
+        {"reason": reason.told, "fate": reason.fate, "rows": number, "where": place}
+        for reason, number, place in zip(reasons, numbers, where, strict=True)
+        if number
+    ]
+
+
+ENDS = {"low": "min", "high": "max"}
+
+
+def _is_plain_map(
+    opened: Source, fields: Sequence[Field], reading: Reading, domain: Domain
+) -> bool:
+    """Whether x and y are compared with bounds as they are."""
+    return not domain.zoned and other_crs(opened, fields, domain, reading) is None
+
+
+def _within(places: Sequence[Any], domain: Domain) -> Any:
+    """Whether places are inside the map. A missing one is not."""
+    inside = None
+    for place, axis in zip(places, domain.axes, strict=False):
+        along = (place >= ex.constant(axis.low)) & (place < ex.constant(axis.high))
+        inside = along if inside is None else inside & along
+    assert inside is not None
+    return inside.fill_null(False)
+
+
+def _count_inside(opened: Source, fields: Sequence[Field], reading: Reading, domain: Domain) -> int:
+    """How many rows are inside a map of zones, or of another reference system."""
+    table = opened.select(names_of(fields, []))
+    crs = other_crs(opened, fields, domain, reading)
+    values = table.select(**values_of(opened, table, fields, reading))
+    rows = placed_on(values, domain, crs, opened.engine, opened.collates)
+    places = [rows[f"p{n}"] for n in range(len(domain.axes))]
+    found = opened.engine.run(rows.agg(inside=_within(places, domain).sum()), opened.name)
+    return int(_number(found["inside"][0]) or 0)
+
+
+def _people(opened: Source, reading: Reading) -> Any:
+    """How many people have how many records: the number of people, by records from 0 on; None without people."""
+    if reading.user is None:
+        return None
+    table = opened.select([reading.user])
+    person = ex.as_person(table[reading.user], reading.user, opened.text)
+    rows = table.select(person=person)
+    rows = rows.filter(rows.person.notnull())
+    each = rows.group_by("person").agg(records=rows.count())
+    found = opened.engine.run(each.group_by("records").agg(people=each.count()), opened.name)
+    records = np.asarray(found["records"], dtype=np.int64)
+    return np.bincount(records, np.asarray(found["people"], dtype=np.int64)).astype(np.int64)
+
+
+def _quantiles(people: Any) -> dict[str, int]:
+    """The least number of records that a share of people does not exceed."""
+    upto = np.cumsum(people)
+    if len(upto) == 0 or upto[-1] == 0:
+        return {}
+    return {
+        name: int(np.searchsorted(upto, np.ceil(share * upto[-1])))
+        for name, share in QUANTILES.items()
+    }
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or np.isnan(float(value)) else float(value)
+
+
+def _moment(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat()[:19]
+
+
+def _told_field(field: Field) -> str:
+    return f"{field.part} of {field.column}" if field.of_geometry else field.column
+
+
+# Advice ------------------------------------------------------------------------------------------
+
+
+def _advised(source: Any, found: _Found, given: Reading, told_map: Sequence[str]) -> PointsCheck:
+    check, reading = found.check, found.reading
+    name = source if isinstance(source, (str, Path)) else "FILE"
+    hints = tuple(_hints(check, reading, given))
+    return replace(check, hints=hints, command=_command(str(name), found, told_map))
+
+
+def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str]:
+    for one in ("encoding", "skip_lines", "skip_last", "decimal", "time_format", "time_unit"):
+        if getattr(reading, one) != getattr(given, one):
+            flag = f"--{one.replace('_', '-')} {_quoted(getattr(reading, one))}"
+            yield f"{GUESSED[one]}. A release never guesses that, so give it {flag}"
+    if check.inside is not None and check.swapped is not None and check.swapped > check.inside:
+        yield "More places would be inside the bounds if x and y were swapped: are --x and --y, or the bounds, right?"
+    if check.extent is not None and _beyond_degrees(check.extent) and reading.crs is None:
+        yield (
+            "Some x or y are no degrees. If all are in another reference system, name it with --points-crs, and that of "
+            "the map with --crs. If only a few are odd, they are left out."
+        )
+    if check.at_zero:
+        yield (
+            f"{check.at_zero:,} places are 0, 0, which often stands for a missing one. Bounds without that point leave "
+            "them out."
+        )
+    unread = sum(one["rows"] for one in check.unread)
+    if unread > check.rows / 100:
+        yield "More than 1 % of rows cannot be read: see the reasons above."
+    if check.people is None:
+        yield (
+            "No column seems to name people, so epsilon would protect single records. If a person has several, name "
+            "their column with --user."
+        )
+    else:
+        yield (
+            f"With --user {_quoted(reading.user)} epsilon protects people, with all their records. Is this column the "
+            "person, and not the record?"
+        )
+        if check.people == check.rows:
+            yield "Everybody has one record. If the column only numbers rows, leave --user out."
+    if check.inside is None:
+        yield (
+            "Give --bounds W,S,E,N (or --around, or --zones) to see how many places are inside. Take round bounds of a "
+            "public region, such as the city's limits."
+        )
+
+
+GUESSED = {
+    "encoding": "The text is not UTF-8",
+    "skip_lines": "Lines come before the names of columns",
+    "skip_last": "Lines at the end have another number of fields, as totals have",
+    "decimal": "Numbers have decimal commas",
+    "time_format": "Times are not written as in ISO 8601 (check that day and month are not exchanged)",
+    "time_unit": "Times are numbers that are not seconds",
+}
+
+
+def _beyond_degrees(extent: Sequence[float]) -> bool:
+    x_low, x_high, y_low, y_high = extent
+    return x_low < -360 or x_high > 360 or y_low < -180 or y_high > 180
+
+
+def _command(name: str, found: _Found, told_map: Sequence[str]) -> str:
+    """`htf release` with the options that these points need."""
+    reading, parts = found.reading, ["htf", "release", name]
+    if not found.fields[0].of_geometry:
+        parts += ["--x", found.fields[0].column, "--y", found.fields[1].column]
+    for one in (
+        "crs",
+        "table",
+        "sql",
+        "encoding",
+        "skip_lines",
+        "skip_last",
+        "user",
+        "time",
+        "time_format",
+    ):
+        if getattr(reading, one) is not None:
+            flag = "--points-crs" if one == "crs" else f"--{one.replace('_', '-')}"
+            parts += [flag, str(getattr(reading, one))]
+    parts += ["--decimal", reading.decimal] * (reading.decimal != POINT)
+    parts += ["--time-unit", reading.time_unit] * (reading.time_unit != "s")
+    output = (
+        "release.parquet" if "://" in name else f"{Path(name).name.split('.')[0]}-release.parquet"
+    )
+    parts += [*(told_map or ["--bounds", "W,S,E,N"]), "--epsilon", "1", "-o", output]
+    return shlex.join(parts)
+
+
+def _quoted(value: object) -> str:
+    return shlex.quote(str(value))
+
+
+def _told(check: PointsCheck) -> Iterator[str]:
+    yield EYES_ONLY
+    yield f"  {check.source}: {check.rows:,} rows, {len(check.columns)} columns"
+    roles = {column: role for role, column in check.roles.items()}
+    width = max(map(len, check.columns), default=0)
+    for name, kind in check.columns.items():
+        role = f"  ({roles[name]})" if name in roles else ""
+        yield f"    {name:{width}}  {kind}{role}"
+    if check.extent is not None:
+        west, east, south, north = check.extent
+        yield f"  x from {west:.6g} to {east:.6g}, y from {south:.6g} to {north:.6g}"
+    if check.inside is not None:
+        yield (
+            f"  {check.inside:,} places are inside the map, {check.outside:,} are not; with x and y swapped "
+            f"{check.swapped:,} would be inside"
+        )
+    for one in check.unread:
+        where = one["where"] and f"; see {one['where']}"
+        rows = "1 row is" if one["rows"] == 1 else f"{one['rows']:,} rows are"
+        yield f"  {rows} {one['fate']}: {one['reason']}{where}"
+    if check.people is not None:
+        each = ", ".join(f"{name} {value:,}" for name, value in check.records_per_person.items())
+        yield f"  {check.people:,} people; records of a person: {each}"
+    if check.first is not None:
+        yield f"  times from {check.first} to {check.last}"
+    yield "\nAdvice:"
+    yield from (f"  {hint}" for hint in check.hints)
+    yield f"\nA command to begin with:\n  {check.command}\n\n{OUTSIDE_THE_GUARANTEE}"
