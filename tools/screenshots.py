@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 import htf
 
 GALLERY = Path(__file__).parent.parent / "docs" / "gallery"
-SIZE = {"width": 1180, "height": 820}
+SIZE: Any = {"width": 1180, "height": 820}
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 YEARS = ("2021", "2022", "2023", "2024", "2025", "2026")
 

@@ -163,7 +163,9 @@ def test_outlines_as_text_in_batches(page: Any, releases: dict[str, Release]) ->
 
 FAR = {"type": "Polygon", "coordinates": [[[2e5, 5e5], [3e5, 5e5], [3e5, 6e5], [2e5, 5e5]]]}
 LINE = {"type": "LineString", "coordinates": [[4, 52], [5, 53]]}
-CROSSED = {"crs": {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::28992"}}}
+CROSSED: dict[str, Any] = {
+    "crs": {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::28992"}}
+}
 
 
 @pytest.mark.parametrize(

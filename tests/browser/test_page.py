@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -209,12 +210,13 @@ def test_a_tooltip_goes_when_what_it_tells_of_does(start: Any) -> None:
         page.wait_for_selector(".tooltip >> text=/95 %/")
 
     page = start()
-    for leave in (
+    leaving: list[Callable[[], Any]] = [
         lambda: page.mouse.move(5, 5),
         lambda: page.keyboard.press("Escape"),
         lambda: page.click("#draw-polygon"),
         lambda: page.evaluate("document.getElementById('token-dialog').showModal()"),
-    ):
+    ]
+    for leave in leaving:
         page.mouse.move(5, 5)
         point(page)
         leave()
@@ -276,6 +278,36 @@ def test_a_tooltip_of_a_tap_goes_with_the_next_one_elsewhere(fresh: Any) -> None
     page.tap("#finish")
     assert len(ring(page)) == 3
     assert tip(page).count() == 0
+
+
+def test_one_shape_in_several_releases(fresh: Any, releases: dict[str, Release]) -> None:
+    box = [4.5, 52.2, 4.75, 52.5]
+    page = fresh(f"#r=east&c=west&b={','.join(map(str, box))}&a=hours")
+    rows = page.locator("#several-table tbody tr")
+    page.wait_for_selector("#several-table tbody tr >> nth=2")
+
+    def told(name: str) -> list[str]:
+        found = releases[name].count(box).to_dicts()[0]
+        count, low, high = (f"{found[one]:,.0f}" for one in ("count", "low", "high"))
+        return [name, count, f"{low} to {high}", "100 %"]
+
+    def shown() -> list[list[str]]:
+        return [row.strip().split("\t") for row in rows.all_inner_texts()]
+
+    assert shown() == [told(name) for name in ("east", "hours", "west")]
+    page.check("#several-list [value=later]")
+    page.wait_for_selector("#several-table tbody tr >> nth=3")
+    assert shown() == [told(name) for name in ("east", "hours", "later", "west")]
+    wait_until(page, "location.hash.includes('a=hours,later')")
+    page.click("#several-table button >> text='later'")  # instead of west
+    settled(page)
+    assert page.evaluate("htf.state.second") == "later"
+    assert counts(page)[1] == round(float(releases["later"].count(box).count[0]))
+    with page.expect_download() as download:
+        page.click("#save-several")
+    assert download.value.suggested_filename == "NOT-PRIVATE-releases.csv"
+    page.click("#tick-none")
+    page.wait_for_selector("#several-table caption >> text=/in 2 releases/")
 
 
 def test_by_keys_alone(start: Any, releases: dict[str, Release]) -> None:

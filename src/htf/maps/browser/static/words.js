@@ -39,6 +39,12 @@ export const labels = {
   saveCsv: "Save as CSV",
   saveGeoJson: "Save as GeoJSON",
   dropHere: "Drop the file to count its districts",
+  several: "Count in several releases",
+  severalHelp: "Tick releases to count your shape, or the whole map, in each of them. " +
+    "Click a name in the table to compare it on the map.",
+  tickAll: "All",
+  tickNone: "None",
+  severalTable: "Table of releases",
   typeBox: "Type a box",
   west: "West",
   south: "South",
@@ -195,6 +201,11 @@ export const words = {
     `${number} ${number === 1 ? "row has" : "rows have"} no polygon and ` +
     `${number === 1 ? "is" : "are"} left out.`,
   district: "district",
+  releaseColumn: "release",
+  severalOf: (number, shape) =>
+    `${shape ? `your ${shape}` : "the whole map"} in ${number} ${
+      number === 1 ? "release" : "releases"
+    }`,
   insideColumn: "on the map",
   districtsOf: (file, shown, all) =>
     `${file}: ${shown < all ? `the first ${shown} of ${all}` : all} districts`,

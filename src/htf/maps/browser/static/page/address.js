@@ -1,6 +1,6 @@
 /* The address keeps what is chosen and seen, so that a link shows it to others:
-   r and c releases, f whether c follows r as the period before, m mode, w ranges, b box or
-   p polygon, l level, z zone, d direction of trips, o outlines, v view. */
+   r and c releases, a further ones, f whether c follows r as the period before, m mode, w ranges,
+   b box or p polygon, l level, z zone, d direction of trips, o outlines, v view. */
 
 import { toSixDigits } from "../shared/numbers.js";
 import { panels } from "./panels.js";
@@ -18,6 +18,7 @@ export function readAddress() {
   const known = (id) => (releaseOf(id) ? id : null);
   state.first = known(asked.get("r")) || state.first || state.releases[0].id;
   state.second = known(asked.get("c"));
+  state.also = (asked.get("a") || "").split(",").filter(releaseOf);
   state.follows = asked.get("f") === "1";
   state.mode = asked.get("m") === "difference" ? "difference" : "side";
   state.outlines = asked.get("o") === "1";
@@ -65,6 +66,7 @@ export function writeAddress() {
   const { first, second, follows, mode, where, shape, outlines, zone, direction } = state;
   const asked = [["r", first]];
   if (second) asked.push(["c", second]);
+  if (state.also.length) asked.push(["a", state.also.join()]);
   if (follows) asked.push(["f", "1"]);
   if (second || follows) asked.push(["m", mode]);
   for (const [name, range] of Object.entries(where)) {

@@ -21,6 +21,7 @@ import { fillPrivacy } from "./privacy.js";
 import { complain, onServerBack } from "./problem.js";
 import { fillRanges } from "./ranges.js";
 import { fillSaving, listenToSaving } from "./saving.js";
+import { fillSeveral, listenToSeveral } from "./several.js";
 import { dropStrays, isPlace, releaseOf, showsZones, state } from "./state.js";
 import { pause } from "../shared/timing.js";
 import { fillTypedBox, listenToTypedBox } from "./typed-box.js";
@@ -89,12 +90,14 @@ function refreshPeriod() {
   fade();
   changeMap();
   fillDistricts();
+  fillSeveral();
   fillPrivacy().catch(complain);
 }
 
 function saveShape() {
   fillTypedBox();
   fillChart();
+  fillSeveral();
   saveAddress();
   if (showsZones()) refresh();
 }
@@ -117,6 +120,7 @@ function changeRange() {
   fade();
   changeMap();
   fillDistricts();
+  fillSeveral();
 }
 
 /* A release of another place is shown as a whole. */
@@ -124,6 +128,14 @@ function changeRelease(before) {
   dropStrays();
   const now = releaseOf(state.first);
   if (isPlace(now) && String(before.bounds84) !== String(now.bounds84)) showWhole();
+  refresh();
+}
+
+/* With a release that is on the map already, no longer. */
+function compareWith(id) {
+  if (id === state.first) return;
+  state.second = id === state.second ? null : id;
+  state.follows = false;
   refresh();
 }
 
@@ -142,6 +154,7 @@ function listen() {
   listenToZones(refresh);
   listenToTable(chooseZone);
   listenToDistricts();
+  listenToSeveral(compareWith);
   listenToMap(drawDistricts);
   listenToPointing((at) => showRow(at, false));
   panels.forEach((panel, number) => {

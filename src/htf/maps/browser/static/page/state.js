@@ -6,6 +6,7 @@ export const state = {
   releases: [], // as the API lists them
   first: null, // id of the release that is shown
   second: null, // id of the release that it is compared with
+  also: [], // ids of further releases, which the table of several releases has
   follows: false, // whether that is always the period before, in a series
   mode: "side", // or "difference"
   where: {}, // ranges of further axes, or names on them, by the name of the axis
