@@ -90,6 +90,14 @@ def saved(tmp_path: Path) -> Callable[..., Path]:
     return save
 
 
+@pytest.fixture
+def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes half a second. Other tests look at the pictures."""
+    blank = "data:image/png;base64,"
+    monkeypatch.setattr("htf.report.board.map_picture", lambda _: blank)
+    monkeypatch.setattr("htf.report.statistician.size_picture", lambda *_: blank)
+
+
 def text_of(subject: Subject) -> list[str]:
     """What each page says."""
     pages = html_report(subject).split("<article")[1:]
@@ -129,6 +137,7 @@ def test_the_page_fetches_nothing_and_runs_nothing(saved: Callable[..., Path]) -
     assert len(re.findall('src="data:image/png', text)) == 2  # the map, and sizes of leaves
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_a_private_release_has_no_alarm(saved: Callable[..., Path]) -> None:
     subject = read_subject(saved(publish(town(), 1)), None, None, 0)
     assert 'class="alarm"' not in html_report(subject)
@@ -136,6 +145,7 @@ def test_a_private_release_has_no_alarm(saved: Callable[..., Path]) -> None:
     assert "drawn from the secret randomness" in text_of(subject)[1]
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_what_fails_is_said_on_every_page(saved: Callable[..., Path]) -> None:
     subject = read_subject(saved(publish(town(), 1)), None, None, 0)
     broken = replace(subject, checks=(htf.Check("sums", False, "not as found"), *subject.checks))
@@ -144,11 +154,13 @@ def test_what_fails_is_said_on_every_page(saved: Callable[..., Path]) -> None:
     assert "WRONG" in pages[2]
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_a_large_epsilon_has_a_warning(saved: Callable[..., Path]) -> None:
     subject = read_subject(saved(publish(town(), 8)), None, None, 0)
     assert 'class="caution"' in html_report(subject)
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_titles_and_names_are_text_and_no_markup(saved: Callable[..., Path]) -> None:
     subject = read_subject(saved(KINDS["records"]()), "<b>Rides & more</b>", None, 0)
     assert "<b>" not in html_report(subject)
@@ -159,6 +171,7 @@ def test_titles_and_names_are_text_and_no_markup(saved: Callable[..., Path]) -> 
             read_subject(Path("nothing"), title, None, 0)
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_the_budget_adds_up(tmp_path: Path) -> None:
     budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", cap=2)
     for number, epsilon in enumerate(("0.5", "0.25")):
@@ -182,7 +195,6 @@ def test_a_series(tmp_path: Path) -> None:
         read_subject(tmp_path / "city", None, None, 0)
     for month in ("2026-01", "2026-02"):
         series.add(matrix, month)
-    write_report(tmp_path / "city", tmp_path / "city.html", runs=0)
     subject = read_subject(tmp_path / "city", None, None, 0)
     board, lawyer, statistician = text_of(subject)
     assert "2 of up to 12 are published" in board
@@ -198,6 +210,7 @@ def test_a_series(tmp_path: Path) -> None:
         read_subject(tmp_path, None, None, 0)
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_outputs_are_refused_before_anything_is_computed(
     saved: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -212,6 +225,7 @@ def test_outputs_are_refused_before_anything_is_computed(
     assert "For the board" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_the_command(
     saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

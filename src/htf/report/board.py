@@ -120,7 +120,7 @@ def _accuracy(subject: Subject) -> Markup:
         "section",
         element("h3", "Accuracy"),
         element("p", _margin(row, quantity), css="big"),
-        element("p", f"in {_areas(row, quantity)}", css="unit"),
+        element("p", _areas(row, quantity), css="unit"),
         element("p", _explained(row, subject)),
         css="tile",
     )
@@ -137,8 +137,8 @@ def _areas(row: AreaErrors, quantity: str) -> str:
     """Where the number holds."""
     held = f"about {amount(row.count, quantity)} each"
     if row.km is None and "%" not in row.name:
-        return f"single names of {row.name}, with {held}"
-    return f"{row.name} around {things(quantity)}, with {held}"
+        return f"per {row.name}, of {held}"
+    return f"in {row.name} around {things(quantity)}, with {held}"
 
 
 def _explained(row: AreaErrors, subject: Subject) -> str:
@@ -158,9 +158,10 @@ def _points(subject: Subject) -> Iterator[Content]:
     yield from _of_sizes(release)
     if subject.errors.areas:
         smallest = subject.errors.areas[0]
+        noisy = (smallest.relative_margin or 1.0) > 0.5
         yield (
-            f"Small numbers are mostly noise. {_sized(smallest, release)}: {told_error(smallest, release.quantity)}. "
-            "Large areas are relatively more accurate; page 3 has the table."
+            f"Small areas are less certain. {_sized(smallest, release)}: {told_error(smallest, release.quantity)}"
+            f"{', which is mostly noise' if noisy else ''}. Large areas are relatively more accurate; page 3 has the table."
         )
     if meaning.together is not None:
         yield f"The promise is for {release.protection.name}, not for everything about a person. {meaning.together}"
@@ -168,7 +169,7 @@ def _points(subject: Subject) -> Iterator[Content]:
     if release.distinct is not None:
         columns, rows = release.distinct.grid
         yield (
-            f"The file also tells how many different people were in each of {columns} x {rows} boxes, with intervals. "
+            f"The file also has the number of {release.distinct.quantity} in each of {columns} x {rows} boxes, with intervals. "
             "Boxes do not add up: somebody in two of them counts in both."
         )
     if release.priors and release.background is None:
@@ -189,7 +190,7 @@ def _of_sizes(release: Release) -> Iterator[Content]:
 
 def _sized(row: AreaErrors, release: Release) -> str:
     if row.km is None and "%" not in row.name:
-        return f"For single names of {row.name}"
+        return f"Per {row.name}"
     return f"In {row.name} around {things(release.quantity)}"
 
 

@@ -44,12 +44,12 @@ def lawyer_page(subject: Subject) -> Markup:
             ),
             css="columns",
         ),
-        element("h2", "How much is lost: ε (epsilon)"),
+        element("h2", "How strong the promise is: ε (epsilon)"),
         _epsilons(subject),
         _entries(subject),
         element("h2", "Who holds what"),
         rows(list(_holders(subject))),
-        element("h2", "The statement, as it stands in the file"),
+        element("h2", "The statement of the file, word for word"),
         element("div", *_statement(release), css="statement"),
     )
 
@@ -61,16 +61,24 @@ def _protected(subject: Subject) -> Iterator[tuple[str, Content]]:
     yield (
         "Promise",
         f"Adding or removing {_change(release)} changes the probability of any content of the file by a factor of at most "
-        f"{told_factor(release.epsilon)}. This is pure ε-differential privacy: there is no δ, no chance of failure that "
-        "is left out.",
+        f"{told_factor(release.epsilon)}. This is pure ε-differential privacy: there is no δ, that is, no small chance that the "
+        "promise fails.",
     )
     if meaning.together is not None:
-        yield "Several units", meaning.together
-    yield "Others use", meaning.usual.removeprefix("Others: ")
+        yield f"Several {_several(release)}", meaning.together
+    yield "Others use", _capital(meaning.usual.removeprefix("Others: "))
     yield (
         "For how long",
         "For good: the promise holds whatever anyone knows, now or later, and however often the file is asked.",
     )
+
+
+def _several(release: Release) -> str:
+    return "records" if release.protection.per is None else f"{release.protection.per}s"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _unit(release: Release) -> str:
@@ -101,7 +109,12 @@ def told_factor(epsilon: Epsilon) -> str:
 
 def _epsilons(subject: Subject) -> Markup:
     headers = ("", ">ε", *(f">{100 * guess:g} % becomes at most" for guess in GUESSES))
-    return table(headers, [_beliefs(name, epsilon, subject) for name, epsilon in _sums(subject)])
+    said = (
+        f"ε limits how far anyone's guess about {subject.release.protection.name} can move. A guess of 50 % is a coin toss; the "
+        "table says how sure somebody can become who knows everything else. It is the worst case, not what usually happens."
+    )
+    lines = [_beliefs(name, epsilon, subject) for name, epsilon in _sums(subject)]
+    return join(table(headers, lines), element("p", said, css="note"))
 
 
 def _beliefs(name: str, epsilon: Epsilon, subject: Subject) -> list[Content]:
@@ -159,7 +172,8 @@ def _entries(subject: Subject) -> Markup:
         )
         for entry in shown
     ]
-    made = table(("charged (UTC)", "for", ">ε", "state", "file"), lines)
+    made = element("h3", "Charges to the budget")
+    made = join(made, table(("charged (UTC)", "for", ">ε", "state", "file"), lines))
     notes = []
     if len(subject.entries) > len(shown):
         notes.append(

@@ -101,7 +101,7 @@ def _ledger(release: Release) -> Markup:
             (f"… {left} more lines: htf info", "", "", "", ""),
             lines[-1],
         ]
-    return table(("for", "kind", ">answers", ">ε each", ">spent"), lines)
+    return table(("for", "kind", ">answers", ">ε each, at most", ">spent"), lines)
 
 
 def _errors(subject: Subject) -> Markup:
@@ -237,12 +237,17 @@ def _checks(subject: Subject) -> Markup:
 def _versions(subject: Subject) -> Iterator[tuple[str, Content]]:
     files = subject.files or ((subject.file, subject.sha256),)
     for name, sha256 in files[-MOST_FILES:]:
-        yield f"SHA-256 of {name}", element("code", sha256)
+        yield name, element("span", "SHA-256 ", element("code", sha256))
     if len(files) > MOST_FILES:
         yield "", f"{len(files) - MOST_FILES} earlier files: htf verify"
     if not subject.files:
         said, held = digests(subject.release)
-        yield "of its contents", element("code", f"header {said[:24]}…, rows {held[:24]}…")
+        yield (
+            "its contents",
+            element(
+                "span", "SHA-256 ", element("code", f"{said[:24]}… (header), {held[:24]}… (rows)")
+            ),
+        )
     yield "made by", subject.software
     yield (
         "report by",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from htf.estimation.level import LEVEL_TEXT
 from htf.evaluation.release_errors import cell_kilometres
-from htf.privacy.protection import PERSON, RECORD, SUM_OF
+from htf.privacy.protection import PEOPLE, PERSON, RECORD, SUM_OF
 from htf.query.answer_texts import counted_note, counts_of, show_amount, show_count, show_interval
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from htf.release.release import Release
     from htf.series.plan import SeriesPlan
 
+LEAST_SHARE = 0.0001
 LONGEST_EPSILON = 8  # characters; a third of something has more
 
 
@@ -40,6 +41,9 @@ def told_file(release: Release) -> str:
     """What is in the file, in a sentence that lacks its subject, and what exactly is counted."""
     note = counted_note(release.quantity, release.counted)
     said = f"noisy {counts_of(release.quantity)} for {told_map(release)}."
+    period = release.protection.per
+    if period is not None and release.protection.count == PEOPLE:
+        said += f" A person-{period} is one person in one {period}."
     return said if note is None else f"{said} {note}"
 
 
@@ -102,6 +106,8 @@ def told_error(row: AreaErrors, quantity: str) -> str:
 
 
 def per_cent(share: float) -> str:
+    if 0 < share < LEAST_SHARE:
+        return f"< {100 * LEAST_SHARE:g} %"
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
@@ -111,7 +117,10 @@ def unprotected(release: Release) -> Iterator[str]:
     if protection.unit == RECORD:
         yield "All records of one person together: for k of them the promise is that of k times ε."
     else:
-        yield "People as such: a person is whoever has one identifier in the data. Someone with two is protected as two people."
+        yield (
+            "Identifiers that are no persons: someone with two is protected as two people, and each of several people who share "
+            "one only by twice ε."
+        )
     if protection.per is not None:
         yield f"What someone does over several {protection.per}s together: each {protection.per} is protected for itself."
     yield (
