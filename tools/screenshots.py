@@ -1,7 +1,8 @@
-"""Pictures of the page of `htf serve`, for the documentation.
+"""Pictures of the page of `htf serve`, and of HTML maps, for the documentation.
 
-    python tools/screenshots.py                    # all of them, into docs/gallery
+    python tools/screenshots.py                    # all of them, into docs/gallery and docs/tutorials
     python tools/screenshots.py page-districts     # one of them
+    python tools/screenshots.py series-page        # those of the tutorial about series, by its own commands
     python tools/screenshots.py --out /tmp         # elsewhere
 
 They show releases of made-up cities, which the command makes first, with private noise. So two runs differ in
@@ -11,6 +12,8 @@ their numbers. It needs Chromium, playwright (`htf-dp[dev]`) and the extras serv
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,12 +26,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 import htf
 
-GALLERY = Path(__file__).parent.parent / "docs" / "gallery"
-SIZE: Any = {"width": 1180, "height": 820}
+DOCS = Path(__file__).parent.parent / "docs"
+GALLERY, TUTORIALS = DOCS / "gallery", DOCS / "tutorials"
+SIZE: ViewportSize = {"width": 1180, "height": 820}
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 YEARS = ("2021", "2022", "2023", "2024", "2025", "2026")
 
@@ -108,33 +112,68 @@ SHOTS: dict[str, tuple[str, Callable[[Any, Path], None]]] = {
 }
 
 
+def series_page(page: Any, folder: Path, out: Path) -> None:
+    """Follow the tutorial about series. Its two pictures are kept, and one is taken of its page."""
+    text = (TUTORIALS / "series.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    commands = [shlex.split(line) for line in re.findall(r"^    htf (.*)$", text, re.M)]
+    for arguments in [*(["-c", block] for block in blocks), *(["-m", "htf", *c] for c in commands)]:
+        subprocess.run([sys.executable, *arguments], cwd=folder, check=True, capture_output=True)
+    for name in ("change", "months"):
+        shutil.copyfile(folder / f"{name}.png", out / f"series-{name}.png")
+    page.goto((folder / "months.html").as_uri())
+    page.wait_for_selector("html[data-ready=yes]")
+    page.check("#change")
+
+
+# Pictures of HTML maps, which need no server. They make what they show, and may keep more pictures.
+FILES: dict[str, Callable[[Any, Path, Path], None]] = {"series-page": series_page}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(SHOTS)}; all without any")
-    parser.add_argument("--out", type=Path, default=GALLERY, help="folder of the pictures")
+    known = [*SHOTS, *FILES]
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; all without any")
+    parser.add_argument("--out", type=Path, help="folder of the pictures")
     asked = parser.parse_args()
-    unknown = sorted(set(asked.names) - set(SHOTS))
+    unknown = sorted(set(asked.names) - set(known))
     if unknown:
-        parser.error(f"there is no picture {unknown[0]}: there are {', '.join(SHOTS)}")
+        parser.error(f"there is no picture {unknown[0]}: there are {', '.join(known)}")
+    wanted = asked.names or known
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with served(make_releases(folder)) as address:
-            for shot in asked.names or SHOTS:
-                take(address, folder, shot, asked.out)
+        for shot in filter(FILES.get, wanted):
+            take_file(folder, shot, asked.out or TUTORIALS)
+        if served_ones := list(filter(SHOTS.get, wanted)):
+            with served(make_releases(folder)) as address:
+                for shot in served_ones:
+                    take(address, folder, shot, asked.out or GALLERY)
+
+
+@contextmanager
+def photographed(path: Path) -> Iterator[Any]:
+    """A page of a browser, of which a picture is taken at the end."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        page = browser.new_page(viewport=SIZE)
+        yield page
+        page.wait_for_timeout(2000)  # until the map has drawn it
+        page.screenshot(path=path)
+        browser.close()
+    print(f"Wrote {path}.")
 
 
 def take(address: str, folder: Path, name: str, out: Path) -> None:
     at, act = SHOTS[name]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        page = browser.new_page(viewport=SIZE)
+    with photographed(out / f"{name}.png") as page:
         page.goto(f"{address}/#{at}")
         page.wait_for_selector("html[data-ready=yes]")
         act(page, folder)
-        page.wait_for_timeout(2000)  # until the map has drawn it
-        page.screenshot(path=out / f"{name}.png")
-        browser.close()
-    print(f"Wrote {out / name}.png.")
+
+
+def take_file(folder: Path, name: str, out: Path) -> None:
+    with photographed(out / f"{name}.png") as page:
+        FILES[name](page, folder, out)
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def test_the_prior_works(folder: Path) -> None:
 
 
 def test_the_budget_works(folder: Path) -> None:
-    page = (ROOT / "docs/budget.md").read_text()
+    page = re.sub(UNITS, "", (ROOT / "docs/budget.md").read_text(), flags=re.S)
     ours = [c for c in commands(page) if len(c.split()) > 3]
     assert [" ".join(c.split()[1:3]) for c in ours] == [
         "budget init", "release htf-demo/points.parquet", "budget show", "budget close", "budget publish", "budget init",
@@ -185,6 +185,29 @@ def test_the_budget_works(folder: Path) -> None:
     assert "for one person" in run(ours[5], folder)
     assert run_block(blocks[1], folder).split()[1:] == ["1.9"]
     assert '"label": "summer"' in run(ours[6], folder)
+
+
+UNITS = r"## A worked example for each unit\n.*?(?=\n## )"
+
+
+def test_the_examples_of_units_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of sums is what the unit of each budget comes to."""
+    monkeypatch.chdir(tmp_path)
+    (section,) = re.findall(UNITS, (ROOT / "docs/budget.md").read_text(), re.S)
+    (make,) = re.findall(r"```python\n(.*?)```", section, re.S)
+    exec(make, {})
+    ours = [c for c in commands(section) if len(c.split()) > 3]
+    told = [run(command, tmp_path) for command in ours]
+    assert len(ours) == 11
+    assert told[-1].count("0.5 spent of 1, 0.5 remains") == 5
+    days = np.arange(59) + np.datetime64("2026-01-01")
+    weeks, months = {(int(d.astype(int)) + 3) // 7 for d in days}, {d.astype("M8[M]") for d in days}
+    numbers = {"record": 59, "person-day": 59, "person-week": len(weeks), "person-month": len(months), "person": 1}  # fmt: skip
+    for unit, number in numbers.items():
+        (row,) = re.findall(rf"^\| {unit} \|.*\| ([0-9.]+)[^|]*\|$", section, re.M)
+        assert float(row) == 0.5 * number
+    per = {name: Release.load(f"by-{name}.parquet").protection.per for name in ("day", "week", "month", "rider")}  # fmt: skip
+    assert per == {"day": "day", "week": "week", "month": "month", "rider": None}
 
 
 def test_distinct_people_work(
@@ -486,7 +509,8 @@ def test_a_map_every_month_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         [[-30.03, 39.97, -29.97, 40.03], [-29.90, 40.06, -29.84, 40.12]]
     )
     assert changes["beyond_noise"].to_pylist()[3]  # the new quarter
-    assert (tmp_path / "change.png").stat().st_size > 0
+    for name in ("change.png", "months.png", "months.html"):
+        assert (tmp_path / name).stat().st_size > 0
     assert len((tmp_path / "long.csv").read_text().splitlines()) == 1 + 3 * 64
 
 
