@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from htf.evaluation.summary import Contender
     from htf.evaluation.trials import Bench, Plan
     from htf.evaluation.workloads import Workload
-    from htf.frame.domain import Domain
+    from htf.frame.domain import Domain, FloatArray
 
 PLAIN_TITLE = "mean relative error in %,"
 
@@ -51,7 +51,8 @@ PLAIN_TITLE = "mean relative error in %,"
     "--mechanisms",
     show_default="all, or htf with --rivals tuned",
     metavar="NAME:PARAMETER=VALUE:…,…",
-    help="See `htf mechanisms`. `all` means every one, trees at several heights.",
+    help="See `htf mechanisms`. `all` means every one, trees at several heights. For comparison, rounding and cell-key "
+    "are what statistical offices did before; they are not private.",
 )
 @click.option(
     "--rivals",
@@ -69,7 +70,8 @@ PLAIN_TITLE = "mean relative error in %,"
     default="random,2%,6%,10%",
     show_default=True,
     help="Separated by commas: random, P%, data-P% (squares around records), places-CELLS (squares "
-    "that hold a record), places (such squares of 2, 4, … 64 cells a side), file:boxes.csv.",
+    "that hold a record), places (such squares of 2, 4, … 64 cells a side), grid-SQUARES (a whole map, "
+    "also by Hellinger and Wasserstein distance and loss of Moran's I), file:boxes.csv.",
 )
 @click.option(
     "--queries",
@@ -214,8 +216,10 @@ def _mark(workload: Workload) -> str:
 
 
 def _show_summary(results: Results, plan: Plan, entrants: Sequence[Contender]) -> None:
-    from htf.evaluation.metrics import MEANINGS, MRE, MRE_SHARE
+    from htf.evaluation.map_metrics import MAP_METRICS
+    from htf.evaluation.metrics import MEANINGS, MRE, MRE_SHARE, UNITS
     from htf.evaluation.summary import compare_all, show_value
+    from htf.evaluation.traditional import TRADITIONAL
 
     workloads = [workload.text for workload in plan.bench.workloads]
     headers = ("mechanism", *(f">{w.text}{_mark(w)}" for w in plan.bench.workloads))
@@ -229,6 +233,28 @@ def _show_summary(results: Results, plan: Plan, entrants: Sequence[Contender]) -
                 what = f"{metric} in %, {MEANINGS[metric]};" if has_places else PLAIN_TITLE
                 title = f"{data_set}, epsilon {epsilon}: {what} ± standard deviation over runs"
                 show_table(headers, rows, title)
+            for grid in (w.text for w in plan.bench.workloads if w.squares is not None):
+                title = f"{data_set}, epsilon {epsilon}: {grid} as whole maps, ± standard deviation over runs"
+                found = _by_label(results, data_set, epsilon, grid, entrants)
+                rows = [(label, *(show_value(one[m]) for m in MAP_METRICS)) for label, one in found]
+                units = (f">{metric} ({UNITS[metric]})" for metric in MAP_METRICS)
+                show_table(("mechanism", *units), rows, title)
+    if any(spec.mechanism in TRADITIONAL for one in entrants for spec in one.specs):
+        console().print("rounding and cell-key have no epsilon and no guarantee")
+
+
+def _by_label(
+    results: Results, data_set: str, epsilon: str, workload: str, entrants: Sequence[Contender]
+) -> list[tuple[str, dict[str, FloatArray]]]:
+    """The values of each contender by metric of whole maps, the best by the first of them first."""
+    from htf.evaluation.map_metrics import MAP_METRICS
+    from htf.evaluation.summary import compare_all
+
+    found: dict[str, dict[str, FloatArray]] = {}
+    for metric in MAP_METRICS:
+        for line in compare_all(results, data_set, epsilon, [workload], entrants, metric):
+            found.setdefault(line.contender.label, {})[metric] = line.values[0]
+    return [(label, one) for label, one in found.items() if set(one) == {*MAP_METRICS}]
 
 
 def _draw_figure(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from htf.evaluation.map_metrics import MAP_MEANINGS, MAP_METRICS, MAP_UNITS
 from htf.frame.domain import FloatArray, IntArray
 
 SMOOTHING = 20  # [HTF, section 5.1]: below this count, errors are relative to it
 SMOOTHING_SHARE = 0.001  # of all records: the same in the papers of UG, AG and PrivTree
 MRE, MRE_SHARE, RMSE, MAE = "MRE", "MRE-0.1%", "RMSE", "MAE"
-METRICS = (MRE, MRE_SHARE, RMSE, MAE)
-UNITS = {MRE: "%", MRE_SHARE: "%", RMSE: "records", MAE: "records"}
+METRICS = (MRE, MRE_SHARE, RMSE, MAE, *MAP_METRICS)
+UNITS = {MRE: "%", MRE_SHARE: "%", RMSE: "records", MAE: "records", **MAP_UNITS}
 MEANINGS = {
     MRE: f"mean error relative to the true count, or to {SMOOTHING} where that is less",
     MRE_SHARE: "mean error relative to the true count, or to 0.1 % of all records where that is less",
     RMSE: "root of the mean squared error",
     MAE: "mean absolute error",
+    **MAP_MEANINGS,
 }
 
 

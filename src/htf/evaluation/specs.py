@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from htf.errors import InputError
+from htf.evaluation.traditional import TRADITIONAL, Traditional
 from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism, registry
 from htf.mechanisms.base import Mechanism
@@ -38,6 +39,11 @@ class Spec:
         if mechanism == ZERO:
             return cls(ZERO)
         given = {name: str(value) for name, value in (settings or {}).items()}
+        if mechanism in TRADITIONAL:
+            kind = TRADITIONAL[mechanism]
+            made, usual = kind.read(given).parameters(), kind().parameters()
+            differing = [name for name in made if made[name] != usual[name]]
+            return cls(mechanism, tuple((name, str(made[name])) for name in differing))
         chosen = make_mechanism(mechanism, given).parameters()
         defaults = {p["name"]: p["default"] for p in registry()[mechanism].describe()["parameters"]}
         differing = [name for name in chosen if name in given and chosen[name] != defaults[name]]
@@ -135,9 +141,15 @@ def with_floors(specs: Sequence[Spec]) -> list[Spec]:
     return list(dict.fromkeys([*floors, *specs]))
 
 
+def traditional(spec: Spec) -> Traditional | None:
+    """The method of statistical offices that a spec names, or None."""
+    kind = TRADITIONAL.get(spec.mechanism)
+    return None if kind is None else kind.read(dict(spec.settings))
+
+
 def label_of(mechanism: str, parameters: str) -> str:
     """The short label of what a table of results calls by all its parameters."""
-    if mechanism not in registry():
+    if mechanism not in registry() and mechanism not in TRADITIONAL:
         return mechanism
     chosen: dict[str, Any] = json.loads(parameters)
     return Spec.of(mechanism, {name: _as_text(value) for name, value in chosen.items()}).label
@@ -149,4 +161,7 @@ def _as_text(value: Any) -> str:
 
 @lru_cache(maxsize=4096)
 def _parameters(spec: Spec) -> dict[str, Any]:
-    return {} if spec.mechanism == ZERO else spec.make().parameters()
+    if spec.mechanism == ZERO:
+        return {}
+    old = traditional(spec)
+    return spec.make().parameters() if old is None else old.parameters()

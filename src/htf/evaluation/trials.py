@@ -21,8 +21,10 @@ from htf.curator.frequency import FrequencyMatrix
 from htf.errors import HtfError
 from htf.evaluation.counting import ExactCounter, answer_boxes
 from htf.evaluation.datasets import DataSet
+from htf.evaluation.map_metrics import measure_maps
 from htf.evaluation.metrics import measure_errors
-from htf.evaluation.specs import HEIGHT, ZERO, Spec
+from htf.evaluation.specs import HEIGHT, ZERO, Spec, traditional
+from htf.evaluation.traditional import TRADITIONAL, Table
 from htf.evaluation.workloads import Boxes, Workload
 from htf.frame.domain import FloatArray, IntArray
 from htf.publication import publish
@@ -133,16 +135,25 @@ def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
     records = int(load_once(trial.data_set).exact_counts.sum())
     for workload, (_, exact_counts), answer in zip(bench.workloads, asked, answers, strict=True):
         errors = measure_errors(exact_counts, answer, records)
+        if workload.squares is not None:
+            shape = workload.grid_shape(trial.data_set.domain)
+            errors |= measure_maps(exact_counts.reshape(shape), answer.reshape(shape))
         values += [(workload.text, metric, value) for metric, value in errors.items()]
     values += _facts(release)
     total = time.perf_counter() - started
     return Outcome(trial, tuple(values), seconds, answering_seconds, total)
 
 
-def make_release(bench: Bench, trial: Trial) -> Release | None:
-    """A release with seeded noise, which is never private; None if there is nothing to make."""
+def make_release(bench: Bench, trial: Trial) -> Release | Table | None:
+    """A release with seeded noise, which is never private; None if there is nothing to make. Of what statistical offices did
+    before, a table."""
     if trial.spec.mechanism == ZERO:
         return None
+    old = traditional(trial.spec)
+    if old is not None:
+        words = (trial.data_set.name, trial.spec.label, trial.run)
+        seeds = derive_seeds(bench.seed, "keys", *words)
+        return old.publish(load_once(trial.data_set), np.random.default_rng(seeds))
     noise = seeded_noise(bench, trial)
     return publish(load_once(trial.data_set), trial.epsilon, trial.spec.make(), noise=noise)
 
@@ -154,17 +165,18 @@ def seeded_noise(bench: Bench, trial: Trial, purpose: str = "noise") -> str:
     return f"seeded:{int(state[0]) << 64 | int(state[1])}"
 
 
-def answer_all(release: Release | None, asked: list[Boxes]) -> list[FloatArray]:
+def answer_all(release: Release | Table | None, asked: list[Boxes]) -> list[FloatArray]:
     """The answers to each workload; all are asked at once, because one table serves them all."""
     if release is None:
         return [np.zeros(len(boxes)) for boxes in asked]
     low, high = (np.concatenate([getattr(b, edge) for b in asked]) for edge in ("low", "high"))
-    answers = answer_boxes(release, Boxes(low, high))
+    boxes = Boxes(low, high)
+    answers = release.answer(boxes) if isinstance(release, Table) else answer_boxes(release, boxes)
     return np.split(answers, np.cumsum([len(boxes) for boxes in asked])[:-1])
 
 
-def _facts(release: Release | None) -> list[tuple[str, str, float]]:
-    if release is None:
+def _facts(release: Release | Table | None) -> list[tuple[str, str, float]]:
+    if release is None or isinstance(release, Table):
         return []
     facts = [(NO_WORKLOAD, BOXES, float(len(release)))]
     height = release.facts.get(HEIGHT)
@@ -202,10 +214,9 @@ def _source_of(mechanism: str) -> str:
 
     if mechanism == ZERO:
         return ""
+    kind = TRADITIONAL.get(mechanism) or registry()[mechanism]
     try:
-        source = inspect.getsource(
-            inspect.getmodule(registry()[mechanism]) or registry()[mechanism]
-        )
+        source = inspect.getsource(inspect.getmodule(kind) or kind)
     except OSError:  # installed without its source
         return ""
     return hashlib.sha256(source.encode()).hexdigest()

@@ -7,6 +7,7 @@
 | `data-1%` | the same squares centred on records, so on where people ask. Drawn from the sensitive data |
 | `places-8` | squares of 8 x 8 cells that hold a record, and lie inside the map. Drawn from the sensitive data |
 | `places` | stands for places-2, places-4, … places-64 |
+| `grid-32` | all squares of a grid of 32 x 32 over the map, for the distances of whole maps (htf.evaluation.map_metrics) |
 | `file:boxes.csv` | boxes of a file with columns west, south, east, north |
 
 A "square" takes the same share of each axis, the root of its share of the area, so that it is a
@@ -33,11 +34,14 @@ from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.files import is_file
 from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.grids import even_edges
 
 FORMS = (
-    "random, P% (such as 2%), data-P% (such as data-0.1%), places-CELLS (such as places-8), places or "
-    "file:boxes.csv"
+    "random, P% (such as 2%), data-P% (such as data-0.1%), places-CELLS (such as places-8), places, "
+    "grid-SQUARES (such as grid-32) or file:boxes.csv"
 )
+GRID = "grid"
+MOST_SQUARES = 1024  # per side
 PLACES, PLACE_SIDES = "places", (2, 4, 8, 16, 32, 64)
 EDGES = ("west", "south", "east", "north")
 
@@ -62,6 +66,7 @@ class Workload:
     at_records: bool = False
     side: int | None = None  # of squares that hold a record, in cells
     path: Path | None = None
+    squares: int | None = None  # of a grid over the map, per side
 
     @property
     def is_from_data(self) -> bool:
@@ -69,9 +74,11 @@ class Workload:
         return self.at_records
 
     def draw(self, matrix: FrequencyMatrix, number: int, seeds: np.random.SeedSequence) -> Boxes:
-        """`number` boxes, or all those of the file."""
+        """`number` boxes, or all those of the file or the grid."""
         if self.path is not None:
             return _read_boxes(self.path, matrix.domain)
+        if self.squares is not None:
+            return _grid_boxes(matrix.domain, self.grid_shape(matrix.domain))
         generator = np.random.default_rng(seeds)
         if self.side is not None:
             return _draw_places(generator, matrix, number, self.side, self.text)
@@ -86,6 +93,14 @@ class Workload:
         else:
             sides = np.broadcast_to(self.share ** (1 / len(shape)) * shape, centres.shape)
         return snap_to_cells(centres - sides / 2, centres + sides / 2, matrix.domain)
+
+    def grid_shape(self, domain: Domain) -> tuple[int, int]:
+        """How many squares a grid has along each axis: no more than cells."""
+        if domain.dimensions != 2:
+            raise InputError(f"{self.text} is for maps with two axes")
+        width, height = domain.shape
+        most = self.squares or 1
+        return min(most, width), min(most, height)
 
 
 def read_workloads(text: str) -> list[Workload]:
@@ -106,8 +121,11 @@ def read_workload(text: str) -> Workload:
         if not is_file(path):
             raise InputError(f"there is no file {path}, named by the workload {text!r}")
         return Workload(text, path=path.resolve())
+    if text.startswith(f"{GRID}-"):
+        squares = _read_number(text, GRID, "squares", MOST_SQUARES)
+        return Workload(f"{GRID}-{squares}", squares=squares)
     if text.startswith(f"{PLACES}-"):
-        side = _read_side(text)
+        side = _read_number(text, PLACES, "cells")
         return Workload(f"{PLACES}-{side}", at_records=True, side=side)
     share = _read_share(text.removeprefix("data-"))
     if share is None:
@@ -134,14 +152,25 @@ def _read_share(text: str) -> float | None:
     return percent / 100 if math.isfinite(percent) and 0 < percent <= 100 else None
 
 
-def _read_side(text: str) -> int:
+def _read_number(text: str, kind: str, things: str, most: int | None = None) -> int:
     try:
-        side = whole(text.removeprefix(f"{PLACES}-"))
+        number = whole(text.removeprefix(f"{kind}-"))
     except ValueError:
-        side = 0
-    if side < 1:
-        raise InputError(f"{PLACES}-CELLS takes a whole number of cells, 1 or more, got {text!r}")
-    return side
+        number = 0
+    if number < 1 or (most is not None and number > most):
+        range_ = "1 or more" if most is None else f"from 1 to {most:,}"
+        raise InputError(
+            f"{kind}-{things.upper()} takes a whole number of {things}, {range_}, got {text!r}"
+        )
+    return number
+
+
+def _grid_boxes(domain: Domain, shape: tuple[int, int]) -> Boxes:
+    """All squares of a grid, row by row."""
+    x, y = even_edges(domain.shape, shape)
+    low = np.stack(np.meshgrid(x[:-1], y[:-1], indexing="ij"), axis=-1).reshape(-1, 2)
+    high = np.stack(np.meshgrid(x[1:], y[1:], indexing="ij"), axis=-1).reshape(-1, 2)
+    return Boxes(low, high)
 
 
 def _draw_places(
