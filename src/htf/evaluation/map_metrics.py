@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from htf.errors import MissingExtraError
-from htf.frame.domain import FloatArray
+from htf.frame.domain import FloatArray, IntArray
 
 HELLINGER, WASSERSTEIN, MORAN = "Hellinger", "Wasserstein", "Moran-loss"
 MAP_METRICS = (HELLINGER, WASSERSTEIN, MORAN)
@@ -32,7 +32,7 @@ MOST_PILES = (
 MOST_STEPS = 10_000_000
 
 
-def measure_maps(exact: FloatArray, answers: FloatArray) -> dict[str, float]:
+def measure_maps(exact: IntArray | FloatArray, answers: FloatArray) -> dict[str, float]:
     """The three distances between two grids of counts. There are none if one of the maps is empty."""
     true, found = exact.astype(np.float64), np.maximum(answers, 0.0)
     if true.sum() <= 0 or found.sum() <= 0:
