@@ -210,7 +210,7 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         (["{a}", "-o", "m.html", "--by", "x"], "--by draws panels"),
         (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),
-        (["{a}", "-o", "m.pdf"], "a map is a .html or .png or .svg or .pdf file"),
+        (["{a}", "-o", "m.gif"], "a map is a .html or .png or .svg or .pdf file"),
         (["{a}", "{nowhere}", "-o", "m.html"], "has no reference system"),
     ],
 )  # fmt: skip
