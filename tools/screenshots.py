@@ -102,6 +102,12 @@ def districts(page: Any, folder: Path) -> None:
     _hover(page, 0.5, 0.5)
 
 
+def periods(page: Any, _: Path) -> None:
+    """Small maps of all periods of a series."""
+    page.click("#all-periods")
+    page.wait_for_selector("#multiples button >> nth=5")
+
+
 def _hover(page: Any, across: float, down: float) -> None:
     box = page.locator("[data-panel='0'] .map").bounding_box()
     page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"])
@@ -109,6 +115,7 @@ def _hover(page: Any, across: float, down: float) -> None:
 
 SHOTS: dict[str, tuple[str, Callable[[Any, Path], None]]] = {
     "page-districts": ("r=city", districts),
+    "page-periods": ("r=years-2024", periods),
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from htf import Release, Series
@@ -204,3 +205,46 @@ def test_a_release_of_its_own_has_no_slider(start: Any, releases: dict[str, Rele
     assert counted(page) == [round(float(releases["east"].count().count[0]))]
     for part in ("#time", "#chart", "#change"):
         assert not page.is_visible(part)
+
+
+PIXEL = """
+    ([at, x, y]) => {
+        const canvas = document.querySelectorAll("#multiples canvas")[at];
+        const place = [x * canvas.width, y * canvas.height];
+        return [...canvas.getContext("2d").getImageData(...place, 1, 1).data];
+    }
+"""
+
+
+def test_small_maps_of_all_periods(start: Any) -> None:
+    page = start(f"r={IDS[0]}").page
+    page.click("#all-periods")
+    page.wait_for_selector("#multiples button >> nth=2")
+    assert page.locator("#multiples button").all_inner_texts() == list(MONTHS)
+    assert page.get_attribute("#multiples [aria-pressed=true]", "data-period") == IDS[0]
+
+    def colours(x: float, y: float) -> list[tuple[int, ...]]:
+        return [tuple(page.evaluate(PIXEL, [at, x, y])) for at in range(3)]
+
+    block, corner = (0.66, 0.35), (0.25, 0.75)  # which changes, and which does not
+    wait_for(lambda: colours(*corner)[2][3] == 255)  # the last one is drawn
+    assert np.ptp([sum(one) for one in colours(*corner)]) < 60  # one scale
+    before, during, after = (sum(one) for one in colours(*block))
+    assert during < min(before, after) - 60  # darker
+    page.click("#multiples button >> nth=1")
+    assert shown(page) == MONTHS[1]
+    assert not page.is_visible("#multiples")
+    page.check("#change")
+    settled(page)
+    page.click("#all-periods")
+    wait_for(
+        lambda: page.locator("#multiples canvas").count() == 3 and colours(*block)[2][3] == 255
+    )
+    red, _, blue, _ = colours(*block)[1]
+    assert red > blue  # more: orange
+    red, _, blue, _ = colours(*block)[2]
+    assert red < blue  # less: purple
+    page.focus("#multiples button >> nth=0")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#multiples")
+    assert page.evaluate("document.activeElement.id") == "all-periods"

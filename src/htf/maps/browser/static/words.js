@@ -70,6 +70,8 @@ export const labels = {
   // Periods of a series
   time: "Time",
   period: "Period",
+  allPeriods: "All periods",
+  smallMaps: "Small maps of all periods. Choose one to see it.",
   changeSince: "Change since the period before",
 
   // The token

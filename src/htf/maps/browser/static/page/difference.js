@@ -115,7 +115,7 @@ function compare(boxes, firsts, seconds) {
 }
 
 /* In km². */
-function areaOf([west, south, east, north]) {
+export function areaOf([west, south, east, north]) {
   const sine = (latitude) => Math.sin((latitude * Math.PI) / 180);
   return EARTH ** 2 * (((east - west) * Math.PI) / 180) * (sine(north) - sine(south));
 }

@@ -13,6 +13,7 @@ import { fillDistricts, listenToDistricts, showRow } from "./district-card.js";
 import { districtAt, drawDistricts } from "./district-map.js";
 import { drawShapes, makeDrawTools, startDrawing } from "./draw-tools.js";
 import { listenToLooks } from "./looks.js";
+import { fillMultiples, listenToMultiples } from "./multiples.js";
 import { changeMap, drawLegend, listenToMap, showOutlines } from "./map-content.js";
 import { arrangePanels, makePanels, moveTo, panels, showWhole } from "./panels.js";
 import { fillPeriods, goTo, listenToPeriods } from "./periods.js";
@@ -95,6 +96,7 @@ function refreshPeriod() {
 }
 
 function saveShape() {
+  fillMultiples();
   fillTypedBox();
   fillChart();
   fillSeveral();
@@ -155,7 +157,11 @@ function listen() {
   listenToTable(chooseZone);
   listenToDistricts();
   listenToSeveral(compareWith);
-  listenToMap(drawDistricts);
+  listenToMultiples(goTo);
+  listenToMap((limits) => {
+    drawDistricts(limits);
+    fillMultiples(limits);
+  });
   listenToPointing((at) => showRow(at, false));
   panels.forEach((panel, number) => {
     const { map } = panel;

@@ -85,6 +85,21 @@ const faint = (colour, blank) => {
   return `rgb(${mixed.join()})`;
 };
 
+/* The colour of a shade as CSS: what shaders.js does for rectangles. */
+export function colourOf(shade, { scale, diverging, blank }, isDiverging) {
+  if (shade < 0) return blank;
+  const stops = isDiverging ? diverging : scale;
+  const isFaint = shade > FAINT / 2;
+  const at = Math.max(0, Math.min(1, isFaint ? shade - FAINT : shade)) * (stops.length - 1);
+  const below = Math.min(Math.floor(at), stops.length - 2);
+  const [low, high, ground] = [stops[below], stops[below + 1], blank].map(rgbOf);
+  const mixed = low.map((part, i) => {
+    const full = part + (high[i] - part) * (at - below);
+    return Math.round(255 * (isFaint ? ground[i] + (full - ground[i]) * FAINTNESS : full));
+  });
+  return `rgb(${mixed.join()})`;
+}
+
 /* The colour of a shade, as an expression of MapLibre: what shaders.js does for rectangles. */
 export function shadeExpression(shade, colours, isDiverging, blank = colours.blank) {
   const stops = isDiverging ? colours.diverging : colours.scale;
