@@ -251,7 +251,7 @@ class SeriesFolder:
         after = f"{left} afterwards, for {possible} of the {planned} periods that are still planned"
         if lost and not take_from_later:
             raise BudgetError(
-                f"{now}, and {after}. So {lost} of them could no longer be released. To correct it all the same: "
+                f"{now[0].lower()}{now[1:]}, and {after}. So {lost} of them could no longer be released. To correct it all the same: "
                 "take_from_later=True (htf series add --correct --take-from-later). Nothing was charged"
             )
         gone = f". {lost} of them can no longer be released." if lost else "."
