@@ -116,7 +116,7 @@ def test_colours_are_those_of_the_legend(
 ) -> None:
     """Read off the screen: the densest part has the last colour of the scale, an empty one the blank."""
     one = window(color_scheme=scheme)
-    page = one.open(draw(folder, tmp_path, "east"))
+    page = one.open(draw(folder, tmp_path, "east", more=("--no-basemap",)))
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     boxes = busiest(releases["east"]), emptiest(releases["east"])
     image = pixels(page)
@@ -318,3 +318,29 @@ def test_distinct_people_are_shown_box_by_box(tmp_path: Path, window: Any) -> No
     assert "distinct people in 4 x 4 boxes" in page.inner_text("header")
     assert "Outline the boxes" in page.inner_text("header")
     assert "Boxes do not add up" in page.inner_text("footer")
+
+
+def test_the_base_map_needs_no_network(folder: Path, tmp_path: Path, window: Any) -> None:
+    one = window()
+    one.context.set_offline(True)
+    page = one.open(draw(folder, tmp_path, "east"))
+    names = page.locator("canvas.names").get_attribute("data-names")
+    assert "Amsterdam" in names.split("; ")
+    order = page.evaluate("htf.maps[0].getLayersOrder()")
+    places = [order.index(f"basemap-near-{kind}") for kind in ("water", "coasts")]
+    assert places[0] < order.index("rectangles") < places[1]
+    image = pixels(page)
+    sea = np.array([0xBD, 0xD0, 0xE3])
+    x, y = place_of(page, [3.9, 52.3, 3.9, 52.3])  # west of the frame
+    assert np.abs(image[y, x] - sea).max() <= 3
+    page.click("#theme")
+    x, y = place_of(page, [3.9, 52.3, 3.9, 52.3])
+    assert np.abs(pixels(page)[y, x] - [0x0B, 0x27, 0x40]).max() <= 3
+    assert "Natural Earth" in page.inner_text(".maplibregl-ctrl-attrib")
+
+
+def test_a_map_without_a_base_map(folder: Path, tmp_path: Path, window: Any) -> None:
+    page = window().open(draw(folder, tmp_path, "east", more=("--no-basemap",)))
+    assert page.locator("canvas.names").count() == 0
+    assert "Natural Earth" not in page.inner_text("body")
+    assert pixels(page)[3, 3].tolist() == [0xDF, 0xE4, 0xEA]

@@ -709,3 +709,15 @@ def test_contrast(number: int) -> None:
         for front, back in pairs:
             low, high = sorted(luminance(colours[name]) for name in (front, back))
             assert (high + 0.05) / (low + 0.05) >= least, (front, back)
+
+
+def test_the_base_map_follows_the_release(start: Any) -> None:
+    page = start()
+    first = page.locator("canvas.names").first
+    wait_for(lambda: "Amsterdam" in (first.get_attribute("data-names") or ""))
+    assert page.evaluate(
+        "htf.maps[0].queryRenderedFeatures({layers: ['basemap-near-water']}).length"
+    )
+    assert "Natural Earth" in page.inner_text(".maplibregl-ctrl-attrib >> nth=0")
+    page = start("r=metres", "51.5,-0.1,8")
+    wait_for(lambda: "London" in (first.get_attribute("data-names") or ""))

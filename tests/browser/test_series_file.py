@@ -137,7 +137,7 @@ def test_changes_colour_only_what_is_more_than_noise(page: Any, months: Series) 
         x, y = place_of(page, [*CHANGED, *CHANGED])
         assert np.abs(image[y, x] - blank).max() > 60
         x, y = place_of(page, [*QUIET, *QUIET])
-        assert np.abs(image[y, x] - blank).max() <= 6
+        assert np.abs(image[y, x] - blank).max() <= 20  # over the water of the base map
         assert "no more than noise" in page.inner_text("#legend")
         assert f"more in {since}" in page.inner_text("#legend")
     changes = months.changes(BLOCK).to_pylist()

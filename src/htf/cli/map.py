@@ -39,6 +39,7 @@ class MapRequest:
     distinct: bool
     style: str | None
     title: str | None
+    basemap: bool
     overwrite: bool
 
 
@@ -80,6 +81,11 @@ class MapRequest:
     help="For .html: a base map (a MapLibre style or tiles), which the page then downloads.",
 )
 @click.option("--title", metavar="TEXT", help="A title above the map.")
+@click.option(
+    "--no-basemap",
+    is_flag=True,
+    help="Leave out water, borders and names of places.",
+)
 @overwrite_option
 def draw_map(
     release_files: tuple[Path, ...],
@@ -93,6 +99,7 @@ def draw_map(
     distinct: bool,
     style: str | None,
     title: str | None,
+    no_basemap: bool,
     overwrite: bool,
 ) -> None:
     """Draw a release as a map, compare two, or go through a series. Axes that are not drawn are summed.
@@ -108,17 +115,18 @@ def draw_map(
     """
     drawn = tuple(name.strip() for name in axes.split(","))
     request = MapRequest(
-        output,
-        drawn,
-        read_where(where),
-        by,
-        level,
-        boxes,
-        difference,
-        distinct,
-        style,
-        title,
-        overwrite,
+        output=output,
+        axes=drawn,
+        where=read_where(where),
+        by=by,
+        level=level,
+        boxes=boxes,
+        as_difference=difference,
+        distinct=distinct,
+        style=style,
+        title=title,
+        basemap=not no_basemap,
+        overwrite=overwrite,
     )
     write = _writer(output)
     if is_one_series(release_files):
@@ -236,7 +244,15 @@ def _write_html(maps: Sequence[Named], request: MapRequest) -> None:
     from htf.maps.browser.document import Wish, html_distinct, html_map
 
     axes = cast(tuple[str, str], request.axes)
-    wish = Wish(axes, request.where, request.boxes, request.style, request.level, request.title)
+    wish = Wish(
+        axes,
+        request.where,
+        request.boxes,
+        request.style,
+        request.level,
+        request.title,
+        request.basemap,
+    )
     if request.distinct:
         text = html_distinct(maps[0], wish)
     else:
@@ -310,7 +326,14 @@ def _write_series_page(series: Series, request: MapRequest) -> None:
     from htf.maps.browser.series_document import html_series
 
     axes = cast(tuple[str, str], request.axes)
-    wish = Wish(axes, request.where, request.boxes, request.style, title=request.title)
+    wish = Wish(
+        axes,
+        request.where,
+        request.boxes,
+        request.style,
+        title=request.title,
+        basemap=request.basemap,
+    )
     _save_text(html_series(series, wish), request)
 
 

@@ -55,6 +55,9 @@ file_type = FileName()
     type=Number(0.1, 3600),
     help="Time limit to send a request, and to answer it.",
 )
+@click.option(
+    "--no-basemap", is_flag=True, help="Leave out water, borders and names of places on the page."
+)
 @click.option("--log-queries", is_flag=True, help="Log paths, queries and client addresses.")
 @click.option("--allow-not-private", is_flag=True, help="Also serve releases with seeded noise.")
 def serve(
@@ -67,6 +70,7 @@ def serve(
     cors: tuple[str, ...],
     max_mb: float,
     max_seconds: float,
+    no_basemap: bool,
     log_queries: bool,
     allow_not_private: bool,
 ) -> None:
@@ -100,7 +104,8 @@ def serve(
         if token is not None and tls is None and host not in LOCAL:
             say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
         limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
-        service = Service(holdings, Settings(token, cors, log_queries, limits))
+        settings = Settings(token, cors, log_queries, limits, basemap=not no_basemap)
+        service = Service(holdings, settings)
         place = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
         message = f"Serving {', '.join(holdings)} on {'https' if tls else 'http'}://{place}"
         run(service, sock, tls, lambda: say(message))

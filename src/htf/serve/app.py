@@ -25,6 +25,8 @@ from starlette.routing import Route, Router
 
 from htf.errors import InputError, MissingExtraError
 from htf.frame.domain import Domain, FloatArray
+from htf.maps.basemap import CREDIT
+from htf.maps.browser.base_map import around
 from htf.maps.tiles import Bounds
 from htf.query.boxes import count_boxes
 from htf.query.columns import COLUMNS, place
@@ -92,6 +94,7 @@ class Settings:
     cors: tuple[str, ...] = ()
     log_queries: bool = False
     limits: Limits = field(default_factory=Limits)
+    basemap: bool = True  # whether the page draws the base map that HTF carries
 
 
 class Gone(Exception):
@@ -153,6 +156,7 @@ class Service:
             (f"{one}/counts", "POST", self.counts),
             (f"{one}/polygons", "POST", self.polygons),
             (f"{one}/distinct", "GET", self.distinct),
+            (f"{one}/basemap", "GET", self.basemap),
             (f"{one}/download", "GET", self.download),
             (one, "GET", self.about),
             ("/api/releases", "GET", self.list_releases),
@@ -378,6 +382,16 @@ class Service:
             self.tiles.put(etag, found)
         return packed_reply(request.scope, etag, found, JSON, self.cache, API_HEADERS)
 
+    async def basemap(self, request: Request) -> Reply:
+        holding = self._holding(request)
+        questions.read_parameters(request.scope["query_string"], ())
+        bounds = holding.about["bounds84"]
+        if not self.settings.basemap:
+            bounds = None
+        return await self._cached(
+            request, holding, b"basemap", JSON, lambda _: Packed.of(_basemap(bounds))
+        )
+
     async def download(self, request: Request) -> FileResponse | Reply:
         holding = self._holding(request)
         etag = holding.file_digest[:32]
@@ -570,6 +584,13 @@ def _distinct(holding: Holding) -> bytes:
     found = holding.release.count_distinct()
     told = {**found.to_columns(), "quantity": found.quantity, **holding.mark}
     return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _basemap(bounds: Bounds | None) -> bytes:
+    """Empty for a release that lies nowhere on earth, and on a server that was asked for none."""
+    if bounds is None:
+        return orjson.dumps({"parts": [], "zoom": 0, "names": [], "credit": None})
+    return orjson.dumps({**around(bounds), "credit": CREDIT})
 
 
 def _told(holding: Holding) -> bytes:

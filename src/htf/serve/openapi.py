@@ -81,6 +81,7 @@ def describe(limits: Limits, has_token: bool) -> dict[str, Any]:
             **_count_paths(limits),
             **_zone_paths(limits),
             **_file_paths(),
+            **_basemap_paths(),
             **_own_paths(),
         },
         "components": {
@@ -203,6 +204,21 @@ def _file_paths() -> dict[str, Any]:
                 _media("application/vnd.apache.parquet"),
                 [ID],
                 errors=(404, 503),
+            )
+        },
+    }
+
+
+def _basemap_paths() -> dict[str, Any]:
+    return {
+        "/api/releases/{id}/basemap": {
+            "get": _operation(
+                "basemap",
+                "Water, borders and names of places around a release, to draw: fine near it, coarse from afar. "
+                "Empty if the release lies nowhere on earth, or the server was started without a base map.",
+                _json("Basemap"),
+                [ID],
+                errors=(400, 404, 503),
             )
         },
     }
@@ -450,6 +466,7 @@ def _answer_schemas() -> dict[str, Schema]:
         ),
         "Zones": _zones(),
         "DistinctPeople": _object({**dict.fromkeys(DISTINCT, NUMBERS), "quantity": TEXT}, MARK),
+        "Basemap": _basemap(),
         "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
         "Tile": _object(
             {"type": {"const": "FeatureCollection"}, "features": features, **LABEL},
@@ -467,6 +484,35 @@ def _answer(columns: Mapping[str, Column]) -> dict[str, Schema]:
 
 def _unit(column: Column) -> str:
     return f"what `{COUNTED}` says" if column.unit == QUANTITY else column.unit
+
+
+def _basemap() -> Schema:
+    steps = {
+        "type": "array",
+        "items": {"type": "integer"},
+        "description": "x, y of the first corner in `unit` degrees, then steps from corner to corner.",
+    }
+    many = {"type": "array", "items": steps}
+    line = _object({"kind": TEXT, "rank": WHOLE, "lines": many}, {})
+    part = _object(
+        {
+            "unit": NUMBER,
+            "bounds": NUMBERS,
+            "water": {"type": "array", "items": many},
+            "lines": {"type": "array", "items": line},
+        },
+        {},
+    )
+    name = {"type": "array", "description": "Name, longitude, latitude, rank and kind."}
+    return _object(
+        {
+            "parts": {"type": "array", "items": part},
+            "zoom": {**NUMBER, "description": "Below it, the coarse part is drawn."},
+            "names": {"type": "array", "items": name},
+            "credit": {"type": ["string", "null"]},
+        },
+        {},
+    )
 
 
 def _zones() -> Schema:

@@ -20,7 +20,9 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.frame.domain import FloatArray
+from htf.maps.basemap import CREDIT
 from htf.maps.browser.assets import LICENCE, maplibre, own
+from htf.maps.browser.base_map import around
 from htf.maps.browser.mercator import Plane, corners_in_square
 from htf.maps.browser.modules import joined
 from htf.maps.browser.rectangles import (
@@ -30,6 +32,7 @@ from htf.maps.browser.rectangles import (
     distinct_rectangles,
     leaf_boxes,
     pack,
+    pack_text,
     packed_corners,
     rectangles,
     weighted_limits,
@@ -61,6 +64,7 @@ from htf.release.release import Release
 
 STYLES = ("shared/base.css", "shared/map.css", "shared/time.css", "offline/offline.css")
 SQUARE_PIXELS = 14  # a square of a difference is at least as large on the screen
+ABOUT_BASEMAP = "The base map is from Natural Earth; its coasts and borders may be off by 2 km."
 STEPS = 32  # numbers are rounded to 1/32 of their standard error
 
 
@@ -74,6 +78,7 @@ class Wish:
     style: str | None = None  # address of a base map
     level: str | None = None  # of zones, that shows at first
     title: str | None = None  # instead of the names of the maps
+    basemap: bool = True  # whether to draw the base map that HTF carries
 
     def __post_init__(self) -> None:
         read_axes(self.axes)
@@ -85,6 +90,7 @@ class Wish:
             arguments.text(self.level, "level")
         if self.title is not None:
             arguments.text(self.title, "title")
+        arguments.flag(self.basemap, "basemap")
 
 
 def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) -> str:
@@ -136,6 +142,8 @@ def write_page(
     """The whole file. `plan` are sentences about more than these releases, above their own statements."""
     script = maplibre("maplibre-gl.js")
     below = [*([] if wish.title is None else [title]), *subtitle]
+    drawn = drawn_basemap(wish, data)
+    shown = {**data, "boxes": wish.boxes, "style": wish.style, "basemap": drawn}
     summary, statement = _statement(maps)
     statement = "".join(f"<p>{escape(told)}</p>" for told in plan) + statement
     is_private = all(one.release.private for one in maps)
@@ -148,12 +156,14 @@ def write_page(
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
         panels="".join(_panel(panel) for panel in data["panels"]),
-        caption=escape(" ".join([*caption, _about_base_map(wish.style)]).strip()),
+        caption=escape(
+            " ".join([*caption, _about_base_map(wish.style, drawn is not None)]).strip()
+        ),
         claim="" if is_private else "not-private",
         summary=escape(summary),
         statement=statement,
         licence=own(LICENCE),
-        data=json.dumps({**data, "boxes": wish.boxes, "style": wish.style}).replace("<", "\\u003c"),
+        data=json.dumps(shown).replace("<", "\\u003c"),
         maplibre=script,
         script=joined(entry),
     )
@@ -405,7 +415,18 @@ def _statement(maps: Sequence[Named]) -> tuple[str, str]:
     return line, "".join(full)
 
 
-def _about_base_map(style: str | None) -> str:
+def drawn_basemap(wish: Wish, data: dict[str, Any]) -> dict[str, Any] | None:
+    """The base map around a map; none for one that lies nowhere on earth, or has one that is fetched."""
+    if not wish.basemap or wish.style is not None or data["plane"] is not None:
+        return None
+    (west, south), (east, north) = data["bounds"]
+    told = json.dumps(around((west, south, east, north)), separators=(",", ":"))
+    return {"around": pack_text(told), "credit": CREDIT}
+
+
+def _about_base_map(style: str | None, is_carried: bool) -> str:
+    if is_carried:
+        return ABOUT_BASEMAP
     if style is None:
         return ""
     host = urlsplit(style).netloc

@@ -1,11 +1,13 @@
 /* The offline map that `htf map` writes. All that it shows is in the file; modules.py joins this
    module and those that it imports into one script. */
 
+import { aboveCounts } from "../shared/basemap.js";
 import { divergingShade, shadeOf } from "../shared/colours.js";
 import { byId, fillLabels } from "../shared/elements.js";
 import { Finder } from "../shared/finder.js";
 import { showLegend } from "../shared/legend.js";
 import { beyondEnd } from "../shared/limits.js";
+import { addBasemap } from "./base-map.js";
 import { makeMap, onPlace, synchronise, whenStyled } from "../shared/maplibre.js";
 import { squareX, squareY } from "../shared/mercator.js";
 import { Overlay } from "../shared/overlay.js";
@@ -17,6 +19,7 @@ import { labels, words } from "../words.js";
 
 const COLUMNS = ["count", "low", "high", "area", "first", "second"];
 const data = JSON.parse(byId("data").textContent);
+const credits = data.basemap ? [data.basemap.credit] : [];
 const isDifference = data.sides !== null;
 
 const readOutlines = (packed) => readSheet({ ...packed, frame: data.frame });
@@ -67,7 +70,7 @@ class Panel {
     this.quantity = quantity;
     const container = document.querySelector(`[data-panel="${number}"] .map`);
     const label = words.mapHelp(words.mapOf(name));
-    this.map = makeMap(container, { bounds: data.bounds, style: data.style, label });
+    this.map = makeMap(container, { bounds: data.bounds, style: data.style, label, credits });
     this.overlay = new Overlay(this.map, { plane: data.plane, frames });
     this.tooltip = new Tooltip(this.map);
     this.finders = new Map(); // by sheet, made when somebody first points at it
@@ -83,7 +86,8 @@ class Panel {
       sheets: this.sheets,
       outlines: outlines ? [await readOutlines(outlines)] : [],
     });
-    this.map.addLayer(this.layer);
+    this.layer.hasGround = await addBasemap(this.map, data.basemap);
+    this.map.addLayer(this.layer, aboveCounts(this.map));
   }
 
   /* The sheet that is drawn at this zoom. */

@@ -1,11 +1,13 @@
 /* The offline map of a series: a period at a time, or its change since the one before. All that it
    shows is in the file; modules.py joins this module and those that it imports into one script. */
 
+import { aboveCounts } from "../shared/basemap.js";
 import { changeShade, shadeOf } from "../shared/colours.js";
 import { byId, fillLabels } from "../shared/elements.js";
 import { Finder } from "../shared/finder.js";
 import { showLegend } from "../shared/legend.js";
 import { beyondEnd } from "../shared/limits.js";
+import { addBasemap } from "./base-map.js";
 import { makeMap, onPlace, whenStyled } from "../shared/maplibre.js";
 import { squareX, squareY } from "../shared/mercator.js";
 import { Overlay } from "../shared/overlay.js";
@@ -17,6 +19,7 @@ import { countLines, differenceLines, Tooltip } from "../shared/tooltip.js";
 import { labels, words } from "../words.js";
 
 const data = JSON.parse(byId("data").textContent);
+const credits = data.basemap ? [data.basemap.credit] : [];
 const [{ quantity }] = data.panels;
 const view = { at: data.periods.length - 1, isChange: false, pointed: null };
 const kept = new Map(); // what was read, by its name
@@ -104,7 +107,7 @@ class Panel {
   constructor({ name, frames }) {
     const label = words.mapHelp(words.mapOf(name));
     const container = document.querySelector("[data-panel] .map");
-    this.map = makeMap(container, { bounds: data.bounds, style: data.style, label });
+    this.map = makeMap(container, { bounds: data.bounds, style: data.style, label, credits });
     this.overlay = new Overlay(this.map, { plane: data.plane, frames });
     this.tooltip = new Tooltip(this.map);
     this.finders = new Map();
@@ -116,7 +119,8 @@ class Panel {
     if (!isStyled) byId("without").hidden = false;
     const hasBaseMap = data.style !== null && isStyled;
     this.layer = new RectangleLayer("rectangles", { hasBaseMap });
-    this.map.addLayer(this.layer);
+    this.layer.hasGround = await addBasemap(this.map, data.basemap);
+    this.map.addLayer(this.layer, aboveCounts(this.map));
   }
 
   set(sheets, outlines) {

@@ -4,6 +4,7 @@
 import { byId, element, fillLabels } from "../shared/elements.js";
 import { showLegend } from "../shared/legend.js";
 import { beyondEnd, densityLimits, differenceLimits } from "../shared/limits.js";
+import { addBasemap } from "./base-map.js";
 import { makeMap, onPlace, synchronise, whenStyled } from "../shared/maplibre.js";
 import { Overlay } from "../shared/overlay.js";
 import { unpack } from "../shared/sheets.js";
@@ -15,6 +16,7 @@ import { labels, words } from "../words.js";
 
 const COLUMNS = ["count", "low", "high", "std_error", "raw"];
 const data = JSON.parse(byId("data").textContent);
+const credits = data.basemap ? [data.basemap.credit] : [];
 const isDifference = data.sides !== null;
 const view = { level: data.level, direction: "from", chosen: -1 };
 
@@ -54,7 +56,7 @@ class Panel {
     this.quantity = quantity;
     const container = document.querySelector(`[data-panel="${number}"] .map`);
     const label = words.mapHelp(words.mapOf(name));
-    this.map = makeMap(container, { bounds: data.bounds, style: data.style, label });
+    this.map = makeMap(container, { bounds: data.bounds, style: data.style, label, credits });
     this.overlay = new Overlay(this.map, { plane: data.plane });
     this.tooltip = new Tooltip(this.map);
     this.second = () => null; // of a difference
@@ -65,6 +67,7 @@ class Panel {
     if (!isStyled) byId("without").hidden = false;
     this.answers = await Promise.all(answers.map(data.trips ? readTrips : readAnswers));
     this.layer = new ZoneLayer(this.map, { hasBaseMap: data.style !== null && isStyled });
+    this.layer.hasGround = await addBasemap(this.map, data.basemap);
   }
 
   read() {

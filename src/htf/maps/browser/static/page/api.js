@@ -95,6 +95,8 @@ export async function fetchTile(release, key, signal) {
   return (await request(path, { signal })).arrayBuffer();
 }
 
+export const fetchBasemap = (release) => ask(pathOf(release.id, "/basemap"));
+
 export const leavesPath = (release) => pathOf(release.id, "/leaves", whereText(release));
 
 export const fetchLeaves = (path) => ask(path);

@@ -7,6 +7,7 @@ import { labels, words } from "../words.js";
 import { readAddress, saveAddress } from "./address.js";
 import { askAgain, stopAsking } from "./answer.js";
 import { listReleases, RETRY_DELAY, Unreachable } from "./api.js";
+import { loadBasemap } from "./base-map.js";
 import { fillChart, listenToChart } from "./chart.js";
 import { fillChoices, listenToChoices } from "./choices.js";
 import { fillDistricts, listenToDistricts, showRow } from "./district-card.js";
@@ -75,6 +76,7 @@ function refresh() {
   drawShapes();
   fillTypedBox();
   startDrawing(null);
+  loadBasemap();
   refreshPeriod();
 }
 

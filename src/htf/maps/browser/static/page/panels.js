@@ -1,5 +1,6 @@
 /* The two maps of the page. The second shows only when two releases are side by side. */
 
+import { aboveCounts } from "../shared/basemap.js";
 import { squareX, squareY } from "../shared/mercator.js";
 import { makeMap, synchronise } from "../shared/maplibre.js";
 import { Overlay } from "../shared/overlay.js";
@@ -24,7 +25,7 @@ export async function makePanels(view) {
   for (const section of document.querySelectorAll(".panel")) panels.push(makePanel(section, view));
   const maps = panels.map(({ map }) => map);
   await Promise.all(maps.map((map) => (map.isStyleLoaded() ? null : map.once("load"))));
-  for (const { map, layer } of panels) map.addLayer(layer);
+  for (const { map, layer } of panels) map.addLayer(layer, aboveCounts(map));
   synchronise(maps);
   for (const map of maps) {
     map.on("movestart", ({ originalEvent }) => {

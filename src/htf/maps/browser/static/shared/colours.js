@@ -30,6 +30,15 @@ export const THEMES = {
     diverging: DIVERGING_LIGHT,
     blank: "#e9edf2", // no more than noise
     beyond: "#dfe4ea", // outside the map
+    veil: "#f3f6fa", // half of it over the ground is `blank`
+    ground: "#dfe4ea", // of the base map
+    water: "#bdd0e3",
+    coast: "#6f8aa6",
+    river: "#7d9cbb",
+    border: "#7a6a80",
+    road: "#5f6872",
+    placeName: "#27313c",
+    waterName: "#2f5578",
     line: "#4a545e",
     graticule: "rgba(60,72,86,.22)",
     label: "#3b4754",
@@ -42,6 +51,15 @@ export const THEMES = {
     diverging: DIVERGING_DARK,
     blank: "#1b222b",
     beyond: "#10151b",
+    veil: "#262f3b",
+    ground: "#10151b",
+    water: "#0b2740",
+    coast: "#53728f",
+    river: "#47688a",
+    border: "#8d7f96",
+    road: "#8a94a0",
+    placeName: "#e6ebf1",
+    waterName: "#9cc3e8",
     line: "#c3ccd6",
     graticule: "rgba(200,212,225,.16)",
     label: "#c3ccd6",
@@ -51,6 +69,7 @@ export const THEMES = {
   },
 };
 
+export const VEIL = 0.5; // opacity of `veil`
 const FAINT = 10; // added to a shade that is no more than noise; the shader takes it off again
 const FAINTNESS = 0.22; // of its colour
 const LEAST_BEYOND = 0.3; // how far from the middle a difference is at least drawn, beyond noise

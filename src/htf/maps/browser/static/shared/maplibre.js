@@ -1,9 +1,12 @@
 /* Maps as MapLibre draws them, set up for us: flat, north up, light or dark. */
 
 import { words } from "../words.js";
+import { basemapStyle, paintBasemap } from "./basemap.js";
+import { element } from "./elements.js";
 import { theme } from "./theme.js";
 
 const STYLE_WAIT = 10000; // milliseconds
+const creditOf = new WeakMap(); // the control of a map that says whose work it shows
 const CREDIT_LINK = '<a href="https://maplibre.org/" target="_blank" rel="noreferrer">MapLibre</a>';
 
 /* The address of a style or of tiles, or null for a plain background. */
@@ -18,11 +21,13 @@ function baseStyle(address) {
   }
   if (address) return address;
   const paint = { "background-color": theme.colours().beyond };
-  return { version: 8, sources: {}, layers: [{ id: "background", type: "background", paint }] };
+  const background = { id: "background", type: "background", paint };
+  const { sources, layers } = basemapStyle();
+  return { version: 8, sources, layers: [background, ...layers] };
 }
 
-export function makeMap(container, { style = null, label, ...rest }) {
-  const { AttributionControl, Map: MapLibreMap, NavigationControl } = globalThis.maplibregl;
+export function makeMap(container, { style = null, label, credits = [], ...rest }) {
+  const { Map: MapLibreMap, NavigationControl } = globalThis.maplibregl;
   const map = new MapLibreMap({
     container,
     style: baseStyle(style),
@@ -42,15 +47,25 @@ export function makeMap(container, { style = null, label, ...rest }) {
   map.touchZoomRotate.disableRotation();
   map.keyboard.disableRotation();
   map.addControl(new NavigationControl({ showCompass: false }), "top-right");
-  const customAttribution = words.credit(CREDIT_LINK);
-  map.addControl(new AttributionControl({ compact: false, customAttribution }), "bottom-right");
+  setCredits(map, credits);
   theme.onChange(() => {
     if (map.getLayer("background")) {
       map.setPaintProperty("background", "background-color", theme.colours().beyond);
+      paintBasemap(map);
     }
     map.triggerRepaint();
   });
   return map;
+}
+
+/* Says whose work the map shows, besides MapLibre's. Credits are plain text. */
+export function setCredits(map, credits) {
+  if (creditOf.has(map)) map.removeControl(creditOf.get(map));
+  const texts = credits.map((text) => element("span", { textContent: text }).innerHTML);
+  const customAttribution = [...texts, words.credit(CREDIT_LINK)];
+  const { AttributionControl } = globalThis.maplibregl;
+  creditOf.set(map, new AttributionControl({ compact: false, customAttribution }));
+  map.addControl(creditOf.get(map), "bottom-right");
 }
 
 /* Resolves when layers can be added, to whether the style is the one that was asked for. A style

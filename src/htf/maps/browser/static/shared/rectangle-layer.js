@@ -1,6 +1,6 @@
 /* A layer for MapLibre that draws each sheet of rectangles with one call, sharp at every zoom. */
 
-import { rgbOf } from "./colours.js";
+import { rgbOf, VEIL } from "./colours.js";
 import { FRAGMENT, VERTEX } from "./shaders.js";
 import { isSheetShown } from "./sheets.js";
 import { theme } from "./theme.js";
@@ -19,7 +19,8 @@ export class RectangleLayer {
     this.type = "custom"; // this and the next are MapLibre's
     this.renderingMode = "2d";
     this.diverging = diverging;
-    this.hasBaseMap = hasBaseMap;
+    this.hasBaseMap = hasBaseMap; // one that is fetched
+    this.hasGround = false; // of the base map that we carry
     this.sheets = [];
     this.outlines = [];
     this.showsOutlines = false;
@@ -99,7 +100,8 @@ export class RectangleLayer {
     const colours = theme.colours();
     const stops = this.diverging ? colours.diverging : colours.scale;
     gl.uniform3fv(this.places.u_stops, stops.flatMap(rgbOf));
-    gl.uniform4f(this.places.u_blank, ...rgbOf(colours.blank), this.hasBaseMap ? 0 : 1);
+    const blank = this.hasGround ? [...rgbOf(colours.veil), VEIL] : [...rgbOf(colours.blank), 1];
+    gl.uniform4f(this.places.u_blank, ...blank.slice(0, 3), this.hasBaseMap ? 0 : blank[3]);
     gl.uniform4f(this.places.u_line, ...rgbOf(colours.line), 0.45);
     gl.uniform1f(this.places.u_opacity, this.hasBaseMap ? 0.78 : 1);
   }

@@ -41,6 +41,7 @@ export const FRAGMENT = `#version 300 es
     int below = min(int(at), 15);
     vec3 full = mix(u_stops[below], u_stops[below + 1], at - float(below));
     if (faint) full = mix(u_blank.rgb, full, 0.22);
-    float alpha = faint ? min(u_opacity, max(u_blank.a, 0.25)) : u_opacity;
+    float most = faint ? (u_blank.a > 0.0 ? (1.0 + u_blank.a) / 2.0 : 0.25) : 1.0;
+    float alpha = min(u_opacity, most);
     colour = vec4(full * alpha, alpha);
   }`;

@@ -1,6 +1,7 @@
 /* Zones as MapLibre draws them: their areas in colours, and their outlines. */
 
-import { shadeExpression } from "./colours.js";
+import { aboveCounts } from "./basemap.js";
+import { rgbOf, shadeExpression, VEIL } from "./colours.js";
 import { theme } from "./theme.js";
 import { ringsOf, ZoneFinder } from "./zones.js";
 
@@ -17,7 +18,8 @@ export class ZoneLayer {
     this.source = id;
     this.lines = `${id}-lines`;
     this.isFilled = true;
-    this.hasBaseMap = hasBaseMap;
+    this.hasBaseMap = hasBaseMap; // one that is fetched
+    this.hasGround = false; // of the base map that we carry
     this.diverging = false;
     this.geometries = [];
     this.finder = null;
@@ -39,9 +41,10 @@ export class ZoneLayer {
   add() {
     const data = collection([]);
     const { source, lines } = this;
+    const above = aboveCounts(this.map);
     this.map.addSource(source, { type: "geojson", data, tolerance: 0.2, maxzoom: 16 });
-    this.map.addLayer({ id: source, type: "fill", source });
-    this.map.addLayer({ id: lines, type: "line", source });
+    this.map.addLayer({ id: source, type: "fill", source }, above);
+    this.map.addLayer({ id: lines, type: "line", source }, above);
   }
 
   outline(geometries) {
@@ -60,7 +63,8 @@ export class ZoneLayer {
     const { map, source, lines, isFilled } = this;
     if (!map.getLayer(source)) return;
     const colours = theme.colours();
-    const blank = this.hasBaseMap ? TRANSPARENT : colours.blank;
+    const veil = `rgba(${rgbOf(colours.veil).map((part) => Math.round(255 * part))}, ${VEIL})`;
+    const blank = this.hasBaseMap ? TRANSPARENT : this.hasGround ? veil : colours.blank;
     map.setPaintProperty(
       source,
       "fill-color",
