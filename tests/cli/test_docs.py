@@ -319,7 +319,7 @@ def test_every_source_works(
     exec(make, {})
     exec(make_messy, {})
     ours = [c for c in commands(page) if c.startswith("htf release")]
-    assert len(ours) == 9
+    assert len(ours) == 10
     for command in ours:
         assert run_here(shlex.split(command)[1:]) == 0
     assert "No record is inside" not in capfd.readouterr().err

@@ -150,8 +150,9 @@ class ReleaseOptions:
 def release(points: str, ledger: Path | None, **given: Any) -> None:
     """Publish points as a differentially private map.
 
-    POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files. With
-    --table or --sql it is a DuckDB or SQLite file, or postgresql://USER@HOST/DATABASE.
+    POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files; a GeoPackage,
+    GeoJSON, shapefile or zip file; or, with --table or --sql, a DuckDB or SQLite file, or
+    postgresql://USER@HOST/DATABASE.
 
     Points are left out if they lie outside the bounds or on their upper edges, or in none of the --zones, or if they
     are missing, NaN or infinite. How many rows could not be read, and why, appears on your screen only, never in the

@@ -53,7 +53,7 @@ from htf.ingest.points import (
     values_of,
 )
 from htf.ingest.reading import POINT, Reading
-from htf.ingest.sources import Source, listing_of, open_source
+from htf.ingest.sources import Source, listed, open_source
 from htf.ingest.text import Needed
 from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import EYES_ONLY, Reason, numbers_of, places_of, reasons_of, sums_of
@@ -255,21 +255,20 @@ def check_source(
     if domain is not None:
         check_domain(domain)
     arguments.function(progress, "progress")
-    given = reading
-    listing = listing_of(source)
-    looked: Looked | None = None
-    if listing is not None and listing.is_text:
-        looked = look(listing, reading, columns_in(reading.columns or (), reading.others, ()))
-        reading = looked.reading
-    try:
-        found = _look_at(source, domain, reading, looked, progress)
-    except InputError:
-        totals = 0 if looked is None or listing is None else totals_after(listing, looked)
-        if not totals or reading.skip_last:
-            raise
-        reading = replace(reading, skip_last=totals)
-        found = _look_at(source, domain, reading, looked, progress)
-    return _advised(source, found, given, told_map)
+    with listed(source, reading.table) as listing:
+        looked: Looked | None = None
+        if listing is not None and listing.is_text:
+            looked = look(listing, reading, columns_in(reading.columns or (), reading.others, ()))
+        used = reading if looked is None else looked.reading
+        try:
+            found = _look_at(source, domain, used, looked, progress)
+        except InputError:
+            totals = 0 if looked is None or listing is None else totals_after(listing, looked)
+            if not totals or used.skip_last:
+                raise
+            used = replace(used, skip_last=totals)
+            found = _look_at(source, domain, used, looked, progress)
+    return _advised(source, found, reading, told_map)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,11 @@ def list_database(name: str) -> Listing:
     return Listing(Path(name).name, (Path(name),), _stamps([Path(name)]))
 
 
+def list_layer(name: str, paths: Sequence[Path]) -> Listing:
+    """The files of one layer, such as a shapefile."""
+    return Listing(Path(name).name, tuple(paths), _stamps(paths))
+
+
 def _listing(name: str, paths: Sequence[Path]) -> Listing:
     for path in paths:
         if not _is_known(path):

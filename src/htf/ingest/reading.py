@@ -115,7 +115,7 @@ class Access(Written):
     """Options that say how to open the source of records."""
 
     table: str | None = field(
-        default=None, metadata=option("Table to read from a database.", "NAME")
+        default=None, metadata=option("Table of a database, or layer of a file, to read.", "NAME")
     )
     sql: str | None = field(
         default=None, metadata=option("Or: one SELECT query on a database.", "QUERY")

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
+from htf.ingest.archives import unpacked
 from htf.ingest.columns import like
 from htf.ingest.copies import plain
 from htf.ingest.engines import (
@@ -32,7 +34,7 @@ from htf.ingest.engines import (
 )
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND, as_number
 from htf.ingest.geometry import read_geo_metadata
-from htf.ingest.listing import Listing, Piece, list_database, list_files
+from htf.ingest.listing import Listing, Piece, list_database, list_files, list_layer
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.reading import DUCKDB, POINT, SPARK, Access
 from htf.ingest.sqlite import ROWS_AT_ONCE
@@ -44,6 +46,8 @@ from htf.ingest.text import (
     explain_lines,
     read_layout,
 )
+from htf.ingest.vector import LAYER_FILES, layer_paths, open_layer
+from htf.privacy.origins import ARCHIVES
 
 if TYPE_CHECKING:
     import sqlite3
@@ -144,18 +148,30 @@ def files_behind(name: str) -> tuple[Path, ...]:
     """The files that a name stands for; none if it is a server."""
     if "://" in name:
         return ()
-    if Path(name).suffix.lower() in (*DUCKDB_FILES, *SQLITE_FILES):
+    suffix = Path(name).suffix.lower()
+    if suffix in LAYER_FILES:
+        return layer_paths(Path(name))
+    if suffix in (*DUCKDB_FILES, *SQLITE_FILES, *ARCHIVES):
         return (Path(name),)
     return list_files(name).paths
 
 
-def listing_of(source: Any) -> Listing | None:
-    """The files that a source stands for, if they are text or Parquet."""
-    if not isinstance(source, (str, Path)) or "://" in str(source):
-        return None
-    if Path(source).suffix.lower() in (*DUCKDB_FILES, *SQLITE_FILES):
-        return None
-    return list_files(source)
+@contextmanager
+def listed(source: Any, table: str | None) -> Iterator[Listing | None]:
+    """The text or Parquet files that a source stands for, also those in an archive; None if it is something else."""
+    is_name = isinstance(source, (str, Path)) and "://" not in str(source)
+    suffix = Path(source).suffix.lower() if is_name else ""
+    if not is_name or suffix in (*DUCKDB_FILES, *SQLITE_FILES, *LAYER_FILES):
+        yield None
+    elif suffix in ARCHIVES and is_file(source):
+        with unpacked(str(source), table) as listing:
+            yield None if _holds_layer(listing) else listing
+    else:
+        yield list_files(source)
+
+
+def _holds_layer(listing: Listing) -> bool:
+    return listing.pieces[0].path.suffix.lower() in LAYER_FILES
 
 
 def _open_name(name: str, access: Access, needed: Needed) -> Any:
@@ -172,6 +188,11 @@ def _open_name(name: str, access: Access, needed: Needed) -> Any:
         raise InputError(
             f"only addresses of {' and '.join(SERVERS)} can be read: give files by name"
         )
+    if suffix in (*LAYER_FILES, *ARCHIVES) and is_file(name):
+        if access.engine != DUCKDB or access.sql is not None:
+            unfit = "--sql" if access.sql is not None else "--engine"
+            raise InputError(f"{unfit} is not for {suffix} files: leave it out")
+        return _open_archive(name, access, needed) if suffix in ARCHIVES else _layer(name, access)
     if access.table is not None or access.sql is not None:
         databases = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
         raise InputError(f"a table or a query is for a database: {databases}")
@@ -412,6 +433,58 @@ def _spark_view(
         return engine.backend.table(view)
 
     return quietly(make, what)
+
+
+# Layers and archives -----------------------------------------------------------------------------
+
+
+@contextmanager
+def _layer(name: str, access: Access) -> Iterator[Source]:
+    listing = list_layer(name, layer_paths(Path(name)))
+    with _layer_in(listing, Path(name), listing.name, access) as source:
+        yield source
+
+
+@contextmanager
+def _layer_in(listing: Listing, path: Path, name: str, access: Access) -> Iterator[Source]:
+    """A source in a layer, whose columns are copied once for each choice of them."""
+    layer = open_layer(path, name, access.table)
+    with open_duckdb(access.memory) as engine:
+
+        @cache
+        def copied(names: tuple[str, ...]) -> Table:
+            rows = quietly(lambda: layer.read(names), name)
+            return _copy(engine, rows, names, name)
+
+        yield Source(
+            engine=engine,
+            name=name,
+            columns=layer.columns,
+            select=lambda names: copied(tuple(names)),
+            text=layer.text,
+            geometry=layer.geometry,
+            crs=layer.crs,
+            check_unchanged=listing.check_unchanged,
+            files=listing.paths,
+        )
+
+
+@contextmanager
+def _open_archive(name: str, access: Access, needed: Needed) -> Iterator[Source]:
+    with unpacked(name, access.table) as listing:
+        piece = listing.pieces[0]
+        if _holds_layer(listing):
+            of_file = access.table in (
+                piece.path.stem,
+                Path(piece.name).stem,
+                Path(piece.name).name,
+            )
+            inner = replace(access, table=None) if of_file else access
+            opened = _layer_in(listing, piece.path, piece.name, inner)
+        else:
+            opened = _open_files(listing, access, needed)
+        with opened as source:
+            yield source
 
 
 # Databases ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ SQLite has columns of mixed types, few functions and slow joins, so its rows are
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,10 +62,16 @@ def read_as_text(
     def batches() -> Iterator[pa.RecordBatch]:
         while rows := cursor.fetchmany(ROWS_AT_ONCE):
             columns = zip(*rows, strict=True)
-            texts = [pa.array(map(_as_text, column), pa.string()) for column in columns]
-            yield pa.record_batch(texts, schema=schema)
+            yield pa.record_batch(list(map(texts, columns)), schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def texts(column: Iterable[Any]) -> pa.Array:
+    """Values of a column as text."""
+    import pyarrow as pa
+
+    return pa.array(map(_as_text, column), pa.string())
 
 
 def _as_text(value: Any) -> str | None:

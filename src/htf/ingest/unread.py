@@ -17,6 +17,7 @@ import numpy as np
 from htf.errors import InputError
 from htf.ingest import expressions as ex
 from htf.ingest.columns import Field
+from htf.ingest.geometry import coordinate
 from htf.ingest.reading import COMMA, POINT, Reading
 from htf.ingest.sources import ROW, Source
 from htf.ingest.text import MOST_NAMED, lines_of
@@ -142,10 +143,14 @@ def reasons_of(
 
 def _places(opened: Source, table: Table, fields: Sequence[Field]) -> Iterator[Reason]:
     for name in dict.fromkeys(field.column for field in fields if not field.of_time):
-        column, is_point = table[name], any(f.of_geometry for f in fields if f.column == name)
-        empty = _is_empty(column, opened.text)
+        column, of_name = table[name], [field for field in fields if field.column == name]
+        is_point = any(field.of_geometry for field in of_name)
+        empty = column.isnull() if is_point else _is_empty(column, opened.text)
         yield Reason(f"the column {name!r} is empty there", empty)
-        if not is_point and not any(f.of_names for f in fields if f.column == name):
+        if is_point:
+            x = coordinate(column, of_name[0].part, opened.engine.columns_as)
+            yield Reason(f"the column {name!r} holds no point there", ~empty & ~ex.is_finite(x))
+        elif not any(field.of_names for field in of_name):
             unread = ~empty & ~ex.is_finite(opened.number(table, name))
             if opened.text and opened.decimal == POINT:
                 has_comma = ex.is_number(column, COMMA)

@@ -9,14 +9,18 @@ Marks stay with the curator: no release has them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from htf.errors import InputError
 
-PACKED = (".gz", ".zst")
+ARCHIVES = (".zip",)
+PACKED = (".gz", ".zst", *ARCHIVES)
 BYTES_AT_ONCE = 1 << 20
 
 
@@ -155,24 +159,45 @@ def _is_copy(one: FileMark, other: FileMark) -> bool:
         file.check_unchanged()
     try:
         return _hold_the_same(one.path, other.path)
-    except OSError as error:
+    except (OSError, RuntimeError, zipfile.BadZipFile) as error:  # an archive may have a password
+        reason = getattr(error, "strerror", None) or type(error).__name__
         raise InputError(
-            f"cannot compare {one.path.name} with {other.path.name} ({error.strerror or type(error).__name__}): what "
+            f"cannot compare {one.path.name} with {other.path.name} ({reason}): what "
             "is public must not be one of the files of the data"
         ) from None
 
 
 def _hold_the_same(one: Path, other: Path) -> bool:
+    """Whether some content of both is the same: an archive has that of each member too."""
+    return any(_are_same(first, second) for first in _contents(one) for second in _contents(other))
+
+
+def _contents(path: Path) -> list[Callable[[], Any]]:
+    """Functions that open what a file holds: itself, unpacked, and the members of an archive."""
     import pyarrow as pa
 
-    with ExitStack() as stack:
-        streams = [
-            stack.enter_context(pa.input_stream(str(path), compression="detect"))
-            for path in (one, other)
-        ]
+    whole = [lambda: pa.input_stream(str(path), compression="detect")]
+    if path.suffix.lower() not in ARCHIVES:
+        return whole
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [one.filename for one in archive.infolist() if not one.is_dir()]
+    except zipfile.BadZipFile:
+        return whole
+    return [*whole, *(partial(_open_member, path, name) for name in members)]
+
+
+@contextmanager
+def _open_member(path: Path, name: str) -> Iterator[Any]:
+    with zipfile.ZipFile(path) as archive, archive.open(name) as member:
+        yield member
+
+
+def _are_same(one: Callable[[], Any], other: Callable[[], Any]) -> bool:
+    with one() as first, other() as second:
         while True:
-            first, second = (stream.read(BYTES_AT_ONCE) for stream in streams)
-            if first != second:
+            parts = first.read(BYTES_AT_ONCE), second.read(BYTES_AT_ONCE)
+            if parts[0] != parts[1]:
                 return False
-            if not first:
+            if not parts[0]:
                 return True

@@ -1,0 +1,378 @@
+"""Points in files of layers: GeoJSON, GeoPackage, shapefile, FlatGeobuf. Sensitive.
+
+One record must not change how others are read. Common readers give a column of GeoJSON the type that fits all its
+values, and read text in a column of numbers of a GeoPackage as 0. So these two are read here, value by value, as text. The
+columns of a shapefile or FlatGeobuf have types by themselves, and pyogrio reads them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htf.errors import InputError, MissingExtraError
+from htf.frame.crs import CRS84, name_of_crs
+from htf.ingest import sqlite
+from htf.ingest.engines import quietly
+from htf.ingest.geometry import decode_points
+from htf.ingest.sqlite import ROWS_AT_ONCE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GEOJSON_FILES = (".geojson", ".json")
+GEOPACKAGES = (".gpkg",)
+BY_PYOGRIO = (".shp", ".fgb")
+LAYER_FILES = (*GEOJSON_FILES, *GEOPACKAGES, *BY_PYOGRIO)
+SIDECARS = (".dbf", ".shx")  # of a shapefile
+CHARACTERS_AT_ONCE = 1 << 20
+BLANK = " \t\r\n"
+ENVELOPES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}  # bytes, by the number in the header of a geometry
+HEADER = 8
+POINTS_NEEDED = "{} holds {}, and points are needed: give a layer of points, such as their centres"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFile:
+    """A layer of points: its columns, and a function that reads some of them."""
+
+    columns: tuple[str, ...]
+    geometry: str
+    crs: str | None
+    text: bool
+    read: Callable[[Sequence[str]], pa.RecordBatchReader | pa.Table]
+
+
+def layer_paths(path: Path) -> tuple[Path, ...]:
+    """The files that hold the records of a layer."""
+    beside = (
+        [path.with_suffix(suffix) for suffix in SIDECARS] if path.suffix.lower() == ".shp" else []
+    )
+    return (path, *(one for one in beside if one.exists()))
+
+
+def open_layer(path: Path, name: str, layer: str | None) -> LayerFile:
+    """Open a layer by the ending of its file's name. `name` is for messages."""
+    suffix = path.suffix.lower()
+    if suffix in GEOJSON_FILES:
+        if layer is not None:
+            raise InputError(f"{name} has one layer: leave out --table")
+        return quietly(lambda: _open_geojson(path, name), name)
+    opener = _open_geopackage if suffix in GEOPACKAGES else _open_by_pyogrio
+    return quietly(lambda: opener(path, name, layer), name)
+
+
+def _choose(layers: Sequence[str], wanted: str | None, name: str) -> str:
+    there = ", ".join(map(repr, layers))
+    if wanted is not None and wanted not in layers:
+        raise InputError(f"{name} has no layer {wanted!r}; it has {there or 'none'}")
+    if wanted is None and len(layers) != 1:
+        raise InputError(
+            f"{name} has {len(layers)} layers: name one with --table, of {there or 'none'}"
+        )
+    return layers[0] if wanted is None else wanted
+
+
+# GeoJSON -----------------------------------------------------------------------------------------
+
+
+def _open_geojson(path: Path, name: str) -> LayerFile:
+    import pyarrow as pa
+
+    said: dict[str, Any] = {}
+    batches = []
+    kinds: set[str] = set()
+    names: dict[str, None] = {}
+    for features in _in_batches(_features(path, name, said)):
+        found = dict.fromkeys(key for one in features for key in _properties(one))
+        names |= found
+        points = [_point(one.get("geometry")) for one in features]
+        kinds |= {_kind(one) for one in features}
+        columns = {key: [_as_text(_properties(one).get(key)) for one in features] for key in found}
+        batches.append((points, columns))
+    if kinds and "Point" not in kinds and kinds != {""}:
+        raise InputError(POINTS_NEEDED.format(name, " and ".join(sorted(kinds - {""}))))
+    geometry = "geometry"
+    while geometry in names:
+        geometry += "_"
+    point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
+    schema = pa.schema([*((key, pa.string()) for key in names), (geometry, point)])
+    tables = [
+        pa.table(
+            [
+                *(pa.array(columns.get(key, [None] * len(points)), pa.string()) for key in names),
+                pa.array(points, point),
+            ],
+            schema=schema,
+        )
+        for points, columns in batches
+    ]
+    table = pa.concat_tables(tables) if tables else schema.empty_table()
+    return LayerFile(
+        tuple(schema.names),
+        geometry,
+        _geojson_crs(said.get("crs")),
+        True,
+        lambda n: table.select(list(n)),
+    )
+
+
+def _properties(feature: dict[str, Any]) -> dict[str, Any]:
+    found = feature.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def _kind(feature: dict[str, Any]) -> str:
+    geometry = feature.get("geometry")
+    return str(geometry.get("type")) if isinstance(geometry, dict) else ""
+
+
+def _point(geometry: Any) -> dict[str, float] | None:
+    """x and y of a point; NaN for what is none, and None for nothing."""
+    if geometry is None:
+        return None
+    try:
+        x, y = geometry["coordinates"][:2]
+        if geometry["type"] == "Point" and isinstance(x, _Digits) and isinstance(y, _Digits):
+            return {"x": float(x), "y": float(y)}
+    except (KeyError, TypeError, ValueError):
+        pass
+    return {"x": math.nan, "y": math.nan}
+
+
+def _as_text(value: Any) -> str | None:
+    """A value as it is written. Numbers were never read as such."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _geojson_crs(said: Any) -> str:
+    """The reference system that older files name; else that of the standard."""
+    try:
+        return name_of_crs(said["properties"]["name"])
+    except (KeyError, TypeError):
+        return CRS84
+
+
+def _in_batches(features: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    batch: list[dict[str, Any]] = []
+    for one in features:
+        batch.append(one)
+        if len(batch) == ROWS_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+class _Digits(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+class _Reader:
+    """Reads JSON values one after another, without holding the whole file."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self.values = json.JSONDecoder(
+            parse_int=_Digits, parse_float=_Digits, parse_constant=_Digits
+        )
+        self.text, self.place, self.at_end = "", 0, False
+
+    def next_sign(self) -> str:
+        """The next character that is not blank, which stays; empty at the end."""
+        while True:
+            while self.place < len(self.text) and self.text[self.place] in BLANK:
+                self.place += 1
+            if self.place < len(self.text) or self.at_end:
+                return self.text[self.place : self.place + 1]
+            self._more()
+
+    def take(self, sign: str) -> bool:
+        """Whether the next character is this one, which is then behind us."""
+        found = self.next_sign() == sign
+        self.place += found
+        return found
+
+    def value(self) -> Any:
+        """The next value. A number may go on beyond what was read so far."""
+        self.next_sign()
+        while True:
+            try:
+                value, end = self.values.raw_decode(self.text, self.place)
+            except ValueError:
+                if self.at_end:
+                    raise
+            else:
+                if end < len(self.text) or self.at_end:
+                    self.place = end
+                    return value
+            self._more()
+
+    def _more(self) -> None:
+        part = self.stream.read(CHARACTERS_AT_ONCE)
+        self.at_end = not part
+        self.text = self.text[self.place :] + self.decode.decode(part, final=self.at_end)
+        self.place = 0
+
+
+def _features(path: Path, name: str, said: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The features of a collection; `said` gets its other members."""
+    with open(path, "rb") as stream:
+        reader = _Reader(stream)
+        is_object = reader.take("{")
+        while is_object and not reader.take("}"):
+            key = reader.value()
+            if not reader.take(":"):
+                raise ValueError
+            if key == "features" and reader.take("["):
+                said[key] = True
+                while not reader.take("]"):
+                    feature = reader.value()
+                    yield feature if isinstance(feature, dict) else {}
+                    if reader.next_sign() != "]" and not reader.take(","):
+                        raise ValueError
+            else:
+                said[key] = reader.value()
+            if reader.next_sign() != "}" and not reader.take(","):
+                raise ValueError
+    if said.get("type") != "FeatureCollection" or "features" not in said:
+        raise InputError(f"{name} must be a GeoJSON FeatureCollection of points")
+
+
+# GeoPackage --------------------------------------------------------------------------------------
+
+
+def _open_geopackage(path: Path, name: str, wanted: str | None) -> LayerFile:
+    connection = sqlite.connect(str(path))
+    found = "SELECT table_name, column_name, geometry_type_name, srs_id FROM gpkg_geometry_columns"
+    layers = {str(row[0]): row[1:] for row in connection.execute(found)}
+    layer = _choose(list(layers), wanted, name)
+    geometry, kind, srs = layers[layer]
+    if str(kind).upper().split()[0] not in ("POINT", "GEOMETRY"):
+        raise InputError(POINTS_NEEDED.format(f"the layer {layer} of {name}", str(kind).title()))
+    query = sqlite.query_of_table(connection, layer, name)
+    columns = sqlite.columns_of(connection, query)
+    crs = _geopackage_crs(connection, srs)
+    connection.close()
+    return LayerFile(
+        columns,
+        str(geometry),
+        crs,
+        True,
+        lambda names: _read_geopackage(path, layer, str(geometry), names),
+    )
+
+
+def _geopackage_crs(connection: sqlite3.Connection, number: int) -> str | None:
+    query = "SELECT organization, organization_coordsys_id, definition FROM gpkg_spatial_ref_sys WHERE srs_id = ?"
+    row = connection.execute(query, (number,)).fetchone()
+    if row is None or number in (0, -1):  # undefined
+        return None
+    return name_of_crs(f"EPSG:{row[1]}" if str(row[0]).upper() == "EPSG" else str(row[2]))
+
+
+def _read_geopackage(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
+    schema = pa.schema([(name, point if name == geometry else pa.string()) for name in names])
+    chosen = ", ".join(map(_quoted, names))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with closing(sqlite.connect(str(path))) as connection:
+            cursor = connection.execute(f"SELECT {chosen} FROM {_quoted(layer)}")
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                arrays = [
+                    _points(column) if name == geometry else sqlite.texts(column)
+                    for name, column in zip(names, zip(*rows, strict=True), strict=True)
+                ]
+                yield pa.record_batch(arrays, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _points(blobs: Sequence[Any]) -> Any:
+    """x and y of geometries of a GeoPackage; NaN for what is no point, and missing for nothing."""
+    import pyarrow as pa
+
+    binary = np.array([_well_known(blob) for blob in blobs], dtype=object)
+    x, y = (pa.array(decode_points(binary, number)) for number in (0, 1))
+    missing = pa.array([blob is None for blob in blobs])
+    return pa.StructArray.from_arrays([x, y], ["x", "y"], mask=missing)
+
+
+def _well_known(blob: Any) -> bytes | None:
+    """The well-known binary after the header of a GeoPackage."""
+    if not isinstance(blob, bytes) or len(blob) < HEADER or blob[:2] != b"GP":
+        return None
+    size = ENVELOPES.get((blob[3] >> 1) & 7)
+    return None if size is None else blob[HEADER + size :]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# By pyogrio --------------------------------------------------------------------------------------
+
+
+def _open_by_pyogrio(path: Path, name: str, wanted: str | None) -> LayerFile:
+    try:
+        import pyogrio
+    except ImportError:
+        raise MissingExtraError("pyogrio", "geo", f"Reading {path.suffix} files") from None
+    layer = _choose([str(one) for one, _ in pyogrio.list_layers(path)], wanted, name)
+    info = pyogrio.read_info(path, layer=layer)
+    kind = str(info["geometry_type"])
+    if kind.split(maxsplit=1)[0] not in ("Point", "Unknown", "2.5D"):
+        raise InputError(POINTS_NEEDED.format(name, kind))
+    fields = tuple(map(str, info["fields"]))
+    geometry = "geometry"
+    while geometry in fields:
+        geometry += "_"
+    crs = None if info["crs"] is None else name_of_crs(info["crs"])
+
+    def read(names: Sequence[str]) -> Any:
+        return _read_by_pyogrio(path, layer, geometry, names)
+
+    return LayerFile((*fields, geometry), geometry, crs, False, read)
+
+
+def _read_by_pyogrio(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
+    """A table, whose columns have no metadata: engines would give geometries a type of their own."""
+    import pyarrow as pa
+    import pyogrio
+
+    plain = [name for name in names if name != geometry]
+    meta, table = pyogrio.read_arrow(
+        path, layer=layer, columns=plain, read_geometry=geometry in names
+    )
+    if geometry in names:
+        stored = meta["geometry_name"] or "wkb_geometry"
+        table = table.rename_columns(
+            [geometry if one == stored else one for one in table.column_names]
+        )
+    arrays = [table[name] for name in names]
+    return pa.table([_without_extension(one) for one in arrays], names=list(names))
+
+
+def _without_extension(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.cast(pa.binary()) if isinstance(column.type, pa.BaseExtensionType) else column
