@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from htf.release.release import Release
     from htf.report.subject import Subject
 
-MOST_ENTRIES = 6
+MOST_ENTRIES = 4
+LONG = 2600  # characters of a statement that is set smaller
 PART = "— of which "
 BOUGHT_FOR = {
     "max-records": "how many records to keep per person",
@@ -50,7 +51,7 @@ def lawyer_page(subject: Subject) -> Markup:
         element("h2", "Who holds what"),
         rows(list(_holders(subject))),
         element("h2", "The statement of the file, word for word"),
-        element("div", *_statement(release), css="statement"),
+        element("div", *_statement(release), css=_size_of(release.statement)),
     )
 
 
@@ -203,6 +204,10 @@ def _holders(subject: Subject) -> Iterator[tuple[str, Content]]:
             "The curator, in a file that holds epsilons, dates and names of files, and no data.",
         )
     yield "This report", "Anyone. It was made from the files named here, without the records."
+
+
+def _size_of(statement: str) -> str:
+    return "statement long" if len(statement) > LONG else "statement"
 
 
 def _statement(release: Release) -> list[Markup]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from htf.report.subject import Subject
 
 MOST_LINES = 9  # of the ledger
-MOST_CHECKS = 12
-MOST_FILES = 8
+MOST_CHECKS = 13
+MOST_OF_SERIES = 4  # checks of a series, and files
 LONGEST_VALUE = 48
 LONGEST_FINDING = 96
 
@@ -209,7 +209,12 @@ def _sizes(release: Release) -> Markup:
 
 
 def _checks(subject: Subject) -> Markup:
-    checks = sorted(subject.checks, key=lambda check: check.passed)  # failures first
+    checks = list(subject.checks)
+    most = MOST_CHECKS
+    if subject.series is not None:
+        checks.reverse()  # those of the whole series and of the latest releases first
+        most = MOST_OF_SERIES
+    checks.sort(key=lambda check: check.passed)  # failures before all others
     lines = [
         (
             check.name,
@@ -220,26 +225,23 @@ def _checks(subject: Subject) -> Markup:
             if len(check.finding) <= LONGEST_FINDING
             else f"{check.finding[:LONGEST_FINDING]}…",
         )
-        for check in checks[:MOST_CHECKS]
+        for check in checks[:most]
     ]
     made = table(("check", "result", "finding"), lines)
     left = len(checks) - len(lines)
     note = "These checks compare the file with itself. They cannot show that the noise was drawn honestly."
     if left > 0:
-        note = (
-            f"{left} more checks passed. {note}"
-            if not subject.failed[MOST_CHECKS:]
-            else f"{left} more checks. {note}"
-        )
+        more = "more checks passed" if checks[most].passed else "more checks, some of which failed"
+        note = f"{left} {more}: `htf verify` has all. {note}"
     return element("div", made, element("p", note, css="note"), css="checks")
 
 
 def _versions(subject: Subject) -> Iterator[tuple[str, Content]]:
     files = subject.files or ((subject.file, subject.sha256),)
-    for name, sha256 in files[-MOST_FILES:]:
+    for name, sha256 in files[-MOST_OF_SERIES:]:
         yield name, element("span", "SHA-256 ", element("code", sha256))
-    if len(files) > MOST_FILES:
-        yield "", f"{len(files) - MOST_FILES} earlier files: htf verify"
+    if len(files) > MOST_OF_SERIES:
+        yield "", f"{len(files) - MOST_OF_SERIES} earlier files: the budget file has their digests"
     if not subject.files:
         said, held = digests(subject.release)
         yield (
