@@ -587,6 +587,20 @@ def test_a_background_is_joined_by_the_inverse_of_variances() -> None:
     assert join(jumped, np.full(40, 9.0), background, level, np.ones(40), 1.0)[0][7] == 900
 
 
+def test_drift_is_found_where_earlier_periods_had_next_to_nothing() -> None:
+    """Small regions lie where this period has records. Earlier periods that had none there are not close to it, however
+    sure they are, and with little trust the counts stand."""
+    generator = np.random.default_rng(3)
+    true = generator.gamma(0.5, 400, 200)
+    measured = true + generator.laplace(0, 45, 200)
+    level = np.ones(200, dtype=np.int64)
+    level[0], measured[0] = 0, 40_000.0
+    background = Background(np.r_[40_000.0, generator.normal(1, 1, 199)], np.full(200, 2.0), 4)
+    found, _ = join(measured, np.full(200, 2 * 45.0**2), background, level, np.full(200, 0.1), 1.0)
+    moved = np.sqrt(np.mean((found - measured) ** 2))
+    assert moved < 0.05 * 64  # of the deviation of the noise
+
+
 @pytest.mark.parametrize(
     ("values", "variances", "periods"),
     [([1.0, 2.0], [1.0], 1), ([1.0], [0.0], 1), ([np.nan], [1.0], 1), ([1.0], [1.0], 0)],

@@ -131,7 +131,7 @@ def join(
     """Both guesses joined, and their variances. `each` is the number that one record or person counts as."""
     scale = max(float(measured[0]), 1.0) / max(float(background.values[0]), 1.0)
     values, noise = scale * background.values, scale**2 * background.variances
-    drift = _learn_drift(measured - values, variances + noise, values, level, background, each)
+    drift = _learn_drift(measured, values, variances + noise, level, background, each)
     spread = (noise + drift) / np.maximum(trust, LEAST_TRUST) ** 2
     surprised = np.abs(measured - values) > SURPRISE * np.sqrt(variances + spread)
     weight = np.where(surprised, 0.0, 1 / spread)
@@ -141,16 +141,23 @@ def join(
 
 
 def _learn_drift(
-    apart: FloatArray,
-    noise: FloatArray,
+    measured: FloatArray,
     values: FloatArray,
+    noise: FloatArray,
     level: IntArray,
     background: Background,
     each: float,
 ) -> FloatArray:
-    """The variance of drift in each region."""
-    counts = np.maximum(values, 0.0)
-    usual = np.maximum(np.bincount(level, counts) / np.maximum(np.bincount(level), 1), 1.0)[level]
+    """The variance of drift in each region.
+
+    A tree has small regions where this period has records. If the map has changed, earlier periods have next to none
+    there, and drift that is relative to their counts alone would look small. So it is relative to the mean count of
+    whichever guess has more.
+    """
+    counts, apart = np.maximum(values, 0.0), measured - values
+    regions = np.maximum(np.bincount(level), 1)
+    means = np.stack([np.bincount(level, guess) / regions for guess in (counts, measured)])
+    usual = np.maximum(means.max(axis=0), 1.0)[level]
     events = each * counts * (1 + 1 / background.periods)
     kinds = np.stack([usual**2, counts**2])
     found = FIRST_DRIFT * usual**2
