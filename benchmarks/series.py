@@ -1,9 +1,10 @@
-"""What a release of a series gains by borrowing from earlier ones: its error over that of a release by itself, from the same
-noisy counts; and how often intervals of counts and of changes hold the truth.
+"""What a release of a series gains by borrowing from earlier ones: its error over that of a release by itself, with the same
+epsilon; and how often intervals of counts and of changes hold the truth.
 
     python benchmarks/series.py toronto.parquet --bounds=-79.65,43.57,-79.11,43.87 --time ts --period month --first 2019-01
 
-`shuffled` moves and turns the map of every period, so that periods have nothing in common. A ratio is the geometric mean
+`shuffled` moves and turns the map of every period, so that periods have nothing in common. `broken` does so with the last
+one alone, and only that one is judged. A ratio is the geometric mean
 over squares around records and areas anywhere, of the paper's relative error and of the RMSE, over the periods from the
 fourth on.
 """
@@ -20,7 +21,7 @@ import htf
 from htf.estimation.prior import Prior
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.cells import cell_counts
-from htf.series.borrowing import borrow
+from htf.series.borrowing import borrow, mechanism_of
 from htf.series.periods import Period
 from squares import dense, errors, squares  # type: ignore[import-not-found]
 
@@ -68,6 +69,10 @@ def shuffled(maps: Sequence[IntArray]) -> list[IntArray]:
     ]
 
 
+def broken(maps: Sequence[IntArray]) -> list[IntArray]:
+    return [*maps[:-1], shuffled(maps)[-1]]
+
+
 def with_earlier(
     release: htf.Release,
     matrix: htf.FrequencyMatrix,
@@ -75,7 +80,7 @@ def with_earlier(
     noise: str,
     before: list[htf.Release],
 ) -> htf.Release:
-    """As `Series.add` makes it: priors and a background of earlier releases."""
+    """As `Series.add` makes it: earlier releases foresee where to cut, and are priors and a background."""
     if not before:
         return release
     counts = [cell_counts(one) for one in before]
@@ -83,7 +88,8 @@ def with_earlier(
     priors = [
         Prior.of(one, release.domain, str(n), "0" * 64) for n, one in enumerate(found) if one.any()
     ]
-    return borrow(htf.publish(matrix, epsilon, prior=priors, noise=noise), before)
+    mechanism = mechanism_of(release.domain, priors)
+    return borrow(htf.publish(matrix, epsilon, mechanism, prior=priors, noise=noise), before)
 
 
 def questions(counts: IntArray, generator: np.random.Generator) -> dict[str, IntArray]:
@@ -149,10 +155,15 @@ def main() -> None:
         domain = htf.Domain.from_bounds(west, south, east, north, cells=int(cells))
         maps = maps_of(given, domain)
         for epsilon in given.epsilons.split(","):
-            for name, some in (("as they are", maps), ("shuffled", shuffled(maps))):
+            for name, some in (
+                ("as they are", maps),
+                ("shuffled", shuffled(maps)),
+                ("broken", broken(maps)),
+            ):
+                since = len(some) - 1 if name == "broken" else FROM
                 runs = [run_series(some, domain, epsilon, seed) for seed in range(given.runs)]
-                places, areas = np.exp(np.mean([found[0][FROM:] for found in runs], axis=(0, 1)))
-                single = [np.exp(found[0][FROM:].mean()) for found in runs]
+                places, areas = np.exp(np.mean([found[0][since:] for found in runs], axis=(0, 1)))
+                single = [np.exp(found[0][since:].mean()) for found in runs]
                 both = f"{np.sqrt(places * areas):.2f} ({min(single):.2f} to {max(single):.2f})"
                 held, changed = (np.mean([found[n] for found in runs]) for n in (1, 2))
                 print(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError, Release, publish, verify
 from htf.curator.noise import NoiseSource, ScriptedNoise, SeededNoise
+from htf.estimation.prior import Prior
 from htf.frame.domain import IntArray
 from htf.mechanisms import htf as module
 from htf.mechanisms.htf import Htf
@@ -120,6 +121,9 @@ def test_a_budget_too_small_to_be_shared_is_refused_before_anything_is_drawn() -
         {"growth": float("nan")},
         {"last_share": 1.0},
         {"last_share": -0.1},
+        {"foresight": 0.5},
+        {"foresight": 17.0},
+        {"foresight": float("nan")},
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(chosen: dict[str, Any]) -> None:
@@ -141,6 +145,57 @@ def test_budgets_grow_and_the_last_round_has_what_was_kept() -> None:
     rounds[-1] -= int(0.99e15 * 0.2)
     assert np.array(rounds[1:]) / np.array(rounds[:-1]) == pytest.approx(1.5, rel=1e-9)
     assert rounds[0] == pytest.approx(0.8 * 0.99e15 * 8 / 65, rel=1e-9)
+
+
+def with_prior(
+    counts: IntArray, weights: IntArray, foresight: float
+) -> tuple[Release, list[IntArray]]:
+    """A release without noise, and the prices of its rounds."""
+    matrix = FrequencyMatrix.from_dense(grid(64, 64), counts)
+    prior = Prior.of(weights, matrix.domain, "before", "0" * 64)
+    chosen = Htf(foresight=foresight)
+    release = publish(matrix, "1", chosen, prior=prior, noise=ScriptedNoise())
+    table = release.measurements
+    return release, [table.epsilon[table.line == n] for n in range(1, len(release.ledger))]
+
+
+def test_foresight_saves_on_rounds_before_the_last_while_counts_agree() -> None:
+    """With the right prior each round costs four times the one before; every path spends all all the same."""
+    counts = uneven(10**6)
+    release, rounds = with_prior(counts, counts, 4.0)
+    lowest = [int(prices.min()) for prices in rounds]
+    assert lowest[1] / lowest[0] == pytest.approx(4, rel=1e-9)
+    assert set(spent_on_paths(release).tolist()) == {release.epsilon.units}
+    assert not [check for check in verify(release) if not (check.passed or check.name == "noise")]
+    _, blind = with_prior(counts, counts, 0.0)
+    assert blind[0][0] > 2 * rounds[0][0]
+    assert rounds[-1].max() > 1.2 * blind[-1].max()
+
+
+def test_a_prior_that_the_first_round_refutes_decides_nothing_more() -> None:
+    """Rounds after the first cost and cut as they would without it, from what the first has left."""
+    counts = np.zeros((64, 64), dtype=np.int64)
+    counts[:8, :8] = uneven(10**6)[:8, :8]
+    wrong, rounds = with_prior(counts, counts[::-1, ::-1], 4.0)
+    assert rounds[2].min() / rounds[1].min() == pytest.approx(1.5, rel=1e-9)
+    assert set(spent_on_paths(wrong).tolist()) == {wrong.epsilon.units}
+    right, _ = with_prior(counts, counts, 0.0)
+    assert np.array_equal(
+        np.sort(wrong.tree.low[wrong.leaves], axis=0), np.sort(right.tree.low[right.leaves], axis=0)
+    )
+
+
+def test_forecasts_join_noisy_counts_where_they_are_near() -> None:
+    """By the inverse of variances; a count that is far from its forecast stands."""
+    ones = np.ones(3, dtype=np.int64)
+    counts, variances = np.array([90.0, 0.0, 900.0]), np.full(3, 100.0)
+    found = module.GrowingRegions(ones, ones, ones, counts, variances, np.ones(3))
+    joined = module._joined(found, np.full(3, 100.0))
+    drift = (module.DRIFT * 100) ** 2 + 101
+    assert joined.counts[0] == pytest.approx((90 / 100 + 100 / drift) / (1 / 100 + 1 / drift))
+    assert joined.counts[1:].tolist() == [0.0, 900.0]
+    assert joined.variances[1:].tolist() == [100.0, 100.0]
+    assert joined.variances[0] < 100
 
 
 def uneven(total: int) -> IntArray:

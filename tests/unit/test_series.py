@@ -601,6 +601,11 @@ def test_drift_is_found_where_earlier_periods_had_next_to_nothing() -> None:
     assert moved < 0.05 * 64  # of the deviation of the noise
 
 
+def test_releases_after_the_first_foresee_where_to_cut(year: Series) -> None:
+    settings = [year.release(month).parameters["foresight"] for month in year.periods]
+    assert settings == [0.0] + [4.0] * (len(settings) - 1)
+
+
 @pytest.mark.parametrize(
     ("values", "variances", "periods"),
     [([1.0, 2.0], [1.0], 1), ([1.0], [0.0], 1), ([np.nan], [1.0], 1), ([1.0], [1.0], 0)],

@@ -229,8 +229,7 @@ def _check_one_charge(reading: Reading) -> None:
 
 def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any]) -> None:
     from htf.curator.noise import noise_from_text
-    from htf.mechanisms import make_mechanism
-    from htf.publication import default_mechanism
+    from htf.series.borrowing import mechanism_of
 
     others = {**_defaults(ReleaseOptions), **_defaults(DistinctOptions), **_defaults(WeightOptions)}
     options = ReleaseOptions(
@@ -251,7 +250,7 @@ def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any
     plan = Plan(
         points=as_asked(read, options),
         epsilon=opened.plan.each,
-        mechanism=make_mechanism(default_mechanism(read.domain)),
+        mechanism=mechanism_of(read.domain, addition.priors),
         noise=noise_from_text(options.noise),
         output=addition.output,
         overwrite=False,

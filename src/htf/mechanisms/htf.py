@@ -10,13 +10,17 @@ The tree grows in rounds. In a round each region that is to be cut falls into up
 into up to 2^2, and all of them are counted; a region that is not cut spends all it has left on one more count of
 itself. A fifth of the budget is kept for the last count of each path. The rest is spent in rounds that grow by half:
 with two rounds before the last, 4/19 and 6/19 of it, and 9/19 are added to what was kept.
+
+In a series of releases, earlier maps foresee where to cut (`foresight`): as long as the counts agree with them, rounds
+before the last cost less.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,11 +51,18 @@ from htf.mechanisms.base import (
 )
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 
+if TYPE_CHECKING:
+    from htf.estimation.prior import Prior
+
 LAST_HALVINGS = 2  # in the last round, at most: what it is cut into should be known well before
 OCTAVES = 13  # of how clear counts are of their noise, by which regions are told apart
 LEAST_LEAF_SIGNAL = 1e-9  # so that dividing by it does not overflow
 LEAST_EVEN, MOST_EVEN = 0.7, 16.0  # times the usual records at which a region is cut
 MORE_EVEN = 4.0  # in a round: a map that is even may have a pattern just below what was seen
+FIT_BY_CHANCE = 1.0  # deviations of a fit that are not believed
+LEAST_FIT = 0.4  # the slope of counts over forecasts, above which forecasts are used
+DRIFT = 0.3  # the deviation of a count from its forecast, relative to it
+SURPRISE = 2.5  # deviations: a forecast that is farther away is not used
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,11 @@ class Htf(Mechanism):
     last_share: float = parameter(
         0.2, read_share, "share of the budget that rounds before the last do not touch"
     )
+    foresight: float = parameter(
+        0.0,
+        read_number,
+        "growth from round to round while the priors fit the counts; they then help to decide where to cut (0: never)",
+    )
 
     def check(self) -> None:
         check_share("total_share", self.total_share)
@@ -91,6 +107,8 @@ class Htf(Mechanism):
             raise InputError(f"halvings must be between 1 and 12, got {self.halvings}")
         if not 1 <= self.growth <= 16:
             raise InputError(f"growth must be between 1 and 16, got {self.growth}")
+        if self.foresight != 0 and not 1 <= self.foresight <= 16:
+            raise InputError(f"foresight must be 0, or between 1 and 16, got {self.foresight}")
 
     def build(self, window: Window) -> Steps[Histogram]:
         counts, rounds = TreeCounts(), 0
@@ -98,20 +116,22 @@ class Htf(Mechanism):
         growing = yield from self._count_all(window, counts)
         least_signal = self._least_signal(growing)
         kept = int(growing.left[0] * self.last_share)
+        forecast = Forecast(window.tree, window.priors if self.foresight else ())
         while len(growing):
             rounds += 1
+            growth = self.foresight if forecast.fits else self.growth
             halvings = self._halvings(window, growing, least_signal)
             halvings = self._limit(
                 growing, halvings, MOST_LEAVES - sum(len(some) for some in leaves)
             )
             whole = growing.among(halvings == 0)
             some = halvings > 0
-            grown = self._cut(window.tree, growing.among(some), halvings[some], kept)
+            grown = self._cut(window.tree, growing.among(some), halvings[some], kept, growth)
             regions = np.concatenate([whole.regions, grown.pieces])
             prices = np.concatenate([whole.left, grown.prices])
             noisy = yield from window.count(regions, prices, f"round {rounds}: counts")
             counts.add(regions, noisy, prices)
-            growing = grown.learn(window.tree, noisy[len(whole) :])
+            growing = forecast.learn(grown, grown.learn(window.tree, noisy[len(whole) :]))
             leaves += [whole.regions, growing.regions[growing.left == 0]]
             growing = growing.among(growing.left > 0)
         found = np.concatenate(leaves)
@@ -173,12 +193,17 @@ class Htf(Mechanism):
         return rounds, np.where(rounds > 0, -(-before // np.maximum(rounds, 1)), halvings)
 
     def _cut(
-        self, tree: RegionTree, growing: GrowingRegions, halvings: IntArray, kept: int
+        self,
+        tree: RegionTree,
+        growing: GrowingRegions,
+        halvings: IntArray,
+        kept: int,
+        growth: float,
     ) -> Grown:
         """Cut regions for this round. With rounds to go a region pays from what is not kept for the last of
         them, and leaves most of that too."""
         rounds, steps = self._rounds(halvings)
-        shares = 1 / np.cumsum(float(self.growth) ** np.arange(rounds.max(initial=0) + 1))
+        shares = 1 / np.cumsum(float(growth) ** np.arange(rounds.max(initial=0) + 1))
         purse = np.maximum(growing.left - kept, 0)
         price = np.maximum((purse * shares[rounds]).astype(np.int64), 1)
         price = np.where(rounds == 0, growing.left, price)
@@ -265,6 +290,51 @@ class Grown:
         evenness = np.where(numbers > 0, np.clip(pooled**-0.5, LEAST_EVEN, MOST_EVEN), 1.0)
         found = np.minimum(evenness[octave], MORE_EVEN * self.growing.evenness)
         return np.asarray(np.where(freedom > 0, found, self.growing.evenness))
+
+
+class Forecast:
+    """What priors say about the pieces of regions. It is used as long as the noisy counts bear it out.
+
+    Priors are public, and noisy counts are too: both may decide about cuts and prices. Where priors are right, rounds
+    that only find out where to cut need little of the budget. All counts of the rounds so far are
+    compared with their forecasts: the slope of what the counts move into pieces, compared with even regions, over what
+    the forecast moves there. If it is too small, the priors decide nothing from then on.
+    """
+
+    def __init__(self, tree: RegionTree, priors: Sequence[Prior]) -> None:
+        self._tree, self._priors = tree, priors
+        self.fits = len(priors) > 0
+        self._product = self._fit = 0.0
+
+    def learn(self, grown: Grown, found: GrowingRegions) -> GrowingRegions:
+        """The pieces, with counts that are joined with their forecasts if these fit what was counted so far."""
+        if not self.fits or len(found) == 0:
+            return found
+        held = np.maximum(grown.growing.counts, 0.0)[grown.owners]
+        shares = [self._shares(grown, partial(one.measure, self._tree)) for one in self._priors]
+        forecast = held * np.mean(shares, axis=0)
+        even = held * self._shares(grown, self._tree.cells)
+        moved = (forecast - even) / found.variances
+        self._product += float(moved @ (forecast - even))
+        self._fit += float(moved @ (found.counts - even))
+        by_chance = FIT_BY_CHANCE * self._product**0.5
+        self.fits = self._fit - by_chance > LEAST_FIT * self._product
+        return _joined(found, forecast) if self.fits else found
+
+    def _shares(self, grown: Grown, measure: Callable[[IntArray], Any]) -> FloatArray:
+        """The share that each piece has of its region, by some measure of regions."""
+        whole = measure(grown.growing.regions)[grown.owners]
+        return np.asarray(measure(grown.pieces) / whole)
+
+
+def _joined(found: GrowingRegions, forecast: FloatArray) -> GrowingRegions:
+    """Counts and forecasts, by the inverse of their variances, except where they are too far apart."""
+    drift = (DRIFT * forecast) ** 2 + forecast + 1
+    apart = np.abs(found.counts - forecast)
+    weight = np.where(apart > SURPRISE * np.sqrt(found.variances + drift), 0.0, 1 / drift)
+    whole = 1 / found.variances + weight
+    counts = (found.counts / found.variances + weight * forecast) / whole
+    return replace(found, counts=counts, variances=1 / whole)
 
 
 def squares_around_plane(

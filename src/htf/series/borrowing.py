@@ -9,12 +9,25 @@ import numpy as np
 
 from htf.estimation.background import Background
 from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST, estimate_regions
+from htf.estimation.prior import Prior
+from htf.frame.domain import Domain
+from htf.mechanisms import make_mechanism
+from htf.mechanisms.base import Mechanism
+from htf.publication import DEFAULT_MECHANISM, default_mechanism
 from htf.release.release import Release
 from htf.verification import estimated
 
 BORROWED_FROM = (
     "borrowed_from"  # the fact that has the digests of the files that were borrowed from
 )
+FORESIGHT = 4.0  # the growth from round to round of a tree whose cuts earlier maps foresee
+
+
+def mechanism_of(domain: Domain, priors: Sequence[Prior]) -> Mechanism:
+    """The mechanism for a period, given the priors that earlier ones are. They help to decide where to cut."""
+    name = default_mechanism(domain)
+    foresees = len(priors) > 0 and name == DEFAULT_MECHANISM
+    return make_mechanism(name, {"foresight": FORESIGHT} if foresees else None)
 
 
 def borrow(release: Release, before: Sequence[Release], marks: Sequence[str] = ()) -> Release:

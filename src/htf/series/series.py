@@ -20,7 +20,7 @@ from htf.files import make_folder
 from htf.privacy.budget import BudgetFile, digest_of
 from htf.publication import publish
 from htf.release.release import Release
-from htf.series.borrowing import borrow
+from htf.series.borrowing import borrow, mechanism_of
 from htf.series.folder import ALL, BUDGET, REMEMBERED, SeriesFolder, unit_name
 from htf.series.plan import SeriesPlan, period_of, write_plan
 
@@ -184,6 +184,7 @@ class Series(SeriesFolder):
             made = publish(
                 matrix,
                 self.plan.each,
+                mechanism_of(self.plan.domain, addition.priors),
                 prior=addition.priors,
                 noise=noise,
                 budget=addition.budget,
