@@ -131,6 +131,7 @@ WRITERS: dict[str, tuple[list[Any], str]] = {
     "table of points": (["sample", "r.parquet", "--seed", "1"], "out.csv"),
     "picture": (["map", "r.parquet"], "out.png"),
     "page": (["map", "r.parquet", "s.parquet"], "out.html"),
+    "record": (["info", "r.parquet", "--registry"], "out.yaml"),
 }
 
 
