@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +15,10 @@ from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import FileName, Number, WholeNumber
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
+
+if TYPE_CHECKING:
+    from htf.serve.app import Service
+    from htf.serve.holdings import Holding
 
 TOKEN_VARIABLE = "HTF_TOKEN"
 SHORTEST_TOKEN = 16
@@ -58,6 +64,8 @@ file_type = FileName()
 @click.option(
     "--no-basemap", is_flag=True, help="Leave out water, borders and names of places on the page."
 )
+@click.option("--title", help="Title of the page and of the API.")
+@click.option("--logo", type=file_type, help="Logo of the page, .svg or .png, up to 512 KB.")
 @click.option("--log-queries", is_flag=True, help="Log paths, queries and client addresses.")
 @click.option("--allow-not-private", is_flag=True, help="Also serve releases with seeded noise.")
 def serve(
@@ -71,52 +79,82 @@ def serve(
     max_mb: float,
     max_seconds: float,
     no_basemap: bool,
+    title: str | None,
+    logo: Path | None,
     log_queries: bool,
     allow_not_private: bool,
 ) -> None:
     """Serve counts, polygons and map tiles of releases over HTTP, with a page at /.
 
     A series, the folder that `htf series` made, stands for the last release of each of its periods. The page then has a
-    slider through time.
+    slider through time. Any other folder stands for all releases in it.
 
     The server holds releases and no data. It logs JSON lines on standard error, which do not say what was
-    asked. On SIGTERM or Ctrl-C it finishes the requests under way and stops.
+    asked. On SIGTERM or Ctrl-C it finishes the requests under way and stops. On SIGHUP it reads the files
+    again that have changed.
     """
     token = _read_token(token_file)
     _check_installed()
-    _announce(len(release_files))
+    scheme = "http" if tls_cert is None else "https"
+    place = f"{scheme}://{f'[{host}]' if ':' in host else host}"
+    _announce(len(release_files), f"{place}:{port}" if port else None)
     from htf.serve.app import Service, Settings
-    from htf.serve.holdings import load_holdings
     from htf.serve.limits import MEGABYTE, Limits
     from htf.serve.server import listen, read_tls, run
+    from htf.serve.site import read_brand
 
-    tls = read_tls(tls_cert, tls_key)
-    with listen(host, port) as sock:  # before loading, which takes longer
-        with progress_bar() as bar:
-            task = bar.add_task("loading", total=None)
-            holdings = load_holdings(
-                release_files,
-                allow_not_private=allow_not_private,
-                tell=lambda step: bar.update(task, description=step),
-            )
-        for holding in holdings.values():
-            warn_if_not_private(holding.release)
+    tls, brand = read_tls(tls_cert, tls_key), read_brand(title, logo)
+    with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
             say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
         limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
-        settings = Settings(token, cors, log_queries, limits, basemap=not no_basemap)
-        service = Service(holdings, settings)
-        place = f"{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
-        message = f"Serving {', '.join(holdings)} on {'https' if tls else 'http'}://{place}"
-        run(service, sock, tls, lambda: say(message))
+        settings = Settings(token, cors, log_queries, limits, not no_basemap, brand)
+        service = Service(settings=settings)
+
+        def tell() -> None:
+            say(f"Serving {', '.join(service.holdings)} on {place}:{sock.getsockname()[1]}")
+
+        load = partial(_load, release_files, allow_not_private)
+        reload = partial(_reload, service, release_files, allow_not_private)
+        run(service, sock, load, reload, tls, tell)
 
 
-def _announce(number: int) -> None:
+def _load(files: tuple[Path, ...], allow_not_private: bool) -> dict[str, Holding]:
+    from htf.serve import holdings
+
+    with progress_bar() as bar:
+        task = bar.add_task("loading", total=None)
+        found = holdings.load_holdings(
+            files,
+            allow_not_private=allow_not_private,
+            tell=lambda step: bar.update(task, description=step),
+        )
+    for holding in found.values():
+        warn_if_not_private(holding.release)
+    return found
+
+
+def _reload(
+    service: Service, files: tuple[Path, ...], allow_not_private: bool
+) -> dict[str, Holding]:
+    from htf.serve.holdings import reload_holdings
+    from htf.serve.logs import log
+
+    def tell(problem: str) -> None:
+        log("reload-problem", message=problem)
+
+    return reload_holdings(files, service.holdings, tell, allow_not_private=allow_not_private)
+
+
+def _announce(number: int, address: str | None) -> None:
     """Say so at once, because loading takes a while. Without a terminal it is a line of the log."""
     from htf.serve.logs import log
 
     releases = "1 release" if number == 1 else f"{number} releases"
-    message = f"Loading {releases}. The first start also compiles, which takes about 15 seconds."
+    where = f" for {address}" if address else ""
+    message = (
+        f"Loading {releases}{where}. The first start also compiles, which takes about 15 seconds."
+    )
     if sys.stderr.isatty():
         say(message, err=True)
     else:

@@ -95,6 +95,22 @@ class Settings:
     log_queries: bool = False
     limits: Limits = field(default_factory=Limits)
     basemap: bool = True  # whether the page draws the base map that HTF carries
+    brand: site.Brand = field(default_factory=site.Brand)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Releases, and what is made of each before it is served."""
+
+    holdings: dict[str, Holding]
+    together: dict[str, Together]
+    told: dict[str, Packed]
+
+
+def prepare(holdings: dict[str, Holding]) -> Prepared:
+    """May take a while: in a thread, if others are to be answered meanwhile."""
+    together = {name: Together(one.release) for name, one in holdings.items()}
+    return Prepared(holdings, together, {n: Packed.of(_told(one)) for n, one in holdings.items()})
 
 
 class Gone(Exception):
@@ -118,23 +134,27 @@ class Watched:
 
 
 class Service:
-    """The ASGI application over the releases it holds."""
+    """The ASGI application over the releases it holds. Without any it is starting, and says so."""
 
-    def __init__(self, holdings: dict[str, Holding], settings: Settings | None = None) -> None:
+    def __init__(
+        self, holdings: dict[str, Holding] | None = None, settings: Settings | None = None
+    ) -> None:
         self.settings = settings or Settings()
         self.limits = self.settings.limits
-        self.holdings = holdings
-        self.together = {name: Together(one.release) for name, one in holdings.items()}
+        self.holdings: dict[str, Holding] = {}
+        self.together: dict[str, Together] = {}
+        self.told: dict[str, Packed] = {}
+        self.is_ready = False
         self.workers = Workers(self.limits)
         self.metrics = Metrics()
         self.log = RequestLog(self.settings.log_queries)
         self.tiles = TileCache(self.limits.tile_cache)
-        self.assets = site.load_site()
+        self.assets = site.load_site(self.settings.brand)
+        title = self.settings.brand.title
         self.described = Packed.of(
-            orjson.dumps(describe(self.limits, self.settings.token is not None))
+            orjson.dumps(describe(self.limits, self.settings.token is not None, title))
         )
         self.described_etag = hashlib.sha256(self.described.plain).hexdigest()[:32]
-        self.told = {name: Packed.of(_told(one)) for name, one in holdings.items()}
         shared = "private" if self.settings.token else "public"
         self.cache: Header = (b"cache-control", f"{shared}, max-age={MAX_AGE}".encode())
         self._held_bytes = 0
@@ -143,6 +163,16 @@ class Service:
             redirect_slashes=False,
         )
         self.names = {endpoint: path.replace(":path}", "}") for path, _, endpoint in self._routes()}
+        if holdings is not None:
+            self.hold(prepare(holdings))
+
+    def hold(self, prepared: Prepared) -> None:
+        """Serve these releases from now on. Requests that are being answered keep the release that they have."""
+        same = {name for name, one in prepared.holdings.items() if self.holdings.get(name) is one}
+        kept = {name: self.together[name] for name in same}
+        self.holdings, self.told = prepared.holdings, prepared.told
+        self.together = {**prepared.together, **kept}
+        self.is_ready = True
 
     def _routes(self) -> list[tuple[str, str, Callable[[Request], Any]]]:
         one = "/api/releases/{id}"
@@ -163,6 +193,7 @@ class Service:
             ("/healthz", "GET", self.health),
             ("/metrics", "GET", self.show_metrics),
             ("/openapi.json", "GET", self.openapi),
+            ("/docs", "GET", self.reference),
             ("/static/{name:path}", "GET", self.static),
             ("/", "GET", self.page),
         ]
@@ -196,6 +227,10 @@ class Service:
         path = scope["path"]
         if self.settings.token is not None:
             self._check_token(scope, path)
+        if not self.is_ready and path.startswith("/api"):
+            raise Refusal(
+                503, "the server is starting: it loads its releases", {"Retry-After": "1"}
+            )
         if scope["method"] == "GET" and path.endswith("/count"):
             holding = self.holdings.get(path[len("/api/releases/") : -len("/count")])
             if holding is not None and path.startswith("/api/releases/"):
@@ -398,7 +433,9 @@ class Service:
         if is_known(request.scope, etag):
             return not_modified(etag, self.cache)
         if not holding.path.is_file() or file_stamp(holding.path) != holding.stamp:
-            raise Refusal(503, "the file has changed since it was loaded: restart the server")
+            raise Refusal(
+                503, "the file has changed since it was loaded: reload or restart the server"
+            )
         mark = "" if holding.release.private else "NOT-PRIVATE-"
         return FileResponse(
             holding.path,
@@ -432,7 +469,10 @@ class Service:
         return fresh_reply(zipped, JSON, headers)
 
     async def health(self, _: Request) -> Reply:
-        return fresh_reply(b'{"status":"ok"}', JSON, [])
+        if self.is_ready:
+            return fresh_reply(b'{"status":"ok"}', JSON, [])
+        body = b'{"status":"starting"}'
+        return new_reply(503, JSON, body, [NO_STORE, (b"retry-after", b"1")], API_HEADERS)
 
     async def show_metrics(self, _: Request) -> Reply:
         media = b"text/plain; version=0.0.4; charset=utf-8"
@@ -448,13 +488,20 @@ class Service:
         if asset is None:
             raise HTTPException(404)
         return packed_reply(
-            request.scope, asset.etag, asset.packed, asset.media, self.cache, PAGE_HEADERS
+            request.scope, asset.etag, asset.packed, asset.media, self.cache, asset.headers
         )
 
     async def page(self, request: Request) -> Reply:
         asset = self.assets.get(site.INDEX)
         if asset is None:
             return new_reply(200, TEXT, site.WITHOUT_PAGE.encode(), [NO_STORE], PAGE_HEADERS)
+        no_cache = (b"cache-control", b"no-cache")
+        return packed_reply(
+            request.scope, asset.etag, asset.packed, asset.media, no_cache, PAGE_HEADERS
+        )
+
+    async def reference(self, request: Request) -> Reply:
+        asset = self.assets[site.REFERENCE]
         no_cache = (b"cache-control", b"no-cache")
         return packed_reply(
             request.scope, asset.etag, asset.packed, asset.media, no_cache, PAGE_HEADERS

@@ -1,16 +1,16 @@
-"""The releases that are served: loaded and checked once, at the start."""
+"""The releases that are served: loaded and checked at the start, and again when the server is told to."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from htf.errors import InputError, MissingExtraError
+from htf.errors import HtfError, InputError, MissingExtraError
 from htf.frame.domain import Domain
 from htf.maps.tiles import Bounds, in_degrees
 from htf.maps.zones import view_zones
@@ -52,9 +52,16 @@ class Source:
 
 
 def find_sources(paths: Sequence[Path]) -> list[Source]:
-    """The files to load. A folder of a series stands for the last release of each of its periods."""
+    """The files to load. A folder of a series stands for the last release of each of its periods, any other folder
+    for all releases in it."""
     found: list[Source] = []
     for path in paths:
+        if path.is_dir() and not is_series(path):
+            files = sorted(path.glob("*.parquet"))
+            if not files:
+                raise InputError(f"{path} has no .parquet file, and is no series: give a release")
+            found += [Source(file, file.stem) for file in files]
+            continue
         if not is_series(path):
             found.append(Source(path, path.stem))
             continue
@@ -83,22 +90,93 @@ def load_holdings(
     """The releases by id, in the given order. Everything that a first query would build is built here."""
     held: dict[str, Holding] = {}
     for source in find_sources(paths):
-        path = source.path
-        tell(f"loading {path.name}")
-        release, stamp = Release.load(path), file_stamp(path)
-        if not (release.private or allow_not_private):
-            raise InputError(
-                f"{path} is NOT PRIVATE (its noise was {release.noise}) and is not served: release the "
-                "data with real noise, or give --allow-not-private if the data are made up"
-            )
-        tell(f"preparing {path.name}")
-        parts = {source.name: release}
-        if release.zones is not None:  # a map inside zones: both are served
-            parts[f"{source.name} zones"] = release.zones
-        for name, part in parts.items():
+        for name, stamp, release in _load(source, allow_not_private, tell):
             slug = _unlike(_slug(name), held)
-            held[slug] = _hold(slug, replace(source, name=name), stamp, part)
+            held[slug] = _hold(slug, replace(source, name=name), stamp, release)
     return held
+
+
+def reload_holdings(
+    paths: Sequence[Path],
+    held: Mapping[str, Holding],
+    problem: Callable[[str], None],
+    *,
+    allow_not_private: bool = False,
+) -> dict[str, Holding]:
+    """The releases as their files are now. Files that did not change are not read again. Of a file that cannot be
+    read, the release from before stays, and `problem` is told."""
+    found: dict[str, Holding] = {}
+    try:
+        sources = find_sources(paths)
+    except (HtfError, OSError) as error:  # a folder that is gone, for example
+        if len(paths) == 1:
+            problem(str(error))
+            return {one.id: one for one in held.values() if _is_of(one, paths[0])}
+        for path in paths:
+            rest = {name: one for name, one in held.items() if name not in found}
+            found |= reload_holdings([path], rest, problem, allow_not_private=allow_not_private)
+        return found
+    for source in sources:
+        found |= _again(source, held, found, problem, allow_not_private)
+    return found
+
+
+def _is_of(holding: Holding, path: Path) -> bool:
+    return path == holding.path or path in holding.path.parents
+
+
+def _again(
+    source: Source,
+    held: Mapping[str, Holding],
+    taken: Container[str],
+    problem: Callable[[str], None],
+    allow_not_private: bool,
+) -> dict[str, Holding]:
+    """The release of one file, and its zones."""
+    names = (source.name, _zones_name(source.name))
+    before = {
+        name: one
+        for name, one in held.items()
+        if one.about["name"] in names
+        and name not in taken
+        # A period of a series may have been corrected, in another file.
+        and (one.path == source.path or one.about["series"] == source.series is not None)
+    }
+    try:
+        same = file_stamp(source.path)
+        if before and all((one.path, one.stamp) == (source.path, same) for one in before.values()):
+            return before
+        ids = {one.about["name"]: name for name, one in before.items()}
+        made: dict[str, Holding] = {}
+        for name, stamp, release in _load(source, allow_not_private, lambda _: None):
+            slug = ids.get(name) or _unlike(_slug(name), {*held, *made})
+            made[slug] = _hold(slug, replace(source, name=name), stamp, release)
+    except (HtfError, OSError) as error:
+        problem(str(error))
+        return before or {one.id: one for one in held.values() if _is_of(one, source.path)}
+    return made
+
+
+def _load(
+    source: Source, allow_not_private: bool, tell: Callable[[str], None]
+) -> Iterator[tuple[str, tuple[int, ...], Release]]:
+    """The release of a file, and for a map inside zones also its zones, with their names."""
+    path = source.path
+    tell(f"loading {path.name}")
+    release, stamp = Release.load(path), file_stamp(path)
+    if not (release.private or allow_not_private):
+        raise InputError(
+            f"{path} is NOT PRIVATE (its noise was {release.noise}) and is not served: release the "
+            "data with real noise, or give --allow-not-private if the data are made up"
+        )
+    tell(f"preparing {path.name}")
+    yield source.name, stamp, release
+    if release.zones is not None:
+        yield _zones_name(source.name), stamp, release.zones
+
+
+def _zones_name(name: str) -> str:
+    return f"{name} zones"
 
 
 def file_stamp(path: Path) -> tuple[int, ...]:

@@ -63,13 +63,13 @@ WARNING: dict[str, Schema] = {
 }
 
 
-def describe(limits: Limits, has_token: bool) -> dict[str, Any]:
+def describe(limits: Limits, has_token: bool, title: str | None = None) -> dict[str, Any]:
     """The whole document."""
     security: list[Schema] = [{"token": []}] if has_token else []
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "htf serve",
+            "title": title or "htf serve",
             "version": version("htf-dp"),
             "description": "Counts with error bars from differentially private releases of location data. "
             "Every answer is computed from the release alone: asking costs no privacy.",
@@ -86,7 +86,7 @@ def describe(limits: Limits, has_token: bool) -> dict[str, Any]:
         },
         "components": {
             "schemas": _schemas(),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}} if has_token else {},
         },
     }
 
@@ -262,12 +262,22 @@ def _own_paths() -> dict[str, Any]:
     name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
     static = _operation("static", "The page's own files.", _media("*/*"), [name], errors=(404,))
     return {
-        "/healthz": plain("health", "Whether the server is up.", _json("Health")),
+        "/healthz": _health(),
         "/metrics": plain("metrics", "For Prometheus.", _text("text/plain"), open_to_all=False),
         "/openapi.json": plain("openapi", "This.", {"application/json": {"schema": {}}}),
+        "/docs": plain("reference", "A page about this API.", _text("text/html")),
         "/static/{name}": {"get": {**static, "security": []}},
         "/": plain("page", "A page with a map.", {**_text("text/html"), **_text("text/plain")}),
     }
+
+
+def _health() -> Schema:
+    told = "Whether the server is ready. While it loads its releases the status is 503."
+    operation = _operation("health", told, _json("Health"), [], errors=())
+    responses = operation["responses"] | {
+        "503": {"description": "Starting.", "content": _json("Health")}
+    }
+    return {"get": {**operation, "responses": responses, "security": []}}
 
 
 ID: Schema = {
@@ -359,7 +369,7 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
 def _schemas() -> dict[str, Schema]:
     return {
         "Error": _object({"detail": TEXT}),
-        "Health": _object({"status": {"const": "ok"}}),
+        "Health": _object({"status": {"enum": ["ok", "starting"]}}),
         **_release_schemas(),
         **_question_schemas(),
         **_answer_schemas(),

@@ -15,6 +15,7 @@ import ipaddress
 import signal
 import socket
 import ssl
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from htf.errors import InputError
 from htf.files import is_file
-from htf.serve.app import Service, make_app
-from htf.serve.logs import catch_server_logs, log
+from htf.serve.app import Prepared, Service, make_app, prepare
+from htf.serve.holdings import Holding
+from htf.serve.logs import catch_server_logs, log, log_fault
 
 MOST_CONNECTIONS = 900  # below the usual 1024 files of a process
 BACKLOG = 2048  # connections that wait to be accepted
@@ -155,6 +157,10 @@ class Server(uvicorn.Server):
     """Uvicorn with a time limit for the TLS handshake, for which it has no option. Before the handshake
     ends there is no connection that `Guarded` could close."""
 
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None] | None = None) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self.config.is_ssl:
             loop: Any = asyncio.get_running_loop()
@@ -164,6 +170,8 @@ class Server(uvicorn.Server):
                 ssl_shutdown_timeout=TLS_SECONDS,
             )
         await super().startup(sockets)
+        if self._on_start is not None:
+            self._on_start()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -229,8 +237,10 @@ def _no_password() -> str:
     raise ValueError("the key has a password")
 
 
-def make_server(service: Service, tls: Tls | None = None) -> Server:
-    """A server that has not been started yet."""
+def make_server(
+    service: Service, tls: Tls | None = None, on_start: Callable[[], None] | None = None
+) -> Server:
+    """A server that has not been started yet. `on_start` is called in its event loop, once it listens."""
     protocol: Any = functools.partial(Guarded, waiting={})
     config = uvicorn.Config(
         make_app(service),
@@ -248,26 +258,79 @@ def make_server(service: Service, tls: Tls | None = None) -> Server:
         ssl_certfile=tls.certificate if tls else None,
         ssl_keyfile=tls.key if tls else None,
     )
-    return Server(config)
+    return Server(config, on_start)
 
 
 def run(
     service: Service,
     sock: socket.socket,
+    load: Callable[[], dict[str, Holding]],
+    reload: Callable[[], dict[str, Holding]],
     tls: Tls | None = None,
     tell: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; requests that are being answered are finished first."""
+    """Serve until SIGTERM or SIGINT; requests that are being answered are finished first.
+
+    It answers from the start, that it is starting, while a thread loads the releases. SIGHUP loads them again in a thread, and
+    they take the place of the others between two requests.
+    """
     catch_server_logs()
-    server = make_server(service, tls)
+    changing = Changing(service, load, reload, tell)
+    server = make_server(service, tls, on_start=lambda: changing.start(server))
     # Until uvicorn listens to signals, and after: it raises them again when it is done.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
-    log("start", releases=len(service.holdings))
-    # Loaded releases stay for good, so requests need not wait while Python searches them for garbage.
-    gc.collect()
-    gc.freeze()
-    tell()
     server.run(sockets=[sock])
     service.close()
+    if changing.failure is not None:
+        raise changing.failure
     log("stop")
+
+
+class Changing:
+    """Loads releases in a thread, at the start and on SIGHUP, one time after another."""
+
+    def __init__(
+        self,
+        service: Service,
+        load: Callable[[], dict[str, Holding]],
+        reload: Callable[[], dict[str, Holding]],
+        tell: Callable[[], None],
+    ) -> None:
+        self._service, self._load, self._reload, self._tell = service, load, reload, tell
+        self._again = threading.Event()
+        self.failure: Exception | None = None
+
+    def start(self, server: Server) -> None:
+        """In the event loop."""
+        loop = asyncio.get_running_loop()
+        if hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, self._again.set)
+        threading.Thread(target=self._run, args=(loop, server), daemon=True).start()
+
+    def _run(self, loop: asyncio.AbstractEventLoop, server: Server) -> None:
+        try:
+            holdings = self._load()
+            prepared = prepare(holdings)
+        except Exception as error:
+            self.failure, server.should_exit = error, True
+            return
+        # Loaded releases stay for good, so requests need not wait while Python searches them for garbage.
+        gc.collect()
+        gc.freeze()
+        loop.call_soon_threadsafe(self._begin, prepared)
+        while True:
+            self._again.wait()
+            self._again.clear()  # a further signal from here on loads once more
+            try:
+                prepared = prepare(self._reload())
+            except Exception as error:
+                log_fault(error)
+                continue
+            loop.call_soon_threadsafe(self._service.hold, prepared)
+            log("reload", releases=len(prepared.holdings))
+
+    def _begin(self, prepared: Prepared) -> None:
+        self._service.hold(prepared)
+        log("start", releases=len(prepared.holdings))
+        self._tell()

@@ -8,6 +8,7 @@ import { readAddress, saveAddress } from "./address.js";
 import { askAgain, stopAsking } from "./answer.js";
 import { listReleases, RETRY_DELAY, Unreachable } from "./api.js";
 import { loadBasemap } from "./base-map.js";
+import { showBrand } from "./brand.js";
 import { fillChart, listenToChart } from "./chart.js";
 import { fillChoices, listenToChoices } from "./choices.js";
 import { fillDistricts, listenToDistricts, showRow } from "./district-card.js";
@@ -33,6 +34,7 @@ import { listenToTable } from "./zone-table.js";
 
 async function start() {
   fillLabels(labels);
+  showBrand();
   listenToLooks();
   try {
     await loadReleases();
