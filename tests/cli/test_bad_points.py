@@ -127,6 +127,12 @@ def geo(crs: str) -> Callable[[Path], Any]:
     return write
 
 
+def polygons(folder: Path) -> tuple[Any, ...]:
+    shape = f'{{"type": "Polygon", "coordinates": [[[0, 0], [{SECRET}, 0], [0, 1], [0, 0]]]}}'
+    feature = f'{{"type": "Feature", "properties": {{}}, "geometry": {shape}}}'
+    return (csv(folder, f'{{"type": "FeatureCollection", "features": [{feature}]}}', "a.geojson"),)
+
+
 UNREACHABLE = f"postgresql://ann:{PASSWORD}@127.0.0.1:1/city"
 LON_LAT: dict[str, Any] = {"lon": [0.5], "lat": [float(SECRET)]}
 PEOPLE = ("--user", "who", "--max-records", "2")
@@ -146,6 +152,14 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     "one ragged file of many": (lambda f: (many(f, lambda g: csv(g, GOOD), lambda g: csv(g, GOOD + f"{SECRET},1\n", "b.csv")),), "cannot read"),
     "an open quote": (lambda f: (csv(f, GOOD + f'"{SECRET},1,2,3\n'),), "quoted field that never ends"),
     "not UTF-8": (lambda f: (csv(f, GOOD.encode() + b"0.5,0.5,J\xfcrgen " + SECRET.encode() + b",\n"),), "not text in UTF-8"),  # type: ignore[arg-type]
+    "UTF-16": (lambda f: (csv(f, GOOD.encode("utf-16")),), "give --encoding utf-16"),  # type: ignore[arg-type]
+    "a wrong encoding": (lambda f: (csv(f, GOOD.replace("ann", "J\xfcrgen")), "--encoding", "ascii"), "is not text in ascii"),
+    "decimal commas": (lambda f: (csv(f, f"lon;lat\n0,5;{SECRET.replace('.', ',')}\n"),), "(to read it: --decimal ,)"),
+    "most decimal commas": (lambda f: (csv(f, "lon;lat\n0,5;0,5\n0,5;0,5\n0;0\n"),), "--decimal ,"),
+    "a title": (lambda f: (csv(f, f"Pings of {SECRET}\n\n{GOOD}"),), "give --skip-lines 2"),
+    "totals": (lambda f: (csv(f, f"{GOOD}Total,{SECRET}\n"),), "line 4 (2)"),
+    "dates with points": (lambda f: (csv(f, "lon,lat,who,at\n0.5,0.5,ann,31.09.2017 08:30\n"), *PEOPLE, "--time", "at"), "give --time-format '%d.%m.%Y %H:%M'"),
+    "a layer of polygons": (polygons, "points are needed"),
     "other columns": (lambda f: (many(f, lambda g: csv(g, GOOD), lambda g: csv(g, "lat,lon\n1,2\n", "b.csv")),), "differ from file to file"),
     "other types": (lambda f: (many(f, lambda g: table(g, "a.parquet", lon=[1], lat=[1.0]), lambda g: table(g, "b.parquet", **LON_LAT)),), "'lon' is not the same in all files"),
     "a column less": (lambda f: (many(f, lambda g: table(g, "a.parquet", **LON_LAT), lambda g: table(g, "b.parquet", lon=[0.5])),), "'lat' is not the same in all files"),

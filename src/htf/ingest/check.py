@@ -61,6 +61,7 @@ from htf.ingest.unread import EYES_ONLY, Reason, numbers_of, places_of, reasons_
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
+POINTS = "points"
 SAMPLE = 2000  # rows that show the kinds of columns
 QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99, "most": 1.0}
 FARTHEST = 1e300
@@ -354,9 +355,11 @@ def _sample(opened: Source) -> dict[str, Any]:
 
 def _kinds(opened: Source, sample: Mapping[str, Any]) -> dict[str, str]:
     if opened.text:
-        return {name: kind_of(_texts(sample[name])) for name in opened.columns}
-    schema = opened.select(opened.columns).schema()
-    return {name: str(schema[name]) for name in opened.columns}
+        kinds = {name: kind_of(_texts(sample[name])) for name in opened.columns}
+    else:
+        schema = opened.select(opened.columns).schema()
+        kinds = {name: str(schema[name]) for name in opened.columns}
+    return kinds if opened.geometry is None else {**kinds, opened.geometry: POINTS}
 
 
 def _texts(values: Any) -> list[str]:
@@ -671,7 +674,8 @@ def _told(check: PointsCheck) -> Iterator[str]:
     roles = {column: role for role, column in check.roles.items()}
     width = max(map(len, check.columns), default=0)
     for name, kind in check.columns.items():
-        role = f"  ({roles[name]})" if name in roles else ""
+        is_point = f"x of {name}" in roles
+        role = "  (x, y)" if is_point else f"  ({roles[name]})" if name in roles else ""
         yield f"    {name:{width}}  {kind}{role}"
     if check.extent is not None:
         west, east, south, north = check.extent
