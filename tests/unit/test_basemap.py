@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from htf import Domain, FrequencyMatrix, publish
 from htf.maps.basemap import CELLS, FILE, Bounds, Part, crop, crop_to_size, widened
 from htf.maps.browser.base_map import around
 from htf.maps.browser.rectangles import pack_text
@@ -109,3 +110,39 @@ def walked(steps: list[int], unit: float) -> Any:
 
 def test_the_file_stays_small() -> None:
     assert FILE.stat().st_size < 4_200_000
+
+
+def test_a_picture_has_coasts_and_names() -> None:
+    pytest.importorskip("matplotlib")
+    release = publish(
+        random_matrix(Domain.from_bounds(*SINGAPORE, cells=16)), 1, "ug", noise="seeded:1"
+    )
+    plain, drawn = release.plot().axes[0], release.plot(basemap=True).axes[0]
+    words = {text.get_text() for text in drawn.texts} - {text.get_text() for text in plain.texts}
+    assert {"Natural Earth", "Singapore"} <= words
+    assert len(drawn.collections) > len(plain.collections)
+    assert drawn.get_xlim() == plain.get_xlim()
+    assert drawn.get_ylim() == plain.get_ylim()
+
+
+def random_matrix(domain: Domain) -> FrequencyMatrix:
+    return FrequencyMatrix.from_dense(domain, np.random.default_rng(1).poisson(9, domain.shape))
+
+
+def test_a_map_in_metres_has_the_same_places() -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pyproj")
+    from matplotlib.text import Annotation
+
+    metres = Domain.from_bounds(500_000, 150_000, 564_000, 214_000, 16, crs="EPSG:27700")
+    release = publish(random_matrix(metres), 1, "ug", noise="seeded:1")
+    ax = release.plot(basemap=True).axes[0]
+    found = {text.get_text(): text.xy for text in ax.texts if isinstance(text, Annotation)}
+    assert found["London"] == pytest.approx((530_000, 180_000), abs=6_000)
+
+
+def test_a_map_that_lies_nowhere_has_none() -> None:
+    pytest.importorskip("matplotlib")
+    nowhere = Domain.from_bounds(0, 0, 16, 16, 16, crs=None)
+    ax = publish(random_matrix(nowhere), 1, "ug", noise="seeded:1").plot(basemap=True).axes[0]
+    assert "Natural Earth" not in {text.get_text() for text in ax.texts}

@@ -221,7 +221,11 @@ def _figure(maps: Sequence[Named], request: MapRequest) -> Figure:
 
 
 def _write_picture(maps: Sequence[Named], request: MapRequest) -> None:
+    from htf.maps.plot_basemap import add_basemap
+
     figure = _figure(maps, request)
+    if request.basemap:
+        add_basemap(figure)
     _save_figure(figure, [one.release for one in maps], request)
 
 

@@ -18,6 +18,7 @@ from htf.errors import InputError, MissingExtraError
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
+from htf.maps.plot_basemap import add_basemap, note_map
 from htf.maps.views import PLACES, View, Viewable, outlines, read_axes, view
 from htf.query.answer_texts import counted_note, counts_of
 from htf.query.where import Where
@@ -72,8 +73,10 @@ def plot_release(
     by: str | None = None,
     level: str | None = None,
     title: str | None = None,
+    basemap: bool = False,
 ) -> Figure:
-    """Draw the density of a release on a map; needs no display. `title` stands above it.
+    """Draw the density of a release on a map; needs no display. `title` stands above it, and `basemap` adds coasts,
+    borders and names of places.
 
     Axes that are not drawn are summed, within the ranges of `where`, such as `{"hour": (7, 10)}`. With
     `by`, the name of one of them, there is a panel for each of its steps. `boxes` adds the outlines
@@ -87,6 +90,8 @@ def plot_release(
     if title is not None and ax is not None:
         raise InputError("a title stands above a whole figure: leave out title, or ax")
     figure = _draw(release, ax, boxes, pixels, axes, where, by, level)
+    if arguments.flag(basemap, "basemap"):
+        add_basemap(figure)
     figures.add_title(figure, title)
     return figure
 
@@ -350,6 +355,7 @@ def heading(release: Plottable) -> str:
 
 def draw_frame(ax: Axes, title: str, seen: View) -> None:
     """Title, axes and scale bar of a map."""
+    note_map(ax, seen)
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     summed = wrap(seen.summed, LONGEST_LINE)

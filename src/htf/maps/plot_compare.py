@@ -46,6 +46,7 @@ from htf.maps.plot import (
     shown_ratio,
     visible_density,
 )
+from htf.maps.plot_basemap import note_map
 from htf.maps.scales import difference_limits
 from htf.maps.views import View, view
 from htf.query.where import Where
@@ -299,6 +300,7 @@ def _signed(value: float, _: object = None) -> str:
 
 
 def _label(ax: Axes, seen: View) -> None:
+    note_map(ax, seen)
     first, second = axis_labels(seen)
     ax.set_xlabel(first)
     ax.set_ylabel(second)

@@ -732,7 +732,8 @@ class Release(ReadOnlyArrays):
         **options
             `axes` names the two axes to draw; `where` gives ranges of the others; `by` names one that gets
             a panel for each of its steps or names; `boxes=True` adds the outlines of the leaves; `pixels`
-            limits the resolution; `title` stands above it; `ax` is where to draw. Of a release of zones, `level` names the level to
+            limits the resolution; `title` stands above it; `basemap=True` adds coasts, borders and names of
+            places; `ax` is where to draw. Of a release of zones, `level` names the level to
             draw. Trips between zones are lines, unless `where` names one end.
 
         Returns
