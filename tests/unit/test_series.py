@@ -876,6 +876,8 @@ def test_a_release_that_was_saved_elsewhere_is_brought_in(
     add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
     assert run([*add, "--period", "2026-01"]) == 2
     assert "htf series a" in capsys.readouterr().err
+    (wrong,) = (check for check in verify_series("city") if not check.passed)
+    assert ("htf series adopt" if entered else "is pending") in wrong.finding
     before = spent(Series("city"))
     assert run(["series", "adopt", "city", str(spare)]) == 0
     assert "Nothing was charged." in capsys.readouterr().out

@@ -89,9 +89,12 @@ def _check_entries(series: Series, digests: dict[str, str]) -> Check:
     """Every release was charged and entered, and every entry has its release."""
     entries = [entry for account in series.accounts() for entry in account.entries]
     published = {one.label: one.sha256 for one in entries if one.state == PUBLISHED}
+    files = {one.label: one.file for one in entries if one.state == PUBLISHED}
     wrong = [f"{label} is not entered" for label in digests if label not in published]
     wrong += [
-        f"{label} is not the file that was entered" if label in digests else f"{label} has no file"
+        f"{label} is not the file that was entered"
+        if label in digests
+        else f"{label} has no file: put {files[label]} back, or bring it in with `htf series adopt`"
         for label, sha256 in published.items()
         if digests.get(label) != sha256
     ]
