@@ -102,6 +102,11 @@ def districts(page: Any, folder: Path) -> None:
     _hover(page, 0.5, 0.5)
 
 
+def trips(page: Any, _: Path) -> None:
+    """Where trips from a box end."""
+    _hover(page, 0.55, 0.45)
+
+
 def periods(page: Any, _: Path) -> None:
     """Small maps of all periods of a series."""
     page.click("#all-periods")
@@ -115,6 +120,7 @@ def _hover(page: Any, across: float, down: float) -> None:
 
 SHOTS: dict[str, tuple[str, Callable[[Any, Path], None]]] = {
     "page-districts": ("r=city", districts),
+    "page-trips": ("r=trips&b=-30.03,39.97,-29.99,40.0", trips),
     "page-periods": ("r=years-2024", periods),
 }
 

@@ -107,10 +107,14 @@ export const words = {
     "Strong colours are more than noise. " +
     `The chance that any ${shape} is marked without reason is at most 5 %` +
     `${isPlayed ? ", for each period" : ""}.`,
-  trips: (direction, label) => {
+  clickAZone: "Click a zone",
+  drawABox: "Draw a box",
+  yourBox: "your box",
+  tripsNeedBox: "Draw a box: where trips to a polygon start cannot be counted on the page.",
+  trips: (direction, label, how) => {
     const [here, there] = direction === "from" ? ["start", "end"] : ["end", "start"];
     if (label) return `Colours show where trips ${direction} ${label} ${there}.`;
-    return `Colours show where trips ${here}. Click a zone to see where its trips ${there}.`;
+    return `Colours show where trips ${here}. ${how} to see where its trips ${there}.`;
   },
   noMap: (names, hasBoxes) =>
     `There is no map of ${both(names)}: without a reference system, nobody knows where on earth ` +

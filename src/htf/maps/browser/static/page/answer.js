@@ -12,7 +12,7 @@ import {
 import { words } from "../words.js";
 import { countShape, isAborted } from "./api.js";
 import { complain } from "./problem.js";
-import { chosen, chosenZone, isZoned, state, tripEnds } from "./state.js";
+import { canChooseEnd, chosen, chosenZone, isZoned, state, tripEnds } from "./state.js";
 
 const WORTH_SAYING = 0.005; // a share that rounds to 1 %
 let request = null;
@@ -78,6 +78,8 @@ function rowsOf({ shape, shown, answers }) {
 function answerRow(release, shape, answer) {
   const name = isZoned(release)
     ? words.countedInZone(release.name, chosenZone(), tripEnds(release) && state.direction)
+    : canChooseEnd() && shape?.kind === "box"
+    ? words.countedInZone(release.name, words.yourBox, state.direction)
     : words.countedIn(release.name, shape?.kind);
   if (answer.inside === 0) {
     return rowOf(name, answer.warning || words.outsideTheMap(shape?.kind));

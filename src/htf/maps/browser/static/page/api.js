@@ -3,7 +3,11 @@
 import { words } from "../words.js";
 import { boundsOf, boxOf, polygonOf } from "./shapes.js";
 import {
+  countsEnds,
   drawnAxis,
+  ENDS,
+  fullRow,
+  hasEnds,
   isInDegrees,
   isPlace,
   isZoned,
@@ -135,9 +139,19 @@ export async function countShape(release, shape, signal) {
   if (isZoned(release)) {
     return ask(pathOf(release.id, "/count", whereText(release, zoneWhere(release))), { signal });
   }
+  if (shape && countsEnds() && hasEnds(release)) return countTripsTo(release, shape, signal);
   const isBox = shape?.kind === "box" && (isInDegrees(release) || !isPlace(release));
   if (!shape || isBox) return countBox(release, shape && boundsOf(shape), signal);
   return (await countPolygons(release, [shape.ring], signal))[0];
+}
+
+async function countTripsTo(release, shape, signal) {
+  if (shape.kind !== "box") throw new Error(words.tripsNeedBox);
+  const [west, south, east, north] = boundsOf(shape);
+  const [x, y] = ENDS.to;
+  const row = fullRow(release, { [x]: [west, east], [y]: [south, north] });
+  const { answers: [answer], warning } = await countFullBoxes(release, [row], {}, signal);
+  return { ...answer, warning };
 }
 
 /* The counts in many boxes, given in degrees. */

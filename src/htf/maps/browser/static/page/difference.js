@@ -41,7 +41,10 @@ export class Differences {
     const found = markBeyondNoise(compare(boxes, ...answers), grid[0] * grid[1]);
     const limits = differenceLimits(found, this.size === grid.join() ? before : null);
     this.size = grid.join();
-    this.sheet = sheetOf(boxes, found, limits);
+    const shades = found.map(({ density, isBeyond }) => (
+      divergingShade(density, isBeyond, limits)
+    ));
+    this.sheet = sheetOf(boxes, found, shades);
     this.finder = new Finder(this.sheet);
     this.layer.set({ sheets: [this.sheet] });
     return limits;
@@ -59,7 +62,7 @@ export class Differences {
 }
 
 /* West, south, east and north of the squares that the map shows of what both releases cover. */
-function squaresOf(map, first, second, grid) {
+export function squaresOf(map, first, second, grid) {
   const [columns, rows] = grid;
   const [west, south, east, north] = sharedBounds(first, second);
   const [dx, dy] = [(east - west) / columns, (north - south) / rows];
@@ -89,7 +92,7 @@ function sharedBounds({ bounds84: a }, { bounds84: b }) {
 
 /* Columns and rows: as many as the first release has cells, halved until squares are large
    enough. */
-function gridOf(map, first, second) {
+export function gridOf(map, first, second) {
   const bounds = sharedBounds(first, second);
   const [west, south, east, north] = bounds;
   const least = isInDegrees(first) && isInDegrees(second) ? SQUARE_PIXELS : POLYGON_PIXELS;
@@ -115,12 +118,14 @@ function compare(boxes, firsts, seconds) {
 }
 
 /* In km². */
-export function areaOf([west, south, east, north]) {
+export function areaOf(box) {
+  const [west, south, east, north] = box;
   const sine = (latitude) => Math.sin((latitude * Math.PI) / 180);
   return EARTH ** 2 * (((east - west) * Math.PI) / 180) * (sine(north) - sine(south));
 }
 
-function sheetOf(boxes, found, limits) {
+/* A sheet of boxes in degrees, each with its shade. */
+export function sheetOf(boxes, found, shades) {
   const frame = [squareX(boxes[0][0]), squareY(boxes[0][1]), 1];
   const corners = new Float32Array(8 * boxes.length);
   boxes.forEach(([west, south, east, north], i) => {
@@ -128,9 +133,5 @@ function sheetOf(boxes, found, limits) {
     const [low, high] = [south, north].map((lat) => squareY(lat) - frame[1]);
     corners.set([left, low, right, low, left, high, right, high], 8 * i);
   });
-  const shade = Float32Array.from(
-    found,
-    ({ density, isBeyond }) => divergingShade(density, isBeyond, limits),
-  );
-  return { frame, corners, length: boxes.length, shade, found };
+  return { frame, corners, length: boxes.length, shade: Float32Array.from(shades), found };
 }

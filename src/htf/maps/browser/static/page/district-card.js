@@ -26,7 +26,7 @@ import { fold, isNarrow } from "./looks.js";
 import { panels } from "./panels.js";
 import { sentence } from "./problem.js";
 import { SortableTable } from "./sortable-table.js";
-import { canDraw, canSubtract } from "./state.js";
+import { canCountFiles, canSubtract } from "./state.js";
 
 let table = null;
 
@@ -56,7 +56,7 @@ export function listenToDistricts() {
 
 /* A file may be dropped anywhere on the page. */
 function listenToDrops() {
-  const hasFile = ({ dataTransfer }) => canDraw() && dataTransfer.types.includes("Files");
+  const hasFile = ({ dataTransfer }) => canCountFiles() && dataTransfer.types.includes("Files");
   const show = (isShown) => byId("drop-here").hidden = !isShown;
   addEventListener("dragover", (event) => {
     if (!hasFile(event)) return;
@@ -98,10 +98,10 @@ function removeDistricts() {
 
 /* Counts anew, for what is chosen now. */
 export async function fillDistricts() {
-  byId("district-card").hidden = !canDraw();
+  byId("district-card").hidden = !canCountFiles();
   if (!districtFile()) return;
   drawDistricts();
-  if (!canDraw()) return;
+  if (!canCountFiles()) return;
   try {
     await countDistricts((done, all) => say(words.counting(countText(done), countText(all))));
     complain(null);

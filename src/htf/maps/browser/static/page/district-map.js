@@ -3,7 +3,7 @@
 import { divergingShade, shadeOf } from "../shared/colours.js";
 import { shownDistricts } from "./districts.js";
 import { panels, shownPanels } from "./panels.js";
-import { canDraw, isDifference } from "./state.js";
+import { canCountFiles, isDifference } from "./state.js";
 
 const EARTH = 6371.0088; // km
 const RADIANS = Math.PI / 180;
@@ -14,12 +14,13 @@ let pointed = -1;
 let limits = null; // of the colours of the map
 let geometries = [];
 
-export const areDistrictsColoured = () => isColoured && canDraw() && shownDistricts() !== null;
+export const areDistrictsColoured = () =>
+  isColoured && canCountFiles() && shownDistricts() !== null;
 
 /* With the limits of the colours of the map, which they share. */
 export function drawDistricts(newLimits = limits) {
   limits = newLimits;
-  const shown = canDraw() ? shownDistricts() : null;
+  const shown = canCountFiles() ? shownDistricts() : null;
   const wanted = shown ? shown.districts.map(({ geometry }) => geometry) : [];
   if (wanted.length !== geometries.length || wanted[0] !== geometries[0]) {
     geometries = wanted;

@@ -8,7 +8,7 @@ import { panels } from "./panels.js";
 import { leave, look } from "./pointing.js";
 import { ShapeEditor } from "./shape-editor.js";
 import { LEAST_CORNERS } from "./sketch.js";
-import { canDraw, releaseOf, showsZones, state, tripEnds } from "./state.js";
+import { canChooseEnd, canDraw, releaseOf, showsZones, state, tripEnds } from "./state.js";
 
 const KINDS = ["box", "polygon"];
 const editors = [];
@@ -118,9 +118,14 @@ function takeKey(event) {
 function restingHint() {
   if (showsZones()) {
     const hasTrips = tripEnds(releaseOf(state.first));
-    return hasTrips ? words.trips(state.direction, state.zone) : words.hints.zones;
+    return hasTrips
+      ? words.trips(state.direction, state.zone, words.clickAZone)
+      : words.hints.zones;
   }
   if (!canDraw()) return "";
+  if (canChooseEnd() && state.shape?.kind !== "polygon") {
+    return words.trips(state.direction, state.shape && words.yourBox, words.drawABox);
+  }
   return state.shape ? words.hints.drawn : words.hints.none;
 }
 

@@ -17,6 +17,7 @@ import {
   isPlace,
   isZoned,
   scaleOf,
+  showsEnds,
   showsZones,
   state,
 } from "./state.js";
@@ -63,12 +64,14 @@ async function loadMap() {
   const started = turn;
   if (!showsZones()) clearZones();
   const { first, second, mode, where, level } = state;
-  const key = JSON.stringify([scaleOf(first), scaleOf(second), mode, where, level]);
+  const trips = showsEnds() ? [state.direction, state.shape] : null;
+  const key = JSON.stringify([scaleOf(first), scaleOf(second), mode, where, level, trips]);
   if (key !== limitsKey) limits = null;
   limitsKey = key;
   try {
     if (showsZones()) limits = await loadZones() || limits;
-    else await (isDifference() ? loadDifference() : loadTiles());
+    else if (isDifference()) await loadDifference();
+    else await (showsEnds() ? loadEnds() : loadTiles());
     fillTable();
     byId("map-note").textContent = noteOfMap();
     drawLegend();
@@ -100,6 +103,13 @@ function whenDrawn({ map }) {
 
 async function loadDifference() {
   limits = await panels[0].differences.load(...chosen(), limits) || limits;
+}
+
+/* Trips from a box have a scale of their own. */
+async function loadEnds() {
+  const [{ ends, tiles }] = panels;
+  tiles.request?.abort();
+  limits = await ends.load(chosen()[0], limits) || limits;
 }
 
 /* Both maps have the same colours. */

@@ -25,7 +25,7 @@ import { complain, onServerBack } from "./problem.js";
 import { fillRanges } from "./ranges.js";
 import { fillSaving, listenToSaving } from "./saving.js";
 import { fillSeveral, listenToSeveral } from "./several.js";
-import { dropStrays, isPlace, releaseOf, showsZones, state } from "./state.js";
+import { canChooseEnd, dropStrays, isPlace, releaseOf, showsZones, state } from "./state.js";
 import { pause } from "../shared/timing.js";
 import { fillTypedBox, listenToTypedBox } from "./typed-box.js";
 import { listenToZones } from "./zone-choices.js";
@@ -51,7 +51,8 @@ async function start() {
   listen();
   arrangePanels();
   if (!view) showWhole();
-  globalThis.htf = { maps: panels.map(({ map }) => map), state }; // for tests, and for the curious
+  // For tests, and for the curious.
+  globalThis.htf = { maps: panels.map(({ map }) => map), panels, state };
   refresh();
 }
 
@@ -106,6 +107,7 @@ function saveShape() {
   fillSeveral();
   saveAddress();
   if (showsZones()) refresh();
+  else if (canChooseEnd()) changeRange();
 }
 
 /* A zone is left by choosing it again. */

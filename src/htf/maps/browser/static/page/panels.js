@@ -9,11 +9,13 @@ import { Tooltip } from "../shared/tooltip.js";
 import { ZoneLayer } from "../shared/zone-layer.js";
 import { labels, words } from "../words.js";
 import { Differences } from "./difference.js";
+import { EndMap } from "./end-map.js";
 import { boxOf } from "./shapes.js";
-import { chosen, isDifference, isPlace, isZoned, showsZones, state } from "./state.js";
+import { chosen, isDifference, isPlace, isZoned, showsEnds, showsZones, state } from "./state.js";
 import { Tiles } from "./tiles.js";
 
-// { section, map, overlay, layer, tiles, differences, zones, districts, tooltip }
+// { section, map, overlay, layer, tiles, differences, ends, zones, districts,
+// tooltip }
 export const panels = [];
 let isWhole = true; // all of the releases is seen, until someone moves the map
 
@@ -49,6 +51,7 @@ function makePanel(section, view) {
     layer,
     tiles: new Tiles(map, layer),
     differences: new Differences(map, layer),
+    ends: new EndMap(map, layer),
     zones: new ZoneLayer(map),
     districts: new ZoneLayer(map, { id: "districts" }),
     tooltip: new Tooltip(map),
@@ -89,6 +92,7 @@ export function arrangePanels() {
   if (!isSide) panels[1].tiles.clear();
   if (isDifference() || showsZones()) panels[0].tiles.clear();
   if (!isDifference() || showsZones()) panels[0].differences.clear();
+  if (!showsEnds()) panels[0].ends.clear();
   for (const { map } of panels) map.resize();
   const [{ map }, { map: second }] = panels;
   second.jumpTo({ center: map.getCenter(), zoom: map.getZoom() });

@@ -5,7 +5,7 @@ import { countBox } from "./api.js";
 import { areDistrictsColoured, densityOf, districtAt, pointAtDistrict } from "./district-map.js";
 import { shownDistricts } from "./districts.js";
 import { panels, shownPanels } from "./panels.js";
-import { chosen, isDifference, showsZones } from "./state.js";
+import { chosen, isDifference, showsEnds, showsZones } from "./state.js";
 import { UNIT } from "./tiles.js";
 import { debounced } from "../shared/timing.js";
 import { shownZones, zoneAt } from "./zone-map.js";
@@ -101,8 +101,8 @@ function linesOfDifference(found) {
 }
 
 /* The numbers of a tile are rounded, and squares have no interval, until somebody asks. */
-function lookAtTile({ tiles, overlay, tooltip }, number, lngLat) {
-  const found = tiles.at(lngLat);
+function lookAtTile({ tiles, ends, overlay, tooltip }, number, lngLat) {
+  const found = (showsEnds() ? ends : tiles).at(lngLat);
   overlay.mark(found && found.ring);
   if (!found) {
     tooltip.hide();

@@ -8,7 +8,7 @@ import { downloadPath, request } from "./api.js";
 import { statementOf } from "./privacy.js";
 import { sentence } from "./problem.js";
 import { boxOf, polygonOf } from "./shapes.js";
-import { isPlace, isZoned, releaseOf, state, whereOf, zoneWhere } from "./state.js";
+import { countsEnds, isPlace, isZoned, releaseOf, state, whereOf, zoneWhere } from "./state.js";
 import { keptToken } from "./token.js";
 import { chosenOutline } from "./zone-map.js";
 
@@ -63,6 +63,7 @@ function featureOf(release, shape, answer) {
     unit,
     protects,
     private: isPrivate,
+    ...(countsEnds() && { end: "destination" }),
     where: { ...whereOf(release), ...(isZoned(release) ? zoneWhere(release) : {}) },
     statement: statementOf(id),
   };

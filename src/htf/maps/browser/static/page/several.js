@@ -9,7 +9,7 @@ import { countShape, isAborted } from "./api.js";
 import { tableText } from "./csv.js";
 import { complain } from "./problem.js";
 import { SortableTable } from "./sortable-table.js";
-import { chosen, isComparable, releaseOf, state } from "./state.js";
+import { chosen, countsEnds, isComparable, releaseOf, state } from "./state.js";
 
 const FILE = "releases.csv";
 const ANSWERS = ["count", "std_error", "low", "high", "raw", "partial", "inside"];
@@ -29,7 +29,8 @@ export function listenToSeveral(onCompare) {
   byId("save-several").addEventListener("click", saveTable);
 }
 
-const others = () => state.releases.filter((one) => isComparable(releaseOf(state.first), one));
+const others = () =>
+  countsEnds() ? [] : state.releases.filter((one) => isComparable(releaseOf(state.first), one));
 
 /* What is on the map counts too. */
 function ticked() {

@@ -78,6 +78,47 @@ export function drawnAxis(release) {
 
 export const isInDegrees = (release) => release.crs === "OGC:CRS84";
 
+/* The axes of both ends of trips between places. */
+export const ENDS = { from: ["x", "y"], to: ["dest_x", "dest_y"] };
+
+/* Whether both ends are places on the map, in degrees. */
+export function hasEnds(release) {
+  const names = release.axes.map(({ name }) => name);
+  const areThere = [...ENDS.from, ...ENDS.to].every((name) => names.includes(name));
+  return areThere && isInDegrees(release) && release.axes.every((axis) => !axis.names);
+}
+
+/* Two releases are compared by where trips start. */
+export const canChooseEnd = () => !state.second && hasEnds(releaseOf(state.first));
+
+/* Whether what is drawn is where trips end. */
+export const countsEnds = () => canChooseEnd() && state.direction === "to";
+
+/* Whether the map shows another end than the tiles do, or only trips of a box. */
+export const showsEnds = () =>
+  canChooseEnd() && (state.direction === "to" || state.shape?.kind === "box");
+
+/* The end that the map then shows: the other one than that of a box. */
+export function drawnEnd() {
+  if (state.shape?.kind !== "box") return state.direction;
+  return state.direction === "from" ? "to" : "from";
+}
+
+/* All low ends and then all high ones, from ranges by the names of axes, within those that are
+   chosen. */
+export function fullRow({ axes }, ranges) {
+  const pairs = axes.map(({ name, low, high }) => {
+    const [own, asked] = [ranges[name], state.where[name]];
+    if (!own || !asked) return own || asked || [low, high];
+    const from = Math.max(own[0], asked[0]);
+    return [from, Math.max(from, Math.min(own[1], asked[1]))];
+  });
+  return [...pairs.map(([low]) => low), ...pairs.map(([, high]) => high)];
+}
+
+/* Districts are counted by where trips start. */
+export const canCountFiles = () => canDraw() && !countsEnds();
+
 /* Boxes and polygons. */
 export const canDraw = () => isPlace(releaseOf(state.first)) && !showsZones();
 

@@ -1,7 +1,7 @@
 /* Which level of zones is shown, and of trips which end. */
 
 import { byId, element } from "../shared/elements.js";
-import { levelsOf, releaseOf, state, tripEnds } from "./state.js";
+import { canChooseEnd, levelsOf, releaseOf, state, tripEnds } from "./state.js";
 
 /* `onChange` runs when another level or end is shown. */
 export function listenToZones(onChange) {
@@ -25,7 +25,7 @@ export function fillZoneChoices() {
   byId("level").replaceChildren(...options);
   byId("level").value = state.level;
   byId("level").closest("label").hidden = levels.length < 2;
-  byId("directions").hidden = !tripEnds(release);
+  byId("directions").hidden = !tripEnds(release) && !canChooseEnd();
   for (const button of byId("directions").children) {
     button.setAttribute("aria-pressed", String(button.dataset.direction === state.direction));
   }
