@@ -577,9 +577,11 @@ def _told_field(field: Field) -> str:
 
 def _advised(source: Any, found: _Found, given: Reading, told_map: Sequence[str]) -> PointsCheck:
     check, reading = found.check, found.reading
-    name = source if isinstance(source, (str, Path)) else "FILE"
+    name = str(source) if isinstance(source, (str, Path)) else "FILE"
+    if "://" in name:  # it may hold a password
+        name = "postgresql://USER@HOST/DATABASE"
     hints = tuple(_hints(check, reading, given))
-    return replace(check, hints=hints, command=_command(str(name), found, told_map))
+    return replace(check, hints=hints, command=_command(name, found, told_map))
 
 
 def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str]:
