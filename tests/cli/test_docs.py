@@ -147,7 +147,7 @@ def test_the_readme_is_short() -> None:
 
 def test_the_forecasts_work(city: Path) -> None:
     ours = [c for c in commands((ROOT / "docs/forecast.md").read_text()) if "forecast --" in c]
-    assert len(ours) == 6
+    assert len(ours) == 8
     people = Population("p", City("city", 20_000, 64), 500, RecordsEach.alike(9)).shared(
         Protection("person", count="people", shares=256)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +218,8 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "no mechanism": (but("--mechanism", "magic"), 2, "no mechanism 'magic'; there are"),
         "a floor": (but("--mechanism", "zero"), 2, "no mechanism 'zero'; there are"),
         "no parameter": (but("--set", "size=3"), 2, "no parameter 'size'; it has"),
-        "bounds for the city": (but("--bounds", BOUNDS), 2, "its own map"),
+        "a system without bounds": (but("--crs", "EPSG:2056"), 2, "is that of --bounds"),
+        "a picture of an epsilon": (but("-o", "a.png"), 2, "--output is for a target"),
         "no file": (but("--like", folder / "no.csv"), 2, "no.csv"),
         "points without a map": (but("--like", points), 2, "--bounds W,S,E,N or --around"),
         "a map for a release": (but("--like", past, "--bounds", BOUNDS), 2, "its own map"),
@@ -284,3 +286,86 @@ def test_mistakes_are_named(case: str, folder: Path, capfd: pytest.CaptureFixtur
     assert says in " ".join(told.err.split())
     assert "Traceback" not in told.err + told.out
     assert told.out == ""
+
+
+def aim(
+    capsys: pytest.CaptureFixture[str], target: str, *words: Any, code: int = 0
+) -> tuple[str, str]:
+    capsys.readouterr()
+    found = run(["forecast", "--target", target, *map(str, words)])
+    told = capsys.readouterr()
+    assert found == code, told.err
+    return " ".join(told.out.split()), " ".join(told.err.split())
+
+
+CITY = ("--points-about", "20000", "--cells", "64", "--runs", "1")
+
+
+def test_a_target_finds_its_epsilon_and_draws_the_curve(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (*CITY, "--bounds", BOUNDS, "-o", tmp_path / "curve.svg")
+    out, _ = aim(capsys, "10 % in squares of 3 km", *words)
+    found = re.search(r"The least epsilon for 10 % in squares of 3 km: about ([0-9.]+)", out)
+    assert found is not None
+    assert f"Epsilon {found[1]} for one record: a guess of 50 %" in out
+    assert "stretched over the bounds" in out
+    assert "a rough guide" in out
+    drawn = (tmp_path / "curve.svg").read_bytes()
+    assert b"<svg" in drawn
+    assert "already exists" in aim(capsys, "10 % in squares of 3 km", *words, code=2)[1]
+    told = json.loads(aim(capsys, "10 % in squares of 3 km", *words, "--overwrite", "--json")[0])
+    assert (tmp_path / "curve.svg").read_bytes() == drawn
+    assert told["epsilon"] == found[1]
+    assert told["meaning"]["epsilon"] == found[1]
+    assert told["budget_spent"] == 0
+    errors = [one["typical_error"] for one in told["curve"]]
+    assert min(errors) < 0.1 < max(errors)
+
+
+def test_a_target_like_a_release_of_people(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = aim(
+        capsys, "5 people in squares of 10 km", "--like", folder / "people.parquet", "--runs", 1
+    )
+    assert "The least epsilon for 5 people in squares of 10 km: about" in out
+    assert "for one person" in out
+    err = aim(capsys, "5 records in squares of 10 km", "--like", folder / "people.parquet", code=2)[
+        1
+    ]
+    assert "the target is in records, but people are counted" in err
+
+
+def test_a_target_in_zones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    squares = [
+        {"type": "Polygon", "coordinates": [[[x, y], [x + 0.1, y], [x + 0.1, y + 0.1], [x, y + 0.1], [x, y]]]}
+        for x in (-74.1, -74.0, -73.9)
+        for y in (40.6, 40.7)
+    ]  # fmt: skip
+    features = [{"type": "Feature", "properties": {}, "geometry": one} for one in squares]
+    layer = tmp_path / "zones.geojson"
+    layer.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    words = (*CITY, "--bounds", BOUNDS, "--zones", layer, "--json")
+    told = json.loads(aim(capsys, "3 % in zones", *words)[0])
+    assert float(told["epsilon"]) > 0
+    assert told["typical_count"] > 100
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--target", "soon"), "a target is '5 % in squares of 1 km'"),
+        (("--target", "5 % in zones"), "needs their layer"),
+        (("--target", "5 % in squares of 1 km", "--zones", "a.gpkg"), "for a target in zones"),
+        (("--target", "5 % in squares of 1 km", "--epsilon", "1"), "one of them"),
+        ((), "one of them"),
+        (("--target", "5 % in squares of 1 km", "-o", "a.txt"), ".png, .svg or .pdf"),
+        (("--target", "5 % in squares of 1 m"), "smaller than the cells"),
+    ],
+)
+def test_mistakes_of_targets_are_named(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["forecast", *words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

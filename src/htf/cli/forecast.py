@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,14 @@ import click
 
 from htf.cli.declared import option_of
 from htf.cli.forecast_people import Crowd, PeopleOptions, people_options, read_crowd
+from htf.cli.forecast_target import (
+    CITY_IS_ROUGH,
+    Answer,
+    TargetOptions,
+    search,
+    show,
+    target_options,
+)
 from htf.cli.meaning import say_meaning
 from htf.cli.options import json_option, read_settings
 from htf.cli.points import (
@@ -31,12 +39,15 @@ if TYPE_CHECKING:
     from htf.evaluation.datasets import DataSet
     from htf.evaluation.forecast import Area, Forecast, Outlook, Simulation
     from htf.evaluation.specs import Spec
+    from htf.evaluation.targets import Target
     from htf.frame.domain import Domain, FloatArray
     from htf.ingest.reading import Written
     from htf.release.release import Release
 
 POINTS = 2_000_000
 CELLS = "1024"
+RUNS_USUAL = 5
+START = "1"  # the epsilon of a plan that looks for another
 MOST_POINTS = 50_000_000
 MUST_BE_PUBLIC = (
     "{} must be public and must NOT be the data that you will release: the guarantee does not cover a choice "
@@ -53,7 +64,8 @@ SCATTERED = (
 
 
 @click.command()
-@option_of(ReleaseOptions, "epsilon", help="Privacy budget to simulate.")
+@option_of(ReleaseOptions, "epsilon", required=False, help="Privacy budget to simulate.")
+@target_options
 @option_of(
     MapOptions,
     "cells",
@@ -76,32 +88,30 @@ SCATTERED = (
 @option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x in FILE.")
 @option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y in FILE.")
 @written_options
-@option_of(MapOptions, "bounds", help="Bounds of the map for FILE.")
+@option_of(
+    MapOptions, "bounds", help="Bounds of the map: for FILE, or to stretch the made-up city over."
+)
 @option_of(MapOptions, "around")
+@option_of(
+    MapOptions, "map_crs", help="Reference system of --bounds.  [default: degrees, OGC:CRS84]"
+)
 @option_of(
     ReleaseOptions, "mechanism", help="See `htf mechanisms`.  [default: that of `htf release`]"
 )
 @option_of(ReleaseOptions, "settings")
 @click.option(
     "--runs",
-    default=5,
-    show_default=True,
     type=WholeNumber(1, 1000),
-    help="Number of releases to simulate.",
+    help="Number of releases to simulate.  [default: 5; with --target 3 at the epsilon that it finds]",
 )
 @json_option
 def forecast(
-    epsilon: str,
-    cells: str | None,
+    epsilon: str | None,
     points_about: int | None,
     like: Path | None,
-    x_column: str,
-    y_column: str,
-    bounds: str | None,
-    around: str | None,
     mechanism: str | None,
     settings: tuple[str, ...],
-    runs: int,
+    runs: int | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -114,36 +124,101 @@ def forecast(
     and how far counts are then from those of all records or people.
     """
     from htf.evaluation.forecast import Simulation
+    from htf.evaluation.search import RUNS
     from htf.privacy.epsilon import Epsilon
 
-    total = Epsilon.of(epsilon)
+    aim = TargetOptions(**_those_of(TargetOptions, given))
+    target = aim.read(epsilon, (like,))
+    total = Epsilon.of(START if epsilon is None else epsilon)
     spec = _read_mechanism(mechanism, settings)
     written = take_written(given)
-    options = PeopleOptions(**given)
-    if like is None:
-        if bounds or around:
-            raise InputError(
-                "the made-up city has its own map: leave out --bounds and --around, or give --like FILE with "
-                "public points"
-            )
-        crowd = _read_crowd(options, None, points_about)
-        source, stand_in = _city(points_about, cells)
-    elif (release := _load_release(like, bool(bounds or around))) is not None:
-        crowd = _read_crowd(options, release, points_about)
-        source, stand_in = _use_release(like, release, points_about, cells, crowd)
-    else:
-        crowd = _read_crowd(options, None, points_about)
-        domain = read_domain(bounds, around, cells or CELLS)
-        source, stand_in = _use_points(like, points_about, (x_column, y_column), domain, written)
-    if crowd is not None:
-        source, stand_in = _with_people(source, stand_in, crowd)
+    options = PeopleOptions(**_those_of(PeopleOptions, given))
+    source, stand_in, crowd = _read_stand_in(
+        like, points_about, options, MapAsked(**given, written=written)
+    )
     counted = None if crowd is None else crowd.counted
-    plan = Simulation(stand_in, spec, total, runs, counted=counted)
+    usual = RUNS_USUAL if target is None else RUNS
+    plan = Simulation(stand_in, spec, total, runs or usual, counted=counted)
+    if target is not None:
+        _show_target(source, plan, target, aim, as_json)
+        return
     outcome = _run(plan)
     if as_json:
         say_json(json.dumps(_as_object(source, plan, outcome), indent=2, ensure_ascii=False))
     else:
         _show(source, plan, outcome)
+
+
+@dataclass(frozen=True)
+class MapAsked:
+    """What the command line says about the map."""
+
+    cells: str | None
+    x_column: str
+    y_column: str
+    bounds: str | None
+    around: str | None
+    map_crs: str | None
+    written: Written
+
+    @property
+    def is_placed(self) -> bool:
+        return bool(self.bounds or self.around)
+
+    def read(self) -> Domain:
+        return read_domain(self.bounds, self.around, self.cells or CELLS, self.map_crs)
+
+
+def _those_of(declaration: type, given: dict[str, Any]) -> dict[str, Any]:
+    """Takes the values of a dataclass out of what the command line gave."""
+    return {field.name: given.pop(field.name) for field in fields(declaration)}
+
+
+def _read_stand_in(
+    like: Path | None, points: int | None, options: PeopleOptions, map_asked: MapAsked
+) -> tuple[Source, DataSet, Crowd | None]:
+    if map_asked.map_crs is not None and not map_asked.bounds:
+        raise InputError(f"--crs {map_asked.map_crs} is that of --bounds: give these too")
+    if like is None:
+        crowd = _read_crowd(options, None, points)
+        source, stand_in = _city(points, map_asked)
+    elif (release := _load_release(like, map_asked.is_placed)) is not None:
+        crowd = _read_crowd(options, release, points)
+        source, stand_in = _use_release(like, release, points, map_asked.cells, crowd)
+    else:
+        crowd = _read_crowd(options, None, points)
+        columns = map_asked.x_column, map_asked.y_column
+        source, stand_in = _use_points(like, points, columns, map_asked.read(), map_asked.written)
+    if crowd is not None:
+        source, stand_in = _with_people(source, stand_in, crowd)
+    return source, stand_in, crowd
+
+
+def _show_target(
+    source: Source, plan: Simulation, target: Target, aim: TargetOptions, as_json: bool
+) -> None:
+    from htf.evaluation.forecast import records_of
+    from htf.evaluation.population import Population
+    from htf.privacy.protection import RECORDS
+
+    quantity = RECORDS if plan.counted is None else plan.counted.quantity
+    target.check_counted(quantity)
+    found = search(plan, aim.places(target, plan.stand_in.domain), target)
+    records = records_of(plan)
+    who, people = "", {}
+    if isinstance(plan.stand_in, Population):
+        who = f"{plan.stand_in.people:,} {_units(plan)} with about "
+        people = {"people": plan.stand_in.people}
+    rough = (CITY_IS_ROUGH,) if source.kind == "city" else ()
+    answer = Answer(
+        plan,
+        found,
+        quantity,
+        {"kind": source.kind, "name": source.name, "records": records, **people},
+        f"{source.words}: {who}{records:,} records",
+        (*source.notes, *rough, CAVEAT),
+    )
+    show(answer, aim, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -166,12 +241,16 @@ def _read_mechanism(mechanism: str | None, settings: tuple[str, ...]) -> Spec:
     return Spec.of(name, chosen)
 
 
-def _city(points: int | None, cells: str | None) -> tuple[Source, DataSet]:
+def _city(points: int | None, asked: MapAsked) -> tuple[Source, DataSet]:
     from htf.evaluation.datasets import CITY, City
 
-    made_up = City(CITY, points or POINTS, read_cells(cells or CELLS))
+    number, words = points or POINTS, "the made-up city of `htf demo`"
+    if asked.is_placed:
+        stretched = City(CITY, number, map=asked.read())
+        return Source("city", CITY, f"{words}, stretched over the bounds"), stretched
+    made_up = City(CITY, number, read_cells(asked.cells or CELLS))
     _ = made_up.domain  # refuses an impossible grid now
-    return Source("city", CITY, "the made-up city of `htf demo`"), made_up
+    return Source("city", CITY, words), made_up
 
 
 def _read_crowd(

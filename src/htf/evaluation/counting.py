@@ -54,7 +54,7 @@ class ExactCounter:
 def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
     """The answers of the release, as by `Release.count`, for boxes of whole cells and without intervals."""
     if release.domain.size <= CELLS_PER_LEAF * (len(release.derived.parts.low) + len(boxes)):
-        return sum_boxes(summed_area_table(_spread_estimates(release)), boxes)
+        return sum_boxes(summed_area_table(spread_estimates(release)), boxes)
     low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
     return release.derived.index.measure(low, high).estimate
 
@@ -86,7 +86,7 @@ def sum_boxes(table: NDArray[Any], boxes: Boxes) -> NDArray[Any]:
     return total
 
 
-def _spread_estimates(release: Release) -> FloatArray:
+def spread_estimates(release: Release) -> FloatArray:
     """The estimate of each cell, the records of a part being spread evenly over it.
 
     Parts are painted by their corners: a signed density at each, and running sums along every axis.

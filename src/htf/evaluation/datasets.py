@@ -67,16 +67,27 @@ class City(DataSet):
 
     points: int = CITY_POINTS
     cells: int | tuple[int, int] = 1024
+    map: Domain | None = None  # the city is stretched over this one, if it is given
 
     @property
     def domain(self) -> Domain:
-        return Domain.from_bounds(*BOUNDS, cells=self.cells)
+        return self.map or Domain.from_bounds(*BOUNDS, cells=self.cells)
 
     def load(self) -> FrequencyMatrix:
         from htf.ingest.points import read_points
 
         city = synthetic_city(self.points)
-        return read_points((city.x, city.y), self.domain)
+        if self.map is None:
+            return read_points((city.x, city.y), self.domain)
+        places = zip((city.x, city.y), BOUNDS[:2], BOUNDS[2:], self.map.axes[:2], strict=True)
+        cells = [
+            np.clip((at - low) / (high - low) * axis.cells, 0, axis.cells - 1).astype(np.int64)
+            for at, low, high, axis in places
+        ]
+        flat, counts = np.unique(np.ravel_multi_index(cells, self.map.shape), return_counts=True)
+        return FrequencyMatrix.from_cells(
+            self.map, np.array(np.unravel_index(flat, self.map.shape)), counts
+        )
 
 
 @dataclass(frozen=True)

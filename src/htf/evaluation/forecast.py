@@ -189,7 +189,7 @@ def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
     tell = tell or (lambda *_: None)
     total = sum(plan.budgets.values())
     tell(0, total, "preparing the stand-in")
-    records = int(load_once(_stand_in(plan, 0)).exact_counts.sum())
+    records = records_of(plan)
     done, outlooks = 0, []
     for epsilon, runs in plan.budgets.items():
         label = f"releasing at epsilon {epsilon}"
@@ -201,6 +201,11 @@ def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
     people = arguments.instance(plan.stand_in, Population, "stand_in").people
     told = plan.counted.told(found.main.kept)
     return replace(found, people=people, quantity=plan.counted.quantity, counted=told)
+
+
+def records_of(plan: Simulation) -> int:
+    """How many records the stand-in has, in the first run."""
+    return int(load_once(stand_in_of(plan, 0)).exact_counts.sum())
 
 
 def look(
@@ -242,7 +247,7 @@ class _Run:
 
 def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> list[_Run]:
     """One release; or several that share a map, where counts are scaled by a total that is drawn anew."""
-    stand_in = _stand_in(plan, run)
+    stand_in = stand_in_of(plan, run)
     trial = Trial(stand_in, plan.spec, str(epsilon), run)
     asked = draw_questions(plan.bench, stand_in, run)
     boxes = [drawn for drawn, _ in asked]
@@ -266,7 +271,7 @@ def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> list[_Run]:
     return found
 
 
-def _stand_in(plan: Simulation, run: int) -> DataSet:
+def stand_in_of(plan: Simulation, run: int) -> DataSet:
     """Another population in each run, because the error depends on a few people with many records."""
     if plan.counted is None:
         return plan.stand_in

@@ -67,6 +67,7 @@ class Workload:
     side: int | None = None  # of squares that hold a record, in cells
     path: Path | None = None
     squares: int | None = None  # of a grid over the map, per side
+    sides: tuple[float, ...] | None = None  # of squares, in cells along each axis
 
     @property
     def is_from_data(self) -> bool:
@@ -87,7 +88,9 @@ class Workload:
             centres = _draw_records(generator, matrix, number)
         else:
             centres = generator.uniform(0, 1, (number, len(shape))) * shape
-        if self.share is None:
+        if self.sides is not None:
+            sides = np.broadcast_to(np.array(self.sides), centres.shape)
+        elif self.share is None:
             # 1 - [0, 1): a side may be the whole map, never nothing.
             sides = (1 - generator.random((number, len(shape)))) * shape
         else:

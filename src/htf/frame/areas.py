@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from htf.frame.crs import CRS84, parse_crs
-from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
 
 WGS84_AXES = (6378.137, 6356.752314245179)  # km: of the equator, of the poles
 
@@ -37,6 +37,24 @@ def square_kilometres(domain: Domain, low: IntArray, high: IntArray) -> FloatArr
         return None
     along, across = (axis.unit_conversion_factor / 1000 for axis in crs.axis_info[:2])
     return np.asarray((east - west) * (north - south) * along * across)
+
+
+def cell_metres(domain: Domain) -> tuple[float, float] | None:
+    """The width and height of a cell in the middle of the map; None if the ground is not known."""
+    if not domain.has_map or domain.crs is None:
+        return None
+    x, y = domain.axes[:2]
+    turn = 1.0
+    if domain.crs != CRS84:
+        crs = parse_crs(domain.crs)
+        units = [axis.unit_conversion_factor for axis in crs.axis_info[:2]]
+        if not crs.is_geographic:
+            widths = x.cell_width * units[0], y.cell_width * units[1]
+            return widths if crs.is_projected else None
+        turn = units[0] / math.radians(1)
+    degree = 1000 * KM_PER_DEGREE * turn
+    narrowing = math.cos(math.radians(turn * (y.low + y.high) / 2))
+    return x.cell_width * degree * narrowing, y.cell_width * degree
 
 
 def to_equal_area(crs: str | None) -> Callable[[FloatArray], FloatArray] | None:
