@@ -12,6 +12,7 @@ import pytest
 
 from htf import Axis, Names
 from htf.cli.main import run
+from support import read_layer
 from support_zones import zone_domain, zone_release
 
 KINDS = Axis.named("offence", Names.of({"offence": ["Assault", "=1+1"]}, rest="other"))
@@ -65,7 +66,7 @@ def test_as_a_workbook(path: Path, capfd: pytest.CaptureFixture[str], tmp_path: 
 def test_as_a_layer(path: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "table.gpkg"
     told(capfd, "query", path, "-o", out)
-    frame = geopandas.read_file(out)
+    frame = read_layer(out)
     assert list(frame["mayor"]) == [f"M{n}" for n in range(9)]
     assert frame.geometry.iloc[4].bounds == (1, 1, 2, 2)
     told(capfd, "query", path, "--level", "district", "-o", tmp_path / "d.geojson")

@@ -22,7 +22,7 @@ from htf.export.layers import leaf_columns, leaf_layer, leaves_rule
 from htf.export.provenance import provenance
 from htf.export.raster import write_raster
 from htf.export.vector import WRITERS, write_layer
-from support import city_matrix, grid, people_matrix, run_program
+from support import city_matrix, grid, people_matrix, read_layer, run_program
 
 BOUNDS = (-30.2, 39.8, -29.8, 40.2)
 MAPS = [suffix for suffix in WRITERS if suffix != ".csv"]
@@ -62,7 +62,7 @@ def write(release: Release, path: Path, **options: Any) -> Path:
 def read(path: Path) -> geopandas.GeoDataFrame:
     if path.suffix == ".parquet":
         return geopandas.read_parquet(path)
-    return geopandas.read_file(path)
+    return read_layer(path)
 
 
 def sorted_rows(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:

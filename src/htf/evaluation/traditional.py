@@ -164,10 +164,9 @@ def p_table(count: int, most: int, variance: float) -> FloatArray:
         missing = wanted - features @ chances
         if np.abs(missing).max() < CLOSE:
             break
-        spread = (features * chances) @ features.T - np.outer(
-            features @ chances, features @ chances
-        )
-        step = np.linalg.solve(spread + 1e-15 * np.eye(2), missing)
+        means = features @ chances
+        spread = (features * chances) @ features.T - np.outer(means, means)
+        step = np.asarray(np.linalg.solve(spread + 1e-15 * np.eye(2), missing))
         weights = weights + _damped(features, weights, wanted, step)
     return _chances(features, weights)
 
