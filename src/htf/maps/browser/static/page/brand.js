@@ -2,7 +2,8 @@
 
 import { element } from "../shared/elements.js";
 
-const markOf = (name) => document.querySelector(`meta[name="htf-${name}"]`)?.content;
+const markOf = (name) =>
+  document.querySelector(`meta[name="htf-${name}"]`)?.getAttribute("content");
 
 export function showBrand() {
   const heading = document.querySelector(".side-head h1");

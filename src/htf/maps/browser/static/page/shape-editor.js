@@ -52,10 +52,18 @@ export class ShapeEditor {
     }
     for (const event of ["move", "resize"]) map.on(event, () => this.draw());
     this.makeMovable(this.body, WHOLE);
+    let resting = null; // where the pointer is, on the screen
     this.body.addEventListener("pointermove", (event) => {
+      resting = event.buttons === 0 && event.pointerType !== "touch" ? this.pointOf(event) : null;
       if (event.buttons === 0) this.shared.look(map.unproject(this.pointOf(event)));
     });
-    this.body.addEventListener("pointerleave", this.shared.leave);
+    this.body.addEventListener("pointerleave", () => {
+      resting = null;
+      this.shared.leave();
+    });
+    map.on("moveend", () => {
+      if (resting) this.shared.look(map.unproject(resting));
+    });
   }
 
   /* From a place to a point of the screen, and back. */
