@@ -80,8 +80,8 @@ class Source:
     files: tuple[Path, ...] = ()  # the files that hold the rows
     decimal: str = POINT  # of numbers in text
     pieces: tuple[Piece, ...] = ()  # the files that are read, in the order of their rows
-    # Columns of one of these files, and the number of each row, from 1 on.
-    numbered: Callable[[Piece, Sequence[str]], Table] | None = None
+    # Columns of one of these files, and the number of each row, from 1 on; None where rows have no number.
+    numbered: Callable[[Piece, Sequence[str]], Table | None] | None = None
     # Some of the first rows, all columns, where `select` would read all rows.
     first_rows: Callable[[int], dict[str, Any]] | None = None
 
@@ -103,9 +103,10 @@ class Source:
             table = self.select(there(asked))
             return table.select(**{name: table[others.get(name, name)] for name in asked})
 
-        def numbered(piece: Piece, asked: Sequence[str]) -> Table:
-            assert self.numbered is not None
-            table = self.numbered(piece, there(asked))
+        def numbered(piece: Piece, asked: Sequence[str]) -> Table | None:
+            table = None if self.numbered is None else self.numbered(piece, there(asked))
+            if table is None:
+                return None
             return table.select(**{name: table[others.get(name, name)] for name in (*asked, ROW)})
 
         return replace(
@@ -253,7 +254,9 @@ def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -
                 return _view(engine, read_by_arrow, told, names, listing.name)
             return _view(engine, rows, kinds, names, listing.name)
 
-        def numbered(piece: Piece, names: Sequence[str]) -> Table:
+        def numbered(piece: Piece, names: Sequence[str]) -> Table | None:
+            if isinstance(form, Columns) and any(map(form.in_milliseconds, names)):
+                return None  # Arrow reads them, and does not number rows
             path = _text(str(piece.path))
             reader = (
                 f"(SELECT *, row_number() OVER () AS {ROW} FROM {_csv_reader(path, replace(form, parallel=False))})"

@@ -113,6 +113,8 @@ def _first_places(
     assert opened.numbered is not None
     for piece in opened.pieces[:MOST_PIECES]:
         table = opened.numbered(piece, names)
+        if table is None:
+            return ""
         rows = table.filter(make(table)[reason].rows.fill_null(False)).select(row=table[ROW])
         first = opened.engine.run(rows.limit(MOST_NAMED), opened.name)
         places = sorted(int(row) for row in first["row"])
