@@ -9,6 +9,7 @@ curator's screen, and never into a release.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -103,7 +104,8 @@ def places_of(
     found = [""] * len(numbers)
     for reason, number in enumerate(numbers):
         if number and opened.numbered is not None:
-            found[reason] = _first_places(opened, names, make, reason, number)
+            with suppress(InputError):  # places are a help: they must not decide whether rows count
+                found[reason] = _first_places(opened, names, make, reason, number)
     return found
 
 
