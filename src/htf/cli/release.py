@@ -145,9 +145,28 @@ class ReleaseOptions:
 @options_of(ReleaseOptions)
 @options_of(DistinctOptions)
 @options_of(WeightOptions)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what would be spent and what error to expect. Reads no records, charges and writes nothing.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before a charge at a terminal.")
+@click.option(
+    "--points-about",
+    type=WholeNumber(1, 50_000_000),
+    metavar="N",
+    help="Roughly how many records you have, for the error that is simulated.",
+)
 @old_budget_option
 @notes_charges
-def release(points: str, ledger: Path | None, **given: Any) -> None:
+def release(
+    points: str,
+    ledger: Path | None,
+    dry_run: bool,
+    yes: bool,
+    points_about: int | None,
+    **given: Any,
+) -> None:
     """Publish points as a differentially private map.
 
     POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files; a GeoPackage,
@@ -162,31 +181,40 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     options = ReleaseOptions(**take(ReleaseOptions, given))
     read = as_asked(read_points_options(points, given), options)
     options = replace(options, budget=read_old_budget(options.budget, ledger))
-    run_plan(_make_plan(read, options), options, given)
+    asking = Asking(dry_run, yes, points_about)
+    run_plan(_make_plan(read, options), options, given, asking=asking)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Whether the curator sees before a charge what it buys, and may stop."""
+
+    dry_run: bool = False
+    yes: bool = True
+    points: int | None = None
 
 
 def run_plan(
-    plan: Plan, options: ReleaseOptions, given: dict[str, Any], earlier: Priors = ()
-) -> Release:
-    """Check, read, charge, publish and write. `earlier` are priors beside those of the options."""
+    plan: Plan,
+    options: ReleaseOptions,
+    given: dict[str, Any],
+    earlier: Priors = (),
+    asking: Asking | None = None,
+) -> Release | None:
+    """Check, read, charge, publish and write. `earlier` are priors beside those of the options. None after a dry run."""
     read = plan.points
     _check_output(plan, options)
     _check_lists(plan.points)
     plan.mechanism.check_priors([*earlier, *options.priors])
-    wanted = DistinctOptions(**take(DistinctOptions, given))
-    plan = replace(plan, distinct=plan_distinct(read, plan.epsilon, wanted))
-    weights, share = (
-        WeightOptions(**take(WeightOptions, given)),
-        _share_for_activity(read.reading, options),
-    )
-    plan = replace(plan, clipped=price_of_clipped(read.reading, plan.epsilon, weights, share))
-    plan = replace(plan, zones=_price_of_zones(plan, options))
+    plan = _with_prices(plan, options, given)
     unit = _check_people(plan, options)
     _tell_what_counts(plan, unit)
     if plan.budget is not None:
         check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
     priors = (*earlier, *_read_priors(options.priors, read))
     _rehearse(plan, unit, priors, options)
+    if asking is not None and not _goes_on(plan, unit, options, asking):
+        return None
     suggestion = None if options.suggest_max_records is None else _suggest(plan, options)
     if suggestion is not None:
         plan = plan.keeping(_settle(suggestion))
@@ -213,6 +241,35 @@ def run_plan(
     made = _make_release(plan, matrix, around, priors, bought)
     _report(plan, made)
     return made
+
+
+def _with_prices(plan: Plan, options: ReleaseOptions, given: dict[str, Any]) -> Plan:
+    """The plan, with what is paid for beside the map."""
+    read, wanted = plan.points, DistinctOptions(**take(DistinctOptions, given))
+    plan = replace(plan, distinct=plan_distinct(read, plan.epsilon, wanted))
+    weights, share = (
+        WeightOptions(**take(WeightOptions, given)),
+        _share_for_activity(read.reading, options),
+    )
+    plan = replace(plan, clipped=price_of_clipped(read.reading, plan.epsilon, weights, share))
+    return replace(plan, zones=_price_of_zones(plan, options))
+
+
+def _goes_on(plan: Plan, unit: Protection, options: ReleaseOptions, asking: Asking) -> bool:
+    """Say what a charge buys, and ask. Without a terminal nothing is said or asked, except in a dry run."""
+    from htf.cli.before import say_before, say_error
+
+    at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    if not asking.dry_run and (asking.yes or plan.budget is None or not at_terminal):
+        return True
+    say_before(plan.points.domain, unit, plan.epsilon, plan.budget)
+    left = _left_for_map(plan, options)
+    say_error(plan.points.domain, unit, left, plan.mechanism, asking.points)
+    if asking.dry_run:
+        say("This was a dry run: no record was read, nothing was charged or written.", err=True)
+        return False
+    click.confirm(f"Charge ε {plan.epsilon} and make the release?", abort=True, err=True)
+    return True
 
 
 def _screen() -> Callable[[str], None]:
