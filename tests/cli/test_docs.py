@@ -1,5 +1,5 @@
 """Every command and every Python block of the README is run; so are those of the pages in docs that show how
-to do something. (The example in CONTRIBUTING is run by tests/contract/test_plugins.py.) One command of each kind
+to do something. (Three tutorials are walked in tests/browser/test_tutorials.py. The example in CONTRIBUTING is run by tests/contract/test_plugins.py.) One command of each kind
 has a process of its own, as a reader would start it; the others run in this one, because starting takes seconds."""
 
 from __future__ import annotations
@@ -9,11 +9,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
-import sys
-import urllib.request
-from contextlib import chdir, redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -21,22 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import BudgetFile, Protection, Release, Series, publish, synthetic_zones
+from htf import BudgetFile, Protection, Release, publish, synthetic_zones
 from htf.cli.main import run as run_here
 from htf.evaluation.datasets import City
 from htf.evaluation.population import Population, RecordsEach
-from support import PATIENCE
+from walking import README, ROOT, commands, run, run_block, run_process
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
 SET_UP = ("make demo", "make test", "source .venv/bin/activate")
-
-
-def commands(page: str = README) -> list[str]:
-    shown = re.findall(r"^\$ (.*)$", page, re.M)
-    indented = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", page, flags=re.S), re.M)
-    inline = [text for text in re.findall(r"`([^`\n]+)`", page) if text.startswith("htf ")]
-    return [line.split("  #")[0].strip() for line in [*shown, *indented, *inline]]
 
 
 @pytest.fixture(scope="module")
@@ -68,28 +54,6 @@ def folder(demonstrated: Path, tmp_path: Path) -> Path:
 def city(released: Path, tmp_path: Path) -> Path:
     """A folder with city.parquet in it."""
     return shutil.copytree(released, tmp_path / "readme")
-
-
-def run_process(command: str, place: Path) -> str:
-    words = [sys.executable, "-m", *shlex.split(command)]
-    ran = subprocess.run(words, cwd=place, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
-def run(command: str, place: Path) -> str:
-    out, err = StringIO(), StringIO()
-    with chdir(place), redirect_stdout(out), redirect_stderr(err):
-        code = run_here(shlex.split(command)[1:])
-    assert code == 0, err.getvalue()
-    return out.getvalue()
-
-
-def run_block(block: str, place: Path) -> str:
-    out = StringIO()
-    with chdir(place), redirect_stdout(out):
-        exec(block, {})
-    return out.getvalue()
 
 
 def test_the_set_up_commands_are_the_two_we_promise() -> None:
@@ -425,60 +389,6 @@ def test_links_and_named_files_exist(path: Path) -> None:
         assert (ROOT / named).exists(), f"{path.name} names {named}"
 
 
-def steps(page: str) -> list[tuple[str, str]]:
-    """What a reader of the page does, in order: blocks of Python, and commands."""
-    found = re.finditer(r"```python\n(.*?)```|^    (htf [^\n]*)$", page, re.S | re.M)
-    return [("python", m[1]) if m[1] else ("htf", m[2]) for m in found]
-
-
-def follow(page: str, place: Path) -> list[str]:
-    told = []
-    for kind, text in steps(page):
-        if kind == "python":
-            run_block(text, place)
-        elif text.startswith("htf serve"):
-            told.append(serve_for_a_moment(text, place))
-        else:
-            told.append(run(text, place))
-    return told
-
-
-def serve_for_a_moment(command: str, place: Path) -> str:
-    """Start it on a port that it finds free, ask for the list of releases, and stop it."""
-    words = shlex.split(command)
-    words[words.index("--port") + 1] = "0"
-    with subprocess.Popen(
-        [sys.executable, "-m", *words],
-        cwd=place,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        try:
-            address = server.stdout.readline().rsplit(" ", 1)[-1].strip()
-            with urllib.request.urlopen(f"{address}/api/releases") as answer:
-                return str(answer.read().decode())
-        finally:
-            server.terminate()
-            assert server.wait(PATIENCE) == 0
-
-
-def test_five_minutes_of_a_curator(tmp_path: Path) -> None:
-    told = follow((ROOT / "docs/tutorials/curator.md").read_text(), tmp_path)
-    assert told[0].startswith("For your eyes only")
-    assert "for one person" in told[1]
-    assert "for one person, counted once" in told[3]
-    assert "1 spent of 2, 1 remains" in told[-1]
-    assert (tmp_path / "pings.png").stat().st_size > 10_000
-
-
-def test_five_minutes_of_an_analyst(city: Path) -> None:
-    told = follow((ROOT / "docs/tutorials/analyst.md").read_text(), city)
-    assert '"city"' in told[-1]
-    assert all((city / name).exists() for name in ("counts.csv", "city.tif", "city.html"))
-
-
 def run_page(page: str, monkeypatch: pytest.MonkeyPatch, place: Path) -> list[str]:
     """Run the Python blocks of a page, the first of which makes the data, then its commands, then the other blocks."""
     monkeypatch.chdir(place)
@@ -499,19 +409,6 @@ def test_a_table_by_district_works(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for name in ("tracts.xlsx", "tracts.png", "districts.html", "kinds.parquet"):
         assert (tmp_path / name).stat().st_size > 0
     assert "Vandalism" in told[-1]
-
-
-def test_a_map_every_month_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = run_page("docs/tutorials/series.md", monkeypatch, tmp_path)
-    assert "A record is seen by the releases of one month only" in " ".join(told[0].split())
-    assert "3 of 12 periods were released" in told[4]
-    changes = Series(tmp_path / "city").changes(
-        [[-30.03, 39.97, -29.97, 40.03], [-29.90, 40.06, -29.84, 40.12]]
-    )
-    assert changes["beyond_noise"].to_pylist()[3]  # the new quarter
-    for name in ("change.png", "months.png", "months.html"):
-        assert (tmp_path / name).stat().st_size > 0
-    assert len((tmp_path / "long.csv").read_text().splitlines()) == 1 + 3 * 64
 
 
 def test_series_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
