@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import htf
 from htf import BudgetFile, Epsilon
 from htf.cli.main import run
+from support import PATIENCE
 
 
 @pytest.fixture
@@ -41,31 +47,48 @@ def test_a_dry_run_spends_and_writes_nothing(
     assert not Path(words[-1]).exists()
 
 
-@pytest.mark.parametrize("answer", [True, False])
-def test_a_terminal_is_asked(
-    words: list[str], answer: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    def confirm(text: str, **_: object) -> bool:
-        import click
-
-        asked.append(text)
-        if not answer:
-            raise click.Abort
-        return True
-
-    monkeypatch.setattr("click.confirm", confirm)
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert (run(words) == 0) is answer
-    assert asked == ["Charge ε 1 and make the release?"]
-    assert (spent(words).units > 0) is answer
-    assert Path(words[-1]).exists() is answer
+def at_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
+    """Run the command at a terminal, and type the answer to its question, if it asks one. Gives its exit code and words."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "htf", *words], stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with open(ours, "r+b", buffering=0) as terminal, suppress(OSError):  # how a terminal ends
+            while piece := terminal.read(4096):
+                shown += piece
+                if shown.endswith(b"[y/N]: "):
+                    terminal.write(f"{answer}\n".encode())
+        return process.wait(PATIENCE), " ".join(shown.decode().split())
 
 
-def test_yes_skips_the_question(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("click.confirm", lambda *_, **__: pytest.fail("it asked"))
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert run([*words, "--yes"]) == 0
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_terminal_is_asked(words: list[str], answer: str) -> None:
+    code, shown = at_a_terminal(words, answer)
+    assert "Charge ε 1 and make the release? [y/N]: " + answer in shown
+    assert (code == 0) is (answer == "y")
+    assert ("Nothing was charged" in shown) is (answer == "n")
+    assert (spent(words).units > 0) is (answer == "y")
+    assert Path(words[-1]).exists() is (answer == "y")
+
+
+def test_yes_skips_the_question(words: list[str]) -> None:
+    code, shown = at_a_terminal([*words, "--yes"], "n")
+    assert code == 0
+    assert "[y/N]" not in shown
+
+
+def test_a_series_says_it_too(words: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "months"
+    plan = ["series", "init", str(folder), "--bounds", "0,0,0.4,0.4", "--cells", "64"]
+    assert run([*plan, "--epsilon-total", "1", "--releases", "2"]) == 0
+    add = ["series", "add", str(folder), words[1], "--period", "2026-01"]
+    assert run([*add, "--dry-run"]) == 0
+    assert list(folder.glob("*.parquet")) == []
+    code, shown = at_a_terminal(add, "n")
+    assert (code != 0, "Nothing was charged" in shown) == (True, True)
+    assert htf.Series(folder).used == set()
+    assert at_a_terminal(add, "y")[0] == 0
+    assert htf.Series(folder).periods == ["2026-01"]
+    assert run([*add, "--resume", "--dry-run"]) == 2

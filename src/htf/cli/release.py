@@ -140,33 +140,45 @@ class ReleaseOptions:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Whether the curator sees before a charge what it buys, and may stop."""
+
+    dry_run: bool = False
+    yes: bool = True
+    points: int | None = None
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Asking:
+        return cls(given["dry_run"], given["yes"], given["points_about"])
+
+
+def asking_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a command that charges."""
+    points = click.option(
+        "--points-about",
+        type=WholeNumber(1, 50_000_000),
+        metavar="N",
+        help="Roughly how many records you have, for the error that is simulated.",
+    )
+    yes = click.option("--yes", is_flag=True, help="Do not ask before a charge at a terminal.")
+    dry_run = click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Say what would be spent and what error to expect. Reads no records, charges nothing, makes no release.",
+    )
+    return dry_run(yes(points(command)))
+
+
 @click.command()
 @points_options
 @options_of(ReleaseOptions)
 @options_of(DistinctOptions)
 @options_of(WeightOptions)
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Say what would be spent and what error to expect. Reads no records, charges and writes nothing.",
-)
-@click.option("--yes", is_flag=True, help="Do not ask before a charge at a terminal.")
-@click.option(
-    "--points-about",
-    type=WholeNumber(1, 50_000_000),
-    metavar="N",
-    help="Roughly how many records you have, for the error that is simulated.",
-)
+@asking_options
 @old_budget_option
 @notes_charges
-def release(
-    points: str,
-    ledger: Path | None,
-    dry_run: bool,
-    yes: bool,
-    points_about: int | None,
-    **given: Any,
-) -> None:
+def release(points: str, ledger: Path | None, **given: Any) -> None:
     """Publish points as a differentially private map.
 
     POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files; a GeoPackage,
@@ -181,17 +193,7 @@ def release(
     options = ReleaseOptions(**take(ReleaseOptions, given))
     read = as_asked(read_points_options(points, given), options)
     options = replace(options, budget=read_old_budget(options.budget, ledger))
-    asking = Asking(dry_run, yes, points_about)
-    run_plan(_make_plan(read, options), options, given, asking=asking)
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """Whether the curator sees before a charge what it buys, and may stop."""
-
-    dry_run: bool = False
-    yes: bool = True
-    points: int | None = None
+    run_plan(_make_plan(read, options), options, given, asking=Asking.of(given))
 
 
 def run_plan(

@@ -18,7 +18,7 @@ from htf.cli.declared import option_of, options_of, take
 from htf.cli.distinct import DistinctOptions
 from htf.cli.options import json_option
 from htf.cli.points import MapOptions, Points, points_of
-from htf.cli.release import Plan, ReleaseOptions, as_asked, run_plan
+from htf.cli.release import Asking, Plan, ReleaseOptions, as_asked, asking_options, run_plan
 from htf.cli.screen import console, progress_bar, say, say_json, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.cli.weights import WeightOptions
@@ -136,6 +136,7 @@ def init(
     is_flag=True,
     help="Correct a period of a series of persons although later periods can then not all be released.",
 )
+@asking_options
 @old_budget_option
 @notes_charges
 def add(
@@ -160,7 +161,10 @@ def add(
     from htf.series.plan import period_of
     from htf.series.series import Series
 
-    opened = Series(folder)
+    opened, asking = Series(folder), Asking.of(given)
+    if resume and asking.dry_run:
+        raise InputError("--resume is under a charge that was made: leave out --dry-run")
+    asking = replace(asking, yes=asking.yes or resume)  # nothing is charged then
     wanted = period_of(opened.plan, period)
     reading = _of_period(
         opened, Reading((x_column, y_column), **take(Reading, given | BY_PERIOD)), wanted.seconds
@@ -176,12 +180,13 @@ def add(
             return
         click.get_current_context().meta[CHARGED] = addition.budget
         opened.check_not_layer([] if "://" in points else files_behind(points))
-        opened.pin_clock(_clock(reading))
+        if not asking.dry_run:
+            opened.pin_clock(_clock(reading))
         read = points_of(points, opened.plan.domain, reading)
         if addition.told:
             say(addition.told)
         try:
-            _make(opened, addition, read, given)
+            _make(opened, addition, read, given, asking)
         except NothingInsideError as error:
             raise NothingInsideError(_nothing(error, addition, reading)) from None
 
@@ -227,7 +232,9 @@ def _check_one_charge(reading: Reading) -> None:
         )
 
 
-def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any]) -> None:
+def _make(
+    opened: Series, addition: Addition, read: Points, given: dict[str, Any], asking: Asking
+) -> None:
     from htf.curator.noise import noise_from_text
     from htf.series.borrowing import mechanism_of
 
@@ -260,7 +267,7 @@ def _make(opened: Series, addition: Addition, read: Points, given: dict[str, Any
         remains="" if opened.plan.adds_up else f" for corrections of {addition.period.name}",
         adopt=f"htf series adopt {quote(str(opened.folder))}",
     )
-    run_plan(plan, options, {**others, **given}, addition.priors)
+    run_plan(plan, options, {**others, **given}, addition.priors, asking)
 
 
 def _defaults(declaration: type) -> dict[str, Any]:
