@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -14,7 +15,17 @@ import geopandas
 import pytest
 import shapely
 
-from htf import Domain, InputError, check_points, publish, read_points, read_prior
+from htf import (
+    Axis,
+    Domain,
+    InputError,
+    NothingInside,
+    NothingInsideError,
+    check_points,
+    publish,
+    read_points,
+    read_prior,
+)
 from htf.cli.main import run
 from htf.ingest import vector
 from htf.ingest.sources import files_behind
@@ -90,7 +101,8 @@ MAKERS = [
 def test_points_are_counted(make: Callable[[Path], Path], tmp_path: Path) -> None:
     path = make(tmp_path)
     assert counted(read_points(path, MAP)) == CELLS
-    assert counted(read_points(path, MAP, user="who", max_records=1)) == {(0, 1): 1, (2, 3): 1}
+    user = "Who" if make is in_geojson else "who"  # of GeoJSON, names are exact
+    assert counted(read_points(path, MAP, user=user, max_records=1)) == {(0, 1): 1, (2, 3): 1}
     found = check_points(path, MAP)
     assert (found.rows, found.inside, found.outside, found.people) == (4, 3, 1, 2)
     assert found.unread == []
@@ -128,7 +140,7 @@ def test_their_own_reference_system_is_used(tmp_path: Path) -> None:
     assert counted(read_points(tmp_path / "a.zip", MAP)) == CELLS
 
 
-@pytest.mark.parametrize("name", ["a.gpkg", "a.shp", "a.geojson", "a.fgb"])
+@pytest.mark.parametrize("name", ["a.gpkg", "a.shp", "a.fgb"])
 def test_other_geometries_are_refused(name: str, tmp_path: Path) -> None:
     frame(geometry=[shapely.box(0, 0, 1, 1)]).to_file(tmp_path / name)
     with pytest.raises(InputError, match="Polygon, and points are needed"):
@@ -174,19 +186,87 @@ ODD: dict[str, Any] = {
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_feature_changes_no_other(odd: str, tmp_path: Path) -> None:
     """A reader that gives columns types would read all people in another way."""
-    features = [
+    plain = [
         {"geometry": {"type": "Point", "coordinates": one}, "properties": {"who": 10**17 + n % 2}}
         for n, one in enumerate(PLACES)
     ]
     path = tmp_path / "a.geojson"
     options: dict[str, Any] = {"user": "who", "max_records": 1}
-    collections = [features, [*features, ODD[odd]], [ODD[odd], *features]]
+    collections = [plain, [*plain, ODD[odd]], [ODD[odd], *plain]]
     found = []
     for one in collections:
         path.write_text(json.dumps({"features": one, "type": "FeatureCollection", "bbox": [1.5]}))
         found.append(counted(read_points(path, MAP, **options)))
     assert found[1:] == found[:1] * 2
     assert check_points(path).people == 2 + (odd in ("a polygon", "text", "a fraction"))
+
+
+def features(*made: tuple[tuple[float, float], dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "type": "FeatureCollection",
+        "features": [
+            {"geometry": {"type": "Point", "coordinates": place}, "properties": said}
+            for place, said in made
+        ],
+    }
+
+
+HOURS = Domain((*MAP.axes, Axis("hour", 0, 24, 24)), MAP.crs)
+NAMED: dict[str, tuple[dict[str, Any], Domain, dict[str, Any]]] = {
+    "another case": ({"WHO": "x"}, MAP, {"user": "WHO", "max_records": 1}),
+    "like a function": ({"hour(at)": 3}, HOURS, {"columns": [None, None, "hour(at)"]}),
+    "the points": ({"geometry": "x"}, MAP, {}),
+    "two like it": ({"Who": 1, "wHO": 1}, MAP, {"user": "WHO", "max_records": 1}),
+    "a name that was not there": ({"so": 1}, MAP, {"user": "so", "max_records": 1}),
+}
+
+
+@pytest.mark.parametrize("odd", NAMED)
+def test_the_names_in_a_feature_change_no_other(odd: str, tmp_path: Path) -> None:
+    """GeoJSON has no header: the names in one record must not decide what a name means to all."""
+    properties, domain, options = NAMED[odd]
+    plain = [(one, {"who": n, "at": "2024-03-01T05:00"}) for n, one in enumerate(PLACES)]
+    path, found = tmp_path / "a.geojson", []
+    for made in (plain, [*plain, ((3.5, 0.5), properties)]):
+        path.write_text(json.dumps(features(*made)))
+        with warnings.catch_warnings(action="ignore", category=NothingInside):
+            counts = counted(read_points(path, domain, allow_empty=True, **options))
+        found.append({cell: n for cell, n in counts.items() if cell[:2] != (3, 0)})
+    assert found[0] == found[1]
+    assert bool(found[0]) == ("user" not in options)
+    assert check_points(path).rows == 5
+
+
+def test_a_name_that_no_feature_has_is_an_empty_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.geojson"
+    path.write_text(json.dumps(features(((0.5, 0.5), {"who": "ann"}))))
+    with pytest.raises(NothingInsideError, match="none there names a person in 'Who'"):
+        read_points(path, MAP, user="Who")
+    with pytest.raises(
+        InputError, match="there is no column 'Who', but one is like it: name 'who'"
+    ):
+        check_points(path, user="Who")
+    path.write_text(json.dumps(features()))
+    with pytest.warns(NothingInside):
+        assert counted(read_points(path, MAP, user="who", allow_empty=True)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [("Polygon", r"a\.geojson holds Polygon, and points are needed"), ("Jane Doe 12.5", "bounds")],
+)
+def test_geojson_without_a_point_is_as_records_without_a_place(
+    kind: str, why: str, tmp_path: Path
+) -> None:
+    """One point more is a neighbouring data set, so a program must be able to go on; and nothing is quoted."""
+    path = tmp_path / "a.geojson"
+    one = {"geometry": {"type": kind, "coordinates": [[1, 2]]}, "properties": {}}
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [one] * 3}))
+    with pytest.raises(NothingInsideError, match=why) as raised:
+        read_points(path, MAP)
+    assert "Jane" not in str(raised.value)
+    with pytest.warns(NothingInside):
+        assert counted(read_points(path, MAP, allow_empty=True)) == {}
 
 
 def test_an_odd_row_of_a_geopackage_changes_no_other(tmp_path: Path) -> None:

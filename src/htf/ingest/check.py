@@ -342,7 +342,13 @@ def _opened(source: Any, reading: Reading, looked: Looked | None) -> Iterator[So
         return fits([*wanted, None, None], others, header)
 
     with open_source(source, reading, Needed(has_columns, "columns", quick=True)) as opened:
-        yield opened
+        if opened.of_records is None:
+            yield opened
+            return
+        there = (*opened.of_records, *opened.columns)
+        for name in columns_in(wanted, others, ()):
+            check_there(name, there)
+        yield replace(opened, columns=there)
 
 
 def _sample(opened: Source) -> dict[str, Any]:

@@ -137,8 +137,8 @@ def check_there(name: str, there: Sequence[str]) -> None:
         alike = [one for one in there if one.casefold() == name.casefold()]
         if alike:
             raise InputError(
-                f"there is no column {name!r}, but several are like it: name one of "
-                f"{', '.join(map(repr, alike))}"
+                f"there is no column {name!r}, but {'several are' if alike[1:] else 'one is'} like it: name "
+                f"{'one of ' if alike[1:] else ''}{', '.join(map(repr, alike))}"
             )
         names = ", ".join(map(repr, there))
         raise InputError(f"there is no column {name!r}; there are {names or 'none'}")

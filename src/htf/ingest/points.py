@@ -852,6 +852,8 @@ def _remark_nothing(
 
 def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) -> str:
     """What may be wrong, judged by the columns that were read."""
+    if opened.unfit:
+        return f": {opened.unfit}."
     fields = find_fields(opened.columns, domain, reading.wanted(source, domain), opened.geometry)
     table = opened.select(names_of(fields, []))
     if opened.text:
@@ -883,7 +885,7 @@ def _why_nothing(opened: Source, domain: Domain, reading: Reading, source: Any) 
 def _refuse_text(opened: Source, table: Table, fields: Sequence[Field]) -> None:
     """Refuse a column of a text file without a single number: it is the wrong column."""
     for field in fields:
-        if field.of_time or field.of_names:
+        if field.of_geometry or field.of_time or field.of_names:
             continue
         column = table[field.column]
         number = opened.number(table, field.column)

@@ -84,13 +84,20 @@ class Source:
     numbered: Callable[[Piece, Sequence[str]], Table | None] | None = None
     # Some of the first rows, all columns, where `select` would read all rows.
     first_rows: Callable[[int], dict[str, Any]] | None = None
+    # Where no header tells the columns: the names that records have, for the eyes of the curator. `select` takes any name,
+    # and a column that no record has is empty. So no record decides what a name means to the others.
+    of_records: tuple[str, ...] | None = None
+    unfit: str = ""  # where no record has a point: what they have instead
 
     def number(self, rows: Table, name: str) -> FloatingValue:
         """The numbers in a column."""
         return as_number(rows[name], name, self.text, self.decimal)
 
     def called(self, names: Sequence[str]) -> Source:
-        """The same source, whose columns can be asked for by names that differ from theirs by case alone."""
+        """The same source, whose columns can be asked for by names that differ from theirs by case alone; or by any
+        name, if only records have names."""
+        if self.of_records is not None:
+            return replace(self, columns=tuple(dict.fromkeys((*names, *self.columns))))
         found = {name: like(name, self.columns) for name in names}
         others = {name: one for name, one in found.items() if one is not None and one != name}
         if not others:
@@ -459,6 +466,11 @@ def _layer_in(listing: Listing, path: Path, name: str, access: Access) -> Iterat
             rows = quietly(lambda: layer.read(names), name)
             return _copy(engine, rows, names, name)
 
+        def first_rows(number: int) -> dict[str, Any]:
+            names = (*(layer.of_records or ()), *layer.columns)
+            found: dict[str, Any] = layer.read(names).slice(0, number).to_pydict()
+            return found
+
         yield Source(
             engine=engine,
             name=name,
@@ -469,6 +481,10 @@ def _layer_in(listing: Listing, path: Path, name: str, access: Access) -> Iterat
             crs=layer.crs,
             check_unchanged=listing.check_unchanged,
             files=listing.paths,
+            # DuckDB would not tell apart names that differ by case alone.
+            first_rows=None if layer.of_records is None else first_rows,
+            of_records=layer.of_records,
+            unfit=layer.unfit,
         )
 
 

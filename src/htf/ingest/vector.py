@@ -1,6 +1,7 @@
 """Points in files of layers: GeoJSON, GeoPackage, shapefile, FlatGeobuf. Sensitive.
 
-One record must not change how others are read. Common readers give a column of GeoJSON the type that fits all its
+One record must not change how others are read. A GeoJSON file has no header, so its columns are known by the names that
+the curator gives, and not by those that records have. Common readers give a column of GeoJSON the type that fits all its
 values, and read text in a column of numbers of a GeoPackage as 0. So these two are read here, value by value, as text. The
 columns of a shapefile or FlatGeobuf have types by themselves, and pyogrio reads them.
 """
@@ -38,6 +39,10 @@ CHARACTERS_AT_ONCE = 1 << 20
 BLANK = " \t\r\n"
 ENVELOPES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}  # bytes, by the number in the header of a geometry
 HEADER = 8
+GEOMETRY = "geometry"
+OTHER_KINDS = (
+    "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon", "GeometryCollection",
+)  # fmt: skip
 POINTS_NEEDED = "{} holds {}, and points are needed: give a layer of points, such as their centres"
 
 
@@ -50,6 +55,9 @@ class LayerFile:
     crs: str | None
     text: bool
     read: Callable[[Sequence[str]], pa.RecordBatchReader | pa.Table]
+    # Where there is no header: the names that records have. `read` gives an empty column for any other.
+    of_records: tuple[str, ...] | None = None
+    unfit: str = ""  # where no record has a point: what they have instead
 
 
 def layer_paths(path: Path) -> tuple[Path, ...]:
@@ -88,42 +96,47 @@ def _choose(layers: Sequence[str], wanted: str | None, name: str) -> str:
 def _open_geojson(path: Path, name: str) -> LayerFile:
     import pyarrow as pa
 
-    said: dict[str, Any] = {}
-    batches = []
-    kinds: set[str] = set()
-    names: dict[str, None] = {}
-    for features in _in_batches(_features(path, name, said)):
-        found = dict.fromkeys(key for one in features for key in _properties(one))
-        names |= found
-        points = [_point(one.get("geometry")) for one in features]
-        kinds |= {_kind(one) for one in features}
-        columns = {key: [_as_text(_properties(one).get(key)) for one in features] for key in found}
-        batches.append((points, columns))
-    if kinds and "Point" not in kinds and kinds != {""}:
-        raise InputError(POINTS_NEEDED.format(name, " and ".join(sorted(kinds - {""}))))
-    geometry = "geometry"
-    while geometry in names:
-        geometry += "_"
     point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
-    schema = pa.schema([*((key, pa.string()) for key in names), (geometry, point)])
-    tables = [
-        pa.table(
-            [
-                *(pa.array(columns.get(key, [None] * len(points)), pa.string()) for key in names),
-                pa.array(points, point),
-            ],
-            schema=schema,
-        )
-        for points, columns in batches
-    ]
-    table = pa.concat_tables(tables) if tables else schema.empty_table()
+    said: dict[str, Any] = {}
+    batches: list[dict[str, pa.Array]] = []
+    kinds: set[str] = set()
+    for features in _in_batches(_features(path, name, said)):
+        kinds |= {_kind(one) for one in features}
+        found = dict.fromkeys(key for one in features for key in _properties(one))
+        batch = {
+            key: pa.array([_as_text(_properties(one).get(key)) for one in features], pa.string())
+            for key in found
+        }
+        # A property of this name is never read: else a record with one would move everybody's points.
+        batch[GEOMETRY] = pa.array([_point(one.get("geometry")) for one in features], point)
+        batches.append(batch)
+
+    def read(names: Sequence[str]) -> pa.Table:
+        schema = pa.schema([(key, point if key == GEOMETRY else pa.string()) for key in names])
+        tables = [
+            pa.table([_column(batch, field) for field in schema], schema=schema)
+            for batch in batches
+        ]
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    there = dict.fromkeys(key for batch in batches for key in batch if key != GEOMETRY)
+    others = sorted(kinds.intersection(OTHER_KINDS)) if "Point" not in kinds else []
     return LayerFile(
-        tuple(schema.names),
-        geometry,
+        (GEOMETRY,),
+        GEOMETRY,
         _geojson_crs(said.get("crs")),
         True,
-        lambda n: table.select(list(n)),
+        read,
+        of_records=tuple(there),
+        unfit=POINTS_NEEDED.format(name, " and ".join(others)) if others else "",
     )
+
+
+def _column(batch: dict[str, pa.Array], field: pa.Field) -> pa.Array:
+    import pyarrow as pa
+
+    found = batch.get(field.name)
+    return pa.nulls(len(batch[GEOMETRY]), field.type) if found is None else found
 
 
 def _properties(feature: dict[str, Any]) -> dict[str, Any]:
