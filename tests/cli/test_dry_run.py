@@ -42,9 +42,20 @@ def test_a_dry_run_spends_and_writes_nothing(
     assert "becomes at most 73 %" in told
     assert "Expected error in squares of 1 km around records: about" in told
     assert "(5,000 records)" in told
-    assert "nothing was charged or written" in told
+    assert "nothing was charged, and no release was made" in told
     assert spent(words).units == 0
     assert not Path(words[-1]).exists()
+
+
+@pytest.mark.parametrize("text", [None, "x,y\n1,2\n"])
+def test_a_dry_run_finds_a_missing_file_or_column(
+    words: list[str], text: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(words[1]).unlink()
+    if text is not None:
+        Path(words[1]).write_text(text)
+    assert run([*words, *(["--x", "easting", "--y", "y"] if text else []), "--dry-run"]) == 2
+    assert ("there is no file" if text is None else "easting") in capsys.readouterr().err
 
 
 def at_a_terminal(words: list[str], answer: str) -> tuple[int, str]:

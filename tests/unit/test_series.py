@@ -626,6 +626,8 @@ def test_the_clock_does_not_change(incidents: Path, capsys: pytest.CaptureFixtur
         ["--time", "when", "--utc-offset", "+01:00"],
         [],
         ["--time", "when", "--time-unit", "ms"],
+        ["--time", "when", "--time-format", "%m/%d/%Y"],
+        ["--time", "when", "--decimal", ","],
     ):
         assert run([*command, "--period", "2026-02", *other]) == 2
         assert "a record might be in two periods" in " ".join(capsys.readouterr().err.split())

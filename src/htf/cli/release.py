@@ -165,7 +165,7 @@ def asking_options(command: Callable[..., None]) -> Callable[..., None]:
     dry_run = click.option(
         "--dry-run",
         is_flag=True,
-        help="Say what would be spent and what error to expect. Reads no records, charges nothing, makes no release.",
+        help="Say what would be spent and what error to expect. Counts no record, charges nothing, makes no release.",
     )
     return dry_run(yes(points(command)))
 
@@ -260,15 +260,21 @@ def _with_prices(plan: Plan, options: ReleaseOptions, given: dict[str, Any]) -> 
 def _goes_on(plan: Plan, unit: Protection, options: ReleaseOptions, asking: Asking) -> bool:
     """Say what a charge buys, and ask. Without a terminal nothing is said or asked, except in a dry run."""
     from htf.cli.before import say_before, say_error
+    from htf.ingest.points import check_source
 
     at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
     if not asking.dry_run and (asking.yes or plan.budget is None or not at_terminal):
         return True
+    if asking.dry_run:
+        check_source(plan.points.source, plan.points.domain, plan.points.reading)
     say_before(plan.points.domain, unit, plan.epsilon, plan.budget)
     left = _left_for_map(plan, options)
     say_error(plan.points.domain, unit, left, plan.mechanism, asking.points)
     if asking.dry_run:
-        say("This was a dry run: no record was read, nothing was charged or written.", err=True)
+        say(
+            "This was a dry run: no record was counted, nothing was charged, and no release was made.",
+            err=True,
+        )
         return False
     click.confirm(f"Charge ε {plan.epsilon} and make the release?", abort=True, err=True)
     return True

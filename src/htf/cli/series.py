@@ -212,7 +212,15 @@ def _clock(reading: Reading) -> dict[str, Any]:
     """By which times records are put into periods."""
     if reading.time is None:
         return {"time": None}
-    return {"time": reading.time, "time_unit": reading.time_unit, "utc_offset": reading.utc_offset}
+    clock = {
+        "time": reading.time,
+        "time_unit": reading.time_unit,
+        "utc_offset": reading.utc_offset,
+    }
+    # Only if they are not as usual: files of versions that did not have them stay the same.
+    usual = Reading((None, None))
+    forms = {name: getattr(reading, name) for name in ("time_format", "decimal")}
+    return clock | {name: value for name, value in forms.items() if value != getattr(usual, name)}
 
 
 def _of_period(opened: Series, reading: Reading, seconds: tuple[int, int]) -> Reading:

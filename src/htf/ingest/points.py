@@ -252,6 +252,12 @@ def read_matrix(
     return _to_matrix(domain, counts_by_cell, protection, files)
 
 
+def check_source(source: Any, domain: Domain, reading: Reading) -> None:
+    """Refuse a source that cannot be opened, or whose columns a release could not read. Nothing is counted."""
+    with _located(source, domain, reading, None):
+        pass
+
+
 def read_records_per_person(
     source: Any,
     domain: Domain,

@@ -353,7 +353,7 @@ class SeriesFolder:
         if known != text:
             raise InputError(
                 f"the periods of {self.folder} are told apart by {known.strip()}, but now by {text.strip()}: a record might be "
-                "in two periods. Give --time, --time-unit and --utc-offset as for the first release"
+                "in two periods. Give --time, --time-unit, --time-format, --decimal and --utc-offset as for the first release"
             )
 
     def pin_layer(self, layer: Path) -> None:
