@@ -104,7 +104,8 @@ def test_a_reload_under_load(files: dict[str, Path], tmp_path: Path) -> None:
     assert set(statuses) == {200}
     assert len(statuses) > 10
     events = [line["event"] for line in log if line["event"] != "request"]
-    assert events == ["load", "start", "reload-problem", "reload", "stop"]
+    assert events == ["load", "start", "reload-problem", "drop", "reload", "stop"]
+    assert next(x["release"] for x in log if x["event"] == "drop") == "three"
     assert "two.parquet" in next(x["message"] for x in log if x["event"] == "reload-problem")
 
 
@@ -119,17 +120,88 @@ def test_what_did_not_change_is_not_read_again(files: dict[str, Path], tmp_path:
     again = reload_holdings(paths, held, problems.append)
     assert [*again] == [*held]
     assert all(again[name] is held[name] for name in held)
-    shutil.rmtree(tmp_path / "a")
-    kept = reload_holdings(paths, held, problems.append)
-    assert all(kept[name] is held[name] for name in held)
-    assert len(problems) == 1
-    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "city.parquet").unlink()
     with pytest.raises(InputError, match=r"has no \.parquet file"):
         find_sources(paths)
     shutil.copy(files["seeded"], tmp_path / "b" / "city.parquet")
     refused = reload_holdings(paths[1:], held, problems.append)
     assert refused["city-2"] is held["city-2"]
     assert "NOT PRIVATE" in problems[-1]
+
+
+def test_a_server_goes_on_without_a_release(files: dict[str, Path], tmp_path: Path) -> None:
+    """Whoever deletes the last file wants its release to be gone, and may bring another one."""
+    folder = tmp_path / "releases"
+    folder.mkdir()
+    shutil.copy(files["city"], folder / "one.parquet")
+    shutil.copy(files["city"], tmp_path / "two.parquet")
+    with (
+        process(folder, tmp_path / "two.parquet") as (address, started),
+        client(address) as api,
+    ):
+        assert [*ids_of(api)] == ["one", "two"]
+        (folder / "one.parquet").unlink()
+        (tmp_path / "two.parquet").unlink()
+        started.send_signal(signal.SIGHUP)
+        wait_for(lambda: not ids_of(api))
+        assert api.get("/healthz").json() == {"status": "ok"}
+        assert api.get("/api/releases/two/count").status_code == 404
+        shutil.copy(files["city"], folder / "one.parquet")
+        started.send_signal(signal.SIGHUP)
+        wait_for(lambda: [*ids_of(api)] == ["one"])
+        started.terminate()
+        log = [json.loads(line) for line in started.stderr.read().splitlines()]
+    dropped = [(x["release"], x["file"]) for x in log if x["event"] == "drop"]
+    assert dropped == [
+        ("one", str(folder / "one.parquet")),
+        ("two", str(tmp_path / "two.parquet")),
+    ]
+
+
+@pytest.mark.parametrize("gone", ["the file", "the folder", "all in the folder"])
+def test_what_is_deleted_is_dropped(files: dict[str, Path], tmp_path: Path, gone: str) -> None:
+    folder = tmp_path / "releases"
+    folder.mkdir()
+    for path in (folder / "one.parquet", tmp_path / "two.parquet"):
+        shutil.copy(files["city"], path)
+    paths = [folder, tmp_path / "two.parquet"]
+    held = load_holdings(paths)
+    assert [*held] == ["one", "two"]
+    if gone == "the file":
+        (tmp_path / "two.parquet").unlink()
+    elif gone == "the folder":
+        shutil.rmtree(folder)
+    else:
+        (folder / "one.parquet").unlink()
+    problems: list[str] = []
+    assert [*reload_holdings(paths, held, problems.append)] == [
+        "one" if gone == "the file" else "two"
+    ]
+    assert len(problems) == 1
+    assert str(paths[gone == "the file"]) in problems[0]
+
+
+def test_new_files_get_ids_of_their_own(files: dict[str, Path], tmp_path: Path) -> None:
+    """As at a fresh start, although two names make the same id."""
+    shutil.copy(files["city"], tmp_path / "city.parquet")
+    held = load_holdings([tmp_path])
+    for name in ("a b", "a-b"):
+        shutil.copy(files["city"], tmp_path / f"{name}.parquet")
+    problems: list[str] = []
+    found = reload_holdings([tmp_path], held, problems.append)
+    assert {name: one.path.stem for name, one in found.items()} == {
+        "a-b": "a b",
+        "a-b-2": "a-b",
+        "city": "city",
+    }
+    assert not problems
+
+
+def test_a_file_that_is_given_twice_stays_so(files: dict[str, Path]) -> None:
+    paths = [files["city"], files["city"]]
+    held = load_holdings(paths)
+    assert [*held] == ["city", "city-2"]
+    assert reload_holdings(paths, held, pytest.fail) == held
 
 
 def test_a_title_and_a_logo(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Series, SeriesPlan
-from htf.serve.holdings import find_sources
+from htf.serve.holdings import find_sources, load_holdings, reload_holdings
 from serving import BOUNDS, client, process, running
 
 MONTHS = ("2026-01", "2026-02")
@@ -82,6 +83,20 @@ def test_two_series_of_one_name_are_told_apart(tmp_path: Path) -> None:
         make_series(folder)
     found = [one.series for one in find_sources(folders)]
     assert [one and one["id"] for one in found] == ["city", "city", "city-2", "city-2"]
+
+
+def test_a_series_keeps_its_id_when_another_is_withdrawn(tmp_path: Path) -> None:
+    """Its new periods would otherwise be in a series of their own."""
+    folders = [tmp_path / one / "city" for one in ("a", "b")]
+    made = [make_series(folder) for folder in folders]
+    held = load_holdings(folders)
+    shutil.rmtree(folders[0])
+    counts = FrequencyMatrix.from_dense(made[1].plan.domain, np.full((16, 16), 30))
+    made[1].add(counts, "2026-03", noise="fast")
+    problems: list[str] = []
+    found = reload_holdings(folders, held, problems.append)
+    assert [one.about["series"]["id"] for one in found.values()] == ["city-2"] * 3
+    assert len(problems) == 1
 
 
 def test_an_empty_series_is_refused(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def serve(
 
     The server holds releases and no data. It logs JSON lines on standard error, which do not say what was
     asked. On SIGTERM or Ctrl-C it finishes the requests under way and stops. On SIGHUP it reads the files
-    again that have changed.
+    again that have changed, and drops the releases whose files are gone.
     """
     token = _read_token(token_file)
     _check_installed()
@@ -143,7 +143,12 @@ def _reload(
     def tell(problem: str) -> None:
         log("reload-problem", message=problem)
 
-    return reload_holdings(files, service.holdings, tell, allow_not_private=allow_not_private)
+    held = service.holdings
+    found = reload_holdings(files, held, tell, allow_not_private=allow_not_private)
+    for name in held:
+        if name not in found:
+            log("drop", release=name, file=str(held[name].path))
+    return found
 
 
 def _announce(number: int, address: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -56,29 +56,30 @@ def find_sources(paths: Sequence[Path]) -> list[Source]:
     for all releases in it."""
     found: list[Source] = []
     for path in paths:
-        if path.is_dir() and not is_series(path):
-            files = sorted(path.glob("*.parquet"))
-            if not files:
-                raise InputError(f"{path} has no .parquet file, and is no series: give a release")
-            found += [Source(file, file.stem) for file in files]
-            continue
-        if not is_series(path):
-            found.append(Source(path, path.stem))
-            continue
-        folder = SeriesFolder(path)
-        name, latest = path.resolve().name, folder.latest
-        if not latest:
-            raise InputError(f"{path} has no release yet: add one with `htf series add`")
-        if folder.plan.of_zones:  # the page goes through the time of maps only
-            found += [Source(one.path, f"{name} {period}") for period, one in latest.items()]
-            continue
-        taken = [one.series["id"] for one in found if one.series]
-        told = {"id": _unlike(_slug(name), taken), "name": name}
-        found += [
-            Source(one.path, f"{name} {period}", {**told, "period": period})
-            for period, one in latest.items()
-        ]
+        found += _sources_of(path, [one.series["id"] for one in found if one.series])
     return found
+
+
+def _sources_of(path: Path, taken: Container[str], known: str | None = None) -> list[Source]:
+    """The files of one path. A series gets the id by which it is `known`, or one that is not `taken`."""
+    if not is_series(path):
+        if not path.is_dir():
+            return [Source(path, path.stem)]
+        files = sorted(path.glob("*.parquet"))
+        if not files:
+            raise InputError(f"{path} has no .parquet file, and is no series: give a release")
+        return [Source(file, file.stem) for file in files]
+    folder = SeriesFolder(path)
+    name, latest = path.resolve().name, folder.latest
+    if not latest:
+        raise InputError(f"{path} has no release yet: add one with `htf series add`")
+    if folder.plan.of_zones:  # the page goes through the time of maps only
+        return [Source(one.path, f"{name} {period}") for period, one in latest.items()]
+    told = {"id": known or _unlike(_slug(name), taken), "name": name}
+    return [
+        Source(one.path, f"{name} {period}", {**told, "period": period})
+        for period, one in latest.items()
+    ]
 
 
 def load_holdings(
@@ -103,21 +104,26 @@ def reload_holdings(
     *,
     allow_not_private: bool = False,
 ) -> dict[str, Holding]:
-    """The releases as their files are now. Files that did not change are not read again. Of a file that cannot be
-    read, the release from before stays, and `problem` is told."""
+    """The releases as their files are now. Files that did not change are not read again.
+
+    Whoever deletes a file withdraws its release, so it goes, whether the file or its folder was given. If the file is
+    there and cannot be read, the release from before stays. `problem` is told of both, unless the file was one of
+    several in a folder. Nothing may be left.
+    """
     found: dict[str, Holding] = {}
-    try:
-        sources = find_sources(paths)
-    except (HtfError, OSError) as error:  # a folder that is gone, for example
-        if len(paths) == 1:
+    for path in paths:
+        known = _series_ids(one for one in held.values() if _is_of(one, path))
+        taken = _series_ids([*held.values(), *found.values()])
+        try:
+            sources = _sources_of(path, taken, next(iter(known), None))
+        except (HtfError, OSError) as error:  # an empty folder, for example
             problem(str(error))
-            return {one.id: one for one in held.values() if _is_of(one, paths[0])}
-        for path in paths:
-            rest = {name: one for name, one in held.items() if name not in found}
-            found |= reload_holdings([path], rest, problem, allow_not_private=allow_not_private)
-        return found
-    for source in sources:
-        found |= _again(source, held, found, problem, allow_not_private)
+            found |= _kept(
+                one for one in held.values() if one.id not in found and _is_of(one, path)
+            )
+            continue
+        for source in sources:
+            found |= _again(source, held, found, problem, allow_not_private)
     return found
 
 
@@ -125,35 +131,55 @@ def _is_of(holding: Holding, path: Path) -> bool:
     return path == holding.path or path in holding.path.parents
 
 
+def _series_ids(holdings: Iterable[Holding]) -> list[str]:
+    return [one.about["series"]["id"] for one in holdings if one.about["series"]]
+
+
+def _kept(holdings: Iterable[Holding]) -> dict[str, Holding]:
+    """Those whose files are still there."""
+    return {one.id: one for one in holdings if not _is_gone(one.path)}
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether there is no such file. One that may not be looked at is not gone."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def _again(
     source: Source,
     held: Mapping[str, Holding],
-    taken: Container[str],
+    found: Mapping[str, Holding],
     problem: Callable[[str], None],
     allow_not_private: bool,
 ) -> dict[str, Holding]:
     """The release of one file, and its zones."""
     names = (source.name, _zones_name(source.name))
-    before = {
-        name: one
-        for name, one in held.items()
-        if one.about["name"] in names
-        and name not in taken
+    ids: dict[str, str] = {}  # by name: if a file was given twice, the next of its releases
+    for one in held.values():
         # A period of a series may have been corrected, in another file.
-        and (one.path == source.path or one.about["series"] == source.series is not None)
-    }
+        is_same = one.path == source.path or one.about["series"] == source.series is not None
+        if is_same and one.about["name"] in names and one.id not in found:
+            ids.setdefault(one.about["name"], one.id)
+    before = {slug: held[slug] for slug in ids.values()}
     try:
         same = file_stamp(source.path)
         if before and all((one.path, one.stamp) == (source.path, same) for one in before.values()):
             return before
-        ids = {one.about["name"]: name for name, one in before.items()}
         made: dict[str, Holding] = {}
         for name, stamp, release in _load(source, allow_not_private, lambda _: None):
-            slug = ids.get(name) or _unlike(_slug(name), {*held, *made})
+            slug = ids.get(name) or _unlike(_slug(name), {*held, *found, *made})
             made[slug] = _hold(slug, replace(source, name=name), stamp, release)
     except (HtfError, OSError) as error:
-        problem(str(error))
-        return before or {one.id: one for one in held.values() if _is_of(one, source.path)}
+        gone = _is_gone(source.path)
+        problem(f"there is no file {source.path}" if gone else str(error))
+        of_path = (one for one in held.values() if one.id not in found and _is_of(one, source.path))
+        return _kept(before.values() or of_path)
     return made
 
 
