@@ -25,7 +25,8 @@ from htf import (
 )
 from htf.cli.main import run
 from htf.maps.comparison import difference, grids_to_compare
-from support import wait_for
+from street_archive import streets, write_archive
+from support import require_module, wait_for
 
 
 def number(text: str) -> float:
@@ -344,3 +345,51 @@ def test_a_map_without_a_base_map(folder: Path, tmp_path: Path, window: Any) -> 
     assert page.locator("canvas.names").count() == 0
     assert "Natural Earth" not in page.inner_text("body")
     assert pixels(page)[3, 3].tolist() == [0xDF, 0xE4, 0xEA]
+
+
+def test_streets_from_an_archive_need_no_network(folder: Path, tmp_path: Path, window: Any) -> None:
+    require_module("pmtiles", "geo")
+    bounds = 4.0, 52.0, 5.0, 52.6
+    layers = {**streets(bounds, "protomaps"), **streets(bounds, "openmaptiles")}
+    archive = write_archive(tmp_path / "town.pmtiles", bounds, layers)
+    one = window()
+    one.context.set_offline(True)
+    page = one.open(draw(folder, tmp_path, "east", more=("--basemap", str(archive))))
+    names = page.locator("canvas.names")
+    wait_for(lambda: "Streetham" in (names.get_attribute("data-names") or ""))
+    order = page.evaluate("htf.maps[0].getLayersOrder()")
+    areas = ("water-fill", "landuse-fill", "park-fill")  # of both layouts
+    lines = ("roads-line", "transportation-line", "buildings-line", "boundary-line")
+    below = [order.index(f"streets-{name}") for name in areas]
+    above = [order.index(f"streets-{name}") for name in (*lines, "tramlines-line")]
+    assert order.index("basemap-near-water") < min(below)
+    assert max(below) < order.index("rectangles") < min(above)
+    assert drawn_at(page, place_of(page, [4.2, 52.315, 4.2, 52.321])) == [
+        "streets-roads-line",
+        "streets-roads-line-edge",
+        "streets-tramlines-line",  # in no layout
+        "streets-transportation-line",
+        "streets-transportation-line-edge",
+    ]
+    lake = place_of(page, [4.625, 52.075, 4.625, 52.075])
+    assert drawn_at(page, lake) == ["streets-water-fill"]
+    sea = np.array([0xBD, 0xD0, 0xE3])
+    land, veil = np.array([0xDF, 0xE4, 0xEA]), np.array([0xF3, 0xF6, 0xFA])
+    image = pixels(page)
+    assert np.abs(image[lake[1], lake[0]] - (sea + veil) / 2).max() <= 4
+    x, y = place_of(page, [4.075, 52.075, 4.075, 52.075])  # in the sea of the base map
+    assert np.abs(image[y, x] - (land + veil) / 2).max() <= 4
+    assert "Natural Earth, © Mappers" in page.inner_text(".maplibregl-ctrl-attrib")
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in one.requests), one.requests
+    page.click("#theme")
+    x, y = lake
+    dark = np.mean([(0x0B, 0x27, 0x40), (0x26, 0x2F, 0x3B)], axis=0)  # water below the veil
+    wait_for(lambda: np.abs(pixels(page)[y, x] - dark).max() <= 4)
+
+
+def drawn_at(page: Any, place: tuple[int, int]) -> list[str]:
+    """The layers of tiles at a place, in pixels of the map."""
+    found = page.evaluate(
+        f"htf.maps[0].queryRenderedFeatures({list(place)}).map((one) => one.layer.id)"
+    )
+    return sorted({name for name in found if name.startswith("streets-") and "cover" not in name})

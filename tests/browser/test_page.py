@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ import pytest
 
 from htf import Release
 from htf.maps.browser.assets import own
-from support import wait_for
+from htf.maps.browser.street_tiles import Archive
+from serving import running
+from street_archive import write_archive
+from support import require_module, wait_for
 
 NUMBERS = itertools.count()  # so that each address is a new one
 MOVE = """
@@ -721,3 +725,28 @@ def test_the_base_map_follows_the_release(start: Any) -> None:
     assert "Natural Earth" in page.inner_text(".maplibregl-ctrl-attrib >> nth=0")
     page = start("r=metres", "51.5,-0.1,8")
     wait_for(lambda: "London" in (first.get_attribute("data-names") or ""))
+
+
+def test_streets_of_an_archive(folder: Path, tmp_path: Path, window: Any, with_token: str) -> None:
+    require_module("pmtiles", "geo")
+    archive = Archive(write_archive(tmp_path / "town.pmtiles", (4.0, 52.0, 5.0, 52.6)))
+    files = [folder / f"{name}.parquet" for name in ("east", "metres")]
+    token = with_token.split("'")[3].encode()
+    settings: dict[str, Any] = {"allow_not_private": True, "streets": archive, "token": token}
+    with running(files, **settings) as (address, _):
+        one = window()
+        one.context.add_init_script(with_token)
+        page = one.open(f"{address}/#r=east&v=52.3,4.5,8.8")
+        names = page.locator("canvas.names").first
+        wait_for(lambda: "Streetham" in (names.get_attribute("data-names") or ""))
+        order = page.evaluate("htf.maps[0].getLayersOrder()")
+        below, above = order.index("streets-water-fill"), order.index("streets-roads-line")
+        assert below < order.index("rectangles") < above
+        seen = "htf.maps[0].queryRenderedFeatures({layers: ['streets-roads-line']}).length"
+        assert page.evaluate(seen) > 10
+        assert "© Mappers" in page.inner_text(".maplibregl-ctrl-attrib >> nth=0")
+        page.evaluate(MOVE, f"r=metres&v=51.5,-0.1,8&n={next(NUMBERS)}")
+        wait_for(lambda: "London" in (names.get_attribute("data-names") or ""))
+        wait_for(lambda: page.evaluate(seen) == 0)
+        page.close()
+    archive.close()

@@ -39,7 +39,7 @@ class MapRequest:
     distinct: bool
     style: str | None
     title: str | None
-    basemap: bool
+    basemap: bool | Path
     overwrite: bool
 
 
@@ -82,6 +82,11 @@ class MapRequest:
 )
 @click.option("--title", metavar="TEXT", help="A title above the map.")
 @click.option(
+    "--basemap",
+    type=FileName(),
+    help="For .html: a .pmtiles file of vector tiles, such as streets. The page carries those around its map.",
+)
+@click.option(
     "--no-basemap",
     is_flag=True,
     help="Leave out water, borders and names of places.",
@@ -99,6 +104,7 @@ def draw_map(
     distinct: bool,
     style: str | None,
     title: str | None,
+    basemap: Path | None,
     no_basemap: bool,
     overwrite: bool,
 ) -> None:
@@ -125,7 +131,7 @@ def draw_map(
         distinct=distinct,
         style=style,
         title=title,
-        basemap=not no_basemap,
+        basemap=_read_basemap(basemap, no_basemap, style, output),
         overwrite=overwrite,
     )
     write = _writer(output)
@@ -142,6 +148,23 @@ def draw_map(
     say(f"Wrote {output}: {_shown(maps, request)}.")
     for one in maps:
         warn_if_not_private(one.release)
+
+
+def _read_basemap(
+    basemap: Path | None, no_basemap: bool, style: str | None, output: Path
+) -> bool | Path:
+    """Which base map is wanted. An archive that cannot be drawn is refused before anything is read."""
+    if basemap is None:
+        return not no_basemap
+    for what, is_given in {"--no-basemap": no_basemap, "--style": style is not None}.items():
+        if is_given:
+            raise InputError(f"--basemap and {what} exclude each other: leave one out")
+    if output.suffix.lower() != ".html":
+        raise InputError("--basemap is for maps in a browser: write .html, or leave it out")
+    from htf.maps.browser.street_tiles import Archive
+
+    Archive(basemap).close()
+    return basemap
 
 
 def _shown(maps: Sequence[Named], request: MapRequest) -> str:

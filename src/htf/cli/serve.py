@@ -17,6 +17,7 @@ from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 
 if TYPE_CHECKING:
+    from htf.maps.browser.street_tiles import Archive
     from htf.serve.app import Service
     from htf.serve.holdings import Holding
 
@@ -62,6 +63,11 @@ file_type = FileName()
     help="Time limit to send a request, and to answer it.",
 )
 @click.option(
+    "--basemap",
+    type=file_type,
+    help="A .pmtiles file of vector tiles, such as streets, that the page draws below the counts.",
+)
+@click.option(
     "--no-basemap", is_flag=True, help="Leave out water, borders and names of places on the page."
 )
 @click.option("--title", help="Title of the page and of the API.")
@@ -78,6 +84,7 @@ def serve(
     cors: tuple[str, ...],
     max_mb: float,
     max_seconds: float,
+    basemap: Path | None,
     no_basemap: bool,
     title: str | None,
     logo: Path | None,
@@ -95,6 +102,7 @@ def serve(
     """
     token = _read_token(token_file)
     _check_installed()
+    streets = _read_basemap(basemap, no_basemap)
     scheme = "http" if tls_cert is None else "https"
     place = f"{scheme}://{f'[{host}]' if ':' in host else host}"
     _announce(len(release_files), f"{place}:{port}" if port else None)
@@ -108,7 +116,7 @@ def serve(
         if token is not None and tls is None and host not in LOCAL:
             say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
         limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
-        settings = Settings(token, cors, log_queries, limits, not no_basemap, brand)
+        settings = Settings(token, cors, log_queries, limits, not no_basemap, brand, streets)
         service = Service(settings=settings)
 
         def tell() -> None:
@@ -117,6 +125,16 @@ def serve(
         load = partial(_load, release_files, allow_not_private)
         reload = partial(_reload, service, release_files, allow_not_private)
         run(service, sock, load, reload, tls, tell)
+
+
+def _read_basemap(path: Path | None, no_basemap: bool) -> Archive | None:
+    if path is None:
+        return None
+    if no_basemap:
+        raise InputError("--basemap and --no-basemap exclude each other: leave one out")
+    from htf.maps.browser.street_tiles import Archive
+
+    return Archive(path)
 
 
 def _load(files: tuple[Path, ...], allow_not_private: bool) -> dict[str, Holding]:

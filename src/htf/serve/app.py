@@ -27,6 +27,7 @@ from htf.errors import InputError, MissingExtraError
 from htf.frame.domain import Domain, FloatArray
 from htf.maps.basemap import CREDIT
 from htf.maps.browser.base_map import around
+from htf.maps.browser.street_tiles import Archive, overlaps
 from htf.maps.tiles import Bounds
 from htf.query.boxes import count_boxes
 from htf.query.columns import COLUMNS, place
@@ -38,7 +39,7 @@ from htf.release.release import Release
 from htf.serve import questions, site
 from htf.serve.holdings import Holding, file_stamp
 from htf.serve.limits import Limits, Refusal
-from htf.serve.logs import RequestLog, log_fault
+from htf.serve.logs import RequestLog, log, log_fault
 from htf.serve.metrics import Metrics
 from htf.serve.openapi import describe
 from htf.serve.replies import (
@@ -96,6 +97,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     basemap: bool = True  # whether the page draws the base map that HTF carries
     brand: site.Brand = field(default_factory=site.Brand)
+    streets: Archive | None = None  # vector tiles that the page draws on the base map, close up
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,7 @@ class Service:
             (f"{one}/download", "GET", self.download),
             (one, "GET", self.about),
             ("/api/releases", "GET", self.list_releases),
+            ("/api/basemap/{z}/{x}/{y}.mvt", "GET", self.street_tile),
             ("/healthz", "GET", self.health),
             ("/metrics", "GET", self.show_metrics),
             ("/openapi.json", "GET", self.openapi),
@@ -420,12 +423,30 @@ class Service:
     async def basemap(self, request: Request) -> Reply:
         holding = self._holding(request)
         questions.read_parameters(request.scope["query_string"], ())
-        bounds = holding.about["bounds84"]
+        bounds, streets = holding.about["bounds84"], self.settings.streets
         if not self.settings.basemap:
             bounds = None
+        kind = streets.etag if streets else str(self.settings.basemap)
         return await self._cached(
-            request, holding, b"basemap", JSON, lambda _: Packed.of(_basemap(bounds))
+            request,
+            holding,
+            b"basemap/" + kind.encode(),  # which a server with other options has not
+            JSON,
+            lambda _: Packed.of(_basemap(bounds, streets)),
         )
+
+    async def street_tile(self, request: Request) -> Reply:
+        scope, streets = request.scope, self.settings.streets
+        questions.read_parameters(scope["query_string"], ())
+        place = read_place(*(request.path_params[name] for name in "zxy"))
+        tile_bounds(*place)
+        if streets is None:
+            raise Refusal(404, "this server has no tiles of a base map: --basemap gives it some")
+        etag = hashlib.sha256(f"{streets.etag}/{place}".encode()).hexdigest()[:32]
+        if is_known(scope, etag):
+            return not_modified(etag, self.cache)
+        found = await self.workers.run(lambda _: _street_tile(streets, place))
+        return packed_reply(scope, etag, found, VECTOR_TILE, self.cache, API_HEADERS)
 
     async def download(self, request: Request) -> FileResponse | Reply:
         holding = self._holding(request)
@@ -633,11 +654,22 @@ def _distinct(holding: Holding) -> bytes:
     return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def _basemap(bounds: Bounds | None) -> bytes:
+def _basemap(bounds: Bounds | None, streets: Archive | None) -> bytes:
     """Empty for a release that lies nowhere on earth, and on a server that was asked for none."""
     if bounds is None:
-        return orjson.dumps({"parts": [], "zoom": 0, "names": [], "credit": None})
-    return orjson.dumps({**around(bounds), "credit": CREDIT})
+        return orjson.dumps({"parts": [], "zoom": 0, "names": [], "credit": None, "tiles": None})
+    told = {**around(bounds), "credit": CREDIT, "tiles": None}
+    if streets is not None and overlaps(bounds, streets.bounds):
+        told |= {"credit": f"{CREDIT}, {streets.credit}", "tiles": streets.told()}
+    return orjson.dumps(told)
+
+
+def _street_tile(streets: Archive, place: tuple[int, int, int]) -> Packed:
+    try:
+        return Packed(*streets.tile(place))
+    except InputError as error:  # which names a file of the server
+        log("basemap-problem", message=str(error))
+        raise Refusal(503, "the tiles of the base map cannot be read: restart the server") from None
 
 
 def _told(holding: Holding) -> bytes:

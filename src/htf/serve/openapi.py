@@ -163,9 +163,6 @@ def _count_paths(limits: Limits) -> dict[str, Any]:
 
 
 def _file_paths() -> dict[str, Any]:
-    place = [
-        {"name": name, "in": "path", "required": True, "schema": WHOLE} for name in ("z", "x", "y")
-    ]
     return {
         "/api/releases/{id}/tiles/{z}/{x}/{y}.geojson": {
             "get": _operation(
@@ -173,7 +170,7 @@ def _file_paths() -> dict[str, Any]:
                 "A web map tile: leaves of the release where they are few, else squares. Shapes are cut off "
                 "at the tile, counts are of the whole `box`.",
                 {"application/geo+json": {"schema": _named("Tile")}},
-                [ID, *place, WHERE],
+                [ID, *PLACE, WHERE],
                 errors=(400, 404, 422, 503),
             )
         },
@@ -183,7 +180,7 @@ def _file_paths() -> dict[str, Any]:
                 "The same as a Mapbox Vector Tile: layer `counts`, numbers rounded to a sixteenth of their standard "
                 "error or less. `west`, `south`, `width` and `height` are those of the whole leaf or square.",
                 _media("application/vnd.mapbox-vector-tile"),
-                [ID, *place, WHERE],
+                [ID, *PLACE, WHERE],
                 errors=(400, 404, 422, 503),
             )
         },
@@ -218,6 +215,15 @@ def _basemap_paths() -> dict[str, Any]:
                 "Empty if the release lies nowhere on earth, or the server was started without a base map.",
                 _json("Basemap"),
                 [ID],
+                errors=(400, 404, 503),
+            )
+        },
+        "/api/basemap/{z}/{x}/{y}.mvt": {
+            "get": _operation(
+                "basemapTile",
+                "A tile of the archive of `--basemap`, such as streets. Without bytes if the archive has none there.",
+                _media("application/vnd.mapbox-vector-tile"),
+                PLACE,
                 errors=(400, 404, 503),
             )
         },
@@ -287,6 +293,9 @@ ID: Schema = {
     "schema": TEXT,
     "description": "As the list of releases has it.",
 }
+PLACE: list[Schema] = [
+    {"name": name, "in": "path", "required": True, "schema": WHOLE} for name in ("z", "x", "y")
+]
 WHERE: Schema = {
     "name": "where",
     "in": "query",
@@ -514,12 +523,25 @@ def _basemap() -> Schema:
         {},
     )
     name = {"type": "array", "description": "Name, longitude, latitude, rank and kind."}
+    tiles = {
+        **_object(
+            {
+                "minzoom": WHOLE,
+                "maxzoom": WHOLE,
+                "bounds": NUMBERS,
+                "layers": {"type": "array", "items": TEXT},
+            },
+            {},
+        ),
+        "description": "What /api/basemap has tiles of, if it covers the release.",
+    }
     return _object(
         {
             "parts": {"type": "array", "items": part},
             "zoom": {**NUMBER, "description": "Below it, the coarse part is drawn."},
             "names": {"type": "array", "items": name},
             "credit": {"type": ["string", "null"]},
+            "tiles": {"anyOf": [tiles, {"type": "null"}]},
         },
         {},
     )

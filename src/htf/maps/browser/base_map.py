@@ -1,4 +1,4 @@
-"""The base map of a map in a browser: the part that HTF carries around it, and tiles of one's own.
+"""The base map of a map in a browser: the part around it of the one that HTF carries.
 
 A browser gets the part around a map twice: finely near the map, and coarsely for a look from afar.
 """
@@ -23,16 +23,15 @@ WIDE = 300.0  # degrees: from there on nothing is farther away
 PIXELS = (900.0, 520.0)  # of a window, to guess the zoom at which a map fits
 
 
-def around(bounds: Bounds, *, has_tiles: bool = False) -> dict[str, Any]:
-    """What a browser draws around a map with these bounds W,S,E,N in degrees. Tiles take the place of the fine part."""
+def around(bounds: Bounds) -> dict[str, Any]:
+    """What a browser draws around a map with these bounds W,S,E,N in degrees."""
     near = widened(bounds, NEAR)
     longest = max(bounds[2] - bounds[0], bounds[3] - bounds[1])
     far = widened(bounds, max(NEAR, min(FAR, FARTHEST / longest)))
     parts: list[dict[str, Any]] = []
     names: dict[tuple[str, float, float], Name] = {}
     fine = crop_to_size(near, MOST_NEAR, MOST_NAMES)
-    if not has_tiles:
-        parts.append(_part(fine))
+    parts.append(_part(fine))
     names |= {(one.name, one.x, one.y): one for one in fine.names}
     if near[2] - near[0] < WIDE:
         most = min(MOST_FAR, MOST - fine.size)
@@ -42,12 +41,12 @@ def around(bounds: Bounds, *, has_tiles: bool = False) -> dict[str, Any]:
     ordered = sorted(names.values(), key=lambda one: one.rank)
     return {
         "parts": parts,
-        "zoom": round(_fitting_zoom(bounds) - FAR_ZOOM, 2),
+        "zoom": round(fitting_zoom(bounds) - FAR_ZOOM, 2),
         "names": [[one.name, one.x, one.y, one.rank, one.kind] for one in ordered],
     }
 
 
-def _fitting_zoom(bounds: Bounds) -> float:
+def fitting_zoom(bounds: Bounds) -> float:
     """The zoom at which a map fits into a window."""
     ring = np.array([bounds])
     corners = corners_in_square(ring, CRS84, None).reshape(4, 2)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +23,7 @@ from htf.estimation.level import LEVEL_TEXT
 from htf.frame.domain import FloatArray
 from htf.maps.basemap import CREDIT
 from htf.maps.browser.assets import LICENCE, maplibre, own
-from htf.maps.browser.base_map import around
+from htf.maps.browser.base_map import around, fitting_zoom
 from htf.maps.browser.mercator import Plane, corners_in_square
 from htf.maps.browser.modules import joined
 from htf.maps.browser.rectangles import (
@@ -37,6 +38,7 @@ from htf.maps.browser.rectangles import (
     rectangles,
     weighted_limits,
 )
+from htf.maps.browser.street_tiles import carried_tiles
 from htf.maps.browser.zone_document import zone_data
 from htf.maps.comparison import (
     CHANCE,
@@ -65,6 +67,7 @@ from htf.release.release import Release
 STYLES = ("shared/base.css", "shared/map.css", "shared/time.css", "offline/offline.css")
 SQUARE_PIXELS = 14  # a square of a difference is at least as large on the screen
 ABOUT_BASEMAP = "The base map is from Natural Earth; its coasts and borders may be off by 2 km."
+ABOUT_TILES = "Close up it is drawn from other tiles, which the file carries too."
 STEPS = 32  # numbers are rounded to 1/32 of their standard error
 
 
@@ -78,7 +81,7 @@ class Wish:
     style: str | None = None  # address of a base map
     level: str | None = None  # of zones, that shows at first
     title: str | None = None  # instead of the names of the maps
-    basemap: bool = True  # whether to draw the base map that HTF carries
+    basemap: bool | Path = True  # the one that HTF carries, none, or also tiles in a file
 
     def __post_init__(self) -> None:
         read_axes(self.axes)
@@ -90,7 +93,8 @@ class Wish:
             arguments.text(self.level, "level")
         if self.title is not None:
             arguments.text(self.title, "title")
-        arguments.flag(self.basemap, "basemap")
+        if not isinstance(self.basemap, Path):
+            arguments.flag(self.basemap, "basemap")
 
 
 def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) -> str:
@@ -156,9 +160,7 @@ def write_page(
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
         panels="".join(_panel(panel) for panel in data["panels"]),
-        caption=escape(
-            " ".join([*caption, _about_base_map(wish.style, drawn is not None)]).strip()
-        ),
+        caption=escape(" ".join([*caption, _about_base_map(wish.style, drawn)]).strip()),
         claim="" if is_private else "not-private",
         summary=escape(summary),
         statement=statement,
@@ -417,16 +419,25 @@ def _statement(maps: Sequence[Named]) -> tuple[str, str]:
 
 def drawn_basemap(wish: Wish, data: dict[str, Any]) -> dict[str, Any] | None:
     """The base map around a map; none for one that lies nowhere on earth, or has one that is fetched."""
+    if isinstance(wish.basemap, Path) and data["plane"] is not None:
+        raise InputError(
+            "this release has no reference system, so tiles have no place on its map: leave out --basemap"
+        )
     if not wish.basemap or wish.style is not None or data["plane"] is not None:
         return None
     (west, south), (east, north) = data["bounds"]
-    told = json.dumps(around((west, south, east, north)), separators=(",", ":"))
-    return {"around": pack_text(told), "credit": CREDIT}
+    bounds = west, south, east, north
+    told = json.dumps(around(bounds), separators=(",", ":"))
+    drawn: dict[str, Any] = {"around": pack_text(told), "credit": CREDIT}
+    if isinstance(wish.basemap, Path):
+        tiles, credit = carried_tiles(wish.basemap, bounds, fitting_zoom(bounds))
+        drawn |= {"tiles": tiles, "credit": f"{CREDIT}, {credit}"}
+    return drawn
 
 
-def _about_base_map(style: str | None, is_carried: bool) -> str:
-    if is_carried:
-        return ABOUT_BASEMAP
+def _about_base_map(style: str | None, drawn: dict[str, Any] | None) -> str:
+    if drawn is not None:
+        return f"{ABOUT_BASEMAP} {ABOUT_TILES if 'tiles' in drawn else ''}".strip()
     if style is None:
         return ""
     host = urlsplit(style).netloc

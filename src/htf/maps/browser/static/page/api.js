@@ -101,6 +101,16 @@ export async function fetchTile(release, key, signal) {
 
 export const fetchBasemap = (release) => ask(pathOf(release.id, "/basemap"));
 
+/* A tile z/x/y of the base map; one that cannot be had is left out. */
+export async function fetchStreets(place, signal) {
+  try {
+    return (await request(`/api/basemap/${place}.mvt`, { signal })).arrayBuffer();
+  } catch (error) {
+    if (isAborted(error)) throw error;
+    return null;
+  }
+}
+
 export const leavesPath = (release) => pathOf(release.id, "/leaves", whereText(release));
 
 export const fetchLeaves = (path) => ask(path);

@@ -3,7 +3,8 @@
 import { showBasemap } from "../shared/basemap.js";
 import { setCredits } from "../shared/maplibre.js";
 import { PlaceNames } from "../shared/place-names.js";
-import { fetchBasemap } from "./api.js";
+import { addStreets, replaced } from "../shared/streets.js";
+import { fetchBasemap, fetchStreets } from "./api.js";
 import { panels } from "./panels.js";
 import { chosen, isPlace } from "./state.js";
 
@@ -26,8 +27,10 @@ export async function loadBasemap() {
 
 function show(panel, told) {
   if (!namesOf.has(panel)) namesOf.set(panel, new PlaceNames(panel.map));
-  showBasemap(panel.map, told);
-  namesOf.get(panel).set(told?.names || []);
+  const names = namesOf.get(panel);
+  showBasemap(panel.map, told, replaced(told?.tiles));
+  names.set(told?.names || []);
+  if (told?.tiles) addStreets(panel.map, told.tiles, names, fetchStreets);
   setCredits(panel.map, told?.credit ? [told.credit] : []);
   const hasGround = Boolean(told?.parts.length);
   Object.assign(panel.layer, { hasGround });

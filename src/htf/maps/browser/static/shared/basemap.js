@@ -47,8 +47,18 @@ function lineLayer(source, { kind, colour, width, opacity }) {
 /* The layer that counts are drawn below; none without a base map of our own. */
 export const aboveCounts = (map) => (map.getLayer(FIRST_LINE) ? FIRST_LINE : undefined);
 
-/* Shows the base map around a map (base_map.py), or none. */
-export function showBasemap(map, told) {
+/* The layer that is drawn next above the ground and water of the base map, and above those of a
+   source that were added to them. */
+export function belowCounts(map, source) {
+  const order = map.getLayersOrder();
+  let at = order.indexOf(`${NEAR}-water`) + 1;
+  while (order[at]?.startsWith(`${source}-`)) at++;
+  return order[at];
+}
+
+/* Shows the base map around a map (base_map.py), or none. Tiles may replace some kinds of its lines
+   from a zoom on (streets.js). */
+export function showBasemap(map, told, replaced = { zoom: NEVER, kinds: [] }) {
   if (!map.getSource(NEAR)) return;
   const { parts = [], zoom = NEVER } = told || {};
   const [near = EMPTY, far = EMPTY] = parts.map(featuresOf);
@@ -56,8 +66,10 @@ export function showBasemap(map, told) {
   map.getSource(FAR).setData(far);
   const isFar = far !== EMPTY;
   for (const { kind } of LINES) {
-    map.setLayerZoomRange(`${NEAR}-${kind}`, isFar ? zoom : 0, NEVER);
-    map.setLayerZoomRange(`${FAR}-${kind}`, 0, isFar ? Math.max(zoom, 0) : 0);
+    const end = replaced.kinds.includes(kind) ? replaced.zoom : NEVER;
+    const turn = isFar ? Math.max(zoom, 0) : 0;
+    map.setLayerZoomRange(`${NEAR}-${kind}`, Math.min(turn, end), end);
+    map.setLayerZoomRange(`${FAR}-${kind}`, 0, Math.min(turn, end));
   }
 }
 

@@ -32,11 +32,13 @@ export const THEMES = {
     beyond: "#dfe4ea", // outside the map
     veil: "#f3f6fa", // half of it over the ground is `blank`
     ground: "#dfe4ea", // of the base map
+    park: "#d3dfd8", // of tiles
     water: "#bdd0e3",
     coast: "#6f8aa6",
     river: "#7d9cbb",
     border: "#7a6a80",
     road: "#5f6872",
+    roadEdge: "#ffffff",
     placeName: "#27313c",
     waterName: "#2f5578",
     line: "#4a545e",
@@ -53,11 +55,13 @@ export const THEMES = {
     beyond: "#10151b",
     veil: "#262f3b",
     ground: "#10151b",
+    park: "#11201d",
     water: "#0b2740",
     coast: "#53728f",
     river: "#47688a",
     border: "#8d7f96",
     road: "#8a94a0",
+    roadEdge: "#10151b",
     placeName: "#e6ebf1",
     waterName: "#9cc3e8",
     line: "#c3ccd6",

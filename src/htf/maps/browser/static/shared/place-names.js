@@ -21,6 +21,8 @@ export class PlaceNames {
   constructor(map) {
     this.map = map;
     this.names = [];
+    this.own = [];
+    this.more = [];
     this.canvas = document.createElement("canvas");
     this.canvas.className = "overlay names";
     this.canvas.setAttribute("aria-hidden", "true");
@@ -31,7 +33,20 @@ export class PlaceNames {
 
   /* Rows of name, longitude, latitude, rank and kind, those of low rank first. */
   set(names) {
-    this.names = names;
+    this.own = names;
+    this.join();
+  }
+
+  /* The same from tiles, in any order. */
+  setMore(names) {
+    this.more = names;
+    this.join();
+  }
+
+  join() {
+    const known = new Set(this.own.map(([name]) => name));
+    const more = this.more.filter(([name]) => !known.has(name));
+    this.names = [...this.own, ...more].sort((one, other) => one[3] - other[3]);
     this.draw();
   }
 

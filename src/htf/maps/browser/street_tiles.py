@@ -1,0 +1,264 @@
+"""Vector tiles of your own as a base map, such as streets: read from a PMTiles file, which stays where it is.
+
+A file for a browser carries the tiles around its map, at the zooms that fit into it. The server sends single tiles. Both
+draw the layers of Protomaps and of OpenMapTiles (static/shared/streets.js).
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import math
+import os
+import re
+import threading
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from htf.errors import InputError, MissingExtraError
+from htf.files import is_file
+from htf.maps.basemap import Bounds, widened
+from htf.maps.tiles import DEEPEST
+
+MOST_BYTES = 8_000_000  # of tiles in a file, before they become text
+MOST_TILES = 20_000  # of a zoom: more are not looked for
+MARGIN = 0.25  # in sides of the map
+LONGEST_CREDIT = 200  # letters
+EDGE = 85.051129  # degrees of latitude: tiles end there
+WORLD: Bounds = (-180.0, -EDGE, 180.0, EDGE)
+KEPT_DIRECTORIES = 64
+HEADER_BYTES = 127
+GZIP_START = b"\x1f\x8b"
+Place = tuple[int, int, int]  # zoom, column and row
+
+
+class Archive:
+    """A PMTiles file of vector tiles, open for reading. Several threads may read it."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from pmtiles import tile as format
+        except ImportError:
+            raise MissingExtraError("pmtiles", "geo", "A base map from PMTiles") from None
+        if not is_file(path):
+            raise InputError(f"there is no file {path}")
+        self.path, self._format = path, format
+        self._lock = threading.Lock()
+        self._file = open(path, "rb")  # noqa: SIM115 - open as long as tiles are read
+        self._directory = lru_cache(KEPT_DIRECTORIES)(self._read_directory)
+        try:
+            self._read_head()
+        except BaseException:
+            self.close()
+            raise
+
+    def _read_head(self) -> None:
+        head = self._bytes(0, HEADER_BYTES)
+        try:
+            self._header = self._format.deserialize_header(head)
+            told = self._told(self._header)
+            self._directory(self._header["root_offset"], self._header["root_length"])
+        except Exception as error:
+            raise InputError(
+                f"{self.path} is not a PMTiles archive of version 3: --basemap takes one with vector tiles"
+            ) from error
+        kind, packing = self._header["tile_type"], self._header["tile_compression"]
+        if kind != self._format.TileType.MVT:
+            raise InputError(
+                f"{self.path} has tiles of type {kind.name}: --basemap takes vector tiles (MVT), not pictures"
+            )
+        known = self._format.Compression
+        if packing not in (known.GZIP, known.NONE, known.UNKNOWN):
+            raise InputError(
+                f"{self.path} has tiles compressed with {packing.name.lower()}: write it again with gzip"
+            )
+        self._stamp = self._now()
+        self.etag = hashlib.sha256(head + repr(self._stamp).encode()).hexdigest()[:32]
+        self.zooms = self._header["min_zoom"], min(self._header["max_zoom"], DEEPEST)
+        self.bounds = _covered(self._header)
+        self.layers = [str(one["id"]) for one in told.get("vector_layers") or [] if "id" in one]
+        credit = re.sub(r"<[^>]*>", "", str(told.get("attribution") or self.path.stem))
+        self.credit = html.unescape(credit)[:LONGEST_CREDIT]
+
+    def _told(self, header: Any) -> dict[str, Any]:
+        body = self._bytes(header["metadata_offset"], header["metadata_length"])
+        told = json.loads(gzip.decompress(body) if body.startswith(GZIP_START) else body)
+        if not isinstance(told, dict):
+            raise TypeError("metadata are an object")
+        return told
+
+    def _now(self) -> tuple[int, int]:
+        state = os.fstat(self._file.fileno())
+        return state.st_size, state.st_mtime_ns
+
+    def _bytes(self, start: int, length: int) -> bytes:
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(length)
+
+    def _read_directory(self, start: int, length: int) -> Any:
+        try:
+            return self._format.deserialize_directory(self._bytes(start, length))
+        except Exception as error:
+            raise InputError(f"{self.path} is damaged: its directory of tiles is broken") from error
+
+    def find(self, place: Place) -> tuple[int, int] | None:
+        """Where the bytes of a tile start, and how many there are; None if there is no such tile."""
+        number = self._format.zxy_to_tileid(*place)
+        start, length = self._header["root_offset"], self._header["root_length"]
+        for _ in range(4):  # directories of directories
+            found = self._format.find_tile(self._directory(start, length), number)
+            if found is None:
+                return None
+            if found.run_length:
+                return self._header["tile_data_offset"] + found.offset, found.length
+            start, length = self._header["leaf_directory_offset"] + found.offset, found.length
+        return None
+
+    def read(self, start: int, length: int) -> bytes:
+        """The bytes of a tile as they are in the file, compressed or not."""
+        if self._now() != self._stamp:
+            raise InputError(f"{self.path} has changed since it was opened: start again")
+        return self._bytes(start, length)
+
+    def tile(self, place: Place) -> tuple[bytes, bytes | None]:
+        """A tile, and the same compressed if it is so in the file. Without bytes if there is none."""
+        found = self.find(place)
+        if found is None:
+            return b"", None
+        body = self.read(*found)
+        if not body.startswith(GZIP_START):
+            return body, None
+        try:
+            return gzip.decompress(body), body
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"a tile of {self.path} is damaged") from error
+
+    def told(self) -> dict[str, Any]:
+        """What a browser needs to draw tiles."""
+        return {
+            "minzoom": self.zooms[0],
+            "maxzoom": self.zooms[1],
+            "bounds": list(self.bounds),
+            "layers": self.layers,
+        }
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _covered(header: Any) -> Bounds:
+    west, south, east, north = (
+        header[name] / 10**7 for name in ("min_lon_e7", "min_lat_e7", "max_lon_e7", "max_lat_e7")
+    )
+    is_told = west < east and south < north
+    return _common((west, south, east, north), WORLD) if is_told else WORLD
+
+
+def _common(one: Bounds, other: Bounds) -> Bounds:
+    return (
+        max(one[0], other[0]),
+        max(one[1], other[1]),
+        min(one[2], other[2]),
+        min(one[3], other[3]),
+    )
+
+
+def overlaps(one: Bounds, other: Bounds) -> bool:
+    west, south, east, north = _common(one, other)
+    return west < east and south < north
+
+
+def carried_tiles(path: Path, bounds: Bounds, fitting_zoom: float) -> tuple[dict[str, Any], str]:
+    """The tiles around a map as text, from the zoom at which all of it is seen to the deepest that fits; and whose work
+    they are."""
+    archive = Archive(path)
+    try:
+        return _carried(archive, bounds, fitting_zoom), archive.credit
+    finally:
+        archive.close()
+
+
+def _carried(archive: Archive, bounds: Bounds, fitting_zoom: float) -> dict[str, Any]:
+    around = widened(bounds, MARGIN)
+    first, last = archive.zooms
+    chosen: dict[Place, tuple[int, int]] = {}
+    deepest = first
+    for zoom in range(min(max(math.floor(fitting_zoom) - 1, first), last), last + 1):
+        if _number(around, zoom) > MOST_TILES:
+            break
+        found = {place: at for place in places(around, zoom) if (at := archive.find(place))}
+        size = sum(length for _, length in {*chosen.values(), *found.values()})
+        if size > MOST_BYTES and not chosen:
+            raise InputError(
+                f"the tiles of {archive.path} around this map have {size / 1e6:.1f} MB at zoom {zoom}, and a map in one file "
+                f"carries at most {MOST_BYTES // 10**6} MB: take an archive with fewer layers, draw a smaller map, or use "
+                "htf serve --basemap"
+            )
+        if size > MOST_BYTES:
+            break
+        chosen |= found
+        deepest = zoom
+    if not chosen:
+        raise InputError(
+            f"{archive.path} has no tiles where this map is, at {_shown(bounds)}: it covers {_shown(archive.bounds)}, "
+            f"at zooms {first} to {last}"
+        )
+    return {
+        **archive.told(),
+        "minzoom": min(zoom for zoom, _, _ in chosen),
+        "maxzoom": deepest,
+        "bounds": list(_common(around, archive.bounds)),
+        **_joined(archive, chosen),
+    }
+
+
+def _joined(archive: Archive, chosen: dict[Place, tuple[int, int]]) -> dict[str, Any]:
+    """All tiles one after another, equal ones once, and where each is."""
+    joined = bytearray()
+    starts: dict[tuple[int, int], int] = {}
+    index: dict[str, list[int]] = {}
+    for place, at in chosen.items():
+        if at not in starts:
+            starts[at] = len(joined)
+            joined += archive.read(*at)
+        index["/".join(map(str, place))] = [starts[at], starts[at] + at[1]]
+    return {"index": index, "bytes": base64.b64encode(bytes(joined)).decode()}
+
+
+def _shown(bounds: Bounds) -> str:
+    return ",".join(f"{edge:.6g}" for edge in bounds)
+
+
+def _ends(bounds: Bounds, zoom: int) -> tuple[int, int, int, int]:
+    """The first and the last column, and the first and the last row."""
+    side = int(2**zoom)
+
+    def column(longitude: float) -> int:
+        return min(max(int((longitude + 180) / 360 * side), 0), side - 1)
+
+    def row(latitude: float) -> int:
+        turned = math.radians(min(max(latitude, -EDGE), EDGE))
+        return min(max(int((1 - math.asinh(math.tan(turned)) / math.pi) / 2 * side), 0), side - 1)
+
+    west, south, east, north = bounds
+    return column(west), column(east), row(north), row(south)
+
+
+def _number(bounds: Bounds, zoom: int) -> int:
+    left, right, top, bottom = _ends(bounds, zoom)
+    return (right - left + 1) * (bottom - top + 1)
+
+
+def places(bounds: Bounds, zoom: int) -> Iterator[Place]:
+    """The tiles of a zoom that touch the bounds."""
+    left, right, top, bottom = _ends(bounds, zoom)
+    for x in range(left, right + 1):
+        for y in range(top, bottom + 1):
+            yield zoom, x, y
