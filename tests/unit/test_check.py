@@ -194,6 +194,18 @@ def test_files_that_cannot_be_checked(tmp_path: Path) -> None:
     assert check_points(path, MAP).rows == 0
 
 
+def test_arrays_are_checked_as_they_are_read() -> None:
+    found = check_points([[0.5, 5.0], [0.5, 0.4]], Domain.from_bounds(0, 0, 2, 2, cells=2))
+    assert (found.inside, found.outside) == (1, 1)
+    for few in ([], (), [[0.5]]):
+        with pytest.raises(
+            InputError, match=f"one array for each axis, x and y first, got {len(few)}"
+        ):
+            check_points(few)
+    with pytest.raises(InputError, match="the dict has no columns"):
+        check_points({})
+
+
 def test_exact_numbers_are_shown_only_on_request() -> None:
     found = check_points({"lon": [0.5] * 1234, "lat": [0.5] * 1234}, MAP)
     assert "1,234" not in repr(found)

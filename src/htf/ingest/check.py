@@ -53,7 +53,7 @@ from htf.ingest.points import (
     values_of,
 )
 from htf.ingest.reading import POINT, Reading
-from htf.ingest.sources import Source, listed, open_source
+from htf.ingest.sources import Source, is_arrays, listed, open_source
 from htf.ingest.text import Needed
 from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import EYES_ONLY, Reason, numbers_of, places_of, reasons_of, sums_of
@@ -256,6 +256,8 @@ def check_source(
     if domain is not None:
         check_domain(domain)
     arguments.function(progress, "progress")
+    if is_arrays(source):
+        reading = _of_arrays(source, reading)
     with listed(source, reading.table) as listing:
         looked: Looked | None = None
         if listing is not None and listing.is_text:
@@ -270,6 +272,15 @@ def check_source(
             used = replace(used, skip_last=totals)
             found = _look_at(source, domain, used, looked, progress)
     return _advised(source, found, reading, told_map)
+
+
+def _of_arrays(source: Any, reading: Reading) -> Reading:
+    """The same, whose columns are the first two arrays, x and y."""
+    if len(source) < 2:
+        raise InputError(
+            f"points in arrays need one array for each axis, x and y first, got {len(source)}"
+        )
+    return reading if reading.columns is not None else replace(reading, columns=("0", "1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +353,8 @@ def _opened(source: Any, reading: Reading, looked: Looked | None) -> Iterator[So
         return fits([*wanted, None, None], others, header)
 
     with open_source(source, reading, Needed(has_columns, "columns", quick=True)) as opened:
+        if not opened.columns:
+            raise InputError(f"{opened.name} has no columns: points need those of x and y")
         if opened.of_records is None:
             yield opened
             return
