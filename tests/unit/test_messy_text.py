@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import encodings.aliases
 import gzip
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ from typing import Any
 import pytest
 
 from htf import Axis, Domain, InputError, read_points
+from htf.ingest.reading import STATELESS
 from htf.ingest.time_formats import LIKELY, TimeFormat, likely_formats
 from support import counted
 
@@ -82,6 +87,57 @@ def test_a_wrong_encoding(tmp_path: Path) -> None:
         cells(path, encoding="klingon")
     with pytest.raises(InputError, match="there is no encoding 'rot13'"):
         cells(path, encoding="rot13")
+
+
+def encodings_of_python() -> set[str]:
+    found = set()
+    for name in {*encodings.aliases.aliases.values(), "cp1252", "utf_8_sig"}:
+        with contextlib.suppress(LookupError):
+            found.add(codecs.lookup(name).name)
+    return found
+
+
+def test_an_encoding_in_which_a_record_changes_others_is_refused(tmp_path: Path) -> None:
+    """One that switches, by a sign in a name, how all further bytes are read."""
+    path = write(tmp_path / "a.csv", "lon,lat,who\n0.5,1.5,~{\n2.5,1.5,bob\n")
+    for name in ("hz", "iso2022_jp", "ISO-2022-KR", "utf-7", "unicode_escape", "punycode", "idna"):
+        with pytest.raises(InputError, match=f"'{name}' are not read.*convert them to utf-8"):
+            cells(path, encoding=name)
+
+
+def keeps_no_state(name: str) -> bool:
+    """Whether a line is read in the same way after any bytes, or the file is refused."""
+    draw = random.Random(1)
+    signs = [
+        b"~{",
+        b"+",
+        b"+AG",
+        b"\x1b$B",
+        b"\x1b$)C\x0e",
+        b"\\",
+        *(bytes([n]) for n in range(256)),
+    ]
+    for before in [*signs, *(draw.randbytes(draw.randint(2, 4)) for _ in range(500))]:
+        try:
+            decoded = (before + "\nab01".encode(name)).decode(name)
+        except UnicodeError:
+            continue
+        if not decoded.endswith("\nab01"):
+            return False
+    return True
+
+
+def test_an_encoding_that_is_read_keeps_no_state() -> None:
+    wide = (
+        "utf-16",
+        "utf-32",
+        "utf-8-sig",
+    )  # these begin with a mark; the first two have no single bytes
+    found = {name for name in encodings_of_python() if not name.startswith(wide)}
+    read = set(filter(STATELESS.fullmatch, found))
+    assert {"cp1252", "gb18030", "shift_jis", "euc_jp", "big5", "iso8859-15", "utf-8"} <= read
+    assert list(filter(keeps_no_state, sorted(read))) == sorted(read)
+    assert not any(map(keeps_no_state, ("iso2022_jp", "unicode-escape")))
 
 
 @pytest.mark.parametrize("packed", [False, True])

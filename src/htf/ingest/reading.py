@@ -38,16 +38,26 @@ TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per 
 LARGEST_OFFSET = 24 * 3600
 POINT, COMMA = DECIMALS = (".", ",")
 UTF8 = ("utf-8", "utf-8-sig")
+# Encodings in which no byte changes how later lines are read, by the names that Python gives them.
+STATELESS = re.compile(
+    r"ascii|utf-8(-sig)?|utf-(16|32)(-[bl]e)?|cp[0-9]+|iso8859-[0-9]+|koi8-[rtu]|kz1048|mac-[a-z0-9]+|ptcp154|tis-620"
+    r"|hp-roman8|palmos|gb2312|gbk|gb18030|big5(hkscs)?|johab|shift_jis(_2004|x0213)?|euc_(kr|jp|jis_2004|jisx0213)"
+)
 
 
 def check_encoding(name: str) -> None:
-    """Refuse what is no encoding of text."""
+    """Refuse what is no encoding of text, and any in which one record may change how later ones are read."""
     try:
         "".encode(name)
     except (LookupError, ValueError):
         raise InputError(
             f"there is no encoding {name!r}: write it like utf-8, utf-16, cp1252 or latin-1"
         ) from None
+    if STATELESS.fullmatch(codecs.lookup(name).name) is None:
+        raise InputError(
+            f"files in the encoding {name!r} are not read, because one record may change there how others are read: "
+            "convert them to utf-8"
+        )
 
 
 def read_offset(text: str) -> int:
