@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 import warnings
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import geopandas
+import pyarrow as pa
 import pytest
 import shapely
 
@@ -29,6 +31,7 @@ from htf import (
 from htf.cli.main import run
 from htf.ingest import vector
 from htf.ingest.sources import files_behind
+from htf.privacy.origins import FileMark, check_not_data
 from support import counted
 
 MAP = Domain.from_bounds(0, 0, 4, 4, 4)
@@ -130,6 +133,33 @@ def test_a_copy_in_an_archive_is_noticed(tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text("lon,lat\n0.5,1.5\n")
     publish(matrix, 1, prior=read_prior(other, MAP), noise="fast")
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lambda text: pa.compress(text, "zstd", asbytes=True)]
+)
+def test_a_packed_copy_in_an_archive_is_noticed(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """A member of the archive is packed itself, and the prior is that member, or what it holds."""
+    text = b"lon,lat\n" + b"".join(b"0.%03d,0.5\n" % n for n in range(900))
+    ending = "gz" if pack is gzip.compress else "zst"
+    priors = [tmp_path / "points.csv", tmp_path / f"points.csv.{ending}"]
+    priors[0].write_bytes(text)
+    priors[1].write_bytes(pack(text))
+    other = tmp_path / f"other.csv.{ending}"
+    other.write_bytes(pack(text[:-12]))
+    data = [FileMark.of(zipped(tmp_path / "data.zip", priors[1]))]
+    for prior in priors:
+        with pytest.raises(InputError, match="is one of the files of the data"):
+            check_not_data(FileMark.of(prior), data)
+    check_not_data(FileMark.of(other), data)
+    (tmp_path / "broken.csv.gz").write_bytes(b"not packed")
+    with pytest.raises(InputError, match="cannot compare"):
+        check_not_data(
+            FileMark.of(priors[0]),
+            [FileMark.of(zipped(tmp_path / "broken.zip", tmp_path / "broken.csv.gz"))],
+        )
 
 
 def test_their_own_reference_system_is_used(tmp_path: Path) -> None:
@@ -290,6 +320,16 @@ def test_an_odd_row_of_a_geopackage_changes_no_other(tmp_path: Path) -> None:
     ]
 
 
+def test_no_warning_quotes_a_record_of_a_shapefile(tmp_path: Path) -> None:
+    path = tmp_path / "a.shp"
+    frame().assign(n=[123.5, 2.5, 3.5, 4.5]).to_file(path)
+    fields = path.with_suffix(".dbf")
+    fields.write_bytes(fields.read_bytes().replace(b"123.5", b"1SECR"))
+    with warnings.catch_warnings(action="error", category=RuntimeWarning):
+        read_points(path, MAP, weight="n", max_weight=9)
+        check_points(path)
+
+
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
 def test_geojson_is_read_in_parts(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -333,6 +373,29 @@ def test_archives_that_cannot_be_read(tmp_path: Path) -> None:
         read_points(in_geojson(tmp_path), MAP, sql="SELECT 1")
     with pytest.raises(InputError, match="there is no file"):
         read_points(tmp_path / "none.gpkg", MAP)
+
+
+def test_a_file_that_an_archive_does_not_hold(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("lon,lat\n0.5,1.5\n")
+    archive = zipped(tmp_path / "a.zip", tmp_path / "a.csv")
+    with pytest.raises(InputError, match=r"a\.zip has no file 'nosuch': .* of inner/a\.csv"):
+        read_points(archive, MAP, table="nosuch")
+    for name in ("a", "a.csv", "inner/a.csv"):
+        assert counted(read_points(archive, MAP, table=name)) == {(0, 1): 1}
+    with pytest.raises(InputError, match="has no layer 'nosuch'"):
+        read_points(in_zipped_geopackage(tmp_path), MAP, table="nosuch")
+
+
+@pytest.mark.parametrize("names", [("a.csv", "a.CSV"), ("a.csv", "a.csv")])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_files_of_one_name_in_an_archive(names: tuple[str, str], tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as opened:
+        for name in names:
+            opened.writestr(name, "lon,lat\n0.5,1.5\n")
+    with pytest.raises(
+        InputError, match=r"a\.zip has two files whose names differ by case at most"
+    ):
+        read_points(tmp_path / "a.zip", MAP)
 
 
 def test_a_messy_table_in_an_archive(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def _unpack(archive: Path, folder: Path, wanted: str | None) -> tuple[Piece, ...
         kept = {
             str(PurePosixPath(one).with_suffix("")): number for number, one in enumerate(chosen)
         }
-        paths = {}
+        paths, taken = {}, dict[Path, str]()
         for member in members:
             stem = str(PurePosixPath(member.filename).with_suffix(""))
             if member.filename not in chosen and not (stem in kept and _is_layer(chosen)):
@@ -46,6 +46,13 @@ def _unpack(archive: Path, folder: Path, wanted: str | None) -> tuple[Piece, ...
             if member.flag_bits & ENCRYPTED:
                 raise InputError(f"{archive.name} has a password: unpack it, and give the files")
             place = folder / f"{kept[stem]}{_endings(member.filename)}"
+            if (
+                twin := taken.setdefault(place, member.filename)
+            ) != member.filename or place.exists():
+                raise InputError(
+                    f"{archive.name} has two files whose names differ by case at most, {twin} and {member.filename}: "
+                    "unpack it, and rename one"
+                )
             with opened.open(member) as packed, open(place, "xb") as copy:
                 shutil.copyfileobj(packed, copy)
             paths[member.filename] = place
@@ -55,13 +62,17 @@ def _unpack(archive: Path, folder: Path, wanted: str | None) -> tuple[Piece, ...
 def _choose(names: Sequence[str], archive: str, wanted: str | None) -> list[str]:
     """The members that are read together, in the order of their names."""
     there = sorted(one for one in names if PurePosixPath(one).suffix.lower() in KNOWN)
-    if wanted is not None:
+    if wanted is not None and there:
         alike = [
             one
             for one in there
             if wanted in (one, PurePosixPath(one).stem, PurePosixPath(one).name)
         ]
-        there = alike or there  # else it is a layer of the only member
+        if not alike and (len(there) > 1 or not _is_layer(there)):  # else it is a layer of it
+            raise InputError(
+                f"{archive} has no file {wanted!r}: name one with --table, of {', '.join(there)}"
+            )
+        there = alike or there
     if not there:
         raise InputError(f"{archive} has no file that ends in one of {', '.join(sorted(KNOWN))}")
     kinds = {_kind(one) for one in there}

@@ -12,6 +12,7 @@ import codecs
 import json
 import math
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -350,8 +351,9 @@ def _open_by_pyogrio(path: Path, name: str, wanted: str | None) -> LayerFile:
         import pyogrio
     except ImportError:
         raise MissingExtraError("pyogrio", "geo", f"Reading {path.suffix} files") from None
-    layer = _choose([str(one) for one, _ in pyogrio.list_layers(path)], wanted, name)
-    info = pyogrio.read_info(path, layer=layer)
+    with _without_warnings():
+        layer = _choose([str(one) for one, _ in pyogrio.list_layers(path)], wanted, name)
+        info = pyogrio.read_info(path, layer=layer)
     kind = str(info["geometry_type"])
     if kind.split(maxsplit=1)[0] not in ("Point", "Unknown", "2.5D"):
         raise InputError(POINTS_NEEDED.format(name, kind))
@@ -373,9 +375,10 @@ def _read_by_pyogrio(path: Path, layer: str, geometry: str, names: Sequence[str]
     import pyogrio
 
     plain = [name for name in names if name != geometry]
-    meta, table = pyogrio.read_arrow(
-        path, layer=layer, columns=plain, read_geometry=geometry in names
-    )
+    with _without_warnings():
+        meta, table = pyogrio.read_arrow(
+            path, layer=layer, columns=plain, read_geometry=geometry in names
+        )
     if geometry in names:
         stored = meta["geometry_name"] or "wkb_geometry"
         table = table.rename_columns(
@@ -383,6 +386,11 @@ def _read_by_pyogrio(path: Path, layer: str, geometry: str, names: Sequence[str]
         )
     arrays = [table[name] for name in names]
     return pa.table([_without_extension(one) for one in arrays], names=list(names))
+
+
+def _without_warnings() -> warnings.catch_warnings[None]:
+    """pyogrio warns of values that it cannot read, and quotes them."""
+    return warnings.catch_warnings(action="ignore")
 
 
 def _without_extension(column: Any) -> Any:

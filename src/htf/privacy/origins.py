@@ -20,7 +20,8 @@ from typing import Any
 from htf.errors import InputError
 
 ARCHIVES = (".zip",)
-PACKED = (".gz", ".zst", *ARCHIVES)
+STREAMS = {".gz": "gzip", ".zst": "zstd"}
+PACKED = (*STREAMS, *ARCHIVES)
 BYTES_AT_ONCE = 1 << 20
 
 
@@ -173,10 +174,8 @@ def _hold_the_same(one: Path, other: Path) -> bool:
 
 
 def _contents(path: Path) -> list[Callable[[], Any]]:
-    """Functions that open what a file holds: itself, unpacked, and the members of an archive."""
-    import pyarrow as pa
-
-    whole = [lambda: pa.input_stream(str(path), compression="detect")]
+    """Functions that open what a file holds: itself, and the members of an archive; each as it is, and unpacked."""
+    whole = _as_is_and_unpacked(path.name, partial(open, path, "rb"))
     if path.suffix.lower() not in ARCHIVES:
         return whole
     try:
@@ -184,7 +183,24 @@ def _contents(path: Path) -> list[Callable[[], Any]]:
             members = [one.filename for one in archive.infolist() if not one.is_dir()]
     except zipfile.BadZipFile:
         return whole
-    return [*whole, *(partial(_open_member, path, name) for name in members)]
+    opened = ((name, partial(_open_member, path, name)) for name in members)
+    return [
+        *whole,
+        *(one for name, open_it in opened for one in _as_is_and_unpacked(name, open_it)),
+    ]
+
+
+def _as_is_and_unpacked(name: str, open_it: Callable[[], Any]) -> list[Callable[[], Any]]:
+    packing = STREAMS.get(Path(name).suffix.lower())
+    return [open_it] if packing is None else [open_it, partial(_unpack, open_it, packing)]
+
+
+@contextmanager
+def _unpack(open_it: Callable[[], Any], packing: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    with open_it() as packed, pa.input_stream(packed, compression=packing) as stream:
+        yield stream
 
 
 @contextmanager
