@@ -24,6 +24,7 @@ from support import wait_for
 SVG = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'
 )
+ENTITIES = "<!DOCTYPE svg [<!ENTITY a 'bb'>]><svg>&a;&a;</svg>"
 
 
 def ask(service: Service, *paths: str) -> list[httpx.Response]:
@@ -220,6 +221,13 @@ def test_a_title_and_a_logo(tmp_path: Path) -> None:
     assert b"htf-title" not in load_site(Brand())["index.html"].packed.plain
 
 
+@pytest.mark.parametrize("before", ["", "\ufeff", '<?xml version="1.0" encoding="UTF-8"?>\n'])
+def test_logos_in_utf_8_are_taken(tmp_path: Path, before: str) -> None:
+    body = f"{before}<svg>\u00e9</svg>".encode()
+    (tmp_path / "logo.svg").write_bytes(body)
+    assert read_brand(None, tmp_path / "logo.svg").logo == ("logo.svg", body)
+
+
 def test_the_page_about_the_api_has_all_it_needs() -> None:
     """No file of another server, and a policy that would not let one in."""
     service = Service({})
@@ -244,6 +252,10 @@ def test_the_page_about_the_api_has_all_it_needs() -> None:
         (None, b"<html></html>", "neither a PNG nor an SVG"),
         (None, b"<!DOCTYPE svg [<!ENTITY a 'b'>]><svg/>", "neither a PNG nor an SVG"),
         (None, b"<svg", "neither a PNG nor an SVG"),
+        (None, ENTITIES.encode("utf-16"), "neither a PNG nor an SVG in UTF-8"),
+        (None, ENTITIES.encode("utf-16-le"), "neither a PNG nor an SVG in UTF-8"),
+        (None, b'<?xml version="1.0" encoding="latin-1"?><svg/>', "neither a PNG nor an SVG"),
+        (None, b"<svg>\xe9</svg>", "neither a PNG nor an SVG in UTF-8"),
         (None, b" " * (MOST_LOGO + 1), "larger than 512 KB"),
     ],
 )

@@ -32,6 +32,7 @@ ADDRESSES = {  # of other files
     ".html": re.compile(rb'"/static/([\w./-]+\.(?:js|css))(?=")'),
     ".js": re.compile(rb' from "(\.[\w./-]+\.js)(?=";)'),
 }
+DECLARED = re.compile(r"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([^"']*)""")
 MOST_LOGO = 512 * 1024  # bytes
 LONGEST_TITLE = 100  # characters
 LOGOS = ("logo.png", "logo.svg")
@@ -82,15 +83,23 @@ def _read_logo(path: Path) -> tuple[str, bytes]:
     if body.startswith(b"\x89PNG\r\n\x1a\n"):
         return "logo.png", body
     if not _is_svg(body):
-        raise InputError(f"{path} is neither a PNG nor an SVG without a DOCTYPE: give such a logo")
+        raise InputError(
+            f"{path} is neither a PNG nor an SVG in UTF-8 without a DOCTYPE: give such a logo"
+        )
     return "logo.svg", body
 
 
 def _is_svg(body: bytes) -> bool:
-    if b"<!DOCTYPE" in body or b"<!ENTITY" in body:  # entities may grow without end
-        return False
+    """Whether it is an SVG in UTF-8 that declares no entities, which may grow without end. In another encoding, such as
+    UTF-16, a declaration would not be found."""
     try:
-        return ElementTree.fromstring(body).tag in ("svg", "{http://www.w3.org/2000/svg}svg")
+        text = body.decode("utf-8-sig")
+        encoding = DECLARED.match(text)
+        if encoding and encoding[1].lower() != "utf-8":
+            return False
+        if any(one in text for one in ("\0", "<!DOCTYPE", "<!ENTITY")):  # UTF-16 has zeros
+            return False
+        return ElementTree.fromstring(text).tag in ("svg", "{http://www.w3.org/2000/svg}svg")
     except (ElementTree.ParseError, ValueError):
         return False
 
