@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -322,3 +323,26 @@ def test_an_archive_ends_where_there_would_be_too_many_tiles(
     monkeypatch.setattr("htf.maps.tiles.MOST_LEAVES", 10)
     assert htf("export", folder / "out.parquet", "-o", tmp_path / "map.pmtiles") == 0
     assert "less than the release knows" in capsys.readouterr().out
+
+
+def test_a_zoom_with_too_many_tiles_is_refused(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before anything is written. The zoom that the message names is the deepest that fits."""
+    monkeypatch.setattr("htf.export.tiles.MOST_TILES", 12)
+    command = ("export", folder / "out.parquet", "-o", tmp_path / "map.pmtiles", "--max-zoom")
+    assert htf(*command, 9) == 2
+    told = re.search(
+        r"zoom 9 needs [\d,]+ tiles, .* give --max-zoom (\d+) ", capsys.readouterr().err
+    )
+    assert told is not None
+    fits = int(told[1])
+    assert htf(*command, fits + 1) == 2
+    assert list(tmp_path.iterdir()) == []
+    assert htf(*command, fits) == 0
+    made = re.search(r"(\d+) tiles down", capsys.readouterr().out)
+    assert made is not None
+    assert fits < int(made[1]) <= 12

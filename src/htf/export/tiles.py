@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,8 @@ def write_tiles(
         from pmtiles.writer import Writer
     except ImportError:
         raise MissingExtraError("pmtiles", "geo", "Writing PMTiles") from None
+    if zoom is not None:
+        _check_number(bounds, zoom)
     about = provenance(release, RULE.format(quantity=release.quantity) + told_where(where or {}))
     found: list[Written] = []
 
@@ -91,6 +94,17 @@ def _bounds(domain: Domain) -> Bounds:
     return in_degrees((x.low, y.low, x.high, y.high), domain.crs)
 
 
+def _check_number(bounds: Bounds, deepest: int) -> None:
+    """Refuse a zoom with too many tiles before any is made: each further zoom has up to four times as many."""
+    numbers = list(accumulate(_number(bounds, z) for z in range(deepest + 1)))
+    if numbers[-1] > MOST_TILES:
+        fits = sum(number <= MOST_TILES for number in numbers) - 1
+        raise InputError(
+            f"zoom {deepest} needs {numbers[-1]:,} tiles, and at most {MOST_TILES:,} are made: "
+            f"give --max-zoom {fits} or less, or leave it out"
+        )
+
+
 def _fill(
     writer: Any,
     number_of: Callable[..., int],
@@ -102,13 +116,15 @@ def _fill(
 ) -> Written:
     tiles, is_whole = 0, False
     for z in range(DEEPEST + 1):
-        places = sorted(_places(bounds, z), key=lambda place: number_of(*place))
         ends_here = (
-            z > deepest if deepest is not None else is_whole or tiles + len(places) > MOST_TILES
+            z > deepest
+            if deepest is not None
+            else is_whole or tiles + _number(bounds, z) > MOST_TILES
         )
         if ends_here:
             return Written(tiles, z - 1, is_whole)
         tell(z)
+        places = sorted(_places(bounds, z), key=lambda place: number_of(*place))
         for place in places:
             body = vector_tile(release, place, where)
             if body:
@@ -118,8 +134,20 @@ def _fill(
     return Written(tiles, DEEPEST, is_whole)
 
 
+def _number(bounds: Bounds, z: int) -> int:
+    """How many tiles of a zoom a map touches."""
+    return math.prod(map(len, _columns_and_rows(bounds, z)))
+
+
 def _places(bounds: Bounds, z: int) -> Iterator[Place]:
     """The tiles of a zoom that a map touches."""
+    columns, rows = _columns_and_rows(bounds, z)
+    for x in columns:
+        for y in rows:
+            yield z, x, y
+
+
+def _columns_and_rows(bounds: Bounds, z: int) -> tuple[range, range]:
     side = int(2**z)
 
     def column(longitude: float) -> int:
@@ -130,9 +158,7 @@ def _places(bounds: Bounds, z: int) -> Iterator[Place]:
         return min(max(int((1 - math.asinh(math.tan(turned)) / math.pi) / 2 * side), 0), side - 1)
 
     west, south, east, north = bounds
-    for x in range(column(west), column(east) + 1):
-        for y in range(row(north), row(south) + 1):
-            yield z, x, y
+    return range(column(west), column(east) + 1), range(row(north), row(south) + 1)
 
 
 def _header(format: Any, bounds: Bounds) -> dict[str, Any]:
