@@ -7,7 +7,8 @@ page took GeoJSON tiles. A server is started anew for each repeat, so that no ti
 then opened a second time, when the server has them. Times are by the clock of the page. The first picture is the frame after the
 first rectangles were drawn, with coarse tiles; the last one has the fine tiles too. "Asked" is when the page
 asks for its first tile: what comes before (scripts, MapLibre) has nothing to do with tiles. Processor time, of the server
-and of the page's own thread after it asked, is disturbed less by what else the machine does.
+and of the page's own thread after it asked, is disturbed less by what else the machine does. "Tiles alone" is the processor
+time of a server of its own that is asked for the same tiles without a browser, one after another: it makes and compresses them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.request import Request, urlopen
 
 from playwright.sync_api import sync_playwright
 
@@ -54,6 +56,7 @@ MEASURE = """() => {
     const tiles = performance.getEntriesByType("resource").filter((one) => one.name.includes("/tiles/"));
     const sum = (key) => tiles.reduce((total, one) => total + one[key], 0);
     return {
+        addresses: tiles.map((one) => new URL(one.name).pathname + new URL(one.name).search),
         tiles: tiles.length,
         bytes: sum("encodedBodySize"),
         plain: sum("decodedBodySize"),
@@ -90,7 +93,18 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def visit(browser: Any, address: str, pid: int) -> dict[str, float]:
+def make_tiles(source: Path, release: Path, addresses: list[str]) -> float:
+    """Processor time to make tiles that no one asked for before, without a browser."""
+    with server(source, release) as (address, pid):
+        before = processor_seconds(pid)
+        for one in addresses:
+            asked = Request(f"{address}{one}", headers={"Accept-Encoding": "gzip"})
+            with urlopen(asked) as answer:
+                answer.read()
+        return (processor_seconds(pid) - before) * 1000
+
+
+def visit(browser: Any, address: str, pid: int) -> dict[str, Any]:
     """The page in a window of its own, with nothing in its cache."""
     context = browser.new_context(viewport=VIEWPORT)
     context.add_init_script(WATCH)
@@ -101,7 +115,7 @@ def visit(browser: Any, address: str, pid: int) -> dict[str, float]:
     page.goto(address)
     page.wait_for_selector("html[data-ready=yes]", timeout=120_000)
     page.wait_for_timeout(200)
-    found: dict[str, float] = page.evaluate(MEASURE)
+    found: dict[str, Any] = page.evaluate(MEASURE)
     metrics = {
         one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]
     }
@@ -139,7 +153,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     asked = parser.parse_args()
     kinds = ("tiles not made before", "tiles that the server has")
-    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
         sources = {"before": extract(asked.before, Path(temporary)), "now": ROOT / "src"}
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
@@ -148,6 +162,10 @@ def main() -> None:
                 with server(source, asked.release) as (address, pid):
                     for kind in kinds:
                         values = visit(browser, address, pid)
+                        if kind == kinds[0]:
+                            values["tiles alone"] = make_tiles(
+                                source, asked.release, values["addresses"]
+                            )
                         if repeat >= 0:
                             found.setdefault((version, kind), []).append(values)
     for kind in kinds:
@@ -164,7 +182,10 @@ def main() -> None:
             ("asked to last", "s", 1000),
             ("server", "s", 1000),
             ("page", "s", 1000),
+            ("tiles alone", "s", 1000),
         ):
+            if name not in now[0]:
+                continue
             show(name, [one[name] for one in before], [one[name] for one in now], unit, scale)
 
 
