@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -19,6 +20,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # which is a deadline, too
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_of_a_browser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Playwright leaves its event loop marked as running in this thread, for as long as the browser is open. A test that runs
+    `htf serve` in this process needs one of its own."""
+    if "browser" in request.path.parts:
+        yield
+        return
+    left = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(left)
 
 
 @pytest.fixture(scope="session")

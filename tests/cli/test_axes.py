@@ -142,7 +142,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "lacks": (["query", "--boxes", "half.csv"], "hour_high is missing"),
     "both": (["query", "--boxes", "full.csv", "--where", "hour=1:2"], "leave it out of --where"),
     "down": (["query", "--boxes", "down.csv"], "hour from 22.0 down to 4.0"),
-    "kind": (["map", "-o", "map.bmp"], ".png or .svg file, got 'map.bmp'"),
+    "kind": (["map", "-o", "map.bmp"], ".svg or .pdf file, got 'map.bmp'"),
     "folder": (["map", "-o", "no/map.png"], "there is no folder"),
     "axes": (["map", "-o", "map.png", "--axes", "x"], "two different axes, got x"),
     "panels": (["map", "-o", "map.png", "--by", "x"], "give other axes"),

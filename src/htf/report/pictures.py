@@ -67,7 +67,7 @@ def size_picture(release: Release, sizes: LeafSizes) -> str:
     image = ax.imshow(raster, origin="lower", cmap=COLOURS, aspect="auto", interpolation="nearest")
     ax.set_xticks([])
     ax.set_yticks([])
-    bar = figure.colorbar(image, ax=ax, shrink=0.95, aspect=22)
+    bar = figure.colorbar(image, ax=ax, shrink=0.96, aspect=22)
     bar.locator = MaxNLocator(4)
     bar.formatter = FuncFormatter(lambda value, _: sizes.told(10**value))
     bar.update_ticks()
