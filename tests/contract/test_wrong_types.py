@@ -1226,7 +1226,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {
             "where": {*NONE, "dict"},
             "boxes": {"true"},
-            "basemap": {"true"},
+            "basemap": {"true", "path"},
             "style": NONE,
             "level": {*NONE, *TEXT},
             "title": {*NONE, *TEXT},
