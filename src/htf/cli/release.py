@@ -276,6 +276,7 @@ def _goes_on(plan: Plan, unit: Protection, options: ReleaseOptions, asking: Aski
             err=True,
         )
         return False
+    streams.let_interrupt()
     click.confirm(f"Charge ε {plan.epsilon} and make the release?", abort=True, err=True)
     return True
 
@@ -710,6 +711,7 @@ def _settle(suggestion: Suggestion) -> int:
         )
     if not sys.stdin.isatty():
         return suggestion.max_records
+    streams.let_interrupt()
     return int(
         click.prompt(
             "Keep how many records per person, at most?",

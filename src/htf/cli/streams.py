@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -80,3 +81,9 @@ def _open_null(number: int) -> IO[str]:
             os.close(null)
         return open(number, mode, encoding="utf-8")
     return open(os.devnull, mode, encoding="utf-8")  # too late: the number is another file's
+
+
+def let_interrupt() -> None:
+    """Let Ctrl-C end a question at the terminal. Polars, once it is imported, makes reading go on after a signal."""
+    if hasattr(signal, "siginterrupt"):  # not on Windows
+        signal.siginterrupt(signal.SIGINT, True)
