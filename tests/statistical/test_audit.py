@@ -52,6 +52,7 @@ from htf.curator.agreeing import AgreeingCounts
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
 from htf.curator.curve_measurements import WeightedRuns
+from htf.curator.looks import CountLooks, RefinedCounts
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -71,8 +72,8 @@ from htf.privacy.ledger import Ledger
 from htf.release.kinds import KINDS
 from support import dense, grid, with_one_more
 
-ALARM = 1e-8  # 24 audits of secret noise: a false alarm in 4 million runs of the tests
-MISSED = 1e-9  # on each side of 34 audits of secret noise: one in 14 million runs of the tests
+ALARM = 1e-8  # 28 audits of secret noise: a false alarm in 3.5 million runs of the tests
+MISSED = 1e-9  # on each side of 38 audits of secret noise: one in 13 million runs of the tests
 EPSILON = Epsilon.of(1)
 LEAK = (
     EPSILON * 13 // 10
@@ -170,6 +171,21 @@ def count_agreeing(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
     price = np.append(each(paid * 2 // 5, regions), each(paid * 3 // 5, inner))
     found = curator.measure(AgreeingCounts("agreeing", asked, price))
     return np.asarray((found[:blocks] >= 1) & (found[blocks::2] >= 1))
+
+
+def look(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
+    regions = cut_into_blocks(curator.window.tree, blocks)
+    price = each(paid, regions)
+    return np.asarray(curator.measure(CountLooks("look", regions, price, 3 * price)) >= 1)
+
+
+def refine(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
+    """After a look, of which it makes no difference what it said."""
+    regions = cut_into_blocks(curator.window.tree, blocks)
+    looks, full = each(paid * 2 // 5, regions), each(paid, regions)
+    first = CountLooks("look", regions, looks, full)
+    curator.measure(first)
+    return np.asarray(curator.measure(RefinedCounts("rest", regions, full - looks, first)) >= 1)
 
 
 def choose_medians(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
@@ -270,6 +286,8 @@ ATTACKS = {
         (*[0] * 9, 1, 0), 0, choose_medians, likely_with=False, blocks=40_000, rounds=6
     ),
     "agreeing": Attack((0, 0), 0, count_agreeing, blocks=40_000),
+    "look": Attack((0, 0), 0, look, (1.0,), blocks=40_000),
+    "refined": Attack((0, 0), 0, refine, (1.0,), blocks=40_000),
     "linear": Attack((0, 0), 1, combine_cells, (1 / 5, 1 / 5), blocks=500, rounds=80),
     "runs": Attack((0, 0, 0), 1, sum_runs, (1 / 5, 1 / 5), blocks=40_000),
     "forest": Attack(

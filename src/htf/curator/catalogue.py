@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from htf.curator.agreeing import AgreeingCounts
 from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
+from htf.curator.looks import CountLooks, RefinedCounts
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -22,4 +23,6 @@ MEASUREMENTS: tuple[type[Measurement], ...] = (
     LeastCostBuckets,
     WeightedRuns,
     AgreeingCounts,
+    CountLooks,
+    RefinedCounts,
 )

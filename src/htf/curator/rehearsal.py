@@ -15,6 +15,7 @@ from htf.curator.agreeing import AgreeingCounts
 from htf.curator.cells import SWEEP_FROM, ExactCells
 from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.frequency import FrequencyMatrix
+from htf.curator.looks import CountLooks, RefinedCounts
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -63,6 +64,7 @@ def rehearsal() -> Iterator[tuple[Measurement, ExactCells]]:
     for measurement in (
         CountRegions("count", halves, two),
         AgreeingCounts("agreeing", np.arange(3), np.repeat(one, 3)),
+        CountLooks("look", halves, two, 2 * two),
         ScoreSplits("score", halves, two, axes, np.array([3, 4])),
         ScoreSplits("sweep", root, np.repeat(one, len(many)), root, many),
         MedianCuts("median", halves, two, axes),

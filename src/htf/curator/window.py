@@ -15,6 +15,7 @@ import numpy as np
 
 from htf.curator.agreeing import AgreeingCounts
 from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
+from htf.curator.looks import CountLooks, RefinedCounts
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,
@@ -124,6 +125,63 @@ class Window:
         """
         regions = _integers(regions)
         return (yield AgreeingCounts(label, regions, _each(epsilon, regions)))
+
+    def look(
+        self, regions: Any, epsilon: IntArray, full: IntArray, label: str
+    ) -> tuple[CountLooks, Steps[IntArray]]:
+        """Ask for noisy numbers of records that can be made more accurate later, for the difference in price.
+
+        Parameters
+        ----------
+        regions : array_like of int
+            The regions, each once.
+        epsilon : ndarray of int
+            The price of each look, in units of 1e-15.
+        full : ndarray of int
+            What it costs together with `refine`: more than the look alone.
+        label : str
+            What the answers are for.
+
+        Returns
+        -------
+        tuple of CountLooks and Steps of ndarray
+            The question, for `refine`, and a generator for `yield from`, which gives the noisy counts.
+
+        Examples
+        --------
+        >>> half = np.array([window.epsilon.units // 2])
+        >>> look, steps = window.look([0], half, 2 * half, "at first")
+        >>> next(steps).kind
+        'look'
+        """
+        look = CountLooks(label, _integers(regions), _integers(epsilon), _integers(full))
+        return look, _ask(look)
+
+    def refine(self, look: CountLooks, rows: Any, label: str) -> Steps[IntArray]:
+        """Ask for what a look left out. The answers replace those of the look.
+
+        Parameters
+        ----------
+        look : CountLooks
+            The question of the look, which was answered before.
+        rows : array_like of int
+            The places in it of the regions to refine.
+        label : str
+            What the answers are for.
+
+        Returns
+        -------
+        Steps of ndarray
+            A generator for `yield from`, which gives noisy counts as accurate as `count` at the full price.
+
+        Examples
+        --------
+        >>> next(window.refine(look, [0], "more exactly")).kind
+        'refined'
+        """
+        rows = _integers(rows)
+        rest = (look.full - look.epsilon)[rows]
+        return (yield RefinedCounts(label, look.regions[rows], rest, look))
 
     def score_splits(
         self, regions: Any, axes: Any, cuts: Any, epsilon: Epsilon | IntArray, label: str
@@ -330,6 +388,10 @@ class Window:
         root = _integers(0)
         curve = _each(epsilon, root), tuple(edges), positions
         return (yield WeightedRuns(label, root, *curve, starts, stops, weights))
+
+
+def _ask(question: Measurement) -> Steps[IntArray]:
+    return (yield question)
 
 
 def _integers(values: Any) -> IntArray:

@@ -81,6 +81,18 @@ def estimate_regions(
     return Estimated(estimation.run(), estimation.below, estimation.expectation.trust)
 
 
+def _inside(tree: RegionTree, regions: IntArray) -> NDArray[np.bool_]:
+    """Whether each region lies in one of these, and is not it."""
+    given = np.zeros(len(tree), dtype=np.bool_)
+    given[regions] = True
+    inside = np.zeros(len(tree), dtype=np.bool_)
+    if len(regions):
+        for layer in tree.layers(1):
+            above = tree.parent[layer]
+            inside[layer] = inside[above] | given[above]
+    return inside
+
+
 def _share_out(
     total: FloatArray, mean: FloatArray, variance: FloatArray, expected: FloatArray
 ) -> FloatArray:
@@ -210,7 +222,7 @@ class _FromLeaves(_Estimation):
     ) -> None:
         super().__init__(tree, counts, priors, smoothing, trust)
         cells = tree.cells().astype(np.float64)
-        self.fine: NDArray[np.bool_] = cells <= FINE * cells[0]
+        self.fine: NDArray[np.bool_] = (cells <= FINE * cells[0]) | _inside(tree, counts.searched)
         self.fine[0] = False
         # What was added up has learnt already, and is not pulled again; but it may be found empty.
         self.pulled = ~self.fine

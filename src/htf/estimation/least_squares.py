@@ -49,6 +49,7 @@ class TreeCounts:
     noisy_counts: list[IntArray] = field(default_factory=list)
     epsilons: list[IntArray] = field(default_factory=list)  # in units
     agreeing: list[bool] = field(default_factory=list)  # whether their noise was drawn together
+    searched: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # for spikes
 
     def add(
         self,

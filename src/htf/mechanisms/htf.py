@@ -23,6 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
@@ -49,6 +50,7 @@ from htf.mechanisms.base import (
     read_share,
     split_epsilon,
 )
+from htf.mechanisms.last_counts import ALONE, LastCounts, lower_medians
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 if TYPE_CHECKING:
@@ -89,6 +91,12 @@ class Htf(Mechanism):
     last_share: float = parameter(
         0.2, read_share, "share of the budget that rounds before the last do not touch"
     )
+    look_share: float = parameter(
+        0.5,
+        read_number,
+        "share of the price of a last count that buys a look, after which the rest refines it or searches the region "
+        "(0: no looks)",
+    )
     foresight: float = parameter(
         0.0,
         read_number,
@@ -107,6 +115,8 @@ class Htf(Mechanism):
             raise InputError(f"halvings must be between 1 and 12, got {self.halvings}")
         if not 1 <= self.growth <= 16:
             raise InputError(f"growth must be between 1 and 16, got {self.growth}")
+        if not 0 <= self.look_share < 1:
+            raise InputError(f"look_share must be at least 0 and below 1, got {self.look_share}")
         if self.foresight != 0 and not 1 <= self.foresight <= 16:
             raise InputError(f"foresight must be 0, or between 1 and 16, got {self.foresight}")
 
@@ -127,12 +137,18 @@ class Htf(Mechanism):
             whole = growing.among(halvings == 0)
             some = halvings > 0
             grown = self._cut(window.tree, growing.among(some), halvings[some], kept, growth)
-            regions = np.concatenate([whole.regions, grown.pieces])
-            prices = np.concatenate([whole.left, grown.prices])
-            noisy = yield from window.count(regions, prices, f"round {rounds}: counts")
-            counts.add(regions, noisy, prices)
-            growing = forecast.learn(grown, grown.learn(window.tree, noisy[len(whole) :]))
-            leaves += [whole.regions, growing.regions[growing.left == 0]]
+            noisy, label = np.zeros(len(grown.pieces), dtype=np.int64), f"round {rounds}"
+            if grown.goes_on.any():
+                pieces, prices = grown.pieces[grown.goes_on], grown.prices[grown.goes_on]
+                noisy[grown.goes_on] = yield from window.count(pieces, prices, f"{label}: counts")
+                counts.add(pieces, noisy[grown.goes_on], prices)
+            last = whole.last_counts(grown)
+            if len(last):
+                room = MOST_LEAVES - sum(len(some) for some in leaves) - int(grown.goes_on.sum())
+                found, ends = yield from last.ask(window, self.look_share, room, counts, label)
+                noisy[~grown.goes_on] = found[len(whole) :]
+                leaves.append(ends)
+            growing = forecast.learn(grown, grown.learn(window.tree, noisy))
             growing = growing.among(growing.left > 0)
         found = np.concatenate(leaves)
         facts: dict[str, Any] = {"rounds": rounds}
@@ -147,7 +163,7 @@ class Htf(Mechanism):
         noisy = yield from window.count(root, first, "all records")
         counts.add(root, noisy, first)
         variance = count_variances(np.array([first.units]))
-        known = noisy.astype(np.float64), variance, np.ones(1)
+        known = noisy.astype(np.float64), variance, np.ones(1), noisy.astype(np.float64)
         return GrowingRegions(root, root, np.array([rest.units]), *known)
 
     def _least_signal(self, root: GrowingRegions) -> float:
@@ -222,6 +238,7 @@ class GrowingRegions:
     counts: FloatArray  # what is known of them so far
     variances: FloatArray
     evenness: FloatArray  # how many times more records than usual they must hold to be cut
+    usual: FloatArray  # the median of the pieces of what each is a piece of
 
     def __len__(self) -> int:
         return len(self.regions)
@@ -233,6 +250,20 @@ class GrowingRegions:
 
     def among(self, some: Any) -> GrowingRegions:
         return GrowingRegions(*(getattr(self, f.name)[some] for f in fields(self)))
+
+    def last_counts(self, grown: Grown) -> LastCounts:
+        """These regions, which are not cut, and the pieces of others that have nothing left."""
+        growing, ends = grown.growing, ~grown.goes_on
+        owners = grown.owners[ends]
+        parts = (
+            (self.regions, grown.pieces[ends]),
+            (self.turns, (growing.turns + grown.steps)[owners]),
+            (self.left, grown.price[owners]),
+            (self.evenness, growing.evenness[owners]),
+            (self.usual, np.zeros(len(owners))),
+            (np.full(len(self), ALONE), owners),
+        )
+        return LastCounts(*(np.concatenate(both) for both in parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,6 +280,11 @@ class Grown:
     def prices(self) -> IntArray:
         return np.asarray(self.price[self.owners])
 
+    @property
+    def goes_on(self) -> NDArray[np.bool_]:
+        """Whether a piece has something left for another count."""
+        return np.asarray((self.growing.left > self.price)[self.owners])
+
     def learn(self, tree: RegionTree, noisy: IntArray) -> GrowingRegions:
         """The pieces with their counts, moved towards the sum that was known before."""
         growing, owners = self.growing, self.owners
@@ -262,6 +298,7 @@ class Grown:
             noisy + moved[owners],
             variance[owners],
             self._evenness(tree, noisy, variance, growing.counts / np.maximum(pieces, 1))[owners],
+            lower_medians(owners, noisy),
         )
 
     def _evenness(

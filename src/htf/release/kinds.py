@@ -5,4 +5,6 @@ Their order is stored in files: append only. The class behind each kind is in `h
 
 from __future__ import annotations
 
-KINDS = ("count", "homogeneity", "median", "privtree", "linear", "buckets", "runs", "agreeing")
+KINDS = (
+    "count", "homogeneity", "median", "privtree", "linear", "buckets", "runs", "agreeing", "look", "refined",
+)  # fmt: skip

@@ -163,6 +163,13 @@ class MeasurementTable(ReadOnlyArrays):
             rows = table.line == line
             columns = table.region[rows], table.value[rows], table.epsilon[rows]
             counts.add(*columns, agreeing=True)
+        looks, refined = self.of_kind("look"), self.of_kind("refined")
+        alone = ~np.isin(looks.region, refined.region)
+        counts.add(looks.region[alone], looks.value[alone], looks.epsilon[alone])
+        counts.searched = looks.region[alone]
+        paid = np.zeros(self.region.max(initial=0) + 1, dtype=np.int64)
+        paid[looks.region] = looks.epsilon
+        counts.add(refined.region, refined.value, paid[refined.region] + refined.epsilon)
         return counts
 
     def columns(self) -> dict[str, IntArray]:
