@@ -23,6 +23,7 @@ from htf import (
     Epsilon,
     FrequencyMatrix,
     InputError,
+    MeasurementTable,
     Release,
     ReleaseFileError,
     publish,
@@ -32,6 +33,7 @@ from htf.frame.domain import Axis
 from htf.privacy import statement
 from htf.release.file import charged_entry
 from htf.release.header import FORMAT
+from htf.release.kinds import KINDS
 from support import city_matrix, grid
 
 
@@ -139,7 +141,10 @@ def set_column(table: Any, name: str, values: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda h, _: h.update(format=7, software="htf-dp 9"), "newer version .htf-dp 9.*upgrade"),
+        (
+            lambda h, _: h.update(format=FORMAT + 1, software="htf-dp 9"),
+            "newer version .htf-dp 9.*upgrade",
+        ),
         (lambda h, _: h.update(format="x"), "header cannot be read"),
         (lambda h, _: h.update(epsilon="0.1"), "was changed"),
         (lambda h, _: h.update(private=True), "was changed"),
@@ -339,3 +344,19 @@ def test_the_charge_of_any_file_can_be_asked_for(budget: BudgetFile, tmp_path: P
         path.write_bytes(foreign)
         assert charged_entry(path) is None
     assert charged_entry(tmp_path) is charged_entry(tmp_path / "none") is None
+
+
+def test_a_count_is_refined_after_one_look_at_its_region(tmp_path: Path) -> None:
+    """Whatever rows of a file are changed, a refined count without a look before it is refused."""
+    even = FrequencyMatrix.from_dense(grid(128, 128), np.ones((128, 128), dtype=np.int64))
+    release = publish(even, "0.1", noise="seeded:1")
+    table = release.measurements.columns()
+    look, refined = KINDS.index("look"), KINDS.index("refined")
+    assert {look, refined} <= set(table["kind"].tolist())
+    for name, kind, value in (("kind", look, 0), ("kind", refined, look), ("region", look, 0)):
+        changed = {key: column.copy() for key, column in table.items()}
+        changed[name][table["kind"] == kind] = value
+        path = tmp_path / f"{name}-{kind}-{value}.parquet"
+        replace(release, measurements=MeasurementTable(**changed)).save(path)
+        with pytest.raises(ReleaseFileError, match="not looked at once"):
+            Release.load(path)

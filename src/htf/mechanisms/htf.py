@@ -23,7 +23,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
@@ -50,7 +49,7 @@ from htf.mechanisms.base import (
     read_share,
     split_epsilon,
 )
-from htf.mechanisms.last_counts import ALONE, LastCounts, lower_medians
+from htf.mechanisms.last_counts import ALONE, RoundCounts, lower_medians
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 if TYPE_CHECKING:
@@ -137,18 +136,13 @@ class Htf(Mechanism):
             whole = growing.among(halvings == 0)
             some = halvings > 0
             grown = self._cut(window.tree, growing.among(some), halvings[some], kept, growth)
-            noisy, label = np.zeros(len(grown.pieces), dtype=np.int64), f"round {rounds}"
-            if grown.goes_on.any():
-                pieces, prices = grown.pieces[grown.goes_on], grown.prices[grown.goes_on]
-                noisy[grown.goes_on] = yield from window.count(pieces, prices, f"{label}: counts")
-                counts.add(pieces, noisy[grown.goes_on], prices)
-            last = whole.last_counts(grown)
-            if len(last):
-                room = MOST_LEAVES - sum(len(some) for some in leaves) - int(grown.goes_on.sum())
-                found, ends = yield from last.ask(window, self.look_share, room, counts, label)
-                noisy[~grown.goes_on] = found[len(whole) :]
-                leaves.append(ends)
-            growing = forecast.learn(grown, grown.learn(window.tree, noisy))
+            asked = whole.asked_with(grown)
+            room = MOST_LEAVES - sum(len(some) for some in leaves)
+            noisy, ends = yield from asked.ask(
+                window, self.look_share, room, counts, f"round {rounds}"
+            )
+            leaves.append(ends)
+            growing = forecast.learn(grown, grown.learn(window.tree, noisy[len(whole) :]))
             growing = growing.among(growing.left > 0)
         found = np.concatenate(leaves)
         facts: dict[str, Any] = {"rounds": rounds}
@@ -251,19 +245,19 @@ class GrowingRegions:
     def among(self, some: Any) -> GrowingRegions:
         return GrowingRegions(*(getattr(self, f.name)[some] for f in fields(self)))
 
-    def last_counts(self, grown: Grown) -> LastCounts:
-        """These regions, which are not cut, and the pieces of others that have nothing left."""
-        growing, ends = grown.growing, ~grown.goes_on
-        owners = grown.owners[ends]
+    def asked_with(self, grown: Grown) -> RoundCounts:
+        """These regions, which are not cut, and the pieces of others."""
+        growing, owners = grown.growing, grown.owners
         parts = (
-            (self.regions, grown.pieces[ends]),
+            (self.regions, grown.pieces),
             (self.turns, (growing.turns + grown.steps)[owners]),
-            (self.left, grown.price[owners]),
+            (self.left, grown.prices),
+            (np.ones(len(self), np.bool_), (growing.left == grown.price)[owners]),
             (self.evenness, growing.evenness[owners]),
             (self.usual, np.zeros(len(owners))),
             (np.full(len(self), ALONE), owners),
         )
-        return LastCounts(*(np.concatenate(both) for both in parts))
+        return RoundCounts(*(np.concatenate(both) for both in parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,11 +273,6 @@ class Grown:
     @property
     def prices(self) -> IntArray:
         return np.asarray(self.price[self.owners])
-
-    @property
-    def goes_on(self) -> NDArray[np.bool_]:
-        """Whether a piece has something left for another count."""
-        return np.asarray((self.growing.left > self.price)[self.owners])
 
     def learn(self, tree: RegionTree, noisy: IntArray) -> GrowingRegions:
         """The pieces with their counts, moved towards the sum that was known before."""

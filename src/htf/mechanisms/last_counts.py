@@ -28,12 +28,13 @@ ALONE = -1  # the group of regions that are counted once more, without those bes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LastCounts:
-    """Regions that are counted for the last time, at what they have left."""
+class RoundCounts:
+    """What is counted in a round."""
 
     regions: IntArray
     turns: IntArray  # of halving that they have had
     prices: IntArray  # in units
+    last: NDArray[np.bool_]  # whether nothing is left for another count
     evenness: FloatArray  # of what they are pieces of
     usual: FloatArray  # the median of the pieces beside each, where that was counted before
     groups: IntArray  # pieces of one region, counted now, share a number
@@ -41,25 +42,28 @@ class LastCounts:
     def __len__(self) -> int:
         return len(self.regions)
 
-    def among(self, some: Any) -> LastCounts:
-        return LastCounts(*(getattr(self, f.name)[some] for f in fields(self)))
+    def among(self, some: Any) -> RoundCounts:
+        return RoundCounts(*(getattr(self, f.name)[some] for f in fields(self)))
 
     def ask(
         self, window: Window, share: float, room: int, counts: TreeCounts, label: str
     ) -> Steps[tuple[IntArray, IntArray]]:
-        """Their noisy counts and the leaves they end in, which are `room` at most. A look costs `share` of the price."""
+        """The noisy counts, and the leaves in which last counts end, `room` at most. A look costs `share` of the price."""
         looks = (self.prices * share).astype(np.int64)
-        large = (window.tree.cells(self.regions) > BLOCK) & (looks > 0)
-        noisy, plain = np.empty(len(self), dtype=np.int64), self.among(~large)
+        looked = self.last & (window.tree.cells(self.regions) > BLOCK) & (looks > 0)
+        noisy, plain = np.empty(len(self), dtype=np.int64), self.among(~looked)
         if len(plain):
-            noisy[~large] = yield from window.count(plain.regions, plain.prices, f"{label}: counts")
-            counts.add(plain.regions, noisy[~large], plain.prices)
-        if not large.any():
-            return noisy, plain.regions
-        looked = self.among(large)
-        asked = looked._look(window, looks[large], room - len(plain), counts, label)
-        noisy[large], leaves = yield from asked
-        return noisy, np.concatenate([plain.regions, leaves])
+            question = plain.regions, plain.prices
+            noisy[~looked] = yield from window.count(*question, f"{label}: counts")
+            counts.add(plain.regions, noisy[~looked], plain.prices)
+        leaves = plain.regions[plain.last]
+        if looked.any():
+            asked = self.among(looked)._look(
+                window, looks[looked], room - len(plain), counts, label
+            )
+            noisy[looked], found = yield from asked
+            leaves = np.concatenate([leaves, found])
+        return noisy, leaves
 
     def _look(
         self, window: Window, looks: IntArray, room: int, counts: TreeCounts, label: str

@@ -508,6 +508,7 @@ def _from_table(
     tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
     measurements = _measurements_from(table, domain)
     _check_agreeing(tree, measurements)
+    _check_looks(measurements)
     return Release(
         domain=domain,
         epsilon=Epsilon.of(header["epsilon"]),
@@ -588,6 +589,22 @@ def _check_agreeing(tree: RegionTree, measurements: MeasurementTable) -> None:
             Nesting.of(tree, regions)
         except InputError as error:
             raise ReleaseFileError(f"its measurements cannot be: {error}") from None
+
+
+def _check_looks(measurements: MeasurementTable) -> None:
+    """A region is looked at before its count is refined, once each."""
+    looks, refined = measurements.of_kind("look"), measurements.of_kind("refined")
+    order = np.argsort(looks.region)
+    places = np.searchsorted(looks.region, refined.region, sorter=order)
+    known = places < len(order)
+    known[known] = looks.region[order[places[known]]] == refined.region[known]
+    if known.all():
+        known = looks.line[order[places]] < refined.line
+    once = all(len(np.unique(table.region)) == len(table) for table in (looks, refined))
+    if not (known.all() and once):
+        raise ReleaseFileError(
+            "its measurements cannot be: a count was refined of what was not looked at once"
+        )
 
 
 def _order(numbers: IntArray) -> IntArray:

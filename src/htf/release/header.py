@@ -33,7 +33,7 @@ from htf.privacy.protection import (
 )
 
 MOST_PERIODS = 10_000  # of a background
-FORMAT = 6  # the newest that is read, and the one that is written
+FORMAT = 7  # the newest that is read, and the one that is written
 WITH_COLUMNS = 4  # from this one on a digest covers every column
 LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
 LONGEST_REST = 2**20  # bytes beside the axes; HDMM's strategies of 1024 x 1024 cells take 20 kB
