@@ -23,7 +23,7 @@ import numpy as np
 
 import htf
 from htf.frame.domain import FloatArray, IntArray
-from squares import dense, errors, squares
+from squares import dense, errors, squares  # type: ignore[import-not-found]
 
 CELLS, BLOCK = 1024, 4
 KINDS = (10.0, 15.0, 20.0, 30.0, math.inf)  # deviations
@@ -111,8 +111,8 @@ def main() -> None:
     size = math.ceil(30 * math.sqrt(2) / chosen.epsilon)
     maps = {}
     if chosen.points is not None:
-        bounds = [float(edge) for edge in chosen.bounds.split(",")]
-        domain = htf.Domain.from_bounds(*bounds, cells=CELLS)
+        west, south, east, north = (float(edge) for edge in chosen.bounds.split(","))
+        domain = htf.Domain.from_bounds(west, south, east, north, cells=CELLS)
         matrix = htf.read_points(chosen.points, domain, [chosen.x, chosen.y])
         maps[chosen.points.stem] = dense(matrix)
     maps |= {f"even, {number:,}": even(number, chosen.spikes, size) for number in chosen.even}

@@ -113,7 +113,8 @@ def lower_medians(groups: IntArray, values: IntArray | FloatArray) -> FloatArray
         return np.empty(0)
     _, members, numbers = np.unique(groups, return_inverse=True, return_counts=True)
     middles = np.cumsum(numbers) - numbers + (numbers - 1) // 2
-    return values[np.lexsort((values, members))][middles][members].astype(np.float64)
+    found = values[np.lexsort((values, members))][middles][members]
+    return np.asarray(found, dtype=np.float64)
 
 
 def _halvings(tree: RegionTree, regions: IntArray) -> IntArray:
