@@ -81,7 +81,7 @@ def measure(name: str, counts: IntArray, epsilon: float, runs: int) -> None:
                     f"{covered.mean():.0%} covered"
                 )
         print(f"{name}, epsilon {epsilon:g}, {label}: {'; '.join(cells) or 'no such blocks'}")
-    ratio = np.exp(np.log(mean["with looks"] / mean["without"]))
+    ratio = mean["with looks"] / mean["without"]
     around = np.array([kind.startswith("places") for kind in asked])
     means = [np.exp(np.log(ratio[kind]).mean(axis=0)) for kind in (around, ~around)]
     shown = [
