@@ -95,10 +95,9 @@ def measured(noise: NoiseSource, regions: int) -> tuple[IntArray, IntArray]:
     zero = np.zeros(1, dtype=np.int64)
     cells = curator.window.tree.cut(zero, zero, np.arange(1, regions), np.array([regions - 1]))
     looks, full = np.repeat(units(LOOK), regions), np.repeat(units(FULL), regions)
-    look, steps = curator.window.look(cells, looks, full, "looks")
-    seen = curator.measure(next(steps))
+    seen = curator.measure(next(curator.window.look(cells, looks, full, "looks")))
     assert curator.spent == Epsilon.of(str(LOOK))
-    refined = curator.measure(next(curator.window.refine(look, np.arange(regions), "refined")))
+    refined = curator.measure(next(curator.window.refine(cells, full - looks, "refined")))
     assert curator.spent == Epsilon.of(str(FULL))
     return seen, refined
 
@@ -154,42 +153,55 @@ class TestRefusals:
             curator.measure(replace(self.look(), **changed))  # type: ignore[arg-type]
         assert curator.spent.units == 0
 
+    def rest(self, price: float, *regions: int) -> RefinedCounts:
+        return RefinedCounts("rest", np.array(regions), units(*[price] * len(regions)))
+
     @pytest.mark.parametrize(
         ("regions", "price", "says"),
-        [([1], 0.3, "what a look left"), ([2], 0.2, "what a look left"), ([0], 0.3, "looked at")],
+        [
+            ([1], 0.3, "what a look left"),
+            ([2], 0.2, "what a look left"),
+            ([0], 0.3, "looked at"),
+            ([2, 2], 0.3, "refined once"),
+        ],
     )
     def test_rests(self, regions: list[int], price: float, says: str) -> None:
-        curator, look = self.curator(), self.look()
-        curator.measure(look)
+        curator = self.curator()
+        curator.measure(self.look())
         with pytest.raises(InputError, match=says):
-            curator.measure(RefinedCounts("rest", np.array(regions), units(price), look))
+            curator.measure(self.rest(price, *regions))
         assert curator.spent == Epsilon.of("0.3")
 
-    def test_a_look_that_was_never_taken(self) -> None:
-        curator, look = self.curator(), self.look()
-        self.curator().measure(look)  # by another, which keeps it to itself
-        with pytest.raises(InputError, match="never taken"):
-            curator.measure(RefinedCounts("rest", np.array([1]), units(0.1), look))
+    def test_looks_and_rests_that_were_told_before(self) -> None:
+        """So a release holds them once, as its file must."""
+        curator = self.curator()
+        curator.measure(self.look())
+        curator.measure(self.rest(0.3, 2))
+        with pytest.raises(InputError, match="refined once"):
+            curator.measure(self.rest(0.3, 2))
+        with pytest.raises(InputError, match="looked at once"):
+            curator.measure(self.look())
+        assert curator.spent == Epsilon.of("0.5")
 
-    def test_what_is_no_look(self) -> None:
-        wrong = RefinedCounts("rest", np.array([1]), units(0.1), "look")  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="only a look"):
-            self.curator().measure(wrong)
+    def test_a_look_that_was_never_taken(self) -> None:
+        curator = self.curator()
+        self.curator().measure(self.look())  # by another, which keeps it to itself
+        with pytest.raises(InputError, match="looked at"):
+            curator.measure(self.rest(0.1, 1))
+        assert curator.spent.units == 0
+        assert len(curator._table()) == len(curator._ledger.lines) == 0
+
+    def test_a_look_that_was_changed_after_it_was_charged(self) -> None:
+        """The price of the rest is that of what was drawn, whatever the question says by now."""
+        curator, look = self.curator(), self.look()
+        curator.measure(look)
+        object.__setattr__(look, "full", look.epsilon + 1)
+        with pytest.raises(InputError, match="what a look left"):
+            curator.measure(RefinedCounts("rest", np.array([1]), np.array([1])))
 
     def test_both_steps_must_fit_the_budget(self) -> None:
         curator = self.curator()
-        look = CountLooks("looks", np.array([1]), units(0.6), units(1.5))
-        curator.measure(look)
+        curator.measure(CountLooks("looks", np.array([1]), units(0.6), units(1.5)))
         with pytest.raises(BudgetError):
-            curator.measure(RefinedCounts("rest", np.array([1]), units(0.9), look))
+            curator.measure(self.rest(0.9, 1))
         assert curator.spent == Epsilon.of("0.6")
-
-
-def test_the_same_rest_is_told_again_and_charged_again() -> None:
-    matrix = FrequencyMatrix.from_dense(grid(8), np.arange(8))
-    curator = Curator(matrix, Epsilon.of(1), SeededNoise(1))
-    look = CountLooks("look", np.array([0]), units(0.2), units(0.5))
-    curator.measure(look)
-    rest = RefinedCounts("rest", np.array([0]), units(0.3), look)
-    assert curator.measure(rest).tolist() == curator.measure(rest).tolist()
-    assert curator.spent == Epsilon.of("0.8")

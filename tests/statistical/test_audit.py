@@ -183,9 +183,8 @@ def refine(curator: Curator, blocks: int, paid: Epsilon) -> Happened:
     """After a look, of which it makes no difference what it said."""
     regions = cut_into_blocks(curator.window.tree, blocks)
     looks, full = each(paid * 2 // 5, regions), each(paid, regions)
-    first = CountLooks("look", regions, looks, full)
-    curator.measure(first)
-    return np.asarray(curator.measure(RefinedCounts("rest", regions, full - looks, first)) >= 1)
+    curator.measure(CountLooks("look", regions, looks, full))
+    return np.asarray(curator.measure(RefinedCounts("rest", regions, full - looks)) >= 1)
 
 
 def choose_medians(curator: Curator, blocks: int, paid: Epsilon) -> Happened:

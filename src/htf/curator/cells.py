@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.curator.frequency import FrequencyMatrix
+from htf.curator.held import HeldCounts
 from htf.curator.medians import choose_medians
 from htf.curator.sampler import WordSource
-from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.frame.nesting import Nesting
 from htf.frame.tree import RegionTree
@@ -27,7 +27,7 @@ SWEEP_FROM = 16  # cuts per region from which one sweep is cheaper than one pass
 class ExactCells:
     """The cells of a frequency matrix, in the order of a tree of regions."""
 
-    __slots__ = ("_coordinates", "_counts", "_held", "_starts", "_stops", "_tree")
+    __slots__ = ("_coordinates", "_counts", "_starts", "_stops", "_tree", "held")
 
     def __init__(self, matrix: FrequencyMatrix, tree: RegionTree) -> None:
         self._tree = tree
@@ -35,7 +35,7 @@ class ExactCells:
         self._counts = matrix.exact_counts.copy()
         self._starts = np.zeros(1, dtype=np.int64)
         self._stops = np.array([len(self._counts)], dtype=np.int64)
-        self._held: dict[object, IntArray] = {}
+        self.held = HeldCounts()
 
     def __repr__(self) -> str:
         return "ExactCells(exact counts not shown)"
@@ -49,16 +49,6 @@ class ExactCells:
             self._starts[regions], self._stops[regions], self._counts
         )
         return totals
-
-    def hold(self, question: object, accurate: IntArray) -> None:
-        """Keep what a question has drawn but not told: whoever wants it pays for it later."""
-        self._held[question] = accurate
-
-    def held(self, question: object) -> IntArray:
-        """What was kept for a question."""
-        if question not in self._held:
-            raise InputError("this look was never taken here, so it cannot be refined")
-        return self._held[question]
 
     def nesting(self, regions: IntArray) -> Nesting:
         """Which of these regions make up which others. Public."""

@@ -1,7 +1,7 @@
 """The Curator: the one place where exact counts meet noise.
 
 Every measurement takes the same path: it is checked, then charged, then answered with noise. The epsilon
-that is charged is the epsilon that sets the noise. Only noisy values leave this module.
+that is charged is the epsilon that sets the noise; of a look and its rest, that of both. Only noisy values leave this module.
 """
 
 from __future__ import annotations
@@ -194,6 +194,7 @@ class Curator:
         measurement.check(self.window.tree)
         self._keep_to_process()  # before the lock, which a forked child may have got closed
         with self._one_by_one:  # two threads could both find room for the last charge
+            measurement.check_after(self._cells)
             self._pay(BY_HAND, {})
             self._ledger.charge(measurement)
             answer = measurement.answer(self._cells, self._noise)

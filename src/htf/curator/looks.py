@@ -25,8 +25,8 @@ from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 
-# Scales are rounded by up to one part in 2**52. This much less often than in the limit, a look adds no noise.
-MARGIN = Decimal(1) - Decimal(2) ** -40
+# 1 - 2**-40. Scales are rounded by up to one part in 2**52: this much less often than in the limit, a look adds no noise.
+MARGIN = Decimal("0.9999999999990905052982270717620849609375")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +40,10 @@ class CountLooks(CountRegions):
 
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
         accurate = self.exact(cells) + noise.draw(self.full, 1)
-        cells.hold(self, accurate)
         more = noise.draw(self.epsilon, 1)
-        return np.where(no_more(self.epsilon, self.full, noise.words), accurate, accurate + more)
+        same = no_more(self.epsilon, self.full, noise.words)
+        cells.held.hold(self.regions, self.full - self.epsilon, accurate)
+        return np.where(same, accurate, accurate + more)
 
     def check(self, tree: RegionTree) -> None:
         Measurement.check(self, tree)
@@ -50,37 +51,23 @@ class CountLooks(CountRegions):
             raise InputError(
                 f"{self.label}: what a look and the rest cost must be more than a look"
             )
-        if len(np.unique(self.regions)) < len(self.regions):
-            raise InputError(f"{self.label}: a region can be looked at once")
+
+    def check_after(self, cells: ExactCells) -> None:
+        cells.held.check_new(self.regions, self.label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RefinedCounts(CountRegions):
-    """What a look at these regions left out, for the difference in price."""
+    """What the looks at these regions left out, for the difference in price."""
 
     kind = "refined"
     proof = "docs/proofs/looks.md"
 
-    look: CountLooks
-
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:  # noqa: ARG002
-        return cells.held(self.look)[self._rows()]
+        return cells.held.tell(self.regions)
 
-    def check(self, tree: RegionTree) -> None:
-        Measurement.check(self, tree)
-        if type(self.look) is not CountLooks:
-            raise InputError(f"{self.label}: only a look can be refined")
-        rows = self._rows()
-        if not np.array_equal(self.look.regions[rows], self.regions):
-            raise InputError(f"{self.label}: only regions that were looked at can be refined")
-        if not np.array_equal(self.epsilon, (self.look.full - self.look.epsilon)[rows]):
-            raise InputError(f"{self.label}: the rest costs what a look left of the full price")
-
-    def _rows(self) -> IntArray:
-        """The place of each region in the look."""
-        order = np.argsort(self.look.regions)
-        places = np.searchsorted(self.look.regions, self.regions, sorter=order)
-        return np.asarray(order[np.minimum(places, len(order) - 1)])
+    def check_after(self, cells: ExactCells) -> None:
+        cells.held.check_rest(self.regions, self.epsilon, self.label)
 
 
 def no_more(looks: IntArray, full: IntArray, words: WordSource) -> NDArray[np.bool_]:

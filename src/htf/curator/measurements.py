@@ -140,6 +140,9 @@ class Measurement(ReadOnlyArrays, ABC):
                 f"{self.label}: the noise of so small an epsilon does not fit into 64 bits"
             )
 
+    def check_after(self, cells: ExactCells) -> None:
+        """Refuse, before it is charged, what the answers so far rule out."""
+
 
 class NoisyIntegers(Measurement):
     """An integer for each region, plus discrete Laplace noise of scale sensitivity / epsilon."""

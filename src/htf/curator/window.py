@@ -126,15 +126,13 @@ class Window:
         regions = _integers(regions)
         return (yield AgreeingCounts(label, regions, _each(epsilon, regions)))
 
-    def look(
-        self, regions: Any, epsilon: IntArray, full: IntArray, label: str
-    ) -> tuple[CountLooks, Steps[IntArray]]:
+    def look(self, regions: Any, epsilon: IntArray, full: IntArray, label: str) -> Steps[IntArray]:
         """Ask for noisy numbers of records that can be made more accurate later, for the difference in price.
 
         Parameters
         ----------
         regions : array_like of int
-            The regions, each once.
+            The regions. Each can be looked at once.
         epsilon : ndarray of int
             The price of each look, in units of 1e-15.
         full : ndarray of int
@@ -144,28 +142,27 @@ class Window:
 
         Returns
         -------
-        tuple of CountLooks and Steps of ndarray
-            The question, for `refine`, and a generator for `yield from`, which gives the noisy counts.
+        Steps of ndarray
+            A generator for `yield from`, which gives the noisy counts.
 
         Examples
         --------
         >>> half = np.array([window.epsilon.units // 2])
-        >>> look, steps = window.look([0], half, 2 * half, "at first")
-        >>> next(steps).kind
+        >>> next(window.look([0], half, 2 * half, "at first")).kind
         'look'
         """
-        look = CountLooks(label, _integers(regions), _integers(epsilon), _integers(full))
-        return look, _ask(look)
+        regions = _integers(regions)
+        return (yield CountLooks(label, regions, _each(epsilon, regions), _each(full, regions)))
 
-    def refine(self, look: CountLooks, rows: Any, label: str) -> Steps[IntArray]:
-        """Ask for what a look left out. The answers replace those of the look.
+    def refine(self, regions: Any, rest: IntArray, label: str) -> Steps[IntArray]:
+        """Ask for what the looks at these regions left out. The answers replace those of the looks.
 
         Parameters
         ----------
-        look : CountLooks
-            The question of the look, which was answered before.
-        rows : array_like of int
-            The places in it of the regions to refine.
+        regions : array_like of int
+            Regions that were looked at. Each look can be refined once.
+        rest : ndarray of int
+            The full price less that of the look, in units of 1e-15.
         label : str
             What the answers are for.
 
@@ -176,12 +173,11 @@ class Window:
 
         Examples
         --------
-        >>> next(window.refine(look, [0], "more exactly")).kind
+        >>> next(window.refine([0], half, "more exactly")).kind
         'refined'
         """
-        rows = _integers(rows)
-        rest = (look.full - look.epsilon)[rows]
-        return (yield RefinedCounts(label, look.regions[rows], rest, look))
+        regions = _integers(regions)
+        return (yield RefinedCounts(label, regions, _each(rest, regions)))
 
     def score_splits(
         self, regions: Any, axes: Any, cuts: Any, epsilon: Epsilon | IntArray, label: str
@@ -388,10 +384,6 @@ class Window:
         root = _integers(0)
         curve = _each(epsilon, root), tuple(edges), positions
         return (yield WeightedRuns(label, root, *curve, starts, stops, weights))
-
-
-def _ask(question: Measurement) -> Steps[IntArray]:
-    return (yield question)
 
 
 def _integers(values: Any) -> IntArray:

@@ -68,8 +68,8 @@ class RoundCounts:
     def _look(
         self, window: Window, looks: IntArray, room: int, counts: TreeCounts, label: str
     ) -> Steps[tuple[IntArray, IntArray]]:
-        question, steps = window.look(self.regions, looks, self.prices, f"{label}: looks")
-        noisy = np.array((yield from steps))
+        asked = window.look(self.regions, looks, self.prices, f"{label}: looks")
+        noisy = np.array((yield from asked))
         halvings = _halvings(window.tree, self.regions)
         searched = self._surprising(noisy, looks, halvings, room)
         counts.add(self.regions[searched], noisy[searched], looks[searched])
@@ -77,7 +77,8 @@ class RoundCounts:
         refined = np.flatnonzero(~searched)
         leaves = self.regions[refined]
         if len(refined):
-            noisy[refined] = yield from window.refine(question, refined, f"{label}: refined")
+            rest = (self.prices - looks)[refined]
+            noisy[refined] = yield from window.refine(leaves, rest, f"{label}: refined")
             counts.add(leaves, noisy[refined], self.prices[refined])
         if searched.any():
             cut = self.regions[searched], self.turns[searched], halvings[searched]
