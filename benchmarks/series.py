@@ -4,9 +4,11 @@ epsilon; and how often intervals of counts and of changes hold the truth.
     python benchmarks/series.py toronto.parquet --bounds=-79.65,43.57,-79.11,43.87 --time ts --period month --first 2019-01
 
 `shuffled` moves and turns the map of every period, so that periods have nothing in common. `broken` does so with the last
-one alone, and only that one is judged. A ratio is the geometric mean
-over squares around records and areas anywhere, of the paper's relative error and of the RMSE, over the periods from the
-fourth on.
+one alone, and only that one is judged. In `collapsed` a fifth of the records are left in the second third of the periods,
+and half of these lie as if the map were turned; then all is as before. In `replaced` the second half of the periods have
+the map turned. A ratio is the geometric mean over squares around records and areas anywhere, of the paper's relative error
+and of the RMSE, over the periods from the fourth on. `worst kind` is the largest mean of any kind of squares by either
+measure, and `worst period` that of any period over all kinds.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.query.cells import cell_counts
 from htf.series.borrowing import borrow, mechanism_of
 from htf.series.periods import Period
-from squares import dense, errors, squares  # type: ignore[import-not-found]
+from squares import PLACES as SIDES  # type: ignore[import-not-found]
+from squares import dense, errors, squares
 
 FROM = 3  # periods before the first that is judged
 BOXES = 600  # of any size, anywhere
+PLACES = len(SIDES)  # kinds of squares around records; the others are anywhere
 
 
 def next_period(period: Period) -> Period:
@@ -73,6 +77,22 @@ def broken(maps: Sequence[IntArray]) -> list[IntArray]:
     return [*maps[:-1], shuffled(maps)[-1]]
 
 
+def collapsed(maps: Sequence[IntArray]) -> list[IntArray]:
+    generator, third = np.random.default_rng(0), len(maps) // 3
+    found = list(maps)
+    for place in range(third, 2 * third):
+        one = maps[place]
+        mixed = (one + one[::-1, ::-1]).ravel() / (2 * one.sum())
+        few = generator.multinomial(one.sum() // 5, mixed).reshape(one.shape)
+        found[place] = few
+    return found
+
+
+def replaced(maps: Sequence[IntArray]) -> list[IntArray]:
+    half = len(maps) // 2
+    return [*maps[:half], *(one[::-1, ::-1] for one in maps[half:])]
+
+
 def with_earlier(
     release: htf.Release,
     matrix: htf.FrequencyMatrix,
@@ -108,7 +128,8 @@ def true_counts(counts: IntArray, boxes: IntArray) -> IntArray:
 def run_series(
     maps: Sequence[IntArray], domain: htf.Domain, epsilon: str, seed: int
 ) -> tuple[FloatArray, list[float], list[float]]:
-    """The ratio of every period, and the shares of counts and changes inside their intervals."""
+    """The logarithm of the ratio of every period, kind of squares and measure, and the shares of counts and changes inside
+    their intervals."""
     before: list[htf.Release] = []
     ratios, held, changed = [], [], []
     for number, counts in enumerate(maps):
@@ -117,9 +138,7 @@ def run_series(
         plain = htf.publish(matrix, epsilon, noise=noise)
         made = with_earlier(plain, matrix, epsilon, noise, before)
         boxes = questions(counts, np.random.default_rng(number))
-        ratio = np.log(errors(made, counts, boxes) / errors(plain, counts, boxes)).mean(axis=1)
-        at_records = np.array([name.startswith("places") for name in boxes])
-        ratios.append([ratio[at_records].mean(), ratio[~at_records].mean()])
+        ratios.append(np.log(errors(made, counts, boxes) / errors(plain, counts, boxes)))
         rows = np.concatenate([some[:100] for some in boxes.values()])
         edges = np.column_stack(
             [axis.from_cells(rows[:, n]) for n, axis in enumerate([*domain.axes] * 2)]
@@ -147,10 +166,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2)
     given = parser.parse_args()
     west, south, east, north = (float(edge) for edge in given.bounds.split(","))
-    head = (
-        "| map | cells | epsilon | periods | places | areas | both | counts held | changes held |"
+    print(
+        "| map | cells | epsilon | periods | places | areas | both | worst kind | worst period | counts held | changes held |\n"
+        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )
-    print(f"{head}\n| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
     for cells in given.cells.split(","):
         domain = htf.Domain.from_bounds(west, south, east, north, cells=int(cells))
         maps = maps_of(given, domain)
@@ -159,15 +178,25 @@ def main() -> None:
                 ("as they are", maps),
                 ("shuffled", shuffled(maps)),
                 ("broken", broken(maps)),
+                ("collapsed", collapsed(maps)),
+                ("replaced", replaced(maps)),
             ):
                 since = len(some) - 1 if name == "broken" else FROM
                 runs = [run_series(some, domain, epsilon, seed) for seed in range(given.runs)]
-                places, areas = np.exp(np.mean([found[0][since:] for found in runs], axis=(0, 1)))
-                single = [np.exp(found[0][since:].mean()) for found in runs]
+                ratios = np.array([found[0][since:] for found in runs])
+                kinds = np.exp(ratios.mean(axis=(0, 1)))
+                places, areas = (
+                    np.exp(np.log(some).mean()) for some in (kinds[:PLACES], kinds[PLACES:])
+                )
+                single = [
+                    np.exp((run[:, :PLACES].mean() + run[:, PLACES:].mean()) / 2) for run in ratios
+                ]
                 both = f"{np.sqrt(places * areas):.2f} ({min(single):.2f} to {max(single):.2f})"
+                worst_period = np.exp(ratios.mean(axis=(0, 2, 3))).max()
                 held, changed = (np.mean([found[n] for found in runs]) for n in (1, 2))
                 print(
                     f"| {given.points.stem} | {cells} | {epsilon} | {name} | {places:.2f} | {areas:.2f} | {both} | "
+                    f"{kinds.max():.2f} | {worst_period:.2f} | "
                     f"{100 * held:.1f} % | {100 * changed:.1f} % |",
                     flush=True,
                 )

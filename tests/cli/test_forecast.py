@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Release
+from htf.cli.forecast_target import CITY_OFF
 from htf.cli.main import run
 from htf.publication import DEFAULT_MECHANISM
 
@@ -298,6 +299,12 @@ def aim(
     return " ".join(told.out.split()), " ".join(told.err.split())
 
 
+@pytest.mark.parametrize("page", ["forecast.md", "known-limits.md"])
+def test_the_docs_say_how_far_off_the_city_may_be(page: str) -> None:
+    words = " ".join((Path(__file__).parents[2] / "docs" / page).read_text("utf-8").split())
+    assert f"{CITY_OFF} the target" in words
+
+
 CITY = ("--points-about", "20000", "--cells", "64", "--runs", "1")
 
 
@@ -310,7 +317,7 @@ def test_a_target_finds_its_epsilon_and_draws_the_curve(
     assert found is not None
     assert f"Epsilon {found[1]} for one record: a guess of 50 %" in out
     assert "stretched over the bounds" in out
-    assert "a rough guide" in out
+    assert f"real errors at this epsilon may be {CITY_OFF} the target. Use --like" in out
     drawn = (tmp_path / "curve.svg").read_bytes()
     assert b"<svg" in drawn
     assert "already exists" in aim(capsys, "10 % in squares of 3 km", *words, code=2)[1]
