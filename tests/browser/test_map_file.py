@@ -304,13 +304,13 @@ def test_distinct_people_are_shown_box_by_box(tmp_path: Path, window: Any) -> No
     release.save(tmp_path / "reach.parquet")
     page = window().open(draw(tmp_path, tmp_path, "reach", more=("--distinct",)))
     found = release.count_distinct()
-    for box in (int(np.argmax(found.people)), int(np.argmin(found.people))):
+    for box in (int(np.argmax(found.different_people)), int(np.argmin(found.different_people))):
         edges = found.west[box], found.south[box], found.east[box], found.north[box]
         point_at(page, (edges[0] + edges[2]) / 2, (edges[1] + edges[3]) / 2)
         big, interval, *rest = page.locator(".tooltip > div").all_inner_texts()
         step = found.std_error[box] / 32 + 0.5
         assert big.endswith(" distinct people")
-        assert number(big) == pytest.approx(found.people[box], abs=step)
+        assert number(big) == pytest.approx(found.different_people[box], abs=step)
         low, high = interval.removeprefix("95 %: ").split(" to ")
         assert number(low) == pytest.approx(found.low[box], abs=step)
         assert number(high) == pytest.approx(found.high[box], abs=step)

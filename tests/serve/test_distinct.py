@@ -41,7 +41,7 @@ def test_it_is_served_where_there_is_one(tmp_path: Path) -> None:
     assert asked.status_code == 400
     found = answer.json()
     assert found["quantity"] == "distinct people"
-    assert found["people"] == release.count_distinct().people.tolist()
+    assert found["different_people"] == release.count_distinct().different_people.tolist()
     schemas = describe(Limits(), False)["components"]
     jsonschema.validate(
         found, {"$ref": "#/components/schemas/DistinctPeople", "components": schemas}

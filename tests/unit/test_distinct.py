@@ -185,11 +185,11 @@ def test_tables_make_sense(most: int | None) -> None:
         found = distinct(max_boxes=most, noise=f"seeded:{seed}")
         table = estimate_distinct(found, DOMAIN)
         assert np.all(table.low >= 0)
-        assert np.all(table.low <= table.people)
-        assert np.all(table.people <= table.high)
+        assert np.all(table.low <= table.different_people)
+        assert np.all(table.different_people <= table.high)
         assert np.all(table.std_error > 0)
         if most == 12:  # nobody can be missing
-            assert np.array_equal(table.people, np.maximum(found.counts, 0))
+            assert np.array_equal(table.different_people, np.maximum(found.counts, 0))
 
 
 def test_a_period_is_named() -> None:
@@ -504,7 +504,7 @@ def test_a_picture_has_a_colour_for_each_box_that_is_more_than_noise() -> None:
         assert len(outlines) == boxes
         drawn = np.ma.masked_invalid(mesh.get_array()).reshape(3, 4).T.ravel()
         assert (~np.ma.getmaskarray(drawn)).tolist() == clear.tolist()
-        shown = np.clip(table.people[clear], mesh.norm.vmin, mesh.norm.vmax)
+        shown = np.clip(table.different_people[clear], mesh.norm.vmin, mesh.norm.vmax)
         assert np.allclose(drawn.compressed(), shown)
         corners = mesh.get_coordinates()
         for along, axis in ((corners[0, :, 0], 0), (corners[:, 0, 1], 1)):
