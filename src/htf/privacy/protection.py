@@ -303,8 +303,8 @@ def explain_people(quantity: str) -> str:
     )
     if quantity.startswith(SPLIT):
         return (
-            f"{name}: each person counts once{per} on the whole map, split across their records. A place that many "
-            f"{DIFFERENT}{people} visited may show far fewer {quantity}."
+            f"{name}: each person counts once{per} on the whole map, split across their records. A place with many "
+            f"{DIFFERENT}{people} may show far fewer {quantity}."
         )
     return (
         f"{name}: each person counts once{per} in every box where they were. Boxes do not add up: somebody who was in two "

@@ -51,8 +51,8 @@ OVER_PERIODS = (
 SHARED = (
     "{first}A count is a number of {quantity}. Each person counts once{in_each} on the whole map, divided into {shares} "
     "equal shares, which are split across all their records inside the map as evenly as whole shares allow. This depends "
-    "only on that person's records. So {quantity} are not {different}, of whom each counts once{in_each} in every place "
-    "where they were: a place that many {different} visited may show far fewer {quantity}. The noise is that of "
+    "only on that person's records. So {quantity} are not {different}, for which each person counts once{in_each} in every "
+    "place where they were: a place with many {different} may show far fewer {quantity}. The noise is that of "
     "epsilon {each} per share, so that all shares of a person together lose at most epsilon. Records that name no "
     "person{or_no_time} were dropped."
 )
@@ -112,14 +112,14 @@ SUGGESTED = (
 
 DISTINCT_TABLE = (
     "The release also has a table of {quantity} in a grid of {columns} x {rows} boxes over the map. Whoever has a record in "
-    "a box counts there once{in_each}, in at most {most} boxes; of people in more, {most} boxes were chosen by nothing but "
+    "a box counts there once{in_each}, in at most {most} boxes; of whoever was in more, {most} boxes were chosen by nothing but "
     "that person's records. This cost {price} of the epsilon of {epsilon}{chosen}. Numbers of {quantity} do not add "
     "up: somebody who was in two boxes counts in both."
 )
 
-DISTINCT_CHOSEN = ", of which {part} went into how many people were in how many boxes; the limit of {most} was chosen from that"
+DISTINCT_CHOSEN = ", of which {part} went into how many {quantity} were in how many boxes; the limit of {most} was chosen from that"
 
-DISTINCT_GIVEN = ", of which {part} went into how many people were in how many boxes"
+DISTINCT_GIVEN = ", of which {part} went into how many {quantity} were in how many boxes"
 
 # What is known beforehand about the bound. A number that was chosen with noise is covered, so it is not listed.
 KNOWN_BOUND = ", how many records were kept per person"
@@ -340,7 +340,9 @@ def _known_grid(release: Release) -> str:
 
 def _distinct(release: Release, distinct: DistinctCounts) -> str:
     words = DISTINCT_CHOSEN if distinct.decides else DISTINCT_GIVEN
-    chosen = words.format(part=distinct.people_epsilon, most=distinct.max_boxes)
+    chosen = words.format(
+        part=distinct.people_epsilon, most=distinct.max_boxes, quantity=distinct.quantity
+    )
     return DISTINCT_TABLE.format(
         quantity=distinct.quantity,
         columns=distinct.grid[0],
