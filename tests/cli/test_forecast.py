@@ -133,7 +133,7 @@ def test_people_in_the_made_up_city(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ask(capsys, *PEOPLE)
     assert "It was assumed that half of them have up to 5 records" in out
     out, _ = ask(capsys, *PEOPLE, "--per", "day")
-    assert "3,000 person-days with about" in out
+    assert "3,000 different person-days with about" in out
     assert "Counted: split person-days." in out
 
 

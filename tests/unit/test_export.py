@@ -307,7 +307,7 @@ def test_a_raster_of_people_says_people(tmp_path: Path) -> None:
     release = publish(people_matrix(Domain.from_bounds(*BOUNDS, 64)), 1, noise=SeededNoise(1))
     write_raster(release, tmp_path / "people.tif")
     with rasterio.open(tmp_path / "people.tif") as file:
-        assert file.tags(1)["units"] == "people per pixel"
+        assert file.tags(1)["units"] == "split people per pixel"
         told = json.loads(file.tags()["htf-export"])
         assert file.read(1).sum() == pytest.approx(release.estimates.sum(), rel=1e-4)
     assert told["rule"].startswith("Expected people of each pixel")

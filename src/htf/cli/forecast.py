@@ -34,7 +34,7 @@ from htf.cli.screen import console, progress_bar, say_json, show_table, warn_if_
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import is_file
-from htf.privacy.protection import explain_people
+from htf.privacy.protection import different_people, explain_people
 
 if TYPE_CHECKING:
     from htf.evaluation.datasets import DataSet
@@ -413,8 +413,7 @@ def _show(source: Source, plan: Simulation, outcome: Forecast) -> None:
 
 def _units(plan: Simulation) -> str:
     """Who is simulated, not what is counted."""
-    per = None if plan.counted is None else plan.counted.per
-    return "persons" if per is None else f"person-{per}s"
+    return different_people(None if plan.counted is None else plan.counted.per)
 
 
 def _show_parts(outcome: Forecast) -> None:
