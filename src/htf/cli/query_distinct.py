@@ -33,8 +33,8 @@ RULE = (
     "One row per box of the grid, with the number of different people who were there. Boxes do not add up: somebody who "
     "was in two of them counts in both. west, south, east, north: edges of the box. different_people: best guess, of different "
     "person-days, -weeks or -months where quantity says so. std_error: standard "
-    f"deviation of the errors that the interval covers. low, high: {LEVEL_TEXT} interval, for the noise and for people who "
-    "were in more boxes than they are counted in. quantity: what is counted."
+    f"deviation of the errors that the interval covers. low, high: {LEVEL_TEXT} interval, for the noise and for whoever "
+    "was in more boxes than they are counted in. quantity: what is counted."
 )
 
 
