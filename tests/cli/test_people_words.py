@@ -47,6 +47,7 @@ IN_GENERAL = (
     "--count people",  # an option
     "--people",
     "People are made up: homes and places are drawn",
+    "People were made up: how close together",
     '"count": "people"',  # fields of the file of a release, and of a forecast
     '"count":"people"',
     '"people": ',
@@ -139,7 +140,7 @@ def commands(place: Path, by: tuple[str, ...], out: Path) -> Iterator[list[str]]
         yield ["info", one]
         yield ["info", one, "--json"]
         yield ["verify", one]
-        yield ["report", one, "-o", str(out / "report.html"), "--overwrite"]
+        yield ["report", one, "-o", str(out / f"report-{Path(one).stem}.html")]
         yield ["map", one, "-o", str(out / f"{Path(one).stem}.html")]
     yield ["map", release, "--distinct", "-o", str(out / "distinct-map.html")]
     yield ["map", release, str(place / "r.parquet"), "-o", str(out / "two.html")]

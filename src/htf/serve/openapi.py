@@ -419,7 +419,7 @@ def _release_schemas() -> dict[str, Schema]:
         **LABEL,
         "explained": {
             **TEXT,
-            "description": "What such a count means, where people are counted. Empty for records and sums.",
+            "description": "What a count of split people means. Empty for records and sums.",
         },
         "mechanism": TEXT,
         "leaves": WHOLE,
