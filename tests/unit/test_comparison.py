@@ -114,7 +114,9 @@ def test_people_minus_records_mean_nothing() -> None:
         lambda: html_map(pair, Wish(), as_difference=True),
     )
     for compare in refused:
-        with pytest.raises(InputError, match="counts people and the second records, so their diff"):
+        with pytest.raises(
+            InputError, match="counts split people and the second records, so their diff"
+        ):
             compare()
     note = "not count the same, so do not compare their numbers. may counts people; june counts"
     figure = plot_comparison(pair)
