@@ -231,6 +231,8 @@ def test_no_command_and_no_file_says_people_alone(
     assert len(files) > (3 if BY[quantity] else 20)
     for path in files:
         assert alone(written(path)) == [], path.name
+        if path.name == "sample.csv":  # it has places alone, and its words in a file beside it
+            continue
         kind = "different" if path.name.startswith("distinct") else "split"
         assert f"{kind} {quantity}" in written(path), path.name
 
@@ -241,7 +243,7 @@ def test_no_picture_says_people_alone(made: tuple[Path, str]) -> None:
     place, quantity = made
     release = Release.load(place / "r.parquet")
     for kind, figure in (("split", plot_release(release)), ("different", plot_distinct(release))):
-        said = " ".join(one.get_text() for one in figure.findobj(Text))  # type: ignore[attr-defined]
+        said = " ".join(one.get_text() for one in figure.findobj() if isinstance(one, Text))
         assert alone(said) == []
         assert f"{kind} {quantity} per " in said
         assert f"{kind.capitalize()} {quantity}: each person counts once" in said
