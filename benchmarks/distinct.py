@@ -60,7 +60,7 @@ def main() -> None:
                 table = estimate_distinct(found, domain)
                 held = (table.low <= true) & (true <= table.high)
                 half = (table.high - table.low) / 2
-                error = np.abs(table.people - true)[fullest] / true[fullest]
+                error = np.abs(table.different_people - true)[fullest] / true[fullest]
                 rows.append(
                     (found.max_boxes, held.mean(), held[some].mean(), held[fullest].mean(), error.mean(),
                         half[fullest].mean(), half.mean())

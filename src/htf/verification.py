@@ -408,7 +408,7 @@ def _check_noise(release: Release) -> Check:
 
 def _check_distinct(distinct: DistinctCounts) -> Check:
     """The number of boxes in which a person counts is the one that the noisy numbers of people give, if it was chosen
-    by them. Everything else about distinct people follows from the noisy numbers when it is asked for."""
+    by them. Everything else about different people follows from the noisy numbers when it is asked for."""
     passed = True
     if distinct.decides:
         best = best_max_boxes(distinct.people, distinct.boxes, distinct.counts_epsilon)
@@ -416,7 +416,7 @@ def _check_distinct(distinct: DistinctCounts) -> Check:
     columns, rows = distinct.grid
     chosen = "chosen with noise" if distinct.decides else "chosen by the curator"
     finding = f"{columns} x {rows} boxes; a person counts in at most {distinct.max_boxes}, {chosen}"
-    return Check("distinct people", passed, finding if passed else f"not as found: {finding}")
+    return Check("different people", passed, finding if passed else f"not as found: {finding}")
 
 
 def _check_clipped(release: Release, clipped: Clipped) -> Check:

@@ -213,10 +213,10 @@ def test_people_are_called_people(
     point_at(page, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
     lines = page.locator(".tooltip > div").all_inner_texts()
     answer = releases["weeks"].count(box).to_dicts()[0]
-    assert lines[0].endswith(" person-weeks")
+    assert lines[0].endswith(" split person-weeks")
     assert number(lines[0]) == pytest.approx(answer["count"], abs=answer["std_error"] / 32 + 0.06)
-    assert "person-weeks per km²" in page.inner_text("#legend")
-    assert "counts of person-weeks" in page.inner_text("header")
+    assert "split person-weeks per km²" in page.inner_text("#legend")
+    assert "counts of split person-weeks" in page.inner_text("header")
 
 
 def test_two_maps_move_together(folder: Path, tmp_path: Path, window: Any) -> None:
@@ -304,19 +304,19 @@ def test_distinct_people_are_shown_box_by_box(tmp_path: Path, window: Any) -> No
     release.save(tmp_path / "reach.parquet")
     page = window().open(draw(tmp_path, tmp_path, "reach", more=("--distinct",)))
     found = release.count_distinct()
-    for box in (int(np.argmax(found.people)), int(np.argmin(found.people))):
+    for box in (int(np.argmax(found.different_people)), int(np.argmin(found.different_people))):
         edges = found.west[box], found.south[box], found.east[box], found.north[box]
         point_at(page, (edges[0] + edges[2]) / 2, (edges[1] + edges[3]) / 2)
         big, interval, *rest = page.locator(".tooltip > div").all_inner_texts()
         step = found.std_error[box] / 32 + 0.5
-        assert big.endswith(" distinct people")
-        assert number(big) == pytest.approx(found.people[box], abs=step)
+        assert big.endswith(" different people")
+        assert number(big) == pytest.approx(found.different_people[box], abs=step)
         low, high = interval.removeprefix("95 %: ").split(" to ")
         assert number(low) == pytest.approx(found.low[box], abs=step)
         assert number(high) == pytest.approx(found.high[box], abs=step)
         assert rest == ([] if found.low[box] > 0 else ["no more than noise"])
-    assert "distinct people per box" in page.inner_text("#legend")
-    assert "distinct people in 4 x 4 boxes" in page.inner_text("header")
+    assert "different people per box" in page.inner_text("#legend")
+    assert "different people in 4 x 4 boxes" in page.inner_text("header")
     assert "Outline the boxes" in page.inner_text("header")
     assert "Boxes do not add up" in page.inner_text("footer")
 

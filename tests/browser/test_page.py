@@ -511,12 +511,12 @@ def test_people_are_called_people(start: Any, releases: dict[str, Release]) -> N
     assert answer["count"] < 99
     assert counts(page) == [pytest.approx(answer["count"], abs=0.0501)]
     shown = page.inner_text("#answer")
-    assert re.search(r"about \d+\.\d person-weeks", shown)
-    assert "person-weeks per km²" in page.inner_text("#legend")
+    assert re.search(r"about \d+\.\d split person-weeks", shown)
+    assert "split person-weeks per km²" in page.inner_text("#legend")
     page.mouse.move(*MIDDLE)
     page.wait_for_selector(".tooltip:not([hidden]) div:nth-child(2):not(.quiet)")
     tooltip = page.inner_text(".tooltip")
-    assert "person-weeks" in tooltip
+    assert "split person-weeks" in tooltip
     page.evaluate("document.getElementById('about').open = true")
     page.wait_for_selector("#facts >> text=one person in one week")
     page.wait_for_selector("#facts >> text=for each share of a person")
@@ -525,7 +525,7 @@ def test_people_are_called_people(start: Any, releases: dict[str, Release]) -> N
     with page.expect_download() as waited:
         page.click("#save-answer")
     (feature,) = json.loads(waited.value.path().read_text())["features"]
-    assert feature["properties"]["counted"] == "person-weeks"
+    assert feature["properties"]["counted"] == "split person-weeks"
     assert feature["properties"]["protects"] == "one person in one week"
 
 
@@ -533,10 +533,10 @@ def test_people_and_records_are_not_subtracted(start: Any) -> None:
     page = start("r=weeks&c=east&m=difference")
     assert page.locator(".panel:not([hidden])").count() == 2
     assert page.locator("[data-mode=difference]").is_disabled()
-    assert "weeks counts person-weeks; east counts records." in page.inner_text("#map-note")
+    assert "weeks counts split person-weeks; east counts records." in page.inner_text("#map-note")
     assert len(counts(page)) == 2
     assert "their difference means nothing" in page.inner_text("#answer")
-    assert "person-weeks or records per km²" in page.inner_text("#legend")
+    assert "split person-weeks or records per km²" in page.inner_text("#legend")
 
 
 def test_the_answer_as_geojson_and_the_file(

@@ -22,7 +22,7 @@ def never(address: str) -> str:
 def test_five_minutes_of_a_curator(window: Any, tmp_path: Path) -> None:
     told = follow("docs/tutorials/curator.md", tmp_path, never)
     assert told[0].startswith("For your eyes only")
-    assert any("for one person, counted once" in one for one in told)
+    assert any("for one person, counted once and split" in one for one in told)
     assert "1 spent of 2, 1 remains" in told[-1]
     assert (tmp_path / "pings.png").stat().st_size > 10_000
     page = window().page

@@ -151,7 +151,7 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "no number": (["--max-records", "3", "--activity", "x"], 2, "got 'x'"),
     "not a number": (["--max-records", "3", "--activity", "nan"], 2, "a share of epsilon"),
     "by nothing": (["--max-records", "3", "--activity", "1/0"], 2, "a share of epsilon"),
-    "of people": (["--activity", "0.5"], 2, "here people are counted: leave out --activity 0.5, or count records (--max-records K)"),
+    "of people": (["--activity", "0.5"], 2, "here split people are counted: leave out --activity 0.5, or count records (--max-records K)"),
     "of people, by their name": (["--count", "people", "--activity", "0.1"], 2, "leave out --activity 0.1"),
     "none of people": (["--activity", "0"], 2, "leave out --activity 0,"),
     "auto of nothing": ([*AUTO, "--activity", "0"], 2, "give --activity a share above 0"),

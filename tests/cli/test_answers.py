@@ -111,12 +111,12 @@ def test_answers_about_people_say_so(
         "parquet": pandas.read_parquet,
     }
     frame = readers.get(ending, read_layer)(out)
-    assert frame[LABEL].tolist() == ["person-days", "person-days"]
+    assert frame[LABEL].tolist() == ["split person-days", "split person-days"]
     assert ask(folder, *asked, release="people") == 0
     shown = capfd.readouterr().out
     assert "records" not in shown
     header, all_of_it, few = (line.split() for line in shown.splitlines() if "%" in line)
-    assert header[1] == "person-days"
+    assert header[1] == "split person-days"
     assert all_of_it[4].isdigit()
     assert re.fullmatch(r"-?\d+\.\d", few[4])
 

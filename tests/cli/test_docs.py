@@ -187,11 +187,11 @@ def test_distinct_people_work(
     for command in ours:
         assert run_here(shlex.split(command)[1:]) == 0
         told.append(capfd.readouterr().out)
-    assert "Counting distinct people in 16 x 16 boxes" in told[0]
+    assert "Counting different people in 16 x 16 boxes" in told[0]
     assert "95 % interval" in told[1]
     assert len((tmp_path / "distinct.csv").read_text().splitlines()) == 257
     assert told[3:] == [
-        f"Wrote distinct.{kind}: 256 boxes of distinct people.\n" for kind in ("html", "png")
+        f"Wrote distinct.{kind}: 256 boxes of different people.\n" for kind in ("html", "png")
     ]
     exec(publish, {})
     assert capfd.readouterr().out.split()[-2:] == ["distinct", "people"]

@@ -126,16 +126,16 @@ EACH = ("--records-per-person", "0.5:5,0.9:40,1:500")
 
 def test_people_in_the_made_up_city(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ask(capsys, *PEOPLE, *EACH)
-    assert "3,000 people with about" in out
-    assert "Counted: people. Errors are those against all people." in out
+    assert "3,000 different people with about" in out
+    assert "Counted: split people. Errors are those against all split people." in out
     assert "there is no bias" in out
-    assert "typical error, in people" in out
+    assert "typical error, in split people" in out
     assert "It was assumed" not in out
     out, _ = ask(capsys, *PEOPLE)
     assert "It was assumed that half of them have up to 5 records" in out
     out, _ = ask(capsys, *PEOPLE, "--per", "day")
-    assert "3,000 person-days with about" in out
-    assert "Counted: person-days." in out
+    assert "3,000 different person-days with about" in out
+    assert "Counted: split person-days." in out
 
 
 def test_records_of_people(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +157,7 @@ def test_records_of_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_like_a_release_of_people(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ask(capsys, "--like", folder / "people.parquet", "--runs", 1)
-    assert "Counted: people." in out
+    assert "Counted: split people." in out
     assert "It was assumed" in out
     words = ("--like", folder / "people.parquet", "--runs", 1, "--json")
     people = len(set(pq.read_table(folder / "visits.parquet")["who"].to_pylist()))
@@ -171,7 +171,7 @@ def test_like_a_release_of_people(folder: Path, capsys: pytest.CaptureFixture[st
     told = json.loads(ask(capsys, *words, "--people", 500)[0])
     assert told["stand_in"]["people"] == 500
     told = json.loads(ask(capsys, *words, "--count", "people")[0])
-    assert told["counted"] == "people"
+    assert told["counted"] == "split people"
     words = ("--like", folder / "kept.parquet", "--runs", 1, "--json")
     told = json.loads(ask(capsys, *words, "--people", 3000, *EACH)[0])
     assert told["counted"] == "records, at most 20 per person"
@@ -181,7 +181,7 @@ def test_people_on_a_plain_stand_in(folder: Path, capsys: pytest.CaptureFixture[
     for place in (("past.parquet",), ("points.parquet", "--bounds", BOUNDS, "--cells", 64)):
         like = ("--like", folder / place[0], *place[1:])
         told = json.loads(ask(capsys, *like, "--runs", 1, "--people", 900, *EACH, "--json")[0])
-        assert (told["counted"], told["stand_in"]["people"]) == ("people", 900)
+        assert (told["counted"], told["stand_in"]["people"]) == ("split people", 900)
 
 
 def test_nothing_is_written(
@@ -263,12 +263,12 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "a share for people": (
             but(*PEOPLE, *EACH, "--activity", "0.2"),
             2,
-            "here people are counted: leave out --activity 0.2",
+            "here split people are counted: leave out --activity 0.2",
         ),
         "a share for a release of people": (
             but("--like", folder / "people.parquet", "--activity", "0.2"),
             2,
-            "here people are counted: leave out --activity 0.2",
+            "here split people are counted: leave out --activity 0.2",
         ),
         "bad count": (but(*PEOPLE, "--count", "cows"), 2, "cows"),
         "no budget": (
@@ -336,12 +336,12 @@ def test_a_target_like_a_release_of_people(
     out, _ = aim(
         capsys, "5 people in squares of 10 km", "--like", folder / "people.parquet", "--runs", 1
     )
-    assert "The least epsilon for 5 people in squares of 10 km: about" in out
+    assert "The least epsilon for 5 split people in squares of 10 km: about" in out
     assert "for one person" in out
     err = aim(capsys, "5 records in squares of 10 km", "--like", folder / "people.parquet", code=2)[
         1
     ]
-    assert "the target is in records, but people are counted" in err
+    assert "the target is in records, but split people are counted" in err
 
 
 def test_a_target_in_zones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,7 +92,7 @@ def test_releases(options: Any, told: str | None, capfd: pytest.CaptureFixture[s
             (*ZONES, "--prior", "trips.parquet", "--mechanism", "htf"),
             "leave --prior out with zones",
         ),
-        ((*ZONES, "--user", "rider", "--distinct", "2"), "distinct people are counted"),
+        ((*ZONES, "--user", "rider", "--distinct", "2"), "different people are counted"),
         (("--bounds", "0,0,1,1", "--by", "tract"), "--by needs zones: give --zones FILE"),
         (("--bounds", "0,0,1,1", "--dest-zones", "same"), "--dest-zones needs zones"),
         ((*ZONES, "--category", "offence"), "--category takes NAME=LIST or NAME:COLUMN=LIST"),

@@ -322,8 +322,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
         htf.Answers,
         {
             **{name: np.ones(3) for name in ANSWERS},
-            "quantity": "people",
-            "counted": "people",
+            "quantity": "split people",
+            "counted": "split people",
             "asked": None,
         },
         {
@@ -470,7 +470,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {
             **{f.name: np.ones(3) for f in fields(htf.Changes)},
             "beyond_noise": np.ones(3, dtype=bool),
-            "counted": "people",
+            "counted": "split people",
             "asked": None,
         },
         {f.name: {"floats"} for f in fields(htf.Changes)}
@@ -647,13 +647,13 @@ CALLS: dict[str, Callable[[World], Call]] = {
         htf.DistinctCounts.from_dict,
         {"data": w.distinct.to_dict()},
         {},
-        {"data": "distinct people"},
+        {"data": "different people"},
     ),
     "DistinctPeople": lambda _: Call(
         htf.DistinctPeople,
         {
             **{f.name: np.ones(3) for f in fields(htf.DistinctPeople)},
-            "quantity": "distinct people",
+            "quantity": "different people",
         },
         {f.name: {"floats"} for f in fields(htf.DistinctPeople)} | {"quantity": TEXT},
     ),

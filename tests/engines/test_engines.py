@@ -266,7 +266,7 @@ def test_in_spark(name: str, case: str, folder: Path, spark: Any) -> None:
     check(name, case, *IN_SPARK[name](folder, spark))
 
 
-# --- distinct people --------------------------------------------------------------------------------
+# --- different people --------------------------------------------------------------------------------
 
 GRID = 3, 2  # of 7 x 5 cells: boxes are not alike
 DISTINCT: dict[str, dict[str, Any]] = {

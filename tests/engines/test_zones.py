@@ -329,5 +329,5 @@ def test_zones_without_outlines() -> None:
 
 
 def test_distinct_people_need_a_map() -> None:
-    with pytest.raises(InputError, match="distinct people are counted"):
+    with pytest.raises(InputError, match="different people are counted"):
         read_people_by_box({"x": [0.5], "y": [0.5], "u": [1]}, DOMAINS["hours"][0], 2, user="u")

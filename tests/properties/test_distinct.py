@@ -1,4 +1,4 @@
-"""What one person can change in a table of distinct people: at most M counts by one, and one class by one."""
+"""What one person can change in a table of different people: at most M counts by one, and one class by one."""
 
 from __future__ import annotations
 

@@ -248,11 +248,11 @@ def test_people_are_called_people_everywhere(tmp_path: Path) -> None:
         ]
         stream = as_stream(columns_of(np.array(box)))
         arrow = api.post(f"{at}/counts", content=stream, headers={"Content-Type": ARROW})
-    assert (about["quantity"], about["counted"]) == ("person-weeks", "person-weeks")
+    assert (about["quantity"], about["counted"]) == ("split person-weeks", "split person-weeks")
     assert (about["unit"], about["protects"]) == ("person", "one person in one week")
     for answer in answers:
-        assert answer.json()["counted"] == "person-weeks"
-    assert pa.ipc.open_stream(arrow.content).schema.metadata[b"counted"] == b"person-weeks"
+        assert answer.json()["counted"] == "split person-weeks"
+    assert pa.ipc.open_stream(arrow.content).schema.metadata[b"counted"] == b"split person-weeks"
 
 
 def test_the_list_comes_in_pages(api: httpx.Client) -> None:

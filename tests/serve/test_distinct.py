@@ -1,4 +1,4 @@
-"""The table of distinct people of a release that has one."""
+"""The table of different people of a release that has one."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def test_it_is_served_where_there_is_one(tmp_path: Path) -> None:
         asked = api.get("/api/releases/with/distinct?box=0,0,1,1")
     assert (answer.status_code, again.status_code) == (200, 304)
     assert missing.status_code == 404
-    assert "no table of distinct people" in missing.json()["detail"]
+    assert "no table of different people" in missing.json()["detail"]
     assert asked.status_code == 400
     found = answer.json()
-    assert found["quantity"] == "distinct people"
-    assert found["people"] == release.count_distinct().people.tolist()
+    assert found["quantity"] == "different people"
+    assert found["different_people"] == release.count_distinct().different_people.tolist()
     schemas = describe(Limits(), False)["components"]
     jsonschema.validate(
         found, {"$ref": "#/components/schemas/DistinctPeople", "components": schemas}

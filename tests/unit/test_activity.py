@@ -365,7 +365,7 @@ def test_the_statement_tells_of_it() -> None:
     assert "how many records were kept per person; facts" not in decided
     assert "the range from which the number of records to keep was chosen" in decided
     once = made(Protection("person", 5, "all"), activity=measured()).statement
-    assert "distinct people" not in once  # they are multiplied
+    assert "different people" not in once  # they are multiplied
 
 
 # --- the file -------------------------------------------------------------------------------------

@@ -43,11 +43,11 @@ def test_every_column_is_described_in_whole_sentences() -> None:
         assert column.description[0].isupper()
         assert column.description.endswith(".")
         assert column.unit in ("{quantity}", "share")
-        assert "people" in column.describe("people") or "{" not in column.description
-        assert "record" not in column.describe("people")
+        assert "people" in column.describe("split people") or "{" not in column.description
+        assert "record" not in column.describe("split people")
 
 
-@pytest.mark.parametrize("quantity", ["records", "people"])
+@pytest.mark.parametrize("quantity", ["records", "split people"])
 def test_files_and_the_api_describe_every_column(quantity: str) -> None:
     schemas = describe(Limits(), has_token=False)["components"]["schemas"]
     for name, column in COLUMNS.items():
@@ -65,9 +65,9 @@ def test_files_and_the_api_describe_every_column(quantity: str) -> None:
 def test_a_row_on_the_screen() -> None:
     rest = (">std. error", ">95 % interval", ">partial", ">inside map")
     assert answer_headings("records") == (">records", *rest)
-    assert answer_headings("person-days") == (">person-days", *rest)
+    assert answer_headings("split person-days") == (">split person-days", *rest)
     few = {**ANSWER, "count": 0.31, "high": 99.96}
-    assert show_answer(few, "people") == ["0.3", "5.2", "-0.4 to 100", "12.5%", "100.0%"]
+    assert show_answer(few, "split people") == ["0.3", "5.2", "-0.4 to 100", "12.5%", "100.0%"]
     assert show_answer(ANSWER) == ["1,234", "5.2", "0 to 2,469", "12.5%", "100.0%"]
 
 
@@ -88,8 +88,8 @@ def test_answers_know_what_they_count() -> None:
     release = publish(people_matrix(per="day"), 1, noise="seeded:1")
     shape = shapely.box(10, 10, 30, 30)
     for answers in (release.count(), release.count_polygons(shape)):
-        assert (answers.quantity, answers.counted) == ("person-days", "person-days")
-        assert answers.to_labelled_columns()["counted"].tolist() == ["person-days"]
+        assert (answers.quantity, answers.counted) == ("split person-days", "split person-days")
+        assert answers.to_labelled_columns()["counted"].tolist() == ["split person-days"]
         assert [*answers.to_labelled_columns(of_leaves=True)] == [*OF_LEAVES, "counted"]
     bounded = replace(
         publish(city_matrix(), 1, noise="seeded:1"), protection=Protection("person", 3)

@@ -114,12 +114,16 @@ def test_people_minus_records_mean_nothing() -> None:
         lambda: html_map(pair, Wish(), as_difference=True),
     )
     for compare in refused:
-        with pytest.raises(InputError, match="counts people and the second records, so their diff"):
+        with pytest.raises(
+            InputError, match="counts split people and the second records, so their diff"
+        ):
             compare()
-    note = "not count the same, so do not compare their numbers. may counts people; june counts"
+    note = (
+        "not count the same, so do not compare their numbers. may counts split people; june counts"
+    )
     figure = plot_comparison(pair)
     assert note in figure.get_supxlabel().replace("\n", " ")
-    assert any(ax.get_ylabel().startswith("people or records per") for ax in figure.axes)
+    assert any(ax.get_ylabel().startswith("split people or records per") for ax in figure.axes)
     assert note in html_map(pair, Wish())
     figure = plot_difference([Named(bounded, "may"), Named(one, "june")])
     assert "may counts records, at most 3 per person" in figure.get_supxlabel().replace("\n", " ")

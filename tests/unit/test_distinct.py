@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_refused() -> None:
     line = Domain((DOMAIN.axes[0],))
     with pytest.raises(InputError, match="first two axes of a map, but this one has one"):
         distinct().check_map(line)
-    with pytest.raises(InputError, match="has no table of distinct people"):
+    with pytest.raises(InputError, match="has no table of different people"):
         publish(matrix(), 1, "ug", noise="fast").count_distinct()
 
 
@@ -176,7 +176,7 @@ def test_boxes_lie_as_even_as_cells_allow() -> None:
     assert np.allclose(table.north, np.tile(y[1:] / 10, 4))
     assert np.allclose(((table.east - table.west) * (table.north - table.south)).sum(), 1)
     assert table.to_arrow().column_names[-1] == "quantity"
-    assert set(table.to_arrow()["quantity"].to_pylist()) == {"distinct people"}
+    assert set(table.to_arrow()["quantity"].to_pylist()) == {"different people"}
 
 
 @pytest.mark.parametrize("most", [1, 3, 12, None])
@@ -185,18 +185,18 @@ def test_tables_make_sense(most: int | None) -> None:
         found = distinct(max_boxes=most, noise=f"seeded:{seed}")
         table = estimate_distinct(found, DOMAIN)
         assert np.all(table.low >= 0)
-        assert np.all(table.low <= table.people)
-        assert np.all(table.people <= table.high)
+        assert np.all(table.low <= table.different_people)
+        assert np.all(table.different_people <= table.high)
         assert np.all(table.std_error > 0)
         if most == 12:  # nobody can be missing
-            assert np.array_equal(table.people, np.maximum(found.counts, 0))
+            assert np.array_equal(table.different_people, np.maximum(found.counts, 0))
 
 
 def test_a_period_is_named() -> None:
     found = measure_distinct(people(per="week"), 0.2, noise="fast")
-    assert found.quantity == "distinct person-weeks"
+    assert found.quantity == "different person-weeks"
     release = made(found, replace(SHARED, per="week"))
-    assert "a table of distinct person-weeks in a grid of 4 x 3 boxes" in release.statement
+    assert "a table of different person-weeks in a grid of 4 x 3 boxes" in release.statement
     assert "counts there once in each week" in release.statement
 
 
@@ -204,7 +204,7 @@ def test_the_statement_tells_what_was_chosen_by_whom() -> None:
     found, given = made(), made(distinct(max_boxes=5))
     assert "This cost 0.2 of the epsilon of 1, of which 0.04 went into" in found.statement
     assert f"the limit of {found.distinct.max_boxes} was chosen from that" in found.statement  # type: ignore[union-attr]
-    assert "the grid of the table of distinct people; facts" in found.statement
+    assert "the grid of the table of different people; facts" in found.statement
     assert "was chosen from that" not in given.statement
     assert "and in how many of its boxes a person counts; facts" in given.statement
     assert "of which" not in made(distinct(max_boxes=12)).statement
@@ -289,7 +289,7 @@ def test_a_number_of_boxes_that_noise_did_not_give_is_found() -> None:
     assert release.distinct is not None
     other = 1 if release.distinct.max_boxes > 1 else 2
     assert wrong(replace(release, distinct=replace(release.distinct, max_boxes=other))) == [
-        "distinct people"
+        "different people"
     ]
 
 
@@ -389,7 +389,7 @@ def test_a_table_is_made_and_shown(
     found = Release.load(out).distinct
     assert found is not None
     assert (found.grid, str(found.epsilon), found.decides) == ((4, 2), "0.4", True)
-    quantity = "distinct person-days" if "--per" in counting else "distinct people"
+    quantity = "different person-days" if "--per" in counting else "different people"
     capsys.readouterr()
     assert run(["query", str(out), "--distinct"]) == 0
     shown = capsys.readouterr().out
@@ -413,7 +413,7 @@ def test_a_table_is_written(ending: str, visits: Path) -> None:
             "south",
             "east",
             "north",
-            "people",
+            "different_people",
             "std_error",
             "low",
             "high",
@@ -476,7 +476,7 @@ def test_reading_does_not_depend_on_how_records_are_limited(visits: Path) -> Non
 
     limited = Reading(user="who", max_records=1, once_per="day", time="at")
     assert np.array_equal(read_people(visits, DOMAIN, limited, 4).exact_people, plain)
-    assert read_points(visits, DOMAIN, user="who").protection.quantity == "people"
+    assert read_points(visits, DOMAIN, user="who").protection.quantity == "split people"
 
 
 # --- maps ----------------------------------------------------------------------------------------
@@ -494,17 +494,17 @@ def test_a_picture_has_a_colour_for_each_box_that_is_more_than_noise() -> None:
     for boxes in (False, True):
         figure = plot_distinct(release, boxes=boxes)
         ax, bar = figure.axes
-        assert ax.get_title() == "distinct people in 4 x 3 boxes,  ε = 1"
-        assert bar.get_ylabel() == "distinct people per box"
+        assert ax.get_title() == "different people in 4 x 3 boxes,  ε = 1"
+        assert bar.get_ylabel() == "different people per box"
         told = figure.get_supxlabel()
         assert "No privacy guarantee" in told
-        assert "Boxes do not add up" in told
+        assert "Boxes do not add up" in " ".join(told.split())
         collections: list[Any] = list(ax.collections)
         mesh, *outlines = collections
         assert len(outlines) == boxes
         drawn = np.ma.masked_invalid(mesh.get_array()).reshape(3, 4).T.ravel()
         assert (~np.ma.getmaskarray(drawn)).tolist() == clear.tolist()
-        shown = np.clip(table.people[clear], mesh.norm.vmin, mesh.norm.vmax)
+        shown = np.clip(table.different_people[clear], mesh.norm.vmin, mesh.norm.vmax)
         assert np.allclose(drawn.compressed(), shown)
         corners = mesh.get_coordinates()
         for along, axis in ((corners[0, :, 0], 0), (corners[:, 0, 1], 1)):
@@ -531,15 +531,15 @@ def test_the_command_draws_the_table(
     made().save(tmp_path / "r.parquet")
     asked = ["map", str(tmp_path / "r.parquet"), "--distinct", "-o", str(tmp_path / name)]
     assert run([*asked, "--boxes"]) == 0
-    assert "12 boxes of distinct people" in capfd.readouterr().out
+    assert "12 boxes of different people" in capfd.readouterr().out
     if name == "map.png":
         return
     text = (tmp_path / name).read_text(encoding="utf-8")
-    assert "distinct people in 4 x 3 boxes" in text
+    assert "different people in 4 x 3 boxes" in text
     if name == "map.html":
         data = json.loads(text.split('id="data">')[1].split("</script>")[0])
         assert (data["unit"], data["per_box"], data["boxes"]) == ("box", True, True)
-        assert data["panels"][0]["quantity"] == "distinct people"
+        assert data["panels"][0]["quantity"] == "different people"
         assert data["panels"][0]["sheets"][0]["length"] == 12
 
 
@@ -552,7 +552,7 @@ def test_the_command_draws_the_table(
         (["--by", "x"], "leave out --by"),
         (["--where", "x=0:1"], "leave out --where"),
         (["--axes", "y,x"], "leave out --axes"),
-        ([], "this release has no table of distinct people"),
+        ([], "this release has no table of different people"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(

@@ -130,10 +130,10 @@ def test_files_of_people_say_people(tmp_path: Path, suffix: str) -> None:
     release = publish(people_matrix(Domain.from_bounds(*BOUNDS, 64)), 1, noise=SeededNoise(1))
     path = write(release, tmp_path / f"people{suffix}")
     layer = PLAIN.get(suffix, read)(path)
-    assert (layer["counted"] == "people").all()
+    assert (layer["counted"] == "split people").all()
     assert layer["count"].sum() == pytest.approx(release.estimates.sum(), abs=1e-6)
     assert "people per square kilometre" in leaves_rule(release.quantity)
-    assert provenance(release, "a test")["quantity"] == "people"
+    assert provenance(release, "a test")["quantity"] == "split people"
 
 
 def test_the_statement_of_a_csv_is_beside_it(release: Release, tmp_path: Path) -> None:
@@ -307,11 +307,11 @@ def test_a_raster_of_people_says_people(tmp_path: Path) -> None:
     release = publish(people_matrix(Domain.from_bounds(*BOUNDS, 64)), 1, noise=SeededNoise(1))
     write_raster(release, tmp_path / "people.tif")
     with rasterio.open(tmp_path / "people.tif") as file:
-        assert file.tags(1)["units"] == "people per pixel"
+        assert file.tags(1)["units"] == "split people per pixel"
         told = json.loads(file.tags()["htf-export"])
         assert file.read(1).sum() == pytest.approx(release.estimates.sum(), rel=1e-4)
     assert told["rule"].startswith("Expected people of each pixel")
-    assert told["counted"] == "people"
+    assert told["counted"] == "split people"
 
 
 def test_the_raster_is_cloud_optimised_and_says_what_it_is(tmp_path: Path) -> None:

@@ -307,7 +307,7 @@ def test_the_map_of_people_is_that_of_the_stand_in() -> None:
 def test_counting_people_has_no_bias() -> None:
     made = Simulation(some_people(), Spec.of("htf"), Epsilon.of(1), 2, BENCH, Counted())
     found = simulate(made)
-    assert (found.people, found.quantity, found.counted) == (2000, "people", "people")
+    assert (found.people, found.quantity, found.counted) == (2000, "split people", "split people")
     for area in found.main.areas:
         assert area.biases is not None
         assert area.noises is not None

@@ -437,16 +437,17 @@ def test_names_mechanism_and_epsilon_and_does_not_cry_wolf(estimates: list[float
 
 
 def test_a_map_of_people_says_people() -> None:
-    """And one of person-days does not promise to protect a whole person."""
+    """And one of split person-days does not promise to protect a whole person."""
     days = Protection("person", count="people", shares=256, per="day")
     for protection, quantity, unit in (
-        (replace(days, per=None), "people", "person"),
-        (days, "person-days", "person in one day"),
+        (replace(days, per=None), "split people", "person"),
+        (days, "split person-days", "person in one day"),
     ):
         said = words(plot_release(leaf_release([900.0, 900.0], [5.0, 5.0], protection=protection)))
         assert f"{quantity} per km²" in said
         assert f"private counts of {quantity}: ε-DP per {unit}, ε = 0.375" in said
-        assert "records" not in said
+        assert " records: ε-DP" not in said
+        assert "records per" not in said
 
 
 def test_a_release_that_is_not_private_says_so_in_red_across_the_map() -> None:

@@ -233,7 +233,7 @@ def test_the_statement_for_a_person() -> None:
 def test_the_statement_of_once_per(once_per: str, words: str, distinct: bool) -> None:
     text = said(Protection("person", 5, once_per))
     assert words in text
-    assert ("the count of one cell is a number of distinct people" in text) == distinct
+    assert ("the count of one cell is a number of different people" in text) == distinct
 
 
 def test_the_statement_of_a_query() -> None:
@@ -335,7 +335,7 @@ def test_what_people_are_counted_by_travels_too(per: str | None, tmp_path: Path)
     assert again == release
     assert (again.protection, again.statement) == (counted, release.statement)
     assert again.record_epsilon == Epsilon(10**15 // 256)
-    assert again.quantity == ("people" if per is None else f"person-{per}s")
+    assert again.quantity == ("split people" if per is None else f"split person-{per}s")
     assert wrong(path) == []
     for name, value in (
         ("shares", 255),

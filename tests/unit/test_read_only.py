@@ -46,7 +46,7 @@ def things() -> dict[str, Any]:
         "matrix": matrix,
         "people": htf.RecordsPerPerson([3, 2, 1]),
         "people by box": htf.PeopleByBox((2, 1), [[3, 2], [0, 1]]),
-        "distinct people": estimate_distinct(
+        "different people": estimate_distinct(
             htf.measure_distinct(htf.PeopleByBox((2, 1), [[3, 2], [0, 1]]), 1, noise="seeded:1"),
             matrix.domain,
         ),

@@ -65,7 +65,7 @@ KINDS: dict[str, Callable[[], Release]] = {
     "records": lambda: publish(town(), "0.5", noise="seeded:1"),
     "hours": lambda: publish(town(Axis("hour", 0, 24, 4)), 1, noise="seeded:1"),
     "people": lambda: publish(people_matrix(), 1, noise="seeded:1"),
-    "person-months": lambda: publish(people_matrix(per="month"), 1, noise="seeded:1"),
+    "split person-months": lambda: publish(people_matrix(per="month"), 1, noise="seeded:1"),
     "distinct": with_distinct,
     "weights": lambda: publish(weighed(), 1, noise="seeded:1"),
     "zones": lambda: zone_release(zone_domain()),

@@ -217,9 +217,12 @@ def test_points_of_people_stand_for_people(
     release.save(file)
     assert run(["sample", str(file), "-o", str(out)]) == 0
     assert pq.read_table(out).num_rows == round(release.estimates.sum())
-    assert "The release counts people: each point stands for one of them." in capfd.readouterr().out
+    assert (
+        "The release counts split people: each point stands for one of them."
+        in capfd.readouterr().out
+    )
     about = json.loads(pq.read_schema(out).metadata[b"htf-sample"])
-    assert (about["quantity"], about["counted"]) == ("people", "people")
+    assert (about["quantity"], about["counted"]) == ("split people", "split people")
     assert "The release counts people; by default there is one point for each" in about["rule"]
     assert run(["sample", str(file), "--n", "10", "-o", str(out), "--overwrite"]) == 0
     assert f"The release counts {release.estimates.sum():,.0f} people." in capfd.readouterr().out

@@ -36,7 +36,7 @@ def test_a_count_below_zero_is_explained_once() -> None:
     few = {"count": -0.4}  # as it looks when rounded
     assert below_zero_note([]) is None
     assert below_zero_note([above, few]) is None
-    assert below_zero_note([few], "people") is not None
+    assert below_zero_note([few], "split people") is not None
     for answers, start in (
         ([below], "The count is below zero: "),
         ([above, below], "1 count is below zero: "),

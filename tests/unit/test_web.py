@@ -115,11 +115,11 @@ def test_each_of_two_releases_has_its_own_claim() -> None:
 def test_a_map_of_people_says_people() -> None:
     made = publish(people_matrix(per="week"), "1", noise="opendp")
     text = html_map([Named(made, "weeks")], Wish())
-    assert "htf, ε = 1; counts of person-weeks" in text
+    assert "htf, ε = 1; counts of split person-weeks" in text
     assert "ε = 1 for each person in one week. What" in text
-    assert data_of(text)["panels"][0]["quantity"] == "person-weeks"
+    assert data_of(text)["panels"][0]["quantity"] == "split person-weeks"
     shown = made._repr_html_()
-    assert ">person-weeks</th>" in shown
+    assert ">split person-weeks</th>" in shown
     assert "ε = 1 for each person in one week" in shown
     assert ">records</th>" not in shown
 

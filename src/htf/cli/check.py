@@ -34,7 +34,7 @@ NOT_OF_POINTS = (
 def check(points: str, as_json: bool, **given: Any) -> None:
     """Look at points before a release. For the curator's eyes only.
 
-    It counts rows, people and what cannot be read, exactly and without noise: do not publish what it prints. It
+    It counts rows, different people and what cannot be read, exactly and without noise: do not publish what it prints. It
     guesses the options that you leave out, advises on what it found, and ends with a command for `htf release`. It
     writes nothing and charges nothing.
 

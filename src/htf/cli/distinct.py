@@ -24,7 +24,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOptions:
-    """The options of `htf release` about a table of distinct people."""
+    """The options of `htf release` about a table of different people."""
 
     distinct: str | None = field(
         default=None,
@@ -86,7 +86,7 @@ def plan_distinct(
             if getattr(options, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise InputError(
-                    f"{flag} is about a table of distinct people: ask for it with --distinct N"
+                    f"{flag} is about a table of different people: ask for it with --distinct N"
                 )
         return None
     if points.reading.user is None:
@@ -134,7 +134,7 @@ def _price(epsilon: Epsilon, text: str) -> Epsilon:
     price = Epsilon(int(epsilon.units * share)) if 0 < share < 1 else Epsilon(0)
     if price.units < 1000:  # so that it can be divided
         raise InputError(
-            "--distinct-share is the share of epsilon for the table of distinct people, between 0 and 1 such as 0.2, got "
+            "--distinct-share is the share of epsilon for the table of different people, between 0 and 1 such as 0.2, got "
             f"{numerals.shown(text)}"
         )
     return price

@@ -34,6 +34,7 @@ from htf.cli.screen import console, progress_bar, say_json, show_table, warn_if_
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import is_file
+from htf.privacy.protection import different_people, explain_people
 
 if TYPE_CHECKING:
     from htf.evaluation.datasets import DataSet
@@ -121,7 +122,7 @@ def forecast(
     city stands in for them; with --like, an earlier release or a file of public points does.
 
     With --people, or if the earlier release protects people, people are simulated: what is kept and measured of them,
-    and how far counts are then from those of all records or people.
+    and how far counts are then from those of all records or split people.
     """
     from htf.evaluation.forecast import Simulation
     from htf.evaluation.search import RUNS
@@ -280,7 +281,7 @@ def _load_release(path: Path, placed: bool) -> Release | None:
         release = Release.load(path)
         if release.protection.weight is not None:
             raise InputError(
-                f"{path} counts {release.counted}, and sums cannot be forecast yet: give a release of records or people"
+                f"{path} counts {release.counted}, and sums cannot be forecast yet: give a release of records or split people"
             )
         warn_if_not_private(release)
         return release
@@ -395,7 +396,8 @@ def _show(source: Source, plan: Simulation, outcome: Forecast) -> None:
     )
     if outcome.people is not None:
         screen.print(
-            f"Counted: {outcome.counted}. Errors are those against all {outcome.quantity}.",
+            f"Counted: {outcome.counted}. Errors are those against all {outcome.quantity}. "
+            f"{explain_people(outcome.quantity)}".strip(),
             markup=False,
         )
     _show_areas(outcome.main.areas, outcome.quantity)
@@ -410,8 +412,8 @@ def _show(source: Source, plan: Simulation, outcome: Forecast) -> None:
 
 
 def _units(plan: Simulation) -> str:
-    per = None if plan.counted is None else plan.counted.per
-    return "people" if per is None else f"person-{per}s"
+    """Who is simulated, not what is counted."""
+    return different_people(None if plan.counted is None else plan.counted.per)
 
 
 def _show_parts(outcome: Forecast) -> None:
@@ -429,9 +431,7 @@ def _show_parts(outcome: Forecast) -> None:
     ]
     console().print()
     if not any(bias is not None and bias.any() for _, bias, _ in parts):
-        console().print(
-            f"All of the error is noise: {outcome.quantity} are counted whole, so there is no bias."
-        )
+        console().print("All of the error is noise: no record is dropped, so there is no bias.")
         return
     headers = (f"typical error, in {outcome.quantity}", ">bias", ">noise", ">both")
     show_table(headers, rows, "Where the error comes from")

@@ -57,7 +57,7 @@ def people_options(command: F) -> F:
         reading_option(
             "count",
             help="What to count of people; see `htf release`.  [default: records with --max-records, else as in the "
-            "release, else people]",
+            "release, else split people]",
         ),
         reading_option("per"),
         reading_option("max_records"),

@@ -169,7 +169,7 @@ def _read_basemap(
 
 def _shown(maps: Sequence[Named], request: MapRequest) -> str:
     if request.distinct:
-        return f"{len(maps[0].release.count_distinct()):,} boxes of distinct people"
+        return f"{len(maps[0].release.count_distinct()):,} boxes of different people"
     return " and ".join(f"{len(one.release):,} leaves by {one.release.mechanism}" for one in maps)
 
 
@@ -185,7 +185,7 @@ def _check_distinct(request: MapRequest, files: Sequence[Path]) -> None:
     for what, is_given in given.items():
         if is_given:
             raise InputError(
-                "--distinct draws the table of distinct people of one release, on its own grid over the first two axes: "
+                "--distinct draws the table of different people of one release, on its own grid over the first two axes: "
                 f"leave out {what}"
             )
 

@@ -89,7 +89,7 @@ class AnswersCommand(click.Command):
 )
 @overwrite_option
 def query(release_file: Path, change: bool, **given: Any) -> None:
-    """Count the records or people in boxes or polygons, with a standard error and an interval.
+    """Count the records or split people in boxes or polygons, with a standard error and an interval.
 
     Without boxes or polygons, the whole map is counted; of a release of zones, each zone. If the release has
     more axes than the map's two, `--where hour=7:10` or `--where offence=Assault` selects a part; axes that you
@@ -101,7 +101,7 @@ def query(release_file: Path, change: bool, **given: Any) -> None:
     With `--per RELEASE`, a release of sums is divided by the number of records: the answers are means.
 
     The interval covers the noise. Where estimates use every count in the tree, it also covers
-    records or people that are spread unevenly.
+    records or split people that are spread unevenly.
     """
     from htf.series.plan import is_series
 
@@ -189,13 +189,13 @@ def _check_of_series(*others: object) -> None:
 
 
 def _check_alone(*others: object, beside: str = "distinct") -> None:
-    """Refuse other questions beside one for the table of distinct people, or for polygons."""
+    """Refuse other questions beside one for the table of different people, or for polygons."""
     if not any(others):
         return
     if beside == "polygons":
         raise InputError("give boxes, zones or --polygons FILE, only one of them")
     raise InputError(
-        "distinct people are counted in the boxes that the release fixed, and do not add up: give --distinct "
+        "different people are counted in the boxes that the release fixed, and do not add up: give --distinct "
         "without boxes, polygons, zones, --where and --per"
     )
 

@@ -1,4 +1,4 @@
-"""`htf query --distinct`: the table of distinct people of a release."""
+"""`htf query --distinct`: the table of different people of a release."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from htf.cli.screen import (
 )
 from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output
+from htf.privacy.protection import explain_people
 
 if TYPE_CHECKING:
     from htf.estimation.distinct import DistinctPeople
@@ -30,9 +31,10 @@ distinct_option = click.option(
 
 RULE = (
     "One row per box of the grid, with the number of different people who were there. Boxes do not add up: somebody who "
-    "was in two of them counts in both. west, south, east, north: edges of the box. people: best guess. std_error: standard "
-    f"deviation of the errors that the interval covers. low, high: {LEVEL_TEXT} interval, for the noise and for people who "
-    "were in more boxes than they are counted in. quantity: what is counted."
+    "was in two of them counts in both. west, south, east, north: edges of the box. different_people: best guess, of different "
+    "person-days, -weeks or -months where quantity says so. std_error: standard "
+    f"deviation of the errors that the interval covers. low, high: {LEVEL_TEXT} interval, for the noise and for whoever "
+    "was in more boxes than they are counted in. quantity: what is counted."
 )
 
 
@@ -58,14 +60,14 @@ def query_distinct(release_file: Path, as_json: bool, output: Path | None, overw
 
 
 def _show(found: DistinctPeople) -> None:
-    """The boxes with the most people first: of a coarse grid, most are often empty."""
-    order = (-found.people).argsort(kind="stable")[:MOST_ROWS_ON_SCREEN]
+    """The boxes with the most different people first: of a coarse grid, most are often empty."""
+    order = (-found.different_people).argsort(kind="stable")[:MOST_ROWS_ON_SCREEN]
     rows = [
         (
             ", ".join(
                 f"{edge[box]:.10g}" for edge in (found.west, found.south, found.east, found.north)
             ),
-            f"{found.people[box]:,.0f}",
+            f"{found.different_people[box]:,.0f}",
             f"{found.std_error[box]:,.1f}",
             f"{found.low[box]:,.0f} to {found.high[box]:,.0f}",
         )
@@ -75,9 +77,9 @@ def _show(found: DistinctPeople) -> None:
     show_table(headers, rows)
     if len(found) > len(rows):
         console().print(
-            f"… and {len(found) - len(rows):,} more, with fewer people: use -o FILE.csv or --json"
+            f"… and {len(found) - len(rows):,} more, with fewer: use -o FILE.csv or --json"
         )
-    console().print("Boxes do not add up: somebody who was in two of them counts in both.\n")
+    console().print(f"{explain_people(found.quantity)}\n")
 
 
 def _write(release: Release, found: DistinctPeople, output: Path, overwrite: bool) -> None:
@@ -85,6 +87,7 @@ def _write(release: Release, found: DistinctPeople, output: Path, overwrite: boo
     from htf.export.provenance import provenance
 
     about, table = provenance(release, RULE), found.to_arrow()
+    about |= {"quantity": found.quantity, "counted": found.quantity}  # not those of the map
     if output.suffix.lower() in LAYERS:
         import shapely
 

@@ -482,7 +482,7 @@ def check_no_activity(given: str | None, *, has_people: bool) -> None:
         return
     if has_people:
         raise InputError(
-            f"--activity is for counting records of people, and here people are counted: leave out --activity {given}, "
+            f"--activity is for counting records of people, and here split people are counted: leave out --activity {given}, "
             "or count records (--max-records K)"
         )
     raise InputError(
@@ -506,13 +506,12 @@ def _part(epsilon: Epsilon, share: Fraction) -> Epsilon:
 
 
 def _tell_what_counts(plan: Plan, unit: Protection) -> None:
-    """Say in one line that people are counted, if nobody asked for it."""
-    from htf.privacy.protection import PEOPLE
+    """Say that split people are counted, and what they are, if nobody asked for it."""
+    from htf.privacy.protection import PEOPLE, explain_people
 
     if unit.count == PEOPLE and plan.points.reading.count is None:
         plan.tell(
-            "Counting people: each counts as one, shared out to their records. To count records instead: "
-            "--max-records K."
+            f"Counting {unit.quantity}. {explain_people(unit.quantity)} To count records instead: --max-records K."
         )
 
 
@@ -525,7 +524,7 @@ def as_asked(points: Points, options: ReleaseOptions) -> Points:
         return points
     if reading.count == PEOPLE:
         raise InputError(
-            "--suggest-max-records is for counting records; people need no limit: leave it out, or --count people"
+            "--suggest-max-records is for counting records; split people need no limit: leave it out, or --count people"
         )
     return replace(points, reading=replace(reading, count=RECORDS))
 
@@ -565,7 +564,7 @@ def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
 
 
 def _without_others(plan: Plan, epsilon: Epsilon) -> Epsilon:
-    """Epsilon without the prices of a table of distinct people, of cut records, and of zones around the map."""
+    """Epsilon without the prices of a table of different people, of cut records, and of zones around the map."""
     for price in (None if plan.distinct is None else plan.distinct.price, plan.clipped, plan.zones):
         if price is not None and price >= epsilon:
             raise InputError(
@@ -636,7 +635,7 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     if sum(activity.people) < FEWEST_PEOPLE:
         plan.tell(
             f"By the noisy activity there are fewer than about {FEWEST_PEOPLE:,} people. The total of their records is "
-            "then very uncertain, and intervals may be too narrow: prefer counting people (--count people)."
+            "then very uncertain, and intervals may be too narrow: prefer counting split people (--count people)."
         )
     return activity
 

@@ -77,6 +77,18 @@ def best_max_boxes(people: Sequence[int], boxes: int, epsilon: Epsilon) -> int:
     return best
 
 
+DISTINCT_COLUMNS = (
+    "west",
+    "south",
+    "east",
+    "north",
+    "different_people",
+    "std_error",
+    "low",
+    "high",
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctPeople(ReadOnlyArrays):
     """How many different people were in each box of a grid, with errors, in read-only arrays.
@@ -87,14 +99,14 @@ class DistinctPeople(ReadOnlyArrays):
     ----------
     west, south, east, north : ndarray of float
         The edges of the boxes along the first two axes of the map.
-    people : ndarray of float
-        The best guess.
+    different_people : ndarray of float
+        The best guess, of different person-days, -weeks or -months where a person counts once in each.
     std_error : ndarray of float
         The standard deviation of the errors that the interval covers.
     low, high : ndarray of float
         The 95 % interval.
     quantity : str
-        What is counted: `distinct people` or, for example, `distinct person-days`.
+        What is counted: `different people` or, for example, `different person-days`.
 
     Examples
     --------
@@ -107,30 +119,30 @@ class DistinctPeople(ReadOnlyArrays):
     >>> release = htf.publish(matrix, 2, distinct=distinct, noise="seeded:2")
     >>> table = release.count_distinct()
     >>> len(table), table.quantity
-    (4, 'distinct people')
+    (4, 'different people')
     """
 
     west: FloatArray
     south: FloatArray
     east: FloatArray
     north: FloatArray
-    people: FloatArray
+    different_people: FloatArray
     std_error: FloatArray
     low: FloatArray
     high: FloatArray
     quantity: str
 
     def __post_init__(self) -> None:
-        arguments.text(self.quantity, "the quantity of distinct people")
+        arguments.text(self.quantity, "the quantity of different people")
         for name, column in self.to_columns().items():
-            arguments.row(column, "f", f"{name} of distinct people")
+            arguments.row(column, "f", f"{name} of different people")
         for name, column in self.to_columns().items():
-            if len(column) != len(self.people):
-                raise InputError(f"{name} of distinct people must be as long as people")
+            if len(column) != len(self.different_people):
+                raise InputError(f"{name} of different people must be as long as different_people")
             column.flags.writeable = False
 
     def __len__(self) -> int:
-        return len(self.people)
+        return len(self.different_people)
 
     def to_columns(self) -> dict[str, FloatArray]:
         """All arrays by name, ready for a data frame.
@@ -143,10 +155,9 @@ class DistinctPeople(ReadOnlyArrays):
         Examples
         --------
         >>> list(table.to_columns())
-        ['west', 'south', 'east', 'north', 'people', 'std_error', 'low', 'high']
+        ['west', 'south', 'east', 'north', 'different_people', 'std_error', 'low', 'high']
         """
-        names = ("west", "south", "east", "north", "people", "std_error", "low", "high")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in DISTINCT_COLUMNS}
 
     def to_arrow(self) -> pa.Table:
         """The columns as a table of Arrow, with the quantity in each row.
@@ -190,7 +201,7 @@ def estimate_distinct(distinct: DistinctCounts, domain: Domain) -> DistinctPeopl
         south=np.tile(lines[1][:-1], columns),
         east=np.repeat(lines[0][1:], rows),
         north=np.tile(lines[1][1:], columns),
-        people=people,
+        different_people=people,
         std_error=error,
         low=low,
         high=high,

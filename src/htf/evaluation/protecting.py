@@ -71,7 +71,7 @@ class Counted:
         return self.protection(1).quantity
 
     def told(self, kept: Sequence[int]) -> str:
-        """As `htf info` says it: `people`, or `records, at most 20 per person, scaled`. The numbers are those that
+        """As `htf info` says it: `split people`, or `records, at most 20 per person, scaled`. The numbers are those that
         releases kept; if they found them with noise, they differ."""
         least, most = (self.protection(kept_by) for kept_by in (min(kept), max(kept)))
         if least == most:

@@ -30,6 +30,7 @@ from htf.evaluation.workloads import Boxes, Workload
 from htf.frame.areas import cell_metres
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import RECORDS, split_people
 from htf.release.release import Release
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = 4000  # squares per simulated release; the median of them is then good to a few per cent
 NUMBER = r"(?P<value>[0-9]+(?:[.,][0-9]+)?)"
-KIND = r"(?P<kind>%|per ?cent|percent|records?|people|persons?|person-(?:day|week|month)s?)"
+KIND = r"(?P<kind>%|per ?cent|percent|records?|(?:split )?(?:people|persons?|person-(?:day|week|month)s?))"
 SIZE = r"(?P<size>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>km|m|metres?|meters?|cells?|%(?: of the map)?)"
 TARGET = re.compile(
     rf"{NUMBER}\s*{KIND}\s*(?:in|for|per)\s+(?:(?P<zones>zones?)|squares?\s+of\s+{SIZE}(?:\s+around\s+records)?)"
@@ -104,7 +105,7 @@ class Target:
         )
 
     def check_counted(self, quantity: str) -> None:
-        """Refuse a target in people where records are counted, and the other way round."""
+        """Refuse a target in split people where records are counted, and the other way round."""
         if self.counted not in (None, quantity):
             raise InputError(
                 f"the target is in {self.counted}, but {quantity} are counted: give it in {quantity} or in %"
@@ -242,9 +243,10 @@ def _errors(truth: FloatArray, answers: list[FloatArray]) -> Errors:
 
 
 def _plural(kind: str) -> str:
-    if kind.startswith("person-"):
-        return kind.rstrip("s") + "s"
-    return "records" if kind.startswith("record") else "people"
+    if kind.startswith("record"):
+        return RECORDS
+    _, _, per = kind.rstrip("s").partition("-")
+    return split_people(per or None)
 
 
 def length_text(metres: float) -> str:

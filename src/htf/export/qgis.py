@@ -29,7 +29,7 @@ BLANK, LINE = "#e9edf2", "#8a94a0"
 SHOWN = (
     "density",
     "count",
-    "people",
+    "different_people",
     "mean",
 )  # the first of these columns that a layer has is coloured
 CHANGE, MARK = "change", "beyond_noise"

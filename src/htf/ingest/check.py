@@ -712,7 +712,7 @@ def _told(check: PointsCheck) -> Iterator[str]:
         yield f"  {rows} {one['fate']}: {one['reason']}{where}"
     if check.people is not None:
         each = ", ".join(f"{name} {value:,}" for name, value in check.records_per_person.items())
-        yield f"  {check.people:,} people; records of a person: {each}"
+        yield f"  {check.people:,} different people; records of a person: {each}"
     if check.first is not None:
         yield f"  times from {check.first} to {check.last}"
     yield "\nAdvice:"

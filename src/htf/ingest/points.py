@@ -121,7 +121,7 @@ def read_points(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
-    """Count records or people per cell, wherever they are stored.
+    """Count records or split people per cell, wherever they are stored.
 
     Records outside the bounds, on their upper edge, missing, NaN or infinite are left out.
 
@@ -141,8 +141,8 @@ def read_points(
     user : str, optional
         Column naming the person. Epsilon then protects people, not single records.
     count : {"people", "records"}, optional
-        What to count. With `user` and without `max_records` it is people: each person counts as one, shared
-        out evenly to their records inside the map.
+        What to count. With `user` and without `max_records` it is split people: each person counts once, split
+        evenly across their records inside the map.
     per : {"day", "week", "month"}, optional
         Protect, and count, each person in each such period of `time`, not over all of time. Records without
         a time are left out.
@@ -208,7 +208,7 @@ def read_points(
     >>> matrix.protection.spoken
     'one person, at most 1 record each'
     >>> htf.read_points(rides, domain, ["lon", "lat"], user="rider").protection.quantity
-    'people'
+    'split people'
     >>> taxis = {"lon": [0.5, 0.6], "lat": [0.5, 0.4], "passengers": [2, 9]}
     >>> htf.read_points(taxis, domain, weight="passengers", max_weight=6).protection.told
     'sum of passengers, at most 6 per record'

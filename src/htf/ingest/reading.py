@@ -168,8 +168,8 @@ class Reading(Access):
     count: str | None = field(
         default=None,
         metadata=option(
-            "What to count, with --user: people, each of whom counts as one, shared out to their records; or "
-            "records, at most K per person.  [default: records with --max-records, else people]",
+            "What to count, with --user: (split) people, each of whom counts once, split across their records; or "
+            "records, at most K per person.  [default: records with --max-records, else split people]",
             "|".join(reversed(COUNTED)),
         ),
     )
@@ -306,7 +306,7 @@ class Reading(Access):
         of_people = {
             once_per: self.once_per is not None,
             per: self.per is not None,
-            "counting people": self.count == PEOPLE,
+            "counting split people": self.count == PEOPLE,
         }
         of_times = {once_per: self.once_per in ("hour", "day"), per: self.per is not None}
         for what, is_asked in of_people.items():
@@ -321,7 +321,7 @@ class Reading(Access):
                 )
         if self.count == PEOPLE and self.max_records is not None:
             raise InputError(
-                f"where people are counted, all of their records count: leave out --max-records {self.max_records}, "
+                f"where split people are counted, all of their records count: leave out --max-records {self.max_records}, "
                 "or count records (--count records; in Python: count)"
             )
 
@@ -337,7 +337,7 @@ class Reading(Access):
 
     @property
     def counted(self) -> str:
-        """What is counted: people, where a column names them and no number of records is given."""
+        """What is counted: split people, where a column names them and no number of records is given."""
         if self.count is not None:
             return self.count
         limited = self.max_records is not None or self.weight is not None
@@ -368,7 +368,7 @@ class Reading(Access):
                 + (
                     ""
                     if self.weight
-                    else "; or count people, who need none (--count people; in Python: count)"
+                    else "; or count split people, who need none (--count people; in Python: count)"
                 )
             )
         if isinstance(self.max_records, str) and self.max_records == AUTO:

@@ -37,6 +37,7 @@ NOT_PRIVATE = "NOT PRIVATE – seeded or scripted noise"
 MOST_DECADES = 4.0
 LONG_SIDE_INCHES = 6.4
 LONGEST_LINE = 64  # letters of the small text above a map
+LONGEST_NOTE = 80  # and of that below it
 THINNEST = 0.11  # width over length: a thinner map would look like a line
 
 
@@ -442,7 +443,7 @@ def claim(release: Plottable, quantity: str, seen: View, note: str | None) -> st
     if not release.private:
         words = f"No privacy guarantee: the noise only imitates ε = {release.epsilon}"
     if note is not None:
-        words += f"\n{note}"
+        words += "\n" + "\n".join(wrap(note, LONGEST_NOTE))
     if shown_ratio(seen) != _true_ratio(seen):
         words += "\nThe map is stretched: its sides are not to the same scale"
     return words

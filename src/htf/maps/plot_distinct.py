@@ -1,4 +1,4 @@
-"""The table of distinct people of a release in one picture: a colour for each box of its grid."""
+"""The table of different people of a release in one picture: a colour for each box of its grid."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from htf.maps.plot import (
     write_in_the_middle,
 )
 from htf.maps.views import View, describe_summed, is_place
+from htf.privacy.protection import explain_people
 from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
@@ -35,18 +36,17 @@ if TYPE_CHECKING:
     from htf.estimation.distinct import DistinctPeople
 
 PER = "box"  # what numbers are for; they are not densities, because boxes do not add up
-DO_NOT_ADD_UP = "Boxes do not add up: somebody who was in two of them counts in both."
 
 
 def plot_distinct(release: Release, *, boxes: bool = False) -> Figure:
-    """Draw the table of distinct people that a release carries, box by box. Needs matplotlib.
+    """Draw the table of different people that a release carries, box by box. Needs matplotlib.
 
-    Colours are numbers of people, not densities. Boxes whose interval reaches down to zero are left blank.
+    Colours are numbers of different people, not densities. Boxes whose interval reaches down to zero are left blank.
 
     Parameters
     ----------
     release : Release
-        A release with a table of distinct people.
+        A release with a table of different people.
     boxes : bool
         Whether to add the outlines of the boxes.
 
@@ -88,7 +88,7 @@ def plot_distinct(release: Release, *, boxes: bool = False) -> Figure:
     else:
         write_in_the_middle(ax, "nothing rises above the noise")
     draw_frame(ax, heading(release, table), seen)
-    words = claim(release, table.quantity, seen, DO_NOT_ADD_UP)
+    words = claim(release, table.quantity, seen, explain_people(table.quantity))
     write_footer(ax, words, is_own_figure=True)
     if not release.private:
         draw_warning(ax)
@@ -130,7 +130,7 @@ def _draw_boxes(ax: Axes, seen: View, table: DistinctPeople) -> Any:
     from matplotlib.colors import LogNorm
 
     columns, rows = _edges(table)
-    visible = np.where(table.low > 0, table.people, np.nan)
+    visible = np.where(table.low > 0, table.different_people, np.nan)
     limits = colour_limits(visible)
     values = np.clip(visible, *limits).reshape(len(columns) - 1, len(rows) - 1).T
     image = ax.pcolormesh(columns, rows, values, cmap=colours_of_density(), norm=LogNorm(*limits))

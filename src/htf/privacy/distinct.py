@@ -15,7 +15,7 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.domain import Domain, read_pair
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import PERIODS, PERSON, Protection
+from htf.privacy.protection import PERIODS, PERSON, Protection, different_people
 
 MOST_GRID_BOXES = 4096  # 64 x 64
 MOST_BOXES_OF_A_PERSON = 64  # in which a person is counted; noise grows with them
@@ -24,7 +24,7 @@ CLASS_ENDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 LARGEST_COUNT = 2**62  # people and noise
 
 NOT_PEOPLE = (
-    "distinct people can be counted only where a column names the person: name it with --user (in Python: user), or "
+    "different people can be counted only where a column names the person: name it with --user (in Python: user), or "
     "leave out --distinct"
 )
 
@@ -92,26 +92,26 @@ class DistinctCounts:
         object.__setattr__(self, "people", _noisy(self.people, "people", classes))
         for name in ("epsilon", "people_epsilon"):
             arguments.instance(
-                getattr(self, name), Epsilon, f"{name} of distinct people", "see Epsilon.of"
+                getattr(self, name), Epsilon, f"{name} of different people", "see Epsilon.of"
             )
         if not self.people_epsilon < self.epsilon or bool(self.people_epsilon.units) != bool(
             classes
         ):
             raise InputError(
-                f"of the epsilon of distinct people, {self.epsilon}, a part is for the numbers of people by boxes, if "
+                f"of the epsilon of different people, {self.epsilon}, a part is for the numbers of people by boxes, if "
                 f"there are any, got {self.people_epsilon}"
             )
-        arguments.text(self.noise, "the noise of distinct people")
+        arguments.text(self.noise, "the noise of different people")
         arguments.flag(self.private, "private")
         if self.per is not None:
             arguments.choice(self.per, PERIODS, "the period (per)")
         if self.budget_entry is not None:
-            arguments.text(self.budget_entry, "the budget entry of distinct people")
+            arguments.text(self.budget_entry, "the budget entry of different people")
 
     def _needs_people(self) -> bool:
         """Where nobody can be in more boxes than are counted, no people were measured unless they decide."""
         given = arguments.items(
-            self.people, "the people of distinct people", "a list of whole numbers"
+            self.people, "the people of different people", "a list of whole numbers"
         )
         decides = arguments.flag(self.decides, "decides")
         return self.max_boxes < self.boxes or decides or len(given) > 0
@@ -128,8 +128,8 @@ class DistinctCounts:
 
     @property
     def quantity(self) -> str:
-        """What is counted, in two words: `distinct people` or, for example, `distinct person-days`."""
-        return "distinct people" if self.per is None else f"distinct person-{self.per}s"
+        """What is counted, in two words: `different people` or, for example, `different person-days`."""
+        return different_people(self.per)
 
     def check_fits(self, protection: Protection) -> None:
         """Refuse a release that protects something else.
@@ -153,7 +153,7 @@ class DistinctCounts:
         if protection.per != self.per:
             here = Protection(PERSON, per=self.per).name
             raise InputError(
-                f"distinct people were counted for {here}, but the release is for {protection.name}: count both alike"
+                f"different people were counted for {here}, but the release is for {protection.name}: count both alike"
             )
 
     def check_map(self, domain: Domain) -> None:
@@ -225,7 +225,7 @@ class DistinctCounts:
         >>> htf.DistinctCounts.from_dict(distinct.to_dict()) == distinct
         True
         """
-        known = arguments.fields(data, "distinct people", NAMES)
+        known = arguments.fields(data, "different people", NAMES)
         part = known["people_epsilon"]
         return cls(
             **{
@@ -243,10 +243,10 @@ NAMES = (
 
 def check_grid(given: object) -> tuple[int, int]:
     """The number of boxes along two axes: one whole number for both, or a pair."""
-    columns, rows = read_pair(given, "the grid of distinct people")
+    columns, rows = read_pair(given, "the grid of different people")
     if columns < 1 or rows < 1 or columns * rows > MOST_GRID_BOXES:
         raise InputError(
-            f"the grid of distinct people has at least one box along each axis and at most {MOST_GRID_BOXES:,} in all, "
+            f"the grid of different people has at least one box along each axis and at most {MOST_GRID_BOXES:,} in all, "
             f"got {columns} x {rows}: for small areas use the map itself"
         )
     return columns, rows
@@ -256,17 +256,17 @@ def check_grid_fits(grid: tuple[int, int], domain: Domain) -> None:
     """Refuse a grid with more boxes along an axis than the map has cells."""
     if domain.dimensions < 2:
         raise InputError(
-            "distinct people are counted on the first two axes of a map, but this one has one"
+            "different people are counted on the first two axes of a map, but this one has one"
         )
     if not domain.has_map:
         raise InputError(
-            f"distinct people are counted in boxes of a map with axes x and y, but this one has "
+            f"different people are counted in boxes of a map with axes x and y, but this one has "
             f"{', '.join(domain.names)}"
         )
     for boxes, axis in zip(grid, domain.axes[:2], strict=True):
         if boxes > axis.cells:
             raise InputError(
-                f"the grid of distinct people has {boxes} boxes along {axis.name!r}, but the map has only {axis.cells} "
+                f"the grid of different people has {boxes} boxes along {axis.name!r}, but the map has only {axis.cells} "
                 "cells there: take fewer boxes, or more cells"
             )
 
@@ -293,7 +293,7 @@ def number_of_classes(boxes: int) -> int:
 
 
 def _noisy(given: object, name: str, number: int) -> tuple[int, ...]:
-    what = f"the {name} of distinct people"
+    what = f"the {name} of different people"
     found = tuple(
         arguments.whole(one, what)
         for one in arguments.items(given, what, "a list of whole numbers")

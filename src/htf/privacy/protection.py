@@ -1,9 +1,12 @@
 """What epsilon protects, and what is counted. Public: it travels from the matrix to the release.
 
 The unit is one record, one person, or one person in one day, week or month. A person is counted in one of two
-ways. Either at most `max_records` of their records are kept, and records are counted. Or the person counts as
-one, divided into `shares` that are handed out to all their records, and people are counted. In both cases one
-unit holds at most `most_shares` of what is counted, and each of these may cost epsilon divided by that number.
+ways. Either at most `max_records` of their records are kept, and records are counted. Or the person counts once,
+divided into `shares` that are split across all their records, and what is counted are split people. In both cases
+one unit holds at most `most_shares` of what is counted, and each of these may cost epsilon divided by that number.
+
+Split people are not different people, of whom everyone counts once in every place where they were. The words for both
+are made here, by `split_people` and `different_people`, and every output takes them from here.
 
 A record may have a weight, such as a number of passengers. It then counts that many times, at most `max_weight`, and
 what is published is the sum of the weights. Proof: docs/proofs/weights.md.
@@ -23,9 +26,10 @@ from htf.privacy.epsilon import Epsilon
 RECORD, PERSON = "record", "person"
 RECORDS, PEOPLE = "records", "people"
 COUNTED = (RECORDS, PEOPLE)
+SPLIT, DIFFERENT = "split ", "different "  # before people, wherever they are counted
 SUM_OF = "sum of "  # before the name of a column of weights
 NO_WEIGHT_OF_PEOPLE = (
-    "a weight says how often a record counts, but where people are counted everyone counts once: count records "
+    "a weight says how often a record counts, but of split people everyone counts once: count records "
     "(--max-records K; in Python: max_records), or leave out the weight"
 )
 NO_WEIGHT_ONCE = (
@@ -50,13 +54,13 @@ class Protection:
     unit : {"record", "person"}
         What one epsilon protects.
     max_records : int
-        How many records were kept of each unit. 1 where people are counted.
+        How many records were kept of each unit. 1 where split people are counted.
     once_per : {"hour", "day", "all"}, optional
         Of each person, cell and time slot, at most one record was kept.
     of_query : bool
         Whether the records are the rows of the result of a query or view.
     count : {"records", "people"}
-        What is counted. A person counts as one in total, shared out evenly to all their records.
+        What is counted; `people` stands for split people: each counts once in total, split across all their records.
     per : {"day", "week", "month"}, optional
         The unit is one person in one such period, and everything above is for each period.
     shares : int
@@ -78,7 +82,7 @@ class Protection:
     >>> protection.spoken
     'one person, at most 20 records each'
     >>> htf.Protection("person", count="people", shares=256, per="day").spoken
-    'one person in one day, counted once'
+    'one person in one day, counted once and split across their records'
     >>> htf.Protection(weight="passengers", max_weight=6).told
     'sum of passengers, at most 6 per record'
     """
@@ -120,15 +124,15 @@ class Protection:
         if self.unit == RECORD and (self.max_records != 1 or self.once_per is not None):
             raise InputError("records are limited per person, but no column names the person")
         if self.unit == RECORD and (self.count == PEOPLE or self.per is not None):
-            raise InputError("people are counted, but no column names the person")
+            raise InputError("split people are counted, but no column names the person")
         if self.count == PEOPLE and self.max_records != 1:
             raise InputError(
-                "where people are counted, all of their records count: leave out the number of records kept "
+                "where split people are counted, all of their records count: leave out the number of records kept "
                 f"per person (max_records), which is {self.max_records}"
             )
         if self.count == RECORDS and self.shares != 1:
             raise InputError(
-                f"records are counted whole, not in {self.shares} shares: only people have shares"
+                f"records are counted whole, not in {self.shares} shares: only split people have shares"
             )
         self._check_weight()
 
@@ -173,7 +177,7 @@ class Protection:
         if self.unit == RECORD:
             return f"{self.name}{weighing}"
         if self.count == PEOPLE:
-            return f"{self.name}, counted once"
+            return f"{self.name}, counted once and split across their records"
         records = "record" if self.max_records == 1 else "records"
         each = " per record" if weighing else ""
         return f"{self.name}, at most {self.max_records} {records} each{weighing}{each}"
@@ -185,7 +189,7 @@ class Protection:
             return f"{SUM_OF}{self.weight}"
         if self.count == RECORDS:
             return RECORDS
-        return PEOPLE if self.per is None else f"person-{self.per}s"
+        return split_people(self.per)
 
     @property
     def told(self) -> str:
@@ -270,6 +274,42 @@ def check_weight(name: object) -> str:
             f"and no blanks around it, got {arguments.described(name)}: rename it, or give it a name in a query (--sql)"
         )
     return given
+
+
+def split_people(per: str | None = None) -> str:
+    """What is counted where everyone counts once in all, or once in each period, split across their records."""
+    return SPLIT + _people(per)
+
+
+def different_people(per: str | None = None) -> str:
+    """What is counted where everyone counts once, or once in each period, in every place where they were."""
+    return DIFFERENT + _people(per)
+
+
+def _people(per: str | None) -> str:
+    return PEOPLE if per is None else f"{PERSON}-{per}s"
+
+
+def explain_people(quantity: str) -> str:
+    """What a number of split or of different people means, where there is room for it; empty for records and sums."""
+    if not quantity.startswith((SPLIT, DIFFERENT)):
+        return ""
+    kind, _, people = quantity.partition(" ")
+    name = f"{kind} {people}".capitalize()
+    per = (
+        ""
+        if people == PEOPLE
+        else f" in each {people.removeprefix(f'{PERSON}-').removesuffix('s')}"
+    )
+    if quantity.startswith(SPLIT):
+        return (
+            f"{name}: each person counts once{per} on the whole map, split across their records. A place with many "
+            f"{DIFFERENT}{people} may show far fewer {quantity}."
+        )
+    return (
+        f"{name}: each person counts once{per} in every box where they were. Boxes do not add up: somebody who was in two "
+        "of them counts in both."
+    )
 
 
 class Bought(Protocol):

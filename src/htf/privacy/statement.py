@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from htf.privacy.protection import PEOPLE, PERSON, RECORD
+from htf.privacy.protection import PEOPLE, PERSON, RECORD, different_people
 
 if TYPE_CHECKING:
     from htf.privacy.activity import Activity
@@ -49,10 +49,10 @@ OVER_PERIODS = (
 )
 
 SHARED = (
-    "{first}People are counted. Each person counts as one{in_each}, divided into {shares} equal shares, which are "
-    "handed out to all their records inside the map as evenly as whole shares allow. This depends only on that "
-    "person's records. So a count is a number of {quantity}: everyone counts once{in_each}, shared among the places "
-    "and times where they were recorded. It is not the number of different people who were there. The noise is that of "
+    "{first}A count is a number of {quantity}. Each person counts once{in_each} on the whole map, divided into {shares} "
+    "equal shares, which are split across all their records inside the map as evenly as whole shares allow. This depends "
+    "only on that person's records. So {quantity} are not {different}, for which each person counts once{in_each} in every "
+    "place where they were: a place with many {different} may show far fewer {quantity}. The noise is that of "
     "epsilon {each} per share, so that all shares of a person together lose at most epsilon. Records that name no "
     "person{or_no_time} were dropped."
 )
@@ -101,7 +101,7 @@ FIRST = {
 }
 
 DISTINCT = (
-    " So the count of one cell is a number of distinct people. The count of several cells has a person once "
+    " So the count of one cell is a number of different people. The count of several cells has a person once "
     "per cell in which a record of theirs was kept."
 )
 
@@ -112,20 +112,20 @@ SUGGESTED = (
 
 DISTINCT_TABLE = (
     "The release also has a table of {quantity} in a grid of {columns} x {rows} boxes over the map. Whoever has a record in "
-    "a box counts there once{in_each}, in at most {most} boxes; of people in more, {most} boxes were chosen by nothing but "
-    "that person's records. This cost {price} of the epsilon of {epsilon}{chosen}. Numbers of different people do not add "
+    "a box counts there once{in_each}, in at most {most} boxes; of whoever was in more, {most} boxes were chosen by nothing but "
+    "that person's records. This cost {price} of the epsilon of {epsilon}{chosen}. Numbers of {quantity} do not add "
     "up: somebody who was in two boxes counts in both."
 )
 
-DISTINCT_CHOSEN = ", of which {part} went into how many people were in how many boxes; the limit of {most} was chosen from that"
+DISTINCT_CHOSEN = ", of which {part} went into how many {quantity} were in how many boxes; the limit of {most} was chosen from that"
 
-DISTINCT_GIVEN = ", of which {part} went into how many people were in how many boxes"
+DISTINCT_GIVEN = ", of which {part} went into how many {quantity} were in how many boxes"
 
 # What is known beforehand about the bound. A number that was chosen with noise is covered, so it is not listed.
 KNOWN_BOUND = ", how many records were kept per person"
-KNOWN_SHARES = ", that people are counted and in how many shares"
+KNOWN_SHARES = ", that {quantity} are counted and in how many shares"
 KNOWN_WEIGHT = ", which column was added up and its limit of {most} per record"
-KNOWN_GRID = ", the grid of the table of distinct people"
+KNOWN_GRID = ", the grid of the table of {quantity}"
 KNOWN_BOXES = " and in how many of its boxes a person counts"
 KNOWN_RANGE = ", the range from which the number of records to keep was chosen"
 
@@ -263,6 +263,7 @@ def _shared(release: Release) -> str:
         first=FIRST[protection.once_per],
         shares=protection.shares,
         quantity=protection.quantity,
+        different=different_people(protection.per),
         each=release.record_epsilon,
         **_in_each(protection),
     )
@@ -316,7 +317,7 @@ def _known_bound(release: Release) -> str:
     if release.protection.unit == RECORD:
         return ""
     if release.protection.count == PEOPLE:
-        return KNOWN_SHARES
+        return KNOWN_SHARES.format(quantity=release.protection.quantity)
     chosen = release.activity is not None and release.activity.decides
     return KNOWN_BOUND if release.suggestion is None and not chosen else KNOWN_RANGE
 
@@ -333,12 +334,15 @@ def _scaled(release: Release, activity: Activity) -> str:
 def _known_grid(release: Release) -> str:
     if release.distinct is None:
         return ""
-    return KNOWN_GRID + ("" if release.distinct.decides else KNOWN_BOXES)
+    grid = KNOWN_GRID.format(quantity=release.distinct.quantity)
+    return grid + ("" if release.distinct.decides else KNOWN_BOXES)
 
 
 def _distinct(release: Release, distinct: DistinctCounts) -> str:
     words = DISTINCT_CHOSEN if distinct.decides else DISTINCT_GIVEN
-    chosen = words.format(part=distinct.people_epsilon, most=distinct.max_boxes)
+    chosen = words.format(
+        part=distinct.people_epsilon, most=distinct.max_boxes, quantity=distinct.quantity
+    )
     return DISTINCT_TABLE.format(
         quantity=distinct.quantity,
         columns=distinct.grid[0],

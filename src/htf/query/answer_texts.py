@@ -1,7 +1,7 @@
 """Answers as text for people: the same numbers as in files and from the server, rounded. Light to import.
 
-Records and weights are whole, so their counts are shown whole. A person who was in several places counts in each by a
-share, so counts of people may be small fractions, and below 100 they have one decimal.
+Records, different people and weights are whole, so their counts are shown whole. Of split people a place may hold small
+fractions, so counts of them below 100 have one decimal.
 `maps/browser/static/shared/numbers.js` does the same for a browser.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from htf.privacy.protection import RECORDS, SUM_OF
+from htf.privacy.protection import RECORDS, SPLIT, SUM_OF, explain_people
 from htf.query.columns import COLUMNS, Column
 
 WHY_BELOW = "the noise took away more than was there. The true number is not below zero, and so the interval is not."
-WITH_DECIMALS = 99.95  # counts of people below this have one decimal
+WITH_DECIMALS = 99.95  # counts of split people below this have one decimal
 
 
 def answer_headings(quantity: str) -> tuple[str, ...]:
@@ -38,15 +38,14 @@ def _show(name: str, column: Column, answer: Mapping[str, float], quantity: str)
 
 
 def show_count(value: float, quantity: str = RECORDS) -> str:
-    """A count as a whole number or, for few people, with one decimal; never minus zero."""
+    """A count as a whole number or, for few split people, with one decimal; never minus zero."""
     decimals = _decimals(value, quantity)
     rounded = round(value, decimals)
     return format(rounded if rounded else 0.0, f",.{decimals}f")
 
 
 def _decimals(value: float, quantity: str) -> int:
-    is_whole = quantity == RECORDS or quantity.startswith(SUM_OF)
-    return 0 if is_whole or abs(value) >= WITH_DECIMALS else 1
+    return 1 if quantity.startswith(SPLIT) and abs(value) < WITH_DECIMALS else 0
 
 
 def show_amount(number: str, counted: str) -> str:
@@ -66,7 +65,7 @@ def show_interval(answer: Mapping[str, float], quantity: str = RECORDS) -> str:
 
 def counted_note(quantity: str, counted: str) -> str | None:
     """A line on what exactly was counted; None where the quantity says it all."""
-    return None if counted == quantity else f"Counted: {counted}."
+    return explain_people(quantity) or None if counted == quantity else f"Counted: {counted}."
 
 
 def below_zero_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> str | None:

@@ -4,7 +4,7 @@ Everything that shows, sends or writes answers takes names, order and descriptio
 compiled loops, tables on the screen, the server and its OpenAPI document, and all files. To add a
 column, declare it after `inside` and fill it in `htf.query.kernels`. Light to import.
 
-A release counts records or people, or sums of weights. So answers carry what they count, and stand in files beside a last
+A release counts records or split people, or sums of weights. So answers carry what they count, and stand in files beside a last
 column, `counted`, that says it.
 """
 
@@ -18,14 +18,16 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
-from htf.privacy.protection import RECORDS, SUM_OF
+from htf.privacy.protection import RECORDS, SUM_OF, split_people
 from htf.query.tabular import Tabular, check_asked
 
 if TYPE_CHECKING:
     from htf.frame.domain import FloatArray
 
 QUANTITY, SHARE = "{quantity}", "share"  # units; the first stands for what the release counts
-ANY_QUANTITY = "records or people"  # where no release is at hand, such as in the help of a command
+ANY_QUANTITY = (
+    f"records or {split_people()}"  # where no release is at hand, such as in the help of a command
+)
 COUNTED = "counted"  # the column of files, and the member of JSON, that says what is counted
 COUNTED_MEANS = "What the count is a number of."
 
@@ -82,7 +84,7 @@ class Answers(Tabular, ReadOnlyArrays):
     raw : ndarray of float
         The answer of the raw noisy counts alone, for differences and means. It has next to no bias.
     quantity : str
-        What is counted, in one or two words, such as `people`: `Release.quantity`.
+        What is counted, in one or two words, such as `split people`: `Release.quantity`.
     counted : str
         The same with its bound, such as `records, at most 20 per person`: `Release.counted`.
     asked : object, optional

@@ -55,7 +55,7 @@ class Zones(NamedTuple):
 def zone_layer(
     release: Release, zones: Zones, *, where: Where | None = None
 ) -> geopandas.GeoDataFrame:
-    """Count the records or people in zones, as a layer. Needs GeoPandas.
+    """Count the records or split people in zones, as a layer. Needs GeoPandas.
 
     Parameters
     ----------

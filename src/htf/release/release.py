@@ -217,11 +217,11 @@ class Release(ReadOnlyArrays):
     leaves : ndarray of int
         The regions that tile the map.
     estimates : ndarray of float
-        The count of each leaf: records, or people.
+        The count of each leaf: records, or split people.
     scales : ndarray of float
         The scale of the Laplace noise in each estimate, on whole numbers: of the same variance as its noise.
     measurements : MeasurementTable
-        The raw noisy measurements. Where people are counted, their values are in shares of a person.
+        The raw noisy measurements. Where split people are counted, their values are in shares of a person.
     ledger : tuple of LedgerLine
         What each measurement has cost.
     priors : tuple of Prior
@@ -517,7 +517,7 @@ class Release(ReadOnlyArrays):
 
     @property
     def quantity(self) -> str:
-        """What counts are numbers of, in a few words: `records`, `people`, `person-days` or, for example,
+        """What counts are numbers of, in a few words: `records`, `split people`, `split person-days` or, for example,
         `sum of passengers`."""
         return self.protection.quantity
 
@@ -547,7 +547,7 @@ class Release(ReadOnlyArrays):
         return Derived.of(self)
 
     def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
-        """Count the records or people in boxes, with errors.
+        """Count the records or split people in boxes, with errors.
 
         Warns about boxes that lie outside of the map: they count 0, whatever is there.
 
@@ -584,7 +584,7 @@ class Release(ReadOnlyArrays):
         return label_answers(answers, self)
 
     def count_distinct(self) -> DistinctPeople:
-        """Count the different people in each box of the grid of a table of distinct people, with errors.
+        """Count the different people in each box of the grid of a table of different people, with errors.
 
         The boxes are fixed, and must not be added up: somebody who was in two of them counts in both.
 
@@ -605,7 +605,7 @@ class Release(ReadOnlyArrays):
         """
         if self.distinct is None:
             raise InputError(
-                "this release has no table of distinct people: one is made with `htf release --user COLUMN --distinct 16`"
+                "this release has no table of different people: one is made with `htf release --user COLUMN --distinct 16`"
             )
         return estimate_distinct(self.distinct, self.domain)
 
@@ -616,7 +616,7 @@ class Release(ReadOnlyArrays):
         crs: Any = None,
         where: Where | None = None,
     ) -> Answers:
-        """Count the records or people in polygons, with errors. Needs shapely.
+        """Count the records or split people in polygons, with errors. Needs shapely.
 
         Warns if none of the polygons lies on the map.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from htf.estimation.level import LEVEL_TEXT
 from htf.privacy.meaning import Meaning, belief_text
-from htf.privacy.protection import RECORD
+from htf.privacy.protection import RECORD, explain_people
 from htf.query.answer_texts import show_count
 from htf.report.html import Content, Markup, element, items, join, picture, table
 from htf.report.pictures import map_picture
@@ -170,7 +170,7 @@ def _points(subject: Subject) -> Iterator[Content]:
         columns, rows = release.distinct.grid
         yield (
             f"The file also has the number of {release.distinct.quantity} in each of {columns} x {rows} boxes, with intervals. "
-            "Boxes do not add up: somebody in two of them counts in both."
+            f"{explain_people(release.distinct.quantity)}"
         )
     if release.priors and release.background is None:
         names = ", ".join(prior.name for prior in release.priors)

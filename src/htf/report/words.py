@@ -147,5 +147,5 @@ def _public(release: Release) -> str:
         known.append("the lists of categories")
     known.append("the method and its settings")
     if release.protection.unit == PERSON:
-        known.append("how people are counted")
+        known.append("how each person counts")
     return ", ".join(known)

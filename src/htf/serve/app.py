@@ -412,7 +412,7 @@ class Service:
         holding = self._holding(request)
         questions.read_parameters(request.scope["query_string"], ())
         if holding.release.distinct is None:
-            raise Refusal(404, "this release has no table of distinct people")
+            raise Refusal(404, "this release has no table of different people")
         etag = holding.etag(b"distinct")
         found = self.tiles.get(etag)
         if found is None:

@@ -14,6 +14,7 @@ from htf.errors import HtfError, InputError, MissingExtraError
 from htf.frame.domain import Domain
 from htf.maps.tiles import Bounds, in_degrees
 from htf.maps.zones import view_zones
+from htf.privacy.protection import explain_people
 from htf.query.columns import COUNTED
 from htf.release.file import digests
 from htf.release.release import Release
@@ -263,6 +264,7 @@ def _about(slug: str, source: Source, release: Release) -> dict[str, Any]:
         "protects": release.protection.name,
         "quantity": release.quantity,
         "counted": release.counted,
+        "explained": explain_people(release.quantity),
         "mechanism": release.mechanism,
         "leaves": len(release),
         "crs": domain.crs,

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from htf.estimation.distinct import DISTINCT_COLUMNS
+from htf.privacy.protection import different_people, explain_people, split_people
 from htf.query.columns import (
     ANY_QUANTITY,
     COLUMNS,
@@ -35,7 +37,11 @@ LIMITS: Schema = {
     "properties": dict.fromkeys(Limits().told(), WHOLE),
     "description": "Of one request, at most: bytes of its body, boxes, polygons, corners of all its polygons.",
 }
-DISTINCT = ("west", "south", "east", "north", "people", "std_error", "low", "high")
+DIFFERENT: Schema = {
+    **TEXT,
+    "description": "What is counted: different people or, for example, different person-days. "
+    f"{explain_people(different_people())}",
+}
 MEANING: Schema = {
     "type": ["object", "null"],
     "description": "What epsilon means, in odds and beside values that others use. Null if not private.",
@@ -49,7 +55,7 @@ MARK: dict[str, Schema] = {
 LABEL: dict[str, Schema] = {
     COUNTED: {
         **TEXT,
-        "description": f"{COUNTED_MEANS} Such as people, or records, at most 20 per person. In an Arrow stream it "
+        "description": f"{COUNTED_MEANS} Such as split people, or records, at most 20 per person. In an Arrow stream it "
         "is metadata of the schema.",
     }
 }
@@ -407,9 +413,14 @@ def _release_schemas() -> dict[str, Schema]:
         },
         "quantity": {
             **TEXT,
-            "description": "What counts are numbers of: records, people or, for example, person-days.",
+            "description": "What counts are numbers of: records, a sum of a weight, split people or, for example, split "
+            f"person-days. {explain_people(split_people())}",
         },
         **LABEL,
+        "explained": {
+            **TEXT,
+            "description": "What a count of split people means. Empty for records and sums.",
+        },
         "mechanism": TEXT,
         "leaves": WHOLE,
         "crs": {"type": ["string", "null"]},
@@ -484,7 +495,9 @@ def _answer_schemas() -> dict[str, Schema]:
             {**WARNING, **MARK},
         ),
         "Zones": _zones(),
-        "DistinctPeople": _object({**dict.fromkeys(DISTINCT, NUMBERS), "quantity": TEXT}, MARK),
+        "DistinctPeople": _object(
+            {**dict.fromkeys(DISTINCT_COLUMNS, NUMBERS), "quantity": DIFFERENT}, MARK
+        ),
         "Basemap": _basemap(),
         "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
         "Tile": _object(

@@ -57,9 +57,10 @@ from htf.maps.plot import (
     is_drawn_by_zones,
     unit_of,
 )
-from htf.maps.plot_distinct import DO_NOT_ADD_UP, PER, heading
+from htf.maps.plot_distinct import PER, heading
 from htf.maps.scales import difference_limits
 from htf.maps.views import PLACES, describe_summed, drawn_axes, read_axes
+from htf.privacy.protection import explain_people
 from htf.query.answer_texts import counts_of
 from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import Release
@@ -106,11 +107,12 @@ def html_map(maps: Sequence[Named], wish: Wish, *, as_difference: bool = False) 
     words = [f"{one.release.mechanism}, ε = {one.release.epsilon}" for one in maps]
     counts = [counts_of(one.release.counted) for one in maps]
     title = (" minus " if as_difference else " and ").join(one.name for one in maps)
+    caption += explained(maps)
     return write_page(maps, wish, title, [*words, *counts, *summed], data, caption, entry)
 
 
 def html_distinct(named: Named, wish: Wish) -> str:
-    """The text of the file for the table of distinct people of a release, over the map's first two axes."""
+    """The text of the file for the table of different people of a release, over the map's first two axes."""
     arguments.instance(named, Named, "the map", "Named(release, name) makes one")
     arguments.instance(wish, Wish, "wish")
     release = named.release
@@ -127,7 +129,7 @@ def html_distinct(named: Named, wish: Wish) -> str:
     summed = describe_summed(release.domain, (0, 1), None)
     said = [
         how_to_read(),
-        DO_NOT_ADD_UP,
+        explain_people(table.quantity),
         "Boxes whose interval reaches down to zero have no colour.",
     ]
     return write_page([named], wish, named.name, [heading(release, table), summed], data, said)
@@ -285,6 +287,12 @@ def _difference(maps: Sequence[Named], wish: Wish) -> tuple[dict[str, Any], list
         *(note for note in [counted_differs_note(maps)] if note is not None),
     ]
     return _with_outlines(data, maps[:1], wish), said
+
+
+def explained(maps: Sequence[Named]) -> list[str]:
+    """What the counts of split people on the maps mean."""
+    said = dict.fromkeys(explain_people(one.release.quantity) for one in maps)
+    return [one for one in said if one]
 
 
 def zoom_of_squares(width: float, pixels: int = SQUARE_PIXELS) -> float:

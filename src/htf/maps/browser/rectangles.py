@@ -82,10 +82,10 @@ def difference_rectangles(differences: Difference) -> Rectangles:
 
 
 def distinct_rectangles(release: Release) -> Rectangles:
-    """The boxes of the table of distinct people. They do not add up, so their number is no density: each has area 1."""
+    """The boxes of the table of different people. They do not add up, so their number is no density: each has area 1."""
     table = release.count_distinct()
     boxes = np.column_stack([table.west, table.south, table.east, table.north])
-    columns = table.people, table.low, table.high, table.std_error
+    columns = table.different_people, table.low, table.high, table.std_error
     return Rectangles(boxes, np.ones(len(table)), *columns, table.low > 0)
 
 

@@ -19,6 +19,7 @@ from htf.maps.browser.document import (
     Wish,
     check_places,
     common_data,
+    explained,
     frame_ring,
     how_to_read,
     packed_boxes,
@@ -90,7 +91,7 @@ def html_series(series: Series, wish: Wish) -> str:
         name,
         subtitle,
         data,
-        _caption(data, [said for _, said in made]),
+        [*_caption(data, [said for _, said in made]), *explained(named[-1:])],
         ENTRY,
         series.plan.told,
     )

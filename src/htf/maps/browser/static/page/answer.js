@@ -52,7 +52,7 @@ async function askOnce() {
   try {
     const asked = shown.map((release) => countShape(release, shape, signal));
     latest = { shape, shown, answers: await Promise.all(asked) };
-    byId("answer").replaceChildren(...rowsOf(latest));
+    byId("answer").replaceChildren(...rowsOf(latest), ...explanationsOf(latest.shown));
     complain(null);
   } catch (error) {
     if (isAborted(error)) return;
@@ -109,8 +109,14 @@ function notesOf(answer, shape, quantity) {
     const isLess = inside < WORTH_SAYING;
     notes.push(words.onTheMap(isLess ? words.lessThanOne : percentOf(inside), shape?.kind));
   }
-  return notes.map((textContent) => element("div", { className: "quiet small", textContent }));
+  return notes.map(quietNote);
 }
+
+const quietNote = (textContent) => element("div", { className: "quiet small", textContent });
+
+/* What the counts mean, once for all rows. */
+const explanationsOf = (releases) =>
+  [...new Set(releases.map(({ explained }) => explained))].filter(Boolean).map(quietNote);
 
 const percentOf = (share) => `${Math.round(100 * share)} %`;
 

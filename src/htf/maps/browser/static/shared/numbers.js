@@ -5,20 +5,16 @@ const DEVIATIONS = 1.96; // half of a 95 % interval, in standard errors
 const OUTSIDE = 0.05; // the chance that any mark is false, at most
 const PREFIXES = [{ size: 1e9, name: "G" }, { size: 1e6, name: "M" }, { size: 1e3, name: "k" }];
 const RECORDS = "records";
-const DISTINCT = "distinct "; // people who count once each, not by shares
-const SUM_OF = "sum of "; // before what is added up
-const WITH_DECIMALS = 99.95; // counts of people below this have one decimal
+const SPLIT = "split "; // before people who count once in all, split across their records
+const WITH_DECIMALS = 99.95; // counts of split people below this have one decimal
 const FORMATS = [0, 1].map((digits) =>
   new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
 );
 
-/* Records, distinct people and weights are whole. People count by shares, so that few of them need
-   a decimal. */
-function decimalsOf(value, quantity) {
-  const isWhole = quantity === RECORDS || quantity.startsWith(DISTINCT) ||
-    quantity.startsWith(SUM_OF);
-  return isWhole || Math.abs(value) >= WITH_DECIMALS ? 0 : 1;
-}
+/* Records, different people and weights are whole. Of split people a place may hold a fraction, so
+   few of them need a decimal. */
+const decimalsOf = (value, quantity) =>
+  quantity.startsWith(SPLIT) && Math.abs(value) < WITH_DECIMALS ? 1 : 0;
 
 /* As a reader sees it, and never minus zero. */
 export function roundedCount(value, quantity) {
