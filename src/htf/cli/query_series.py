@@ -194,6 +194,7 @@ def _answer(opened: Series, asked: Questions, change: bool) -> pa.Table:
     """The answers of all periods, with what was asked beside them."""
     import numpy as np
 
+    from htf.query.frames import free_name
     from htf.series.questions import changes_of_periods, count_periods
 
     table = (changes_of_periods if change else count_periods)(opened, asked.ask)
@@ -202,10 +203,11 @@ def _answer(opened: Series, asked: Questions, change: bool) -> pa.Table:
     told = [[labels[number] for number in place]]
     table = table.set_column(table.schema.get_field_index(BOX), asked.named, told)
     for name, values in asked.columns.items():
-        if name in table.column_names:  # such as a layer's own column `count`, or the zone again
-            continue
         column = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-        table = table.append_column(name, [[column[number] for number in np.asarray(place)]])
+        if name == asked.named and [*map(str, column)] == asked.labels:  # the zone again
+            continue
+        free = free_name(name, {one.casefold() for one in table.column_names})
+        table = table.append_column(free, [[column[number] for number in np.asarray(place)]])
     return table
 
 

@@ -87,8 +87,9 @@ def write_tiles(
 def _bounds(domain: Domain) -> Bounds:
     if not domain.has_map or domain.crs is None:
         lack = "no reference system" if domain.has_map else "no axes x and y"
+        other = ".gpkg" if domain.has_map or domain.zoned else ".csv"
         raise InputError(
-            f"this release has {lack}, so it has no tiles: write another format, such as .csv"
+            f"this release has {lack}, so it has no tiles: write another format, such as {other}"
         )
     x, y = domain.axes[:2]
     return in_degrees((x.low, y.low, x.high, y.high), domain.crs)
