@@ -249,6 +249,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("htf-dp")
     if name not in _HOME:
         raise AttributeError(f"module 'htf' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
@@ -257,4 +261,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])

@@ -105,7 +105,7 @@ def serve(
     streets = _read_basemap(basemap, no_basemap)
     scheme = "http" if tls_cert is None else "https"
     place = f"{scheme}://{f'[{host}]' if ':' in host else host}"
-    _announce(len(release_files), f"{place}:{port}" if port else None)
+    _announce(release_files, f"{place}:{port}" if port else None)
     from htf.serve.app import Service, Settings
     from htf.serve.limits import MEGABYTE, Limits
     from htf.serve.server import listen, read_tls, run
@@ -169,11 +169,13 @@ def _reload(
     return found
 
 
-def _announce(number: int, address: str | None) -> None:
-    """Say so at once, because loading takes a while. Without a terminal it is a line of the log."""
+def _announce(files: tuple[Path, ...], address: str | None) -> None:
+    """Say so at once, because loading takes a while. Without a terminal it is a line of the log. How many releases a folder
+    stands for is known only later."""
     from htf.serve.logs import log
 
-    releases = "1 release" if number == 1 else f"{number} releases"
+    is_one = len(files) == 1 and not files[0].is_dir()
+    releases = "a release" if is_one else "releases"
     where = f" for {address}" if address else ""
     message = (
         f"Loading {releases}{where}. The first start also compiles, which takes about 15 seconds."
