@@ -63,8 +63,10 @@ WARNING: dict[str, Schema] = {
 }
 
 
-def describe(limits: Limits, has_token: bool, title: str | None = None) -> dict[str, Any]:
-    """The whole document."""
+def describe(
+    limits: Limits, has_token: bool, title: str | None = None, prefix: str = ""
+) -> dict[str, Any]:
+    """The whole document. All its paths are below the prefix of a proxy."""
     security: list[Schema] = [{"token": []}] if has_token else []
     return {
         "openapi": "3.1.0",
@@ -75,6 +77,7 @@ def describe(limits: Limits, has_token: bool, title: str | None = None) -> dict[
             "Every answer is computed from the release alone: asking costs no privacy.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
+        **({"servers": [{"url": prefix}]} if prefix else {}),
         "security": security,
         "paths": {
             **_list_paths(),
