@@ -583,6 +583,11 @@ def _feature() -> Schema:
     density = {**NUMBER, "description": f"The count per km², of {ANY_QUANTITY}."}
     box = {**BOX, "description": "W,S,E,N in the coordinates of the map."}
     clear = {"type": "boolean", "description": "Whether the count is more than noise."}
-    always = {"count": bars.pop("count"), "box": box, "clear": clear}
+    unsure = {
+        "type": "boolean",
+        "description": "Whether there are too few to tell: the interval holds zero, and a third of the density around the "
+        "place, or more.",
+    }
+    always = {"count": bars.pop("count"), "box": box, "clear": clear, "unsure": unsure}
     properties = _object(always, {**bars, "density": density})
     return _object({"type": {"const": "Feature"}, "geometry": {}, "properties": properties})

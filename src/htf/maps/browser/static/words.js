@@ -96,6 +96,8 @@ export const words = {
   density: (quantity, unit) => `${quantity} per ${unit}`,
   densityDifference: (quantity, unit) => `difference in ${quantity} per ${unit}`,
   onlyNoise: "no more than noise",
+  tooFewToTell: "too few to tell",
+  noneOrMany: "too few to tell: none, or a third of the density around it, or more",
   beyondNoise: "more than noise",
   maybeChance: "may be chance: many places are compared",
   maybeChanceAlone: "may be chance",

@@ -58,14 +58,16 @@ const densityLines = (density, quantity, unit) =>
 
 /* For a rectangle of one release. Its interval may still be on its way. Numbers that are not
    spread over an area have no density. */
-export function countLines(answer, { isClear, density, quantity, unit }) {
+export function countLines(answer, { isClear, isUnsure = false, density, quantity, unit }) {
   const hasInterval = answer.low !== undefined;
   const [low, high] = [answer.low, answer.high].map((value) => countText(value, quantity));
   return [
     [words.countOf(countText(answer.count, quantity), quantity), "big"],
     hasInterval ? words.interval(low, high) : ["…", "quiet"],
     ...(hasInterval && isAtEnd(answer, quantity) ? [[words.guessedFromNearby, "quiet"]] : []),
-    ...(isClear ? densityLines(density, quantity, unit) : [[words.onlyNoise, "quiet"]]),
+    ...(isClear
+      ? densityLines(density, quantity, unit)
+      : [[isUnsure ? words.noneOrMany : words.onlyNoise, "quiet"]]),
   ];
 }
 
