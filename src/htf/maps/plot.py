@@ -242,7 +242,7 @@ def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float,
     # Values are clipped, because those below the least colour would be drawn blank.
     shown = np.clip(density, *limits)
     image = ax.imshow(shown, cmap=colours_of_density(), norm=LogNorm(*limits), **look)
-    if has_unsure(seen):
+    if seen.is_unsure is not None and seen.is_unsure.any():
         marked = np.where(seen.is_unsure, 1.0, np.nan).T
         ax.imshow(marked, cmap=ListedColormap([UNSURE]), **look)
     return image

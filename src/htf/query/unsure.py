@@ -27,14 +27,14 @@ def are_unsure(
     open_ = np.flatnonzero((answers[:, place("low")] <= 0) & (answers[:, place("high")] > 0))
     if len(open_) == 0:
         return found
-    low, high = low[open_].astype(np.float64), high[open_].astype(np.float64)
-    wide_low, wide_high = low.copy(), high.copy()
+    near, far = low[open_].astype(np.float64), high[open_].astype(np.float64)
+    wide_low, wide_high = near.copy(), far.copy()
     for axis in (0, 1):
-        size = high[:, axis] - low[:, axis]
-        wide_low[:, axis] = np.maximum(low[:, axis] - size, 0)
-        wide_high[:, axis] = np.minimum(high[:, axis] + size, shape[axis])
+        size = far[:, axis] - near[:, axis]
+        wide_low[:, axis] = np.maximum(near[:, axis] - size, 0)
+        wide_high[:, axis] = np.minimum(far[:, axis] + size, shape[axis])
     around = answer_cells(wide_low, wide_high)
-    times = np.prod((wide_high - wide_low)[:, :2], axis=1) / np.prod((high - low)[:, :2], axis=1)
+    times = np.prod((wide_high - wide_low)[:, :2], axis=1) / np.prod((far - near)[:, :2], axis=1)
     reaches = answers[open_, place("high")] * times >= SHARE * around[:, place("count")]
     found[open_] = reaches & (around[:, place("low")] > 0)
     return found
