@@ -568,8 +568,10 @@ def test_too_few_to_tell_has_a_colour_and_a_word() -> None:
     for drawn in (release, with_wide_map(release)):
         figure = plot_release(drawn)
         assert any("too few" in text.get_text() for ax in figure.axes for text in ax.texts)
-        marked = figure.axes[0].images[1].get_array()
-        assert marked.count() == view(drawn).is_unsure.sum() > 0
+        marked: Any = figure.axes[0].images[1].get_array()
+        seen = view(drawn)
+        assert seen.is_unsure is not None
+        assert marked.count() == seen.is_unsure.sum() > 0
     full = FrequencyMatrix.from_dense(city_matrix().domain, np.full((64, 64), 1000))
     figure = plot_release(publish(full, 1, "singular", noise="seeded:1"))
     assert len(figure.axes[0].images) == 1
