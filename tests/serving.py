@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
+import socket
 import subprocess
 import sys
 import threading
@@ -23,7 +25,7 @@ from htf.frame.domain import Axis
 from htf.serve.app import Service, Settings
 from htf.serve.holdings import load_holdings
 from htf.serve.server import Tls, listen, make_server
-from support import PATIENCE, city_matrix, wait_for
+from support import PATIENCE, city_matrix, require, wait_for
 
 HOST = "127.0.0.1"
 BOUNDS = (-30.2, 39.9, -29.8, 40.1)
@@ -86,6 +88,46 @@ def running(
         server.should_exit = True
         thread.join(PATIENCE)
         service.close()
+
+
+@contextmanager
+def nginx(folder: Path, locations: str) -> Iterator[str]:
+    """A real proxy in front of a server: its own address. `locations` is what stands in its block `server`."""
+    program, port = require("nginx", "nginx"), _free_port()
+    places = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"{one}_temp_path {folder / one};" for one in places)
+    server = f"server {{ listen {HOST}:{port}; {locations} }}"
+    (folder / "nginx.conf").write_text(
+        f"daemon off; master_process off; pid {folder / 'pid'}; error_log {folder / 'error.log'};"
+        f"events {{}} http {{ access_log off; {temporary} {server} }}"
+    )
+    command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as started:
+        try:
+            wait_for(lambda: started.poll() is not None or _is_open(port))
+            assert started.poll() is None, (folder / "error.log").read_text()
+            yield f"http://{HOST}:{port}"
+        finally:
+            started.terminate()
+            started.wait(PATIENCE)
+
+
+def documented_proxies() -> list[str]:
+    """The blocks `location` for a prefix in docs/serve.md, in order: stripped, kept, forwarded."""
+    page = (Path(__file__).parent.parent / "docs" / "serve.md").read_text()
+    return [
+        block for block in re.findall(r"```nginx\n(.*?)```", page, re.DOTALL) if "/maps" in block
+    ]
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex((HOST, port)) == 0
 
 
 @contextmanager

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from htf.ingest.layers import read_zones
     from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
+    from htf.ingest.records import read_records_per_person
     from htf.maps.comparison import Difference, Named, difference
     from htf.maps.plot_compare import plot_comparison, plot_difference
     from htf.maps.plot_distinct import plot_distinct
@@ -151,6 +152,7 @@ _HOME = {
     "read_people_by_box": "htf.ingest.points",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
+    "read_records_per_person": "htf.ingest.records",
     "read_zones": "htf.ingest.layers",
     "suggest_max_records": "htf.curator.contributions",
     "synthetic_city": "htf.evaluation.synthetic",
@@ -236,6 +238,7 @@ __all__ = [
     "read_people_by_box",
     "read_points",
     "read_prior",
+    "read_records_per_person",
     "read_zones",
     "suggest_max_records",
     "synthetic_city",
@@ -249,6 +252,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("htf-dp")
     if name not in _HOME:
         raise AttributeError(f"module 'htf' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
@@ -257,4 +264,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])

@@ -120,12 +120,41 @@ def address(folder: Path, chromium: Any) -> Iterator[str]:  # noqa: ARG001 - wit
         server.stdout.close()
 
 
+# Whatever a page shows at any time, in text or in attributes that are read aloud.
+NOTICE_FAULTS = r"""
+(() => {
+  const fault = /\bundefined\b|\bNaN\b|\bnull\b|\[object |\bInfinity\b|Invalid Date/;
+  const spoken = ["aria-label", "aria-valuetext", "aria-description", "title", "alt", "placeholder"];
+  const silent = "script, style, template";
+  const look = (text, parent) => {
+    if (fault.test(text ?? "") && !parent?.closest(silent)) console.error(`shown: ${text}`);
+  };
+  const read = (node) => {
+    if (node.nodeType === Node.TEXT_NODE) return look(node.data, node.parentElement);
+    if (node.nodeType !== Node.ELEMENT_NODE) return;
+    for (const name of spoken) look(node.getAttribute(name), node);
+    node.childNodes.forEach(read);
+  };
+  new MutationObserver((changes) => {
+    for (const { type, target, addedNodes, attributeName } of changes) {
+      if (type === "childList") addedNodes.forEach(read);
+      else if (type === "attributes") look(target.getAttribute(attributeName), target);
+      else read(target);
+    }
+  }).observe(document, {
+    subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: spoken,
+  });
+})();
+"""
+
+
 class Window:
-    """A page that fails its test when a script fails."""
+    """A page that fails its test when a script fails, or when it shows what is no answer, such as `undefined`."""
 
     def __init__(self, chromium: Any, **options: Any) -> None:
         options.setdefault("viewport", {"width": 1000, "height": 640})
         self.context = chromium.new_context(**options)
+        self.context.add_init_script(NOTICE_FAULTS)
         self.page = self.context.new_page()
         self.page.set_default_timeout(WAIT)
         self.requests: list[str] = []

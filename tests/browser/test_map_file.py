@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from htf import (
     Domain,
@@ -47,8 +48,9 @@ def busiest(release: Release) -> list[float]:
 
 
 def emptiest(release: Release) -> list[float]:
-    """Of the largest leaf that is no more than noise."""
-    return outline(release, int(np.argmax(sizes(release) * ~release.derived.clear_leaves)))
+    """Of the largest leaf that is no more than noise, although what is around it is no more, or much denser."""
+    others = release.derived.clear_leaves | release.derived.unsure_leaves
+    return outline(release, int(np.argmax(sizes(release) * ~others)))
 
 
 def sizes(release: Release) -> Any:
@@ -91,6 +93,23 @@ def test_it_needs_no_network_and_says_what_the_release_says(
     page.click("details.claim summary")
     assert releases["east"].statement[:60] in page.inner_text("details.claim")
     assert "Redistributions in binary form" in page.text_content("#maplibre-licence")
+
+
+def test_a_gap_in_a_dense_place_is_not_drawn_as_empty(
+    folder: Path, tmp_path: Path, releases: dict[str, Release], window: Any
+) -> None:
+    release = releases["east"]
+    unsure = release.derived.unsure_leaves
+    assert 0 < unsure.sum() < np.sum(~release.derived.clear_leaves)
+    box = outline(release, int(np.argmax(sizes(release) * unsure)))
+    page = window(color_scheme="light").open(draw(folder, tmp_path, "east", more=("--no-basemap",)))
+    x, y = point_at(page, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+    assert "too few to tell: none, or a third of the density" in page.inner_text(".tooltip")
+    assert "too few to tell" in page.inner_text("#legend")
+    page.mouse.move(5, 5)
+    page.wait_for_selector(".tooltip", state="hidden")
+    with Image.open(io.BytesIO(page.screenshot())) as picture:
+        assert picture.convert("RGB").getpixel((int(x), int(y))) == (0xC3, 0xBF, 0xCD)
 
 
 def test_an_interval_contains_its_count(

@@ -245,6 +245,8 @@ def test_the_file_without_a_network(files: dict[str, Path], tmp_path: Path, wind
     one.context.set_offline(True)
     page = one.open(out.as_uri())
     release = Release.load(files["trips"])
+    hint = "Colours show where trips start. Click a zone to see where its trips end."
+    assert page.inner_text("#note") == hint
     lines = tooltip(page, "Tract 05")
     assert lines[:2] == ["Tract 05", "District 2"]
     page.mouse.click(*on_screen(page, "Tract 01"))

@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 
 import htf.ingest.points
-from htf import BudgetFile, Epsilon, InputError, NothingInsideError, Release, verify
+from htf import (
+    BudgetFile,
+    Domain,
+    Epsilon,
+    InputError,
+    NothingInsideError,
+    RecordsPerPerson,
+    Release,
+    best_max_records,
+    measure_activity,
+    read_records_per_person,
+    verify,
+)
 from htf.cli.main import run
 
 DRAW = np.random.default_rng(2)
@@ -51,6 +63,34 @@ def published(budget: BudgetFile) -> Release:
     path = budget.path.parent / "out.parquet"
     assert [check for check in verify(path) if not check.passed] == []
     return Release.load(path)
+
+
+def test_python_and_the_command_find_the_same_k(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of the records inside the bounds: most people have a few there, and 40 more elsewhere."""
+    inside = np.repeat(np.arange(800), DRAW.geometric(0.4, 800))
+    outside = np.repeat(np.arange(800), 40)
+    who = np.concatenate([inside, outside])
+    x = DRAW.random(len(who)) + 5 * (np.arange(len(who)) >= len(inside))
+    lines = "".join(f"{a:.6f},{b:.6f},p{n}\n" for a, b, n in zip(x, DRAW.random(len(who)), who, strict=True))  # fmt: skip
+    points, out = tmp_path / "points.csv", tmp_path / "out.parquet"
+    points.write_text(f"lon,lat,who\n{lines}")
+    domain = Domain.from_bounds(0, 0, 1, 1, cells=16)
+    visits: Any = {"source": points, "domain": domain, "columns": ["lon", "lat"], "user": "who"}
+    people = read_records_per_person(**visits)
+    activity = measure_activity(people, "0.1", noise="seeded:7")
+    most = best_max_records(activity, Epsilon.of("0.9"), 1000)
+    asked = ["--bounds", "0,0,1,1", "--cells", "16", "--epsilon", "1", "--user", "who"]
+    found = ["--max-records", "auto", "--noise", "seeded:7", "-o", str(out)]
+    assert run(["release", str(points), *asked, *found]) == 0, capfd.readouterr().err
+    made = Release.load(out)
+    assert made.activity is not None
+    assert made.activity.people == activity.people
+    assert made.protection.max_records == most
+    everywhere = np.unique(who, return_counts=True)[1]
+    wrong = measure_activity(RecordsPerPerson.from_records(everywhere, 1000), "0.1", noise="seeded:7")  # fmt: skip
+    assert best_max_records(wrong, Epsilon.of("0.9"), 1000) > most  # which counts all records
 
 
 # --- what is charged ------------------------------------------------------------------------------

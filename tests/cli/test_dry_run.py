@@ -118,3 +118,59 @@ def test_a_series_says_it_too(words: list[str], tmp_path: Path) -> None:
     assert at_a_terminal(add, "y")[0] == 0
     assert htf.Series(folder).periods == ["2026-01"]
     assert run([*add, "--resume", "--dry-run"]) == 2
+
+
+HARBOUR = "2683141.25", "1247500.75"  # in metres
+WRONG = {
+    "a decimal comma": ("x;y\n" + "0,125;0,25\n" * 40, (), "the column 'x' holds a number with a decimal comma there (to read it: --decimal ,)"),
+    "text": ("x,y\n" + "0.125,north\n" * 40, (), "the column 'y' holds no number there"),
+    "metres": ("x,y\n" + f"{HARBOUR[0]},{HARBOUR[1]}\n" * 40, (), "none of the first rows is inside the bounds"),
+    "times": ("x,y,t\n" + "0.125,0.25,31.12.2025 23:59\n" * 40, ("--axis", "hour:hour(t):0:24:24"), "column 't' must hold times"),
+    "people": ("x,y,who\n" + "0.125,0.25,\n" * 40, ("--user", "who"), "the column 'who' names nobody there"),
+    "weights": ("x,y,w\n" + "0.125,0.25,-7\n" * 40, ("--weight", "w", "--max-weight", "9"), "the column 'w' is negative there"),
+    "nothing": ("x,y\n", (), "there are no rows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_rows_are_tried_if_asked(
+    case: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever a release would fail on after the curator was told that all is well."""
+    text, options, wanted = WRONG[case]
+    Path(words[1]).write_text(text)
+    asked = [*words, "--x", "x", "--y", "y", *options, "--dry-run"]
+    if case == "people":  # another unit than that of the budget
+        del asked[asked.index("--budget") : asked.index("--budget") + 4]
+    if case != "times":  # which even opening the file finds
+        assert run(asked) == 0
+        told = " ".join(capsys.readouterr().err.split())
+        assert "Not tried: whether numbers and times can be read" in told
+    assert run([*asked, "--try-rows"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert wanted in told
+    assert "for your eyes" in told
+    for value in ("0.125", "0,125", "north", *HARBOUR, "31.12.2025", "-7", " 40 "):
+        assert value not in told
+    assert spent(words).units == 0
+
+
+def test_rows_that_can_be_read(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*words, "--dry-run", "--try-rows"]) == 0
+    assert "The first rows can be read" in " ".join(capsys.readouterr().err.split())
+    assert spent(words).units == 0
+    assert run([*words, "--try-rows"]) == 2
+    assert "--try-rows goes with --dry-run" in capsys.readouterr().err
+    Path(words[1]).write_text("lon,lat\n" + "0.1,0.2\n" * 30 + "no,number\n" * 20)
+    assert (
+        run([*words, "--dry-run", "--try-rows"]) == 0
+    )  # few odd rows are left out by a release too
+
+
+def test_rows_in_another_system_are_tried_there(words: list[str]) -> None:
+    x, y = HARBOUR
+    Path(words[1]).write_text("x,y\n" + f"{x},{y}\n" * 40)
+    words[words.index("--bounds") + 1] = "8,47,9,48"
+    asked = [*words, "--x", "x", "--y", "y", "--dry-run", "--try-rows"]
+    assert run(asked) == 2
+    assert run([*asked, "--points-crs", "EPSG:2056"]) == 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import MISSING, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+import htf
 from htf import BudgetFile, read_points
 from htf.base.options import OPTION
 from htf.cli.distinct import DistinctOptions
@@ -137,6 +139,20 @@ def test_tracebacks_are_shown_on_request(
     assert ("Traceback (most recent call last)" in told) == is_shown
     assert ("This traceback may show data." in told) == is_shown
     assert (len(told.splitlines()) == 1) != is_shown
+
+
+def test_no_help_offers_what_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    """A series is charged, and no seeded noise ever is."""
+    assert run(["series", "add", "--help"]) == 0
+    assert "seeded:N" not in capfd.readouterr().out
+    assert run(["release", "--help"]) == 0
+    assert "seeded:N" in capfd.readouterr().out
+
+
+def test_the_version_has_one_source(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capfd.readouterr().out.split()[-1] == htf.__version__ == version("htf-dp")
+    assert "__version__" in dir(htf)
 
 
 def test_help_mentions_tracebacks_and_their_danger(capfd: pytest.CaptureFixture[str]) -> None:

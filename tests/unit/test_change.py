@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import htf
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.cli.main import run
-from htf.query.change import chance_beyond, changes_between, mark_beyond_noise
+from htf.query.change import chance_beyond, changes_between, mark_beyond_noise, unmarked_note
 from support import grid
 
 CELLS = 64
@@ -94,6 +94,32 @@ def test_nothing_changed_and_nothing_is_marked() -> None:
         held += int(np.sum((changes.low <= 0) & (changes.high >= 0)))
     assert wrong <= 15
     assert held / (150 * 64) >= 0.93
+
+
+def test_what_is_not_marked_is_explained_where_it_occurs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`-216 to -7 ... no` beside a rule of which the table says nothing looks like a mistake."""
+    counts = np.random.default_rng(1).poisson(3.0, (CELLS, CELLS))
+    matrix = FrequencyMatrix.from_dense(Domain.from_bounds(0, 0, 1, 1, cells=CELLS), counts)
+    for seed in range(4):
+        publish(matrix, "0.3", noise=f"seeded:{seed}").save(tmp_path / f"{seed}.parquet")
+    made = [Release.load(tmp_path / f"{seed}.parquet") for seed in range(4)]
+    seen = set()
+    for one, other in ((0, 1), (1, 2), (2, 3)):
+        changes = made[other].difference(made[one], squares(1, 8))
+        is_odd = ~changes.beyond_noise & ((changes.low > 0) | (changes.high < 0))
+        assert run(["compare", *(str(tmp_path / f"{n}.parquet") for n in (one, other))]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert ("no mark although the interval leaves out zero" in told) == is_odd.any()
+        assert ("Holm's rule" in told) == is_odd.any()
+        seen.add(bool(is_odd.any()))
+    assert True in seen
+    low, high, marked = np.array([1.0, -1.0]), np.array([9.0, 9.0]), np.array([True, False])
+    assert unmarked_note(low, high, marked) is None
+    alone = unmarked_note(low[:1], high[:1], ~marked[:1])
+    assert alone is not None
+    assert "Holm" not in alone
 
 
 def test_a_change_is_found() -> None:

@@ -17,13 +17,24 @@ import rasterio
 import shapely
 from pyarrow import csv
 
-from htf import Axis, Domain, FrequencyMatrix, InputError, Release, ReleaseFileError, publish
+from htf import (
+    Axis,
+    Domain,
+    FrequencyMatrix,
+    InputError,
+    Names,
+    Outlines,
+    Release,
+    ReleaseFileError,
+    publish,
+)
 from htf.curator.noise import SeededNoise
 from htf.export.layers import leaf_columns, leaf_layer, leaves_rule
 from htf.export.provenance import provenance
 from htf.export.raster import write_raster
 from htf.export.vector import WRITERS, write_layer
 from support import city_matrix, grid, people_matrix, read_layer, run_program
+from zoning import COUNTS, boxes_with_offences, layer, zoned
 
 BOUNDS = (-30.2, 39.8, -29.8, 40.2)
 PLAIN: dict[str, Any] = {
@@ -220,6 +231,81 @@ def test_a_line_is_no_map() -> None:
     ]
     with pytest.raises(InputError, match=r"has x: export it as \.csv"):
         leaf_layer(release)
+
+
+NAMES_BY_KIND = {
+    "plain": ["tract", "district", "dwellings"],
+    "rest": ["tract", "district", "dwellings"],
+    "kinds": ["tract", "district", "dwellings", "offence", "group"],
+    "trips": ["tract", "district", "dwellings", *(f"dest_zone {n}" for n in ("tract", "district", "dwellings"))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("kind", NAMES_BY_KIND)
+def test_zones_keep_their_names(kind: str, suffix: str, tmp_path: Path) -> None:
+    """And their levels and attributes, in every format."""
+    release, path = zoned(kind), tmp_path / f"zones{suffix}"
+    found = PLAIN.get(suffix, read)(write(release, path))
+    assert list(found)[: len(NAMES_BY_KIND[kind])] == NAMES_BY_KIND[kind]
+    by_low = found.sort_values([name for name in found if name.endswith("_low")])
+    first = by_low.iloc[0]
+    assert list(first[["tract", "district", "dwellings"]]) == ["Tract 01", "District 1", 0]
+    last = by_low.iloc[-1]
+    assert last["district" if kind == "rest" else "tract"] == (
+        "elsewhere" if kind == "rest" else "Tract 12"
+    )
+    total = release.count().count[0]
+    assert found["count"].sum() == pytest.approx(total)
+    if kind == "trips":
+        assert last["dest_zone tract"] == "Tract 12"
+    if suffix in MAPS:
+        shapes = {"trips": {"LineString"}}.get(kind, {"Polygon", "MultiPolygon"})
+        assert set(found.geom_type[~found.is_empty].dropna()) <= shapes
+
+
+def test_names_of_leaves_that_hold_several_zones() -> None:
+    release = publish(
+        FrequencyMatrix.from_dense(zoned().domain, COUNTS), 1, "uniform", noise="seeded:1"
+    )
+    columns = leaf_columns(release)
+    assert columns["tract"].to_pylist() == ["Tract 01 … Tract 12"]
+    assert columns["dwellings"].to_pylist() == [None]
+    (shape,) = leaf_layer(release).geometry
+    assert shape.area == pytest.approx(0.12)
+
+
+def test_a_column_of_the_layer_that_is_called_as_the_answer() -> None:
+    outlines = layer().outlines
+    assert outlines is not None
+    given = Outlines(outlines.shapes, (("Count", tuple(range(12))),))
+    axis = Axis.named("zone", Names.of({"tract": [f"t{n}" for n in range(12)]}, outlines=given))
+    matrix = FrequencyMatrix.from_dense(Domain((axis,), "OGC:CRS84"), COUNTS)
+    release = publish(matrix, 1, "singular", noise="seeded:1")
+    assert leaf_columns(release)["given_Count"].to_pylist() == list(range(12))
+    assert release.table()["given_Count"].to_pylist() == list(range(12))
+
+
+def test_categories_of_a_map_have_names() -> None:
+    layer = leaf_layer(boxes_with_offences())
+    assert set(zip(layer["offence"], layer["group"], strict=True)) == {
+        ("Assault", "Violent"),
+        ("Robbery", "Violent"),
+        ("Theft", "Property"),
+    }
+
+
+def test_trips_to_the_rest_have_no_line(tmp_path: Path) -> None:
+    names = layer("elsewhere")
+    domain = Domain((Axis.named("zone", names), Axis.named("dest_zone", names)), "OGC:CRS84")
+    matrix = FrequencyMatrix.from_dense(domain, np.full(domain.shape, 50))
+    release = publish(matrix, 1, "hb", noise="seeded:1")
+    for suffix in MAPS:
+        found = read(write(release, tmp_path / f"trips{suffix}"))
+        is_line = (found["tract"] != "elsewhere") & (found["dest_zone tract"] != "elsewhere")
+        assert len(found) == 13 * 13
+        assert (found.geom_type == "LineString")[is_line].all()
+        assert (found.geometry.isna() | found.is_empty)[~is_line].all()
 
 
 def test_a_layer_of_any_polygons(release: Release, tmp_path: Path) -> None:

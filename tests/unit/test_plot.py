@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from htf import FrequencyMatrix, Release, publish
 from htf.errors import InputError, MissingExtraError
 from htf.estimation.parts import Parts
 from htf.frame.crs import CRS84
@@ -23,6 +24,8 @@ from htf.privacy.protection import OF_RECORDS, Protection
 from htf.query.boxes import axis_table
 from htf.query.columns import place
 from htf.query.index import BoxIndex
+from htf.query.unsure import are_unsure
+from support import city_matrix
 
 pytest.importorskip("matplotlib")
 
@@ -69,6 +72,12 @@ class FakeDerived:
     def clear_leaves(self) -> NDArray[np.bool_]:
         answers = self.answer_cells(self.parts.low, self.parts.high)
         return np.asarray(answers[:, place("low")] > 0)
+
+    @property
+    def unsure_leaves(self) -> NDArray[np.bool_]:
+        low, high = self.parts.low, self.parts.high
+        answers = self.answer_cells(low, high)
+        return are_unsure(self.answer_cells, low, high, answers, tuple(high.max(axis=0).tolist()))
 
 
 def random_leaves(shape: tuple[int, ...], leaves: int, seed: int) -> tuple[IntArray, IntArray]:
@@ -553,3 +562,25 @@ def test_short_number(value: float, name: str) -> None:
 )
 def test_round_length(most: float, length: float) -> None:
     assert round_length(most) == pytest.approx(length)
+
+
+def test_too_few_to_tell_has_a_colour_and_a_word() -> None:
+    release = publish(city_matrix(), "0.3", noise="seeded:1")
+    for drawn in (release, with_wide_map(release)):
+        figure = plot_release(drawn)
+        assert any("too few" in text.get_text() for ax in figure.axes for text in ax.texts)
+        marked: Any = figure.axes[0].images[1].get_array()
+        seen = view(drawn)
+        assert seen.is_unsure is not None
+        assert marked.count() == seen.is_unsure.sum() > 0
+    full = FrequencyMatrix.from_dense(city_matrix().domain, np.full((64, 64), 1000))
+    figure = plot_release(publish(full, 1, "singular", noise="seeded:1"))
+    assert len(figure.axes[0].images) == 1
+
+
+def with_wide_map(release: Release) -> Release:
+    """The same on a map that is three times as wide, whose colour bar lies below it."""
+    domain = Domain((Axis("x", 0, 192, 64), Axis("y", 0, 64, 64)))
+    city = city_matrix()
+    matrix = FrequencyMatrix(domain, city.exact_coordinates, city.exact_counts)
+    return publish(matrix, release.epsilon, noise="seeded:1")

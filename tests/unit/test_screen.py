@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from htf.query.answer_texts import below_zero_note, show_count, show_interval
+from htf.query.answer_texts import at_end_note, below_zero_note, show_count, show_interval
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,26 @@ def test_a_count_below_zero_is_explained_once() -> None:
         assert note is not None
         assert note.startswith(start)
         assert "The true number is not below zero" in note
+
+
+def test_a_count_at_the_end_of_its_interval_is_explained_once() -> None:
+    inside, at_end = (
+        {"count": 5.0, "low": 2.0, "high": 9.0},
+        {"count": 116.0, "low": 116.0, "high": 439.0},
+    )
+    nothing = {"count": 0.0, "low": 0.0, "high": 4.0}  # a reader knows why
+    outside = {"count": 0.0, "low": 0.0, "high": 0.0}  # of the map
+    assert at_end_note([inside, nothing, outside]) is None
+    assert at_end_note([{"count": -1.0, "low": 0.0, "high": 3.0}]) is None  # has another note
+    for answers, start in (
+        ([at_end], "The count is an end of its interval: "),
+        ([inside, at_end], "1 count is an end of its interval: "),
+        (
+            [at_end, at_end | {"high": 116.0, "low": 3.0}],
+            "2 counts are an end of their intervals: ",
+        ),
+    ):
+        note = at_end_note(answers)
+        assert note is not None
+        assert note.startswith(start)
+        assert "the interval reaches as far as it does" in note

@@ -104,7 +104,7 @@ def test_questions_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert run(["query", "tracts", *wrong]) == 2
 
 
-def test_tables_layers_and_pictures(place: Path) -> None:
+def test_tables_layers_and_pictures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", "tracts", "-o", "long.csv"]) == 0
     long = pyarrow.csv.read_csv("long.csv")
     assert long.column_names[:3] == ["period", "zone", "count"]
@@ -115,7 +115,13 @@ def test_tables_layers_and_pictures(place: Path) -> None:
     assert len(features) == 24
     assert features[0]["geometry"]["type"] in ("Polygon", "MultiPolygon")
     assert run(["map", "tracts", "--level", "district", "-o", "months.png"]) == 0
+    assert run(["query", "tracts", "-o", "counts.csv"]) == 0
+    assert "Wrote counts.csv: 2 periods." in capsys.readouterr().err
     assert run(["query", "tracts", "--change", "-o", "change.png"]) == 0
+    assert "Wrote change.png: 12 changes." in capsys.readouterr().err
+    change = ["query", "tracts", "--level", "district", "--change", "-o", "change.csv"]
+    assert run(change) == 0
+    assert "Wrote change.csv: 3 changes." in capsys.readouterr().err
     for wrong in (
         ["export", "tracts", "--grid", "4,4", "-o", "grid.csv"],
         ["map", "tracts", "-o", "page.html"],

@@ -13,6 +13,7 @@ from htf.estimation.noise_law import noise_variances
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis, FloatArray
 from htf.maps.views import View, view
+from support import city_matrix, grid
 
 HOURS = Domain((Axis("x", 0, 9, 12), Axis("y", 10, 20, 7), Axis("hour", 0, 24, 8)), CRS84)
 TRIPS = Domain(
@@ -150,3 +151,39 @@ def test_the_first_two_axes_may_have_other_names() -> None:
 def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         view(release_of(HOURS, "htf-paper"), **options)
+
+
+def test_where_there_are_too_few_to_tell() -> None:
+    """Against the rule as written, leaf by leaf: the interval holds zero, and a third of the density of what is around."""
+    domain = Domain.from_bounds(0, 0, 64, 64, cells=64, crs=None)
+    city = city_matrix()
+    matrix = FrequencyMatrix(domain, city.exact_coordinates, city.exact_counts)
+    release = publish(matrix, "0.3", noise="seeded:1")
+    low, high = release.low.astype(float), release.high.astype(float)
+    size = high - low
+    wide = np.hstack([np.maximum(low - size, 0), np.minimum(high + size, 64)])
+    own, around = release.count(np.hstack([low, high])), release.count(wide)
+    dense = around.count / np.prod(wide[:, 2:] - wide[:, :2], axis=1)
+    expected = (own.low <= 0) & (around.low > 0) & (own.high / np.prod(size, axis=1) >= dense / 3)
+    found = release.derived.unsure_leaves
+    assert found.tolist() == expected.tolist()
+    blank = ~found & ~release.derived.clear_leaves
+    assert found.sum() > 50
+    assert blank.sum() > 10
+    seen = release.view()
+    assert seen.is_unsure is not None
+    assert not np.any(seen.is_unsure & seen.is_clear)
+    for leaf in np.flatnonzero(found):
+        cells = tuple(
+            slice(*ends) for ends in zip(release.low[leaf], release.high[leaf], strict=True)
+        )
+        assert seen.is_unsure[cells].all()
+
+
+def test_an_empty_map_looks_empty() -> None:
+    """Of noise alone, next to nothing is said to be unsure: what is around a leaf must be more than noise."""
+    matrix = FrequencyMatrix.from_dense(grid(64, 64), np.zeros((64, 64), dtype=int))
+    for mechanism in ("ug", "hb", "singular"):
+        seen = publish(matrix, "0.3", mechanism, noise="seeded:3").view()
+        assert seen.is_unsure is not None
+        assert seen.is_unsure.mean() < 0.1, mechanism

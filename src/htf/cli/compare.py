@@ -36,7 +36,9 @@ from htf.query.answer_texts import show_count
 from htf.query.texts import read_where
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from htf.frame.domain import FloatArray
     from htf.query.change import Changes
@@ -241,6 +243,16 @@ def _show(asked: Asked) -> None:
         f"Counted: {changes.counted}. {marked:,} of {len(changes):,} changes are more than noise; the chance that "
         f"any of these marks is false is at most {OUTSIDE * 100:g} %.\n"
     )
+    show_unmarked(changes.low, changes.high, changes.beyond_noise)
+
+
+def show_unmarked(low: FloatArray, high: FloatArray, marked: NDArray[np.bool_]) -> None:
+    """Explain once, under a table, why a change whose interval leaves out zero is not marked."""
+    from htf.query.change import unmarked_note
+
+    note = unmarked_note(low, high, marked)
+    if note is not None:
+        console().print(note + "\n")
 
 
 def show_change(changes: Changes, row: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.forecast import MOST_POINTS
-from htf.cli.screen import progress_bar, say, show_answer_note, show_table
+from htf.cli.screen import progress_bar, say, show_answer_notes, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import MissingExtraError, OutputError
 from htf.estimation.level import LEVEL_TEXT
@@ -142,7 +142,7 @@ def _show_answers_beside_truth(city: CityPoints, release: Release) -> None:
         rows,
         f"Counts of {release.quantity} beside the truth, which may be shown because nobody lives here",
     )
-    show_answer_note(answers)
+    show_answer_notes(answers)
 
 
 def _sample_boxes(release: Release) -> FloatArray:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.base.figures import PICTURES
-from htf.cli.compare import HEADINGS, show_change, without_endless
+from htf.cli.compare import HEADINGS, show_change, show_unmarked, without_endless
 from htf.cli.query_polygons import label_column, labels_of, read_layer
 from htf.cli.questions import by_name, read_asked, read_parts, show_questions
 from htf.cli.screen import (
@@ -16,6 +16,7 @@ from htf.cli.screen import (
     progress_bar,
     say,
     say_json,
+    show_answer_notes,
     show_table,
     warn_if_not_private,
 )
@@ -194,6 +195,7 @@ def _answer(opened: Series, asked: Questions, change: bool) -> pa.Table:
     """The answers of all periods, with what was asked beside them."""
     import numpy as np
 
+    from htf.query.frames import free_name
     from htf.series.questions import changes_of_periods, count_periods
 
     table = (changes_of_periods if change else count_periods)(opened, asked.ask)
@@ -202,10 +204,11 @@ def _answer(opened: Series, asked: Questions, change: bool) -> pa.Table:
     told = [[labels[number] for number in place]]
     table = table.set_column(table.schema.get_field_index(BOX), asked.named, told)
     for name, values in asked.columns.items():
-        if name in table.column_names:  # such as a layer's own column `count`, or the zone again
-            continue
         column = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-        table = table.append_column(name, [[column[number] for number in np.asarray(place)]])
+        if name == asked.named and [*map(str, column)] == asked.labels:  # the zone again
+            continue
+        free = free_name(name, {one.casefold() for one in table.column_names})
+        table = table.append_column(free, [[column[number] for number in np.asarray(place)]])
     return table
 
 
@@ -216,6 +219,7 @@ def _show_counts(table: pa.Table, asked: Questions) -> None:
     show_table((PERIOD, asked.heading, *answer_headings(quantity)), texts)
     _tell_more(table, rows)
     console().print(f"Counted: {rows[0]['counted']}.\n")
+    show_answer_notes(rows, quantity)
 
 
 def _show_changes(table: pa.Table, asked: Questions) -> None:
@@ -237,6 +241,8 @@ def _show_changes(table: pa.Table, asked: Questions) -> None:
         f"Counted: {changes.counted}. {marked:,} of {len(table):,} changes are more than noise; the chance that any of "
         f"these marks is false is at most {OUTSIDE * 100:g} %.\n"
     )
+    low, high, mark = (table[name].to_numpy() for name in ("low", "high", "beyond_noise"))
+    show_unmarked(low, high, mark)
 
 
 def _tell_more(table: pa.Table, rows: list[Any]) -> None:
@@ -273,4 +279,7 @@ def _write(
         about = provenance(last, rule)
         about["statement"] = f"{' '.join(opened.plan.told)} The last release says: {last.statement}"
         write_table(table, output, about, overwrite=overwrite)
-    say(f"Wrote {output}: {len(opened.periods):,} periods.", err=True)
+    number, what = len(opened.periods), "period"
+    if change:
+        number, what = len(table), "change"
+    say(f"Wrote {output}: {number:,} {what}{'s' if number != 1 else ''}.", err=True)

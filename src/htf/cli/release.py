@@ -59,6 +59,10 @@ if TYPE_CHECKING:
 ZONES_SHARE = (
     "0.2"  # of epsilon, where a map is inside of zones; docs/zones.md has what was measured
 )
+NOT_TRIED = (
+    "Not tried: whether numbers and times can be read, and whether places are inside the bounds. --try-rows reads the first "
+    "1,000 rows for that, for your eyes only."
+)
 ACTIVITY_SHARE = "0.1"  # of epsilon, for the activity of people
 FEWEST_PEOPLE = 2000  # for counts of records; docs/people.md has what was measured
 
@@ -147,10 +151,13 @@ class Asking:
     dry_run: bool = False
     yes: bool = True
     points: int | None = None
+    try_rows: bool = False
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Asking:
-        return cls(given["dry_run"], given["yes"], given["points_about"])
+        if given["try_rows"] and not given["dry_run"]:
+            raise InputError("--try-rows goes with --dry-run")
+        return cls(given["dry_run"], given["yes"], given["points_about"], given["try_rows"])
 
 
 def asking_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -167,7 +174,12 @@ def asking_options(command: Callable[..., None]) -> Callable[..., None]:
         is_flag=True,
         help="Say what would be spent and what error to expect. Counts no record, charges nothing, makes no release.",
     )
-    return dry_run(yes(points(command)))
+    try_rows = click.option(
+        "--try-rows",
+        is_flag=True,
+        help="In a dry run, also try to read the first 1,000 rows. What it says is for your eyes only.",
+    )
+    return dry_run(try_rows(yes(points(command))))
 
 
 @click.command()
@@ -267,18 +279,32 @@ def _goes_on(plan: Plan, unit: Protection, options: ReleaseOptions, asking: Aski
         return True
     if asking.dry_run:
         check_source(plan.points.source, plan.points.domain, plan.points.reading)
+        tried = _try_rows(plan.points) if asking.try_rows else NOT_TRIED
     say_before(plan.points.domain, unit, plan.epsilon, plan.budget)
     left = _left_for_map(plan, options)
     say_error(plan.points.domain, unit, left, plan.mechanism, asking.points)
     if asking.dry_run:
         say(
-            "This was a dry run: no record was counted, nothing was charged, and no release was made.",
+            f"This was a dry run: no record was counted, nothing was charged, and no release was made. {tried}",
             err=True,
         )
         return False
     streams.let_interrupt()
     click.confirm(f"Charge ε {plan.epsilon} and make the release?", abort=True, err=True)
     return True
+
+
+def _try_rows(points: Points) -> str:
+    """Refuse what most of the first rows show to be wrong. This decides nothing else."""
+    from htf.ingest.check import try_rows
+
+    wrong = try_rows(points.source, points.domain, points.reading)
+    if wrong is not None:
+        raise InputError(
+            f"{wrong}. (This message is for your eyes: it is a fact about the data.) "
+            "Nothing was charged"
+        )
+    return "The first rows can be read, and places are inside the bounds (for your eyes: a fact about the data)."
 
 
 def _screen() -> Callable[[str], None]:

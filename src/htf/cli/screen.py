@@ -12,7 +12,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from htf.privacy.protection import RECORDS
-from htf.query.answer_texts import answer_headings, below_zero_note, counted_note, show_answer
+from htf.query.answer_texts import (
+    answer_headings,
+    at_end_note,
+    below_zero_note,
+    counted_note,
+    show_answer,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -160,11 +166,11 @@ def warn_if_not_private(release: Release) -> None:
         )
 
 
-def show_answer_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> None:
-    """Explain once, under a table, why a count may lie below zero, and outside its interval."""
-    note = below_zero_note(answers, quantity)
-    if note is not None:
-        console().print(note + "\n")
+def show_answer_notes(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> None:
+    """Explain once, under a table, why a count lies below zero, or is an end of its interval."""
+    for note in (below_zero_note(answers, quantity), at_end_note(answers, quantity)):
+        if note is not None:
+            console().print(note + "\n")
 
 
 def show_answers(
@@ -182,4 +188,4 @@ def show_answers(
     note = counted_note(answers.quantity, answers.counted)
     if note is not None:
         console().print(note + "\n")
-    show_answer_note(shown, answers.quantity)
+    show_answer_notes(shown, answers.quantity)

@@ -120,7 +120,12 @@ def init(
 @click.option("--x", "x_column", metavar="COLUMN", help="Column of the x axis.  [default: guessed]")
 @click.option("--y", "y_column", metavar="COLUMN", help="Column of the y axis.  [default: guessed]")
 @options_of(Reading, without=tuple(BY_PERIOD))
-@option_of(ReleaseOptions, "noise")
+@option_of(
+    ReleaseOptions,
+    "noise",
+    metavar="opendp|fast",
+    help="Source of noise. Seeded noise is not private, so a series has none.",
+)
 @click.option(
     "--correct",
     is_flag=True,

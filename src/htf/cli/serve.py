@@ -70,6 +70,17 @@ file_type = FileName()
 @click.option(
     "--no-basemap", is_flag=True, help="Leave out water, borders and names of places on the page."
 )
+@click.option(
+    "--root-path",
+    metavar="PREFIX",
+    default="",
+    help="Path at which a proxy offers the server, such as /maps.",
+)
+@click.option(
+    "--trust-proxy",
+    is_flag=True,
+    help="Believe X-Forwarded-Prefix. Only if nobody reaches the server but through a proxy that sets it.",
+)
 @click.option("--title", help="Title of the page and of the API.")
 @click.option("--logo", type=file_type, help="Logo of the page, .svg or .png, up to 512 KB.")
 @click.option("--log-queries", is_flag=True, help="Log paths, queries and client addresses.")
@@ -86,6 +97,8 @@ def serve(
     max_seconds: float,
     basemap: Path | None,
     no_basemap: bool,
+    root_path: str,
+    trust_proxy: bool,
     title: str | None,
     logo: Path | None,
     log_queries: bool,
@@ -105,18 +118,22 @@ def serve(
     streets = _read_basemap(basemap, no_basemap)
     scheme = "http" if tls_cert is None else "https"
     place = f"{scheme}://{f'[{host}]' if ':' in host else host}"
-    _announce(len(release_files), f"{place}:{port}" if port else None)
+    _announce(release_files, f"{place}:{port}" if port else None)
     from htf.serve.app import Service, Settings
     from htf.serve.limits import MEGABYTE, Limits
+    from htf.serve.prefix import read_prefix
     from htf.serve.server import listen, read_tls, run
     from htf.serve.site import read_brand
 
     tls, brand = read_tls(tls_cert, tls_key), read_brand(title, logo)
+    prefix = read_prefix(root_path, "--root-path")
     with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
             say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
         limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
-        settings = Settings(token, cors, log_queries, limits, not no_basemap, brand, streets)
+        settings = Settings(
+            token, cors, log_queries, limits, not no_basemap, brand, streets, prefix, trust_proxy
+        )
         service = Service(settings=settings)
 
         def tell() -> None:
@@ -169,11 +186,13 @@ def _reload(
     return found
 
 
-def _announce(number: int, address: str | None) -> None:
-    """Say so at once, because loading takes a while. Without a terminal it is a line of the log."""
+def _announce(files: tuple[Path, ...], address: str | None) -> None:
+    """Say so at once, because loading takes a while. Without a terminal it is a line of the log. How many releases a folder
+    stands for is known only later."""
     from htf.serve.logs import log
 
-    releases = "1 release" if number == 1 else f"{number} releases"
+    is_one = len(files) == 1 and not files[0].is_dir()
+    releases = "a release" if is_one else "releases"
     where = f" for {address}" if address else ""
     message = (
         f"Loading {releases}{where}. The first start also compiles, which takes about 15 seconds."

@@ -11,7 +11,10 @@ import numpy as np
 
 from htf.errors import InputError, MissingExtraError
 from htf.frame.areas import square_kilometres
+from htf.frame.domain import FloatArray
 from htf.query.columns import COUNTED, OF_LEAVES, describe_columns
+from htf.query.frames import as_layer, join_columns
+from htf.query.named import as_column, names_of_cells, outlines_of
 from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
@@ -38,36 +41,56 @@ def zones_rule(quantity: str) -> str:
 
 
 def leaf_columns(release: Release) -> dict[str, Any]:
-    """The answer of the release for each of its leaves, their edges along every axis, and last what
-    is counted."""
+    """What each leaf is called along axes with names, the answer of the release for it, its edges along every axis,
+    and last what is counted."""
     domain = check_release(release).domain
     bounds = {
         f"{axis.name}_{side}": axis.from_cells(cells[:, number])
         for number, axis in enumerate(domain.axes)
         for side, cells in (("low", release.low), ("high", release.high))
     }
-    boxes = [bounds[f"{name}_{side}"] for side in ("low", "high") for name in domain.names]
-    answers = release.count(np.column_stack(boxes)).to_labelled_columns(of_leaves=True)
+    answers = release.count(_rows(release)).to_labelled_columns(of_leaves=True)
     label = {COUNTED: answers.pop(COUNTED)}
     area = square_kilometres(domain, release.low, release.high)
     density = {} if area is None else {"density": answers["count"] / area}
-    return {**answers, **density, **bounds, **label}
+    columns = {**answers, **density, **bounds, **label}
+    if all(axis.names is None for axis in domain.axes):
+        return columns
+    names = names_of_cells(domain, release.low, release.high)
+    given = {name: as_column(values) for name, values in names.items()}
+    table = join_columns({}, given, columns)
+    return {name: table[name] for name in table.column_names if name not in columns} | columns
 
 
 def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
-    """The leaves as polygons in the first two axes, in the release's reference system."""
-    if not check_release(release).domain.has_map:
-        zones = "write its zones with `htf query RELEASE -o zones.gpkg`"
-        remedy = zones if release.domain.zoned else "export it as .csv"
+    """The leaves as polygons in the first two axes, or as the zones or trips that they are, in the release's
+    reference system."""
+    domain = check_release(release).domain
+    if not (domain.has_map or domain.zoned):
         raise InputError(
-            f"a map needs axes x and y, but this release has {', '.join(release.domain.names)}: {remedy}"
+            f"a map needs axes x and y, but this release has {', '.join(domain.names)}: export it as .csv"
         )
     try:
-        import geopandas
+        import geopandas  # noqa: F401 - as_layer needs it
+        import pyarrow as pa
         import shapely
     except ImportError as error:
         raise MissingExtraError(str(error.name), "geo", "Making a layer of polygons") from None
     columns = leaf_columns(release)
-    x, y = release.domain.names[:2]
-    edges = [columns[f"{name}_{side}"] for side in ("low", "high") for name in (x, y)]
-    return geopandas.GeoDataFrame(columns, geometry=shapely.box(*edges), crs=release.domain.crs)
+    if domain.zoned:
+        shapes = outlines_of(domain, _rows(release))
+    else:
+        x, y = domain.names[:2]
+        shapes = shapely.box(*(columns[f"{n}_{side}"] for side in ("low", "high") for n in (x, y)))
+    return as_layer(pa.table(columns), shapes, domain.crs)
+
+
+def _rows(release: Release) -> FloatArray:
+    """The leaves as boxes."""
+    axes = release.domain.axes
+    ends = [
+        axis.from_cells(cells[:, n])
+        for cells in (release.low, release.high)
+        for n, axis in enumerate(axes)
+    ]
+    return np.column_stack(ends)

@@ -36,7 +36,8 @@ RULE = (
     "Vector tiles. Where few leaves of the release reach into a tile, they are its features; elsewhere these are squares "
     f"of summed counts. Numbers are rounded to 1/{STEPS} of their standard error or less. Shapes are cut off beyond "
     "their tile; west, south, width and height are those of the whole rectangle, on the map of the release. density: "
-    "{quantity} per square kilometre. clear: the interval lies above zero."
+    "{quantity} per square kilometre. clear: the interval lies above zero. unsure: it holds zero, and a "
+    "third of the density around the place, or more."
 )
 
 
@@ -87,8 +88,9 @@ def write_tiles(
 def _bounds(domain: Domain) -> Bounds:
     if not domain.has_map or domain.crs is None:
         lack = "no reference system" if domain.has_map else "no axes x and y"
+        other = ".gpkg" if domain.has_map or domain.zoned else ".csv"
         raise InputError(
-            f"this release has {lack}, so it has no tiles: write another format, such as .csv"
+            f"this release has {lack}, so it has no tiles: write another format, such as {other}"
         )
     x, y = domain.axes[:2]
     return in_degrees((x.low, y.low, x.high, y.high), domain.crs)
@@ -180,7 +182,7 @@ def _header(format: Any, bounds: Bounds) -> dict[str, Any]:
 def _metadata(release: Release, about: dict[str, Any], name: str, zoom: int) -> dict[str, Any]:
     fields = {
         **dict.fromkeys((*OF_LEAVES, "density", "west", "south", "width", "height"), "Number"),
-        "clear": "Boolean",
+        **dict.fromkeys(("clear", "unsure"), "Boolean"),
     }
     if not release.private:
         fields["not_private"] = "Boolean"

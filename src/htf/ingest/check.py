@@ -46,11 +46,13 @@ from htf.ingest.looking import (
 )
 from htf.ingest.points import (
     names_of,
+    opened_for,
     other_crs,
     placed_on,
     seconds_of,
     times_of,
     values_of,
+    where_counted,
 )
 from htf.ingest.reading import POINT, Reading
 from htf.ingest.sources import Source, is_arrays, listed, open_source
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 POINTS = "points"
+TRIED = 1000  # rows, before a charge
 SAMPLE = 2000  # rows that show the kinds of columns
 QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99, "most": 1.0}
 FARTHEST = 1e300
@@ -519,6 +522,37 @@ def _unread(opened: Source, fields: Sequence[Field], reading: Reading) -> list[d
         for reason, number, place in zip(reasons, numbers, where, strict=True)
         if number
     ]
+
+
+def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
+    """Why the first rows could not be released as they are; None if they could. It names columns, and no value or number."""
+    with opened_for(source, domain, reading) as opened:
+        wanted = reading.wanted(source, domain)
+        fields = find_fields(opened.columns, domain, wanted, opened.geometry)
+        table = opened.select(names_of(fields, reading.others)).limit(TRIED)
+        times = times_of(opened, table, fields, reading)
+        reasons = reasons_of(opened, table, fields, times, reading)
+        counts = opened.engine.run(table.agg(total=table.count(), **sums_of(reasons)), opened.name)
+        numbers, total = numbers_of(counts, len(reasons)), int(counts["total"][0])
+        unread = [one.told for n, one in zip(numbers, reasons, strict=True) if 2 * n > total]
+        if unread:
+            return f"most of the first rows cannot be read: {'; '.join(unread)}"
+        if total == 0:
+            return "there are no rows"
+        crs = other_crs(opened, fields, domain, reading)
+        values = values_of(opened, table, fields, reading)
+        with where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
+            placed = placed_on(rows, domain, crs, engine, opened.collates)
+            places = [placed[f"p{n}"] for n in range(len(domain.axes))]
+            inside = engine.run(placed.agg(some=_within(places, domain).any()), opened.name)
+    if bool(inside["some"][0]):
+        return None
+    columns = ", ".join(dict.fromkeys(repr(field.column) for field in fields))
+    where = "inside the bounds" if domain.has_map else "in any cell of the map"
+    return (
+        f"none of the first rows is {where}: check the bounds, the columns ({columns}), and the reference systems "
+        "(--crs, --points-crs)"
+    )
 
 
 ENDS = {"low": "min", "high": "max"}

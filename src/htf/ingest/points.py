@@ -426,7 +426,7 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
     caller can refuse them.
     """
     reading = Reading(columns)
-    with _opened(path, domain, reading) as opened:
+    with opened_for(path, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, reading.wanted(path, domain), opened.geometry)
         weighted = WEIGHT in opened.columns
         names = names_of(fields, [WEIGHT] if weighted else [])
@@ -464,7 +464,7 @@ def has_columns(path: Path, names: Sequence[str]) -> bool:
 
 
 @contextmanager
-def _opened(source: Any, domain: Domain, reading: Reading) -> Iterator[Source]:
+def opened_for(source: Any, domain: Domain, reading: Reading) -> Iterator[Source]:
     wanted, others = reading.wanted(source, domain), reading.others
     given = tuple(name for name in (*wanted, *others) if name is not None)
     told = ["one pair like lon and lat (else give --x and --y)"] * (wanted[:2] == [None, None])
@@ -486,7 +486,7 @@ def _located(
     """The records inside the bounds, each with its cell and, if there are any, its person and time; and the engine
     that has them. With a `grid`, also the box of it that the record lies in."""
     wanted = reading.wanted(source, domain)
-    with _opened(source, domain, reading) as opened:
+    with opened_for(source, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
         if wanted[0] is None:
             (tell or logging.getLogger("htf").info)(guess_told(fields))
@@ -501,7 +501,7 @@ def _located(
             values[WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
         if reading.spans:
             values[WHEN] = seconds_of(table, str(reading.time), opened, reading)
-        with _where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
+        with where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
             placed = placed_on(rows, domain, crs, engine, opened.collates)
             inside = _inside(_in_span(placed, reading), domain)
             for name in (PERSON, PERIOD):
@@ -534,7 +534,7 @@ def _whose(opened: Source, rows: Table, reading: Reading) -> dict[str, Any]:
 
 
 @contextmanager
-def _where_counted(
+def where_counted(
     opened: Source, rows: Table, domain: Domain, reading: Reading
 ) -> Iterator[tuple[Engine, Table]]:
     """The engine that counts: the one that has the rows, unless it cannot call our functions and has to."""

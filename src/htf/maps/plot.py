@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from htf.privacy.protection import Protection
 
+UNSURE = "#c3bfcd"  # neither of the colour map nor blank
 BLANK = "#e9edf2"  # a calm colour that the colour map does not have
 COLOURS, PALEST, DARKEST = "magma_r", 0.03, 0.93  # short of black, which hides the centre
 GREY = "#4a545e"
@@ -124,7 +125,8 @@ def _draw(
     target = new_figure(map_size(seen)).add_subplot() if ax is None else ax
     image = draw_density(target, seen, density, colour_limits(density))
     if np.isfinite(density).any():
-        draw_colour_bar([target], image, seen, release.quantity, is_below=is_wide(seen))
+        options: dict[str, Any] = {"is_below": is_wide(seen), "has_unsure": has_unsure(seen)}
+        draw_colour_bar([target], image, seen, release.quantity, **options)
     else:
         write_in_the_middle(target, "nothing rises above the noise")
     if boxes:
@@ -229,19 +231,26 @@ def is_wide(seen: View) -> bool:
 
 
 def draw_density(ax: Axes, seen: View, density: FloatArray, limits: tuple[float, float]) -> Any:
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import ListedColormap, LogNorm
 
     x, y = seen.domain.axes
-    return ax.imshow(
-        # Values are clipped, because those below the least colour would be drawn blank.
-        np.clip(density, *limits),
-        cmap=colours_of_density(),
-        norm=LogNorm(*limits),
-        extent=(x.low, x.high, y.low, y.high),
-        origin="lower",
-        interpolation="nearest",
-        aspect=shown_ratio(seen) * (x.high - x.low) / (y.high - y.low),
-    )
+    look: dict[str, Any] = {
+        "extent": (x.low, x.high, y.low, y.high),
+        "origin": "lower",
+        "interpolation": "nearest",
+        "aspect": shown_ratio(seen) * (x.high - x.low) / (y.high - y.low),
+    }
+    # Values are clipped, because those below the least colour would be drawn blank.
+    shown = np.clip(density, *limits)
+    image = ax.imshow(shown, cmap=colours_of_density(), norm=LogNorm(*limits), **look)
+    if seen.is_unsure is not None and seen.is_unsure.any():
+        marked = np.where(seen.is_unsure, 1.0, np.nan).T
+        ax.imshow(marked, cmap=ListedColormap([UNSURE]), **look)
+    return image
+
+
+def has_unsure(seen: View) -> bool:
+    return seen.is_unsure is not None and bool(seen.is_unsure.any())
 
 
 def colours_of_density(palest: float = PALEST) -> Any:
@@ -290,6 +299,7 @@ def draw_colour_bar(
     is_below: bool,
     unit: str | None = None,
     noise_word: bool = True,
+    has_unsure: bool = False,
 ) -> None:
     """One bar for all `axes`, beside or below them. The unit is km², or else cells, unless it is given."""
     from matplotlib.ticker import FuncFormatter, LogLocator
@@ -325,6 +335,20 @@ def draw_colour_bar(
     )
     place = "bottom" if is_below else "center"
     bar.ax.text(x, y, words, transform=bar.ax.transAxes, va=place, fontsize=8)
+    if has_unsure:
+        _explain_unsure(bar.ax, is_below)
+
+
+def _explain_unsure(ax: Axes, is_below: bool) -> None:
+    """A patch beyond the end of a colour bar: below it, or to its right."""
+    from matplotlib.patches import Rectangle
+
+    corner, width, height = ((1.03, 0.0), 0.06, 1.0) if is_below else ((0.0, -0.17), 1.0, 0.06)
+    style: dict[str, Any] = {"facecolor": UNSURE, "edgecolor": "black", "linewidth": 0.8}
+    ax.add_patch(Rectangle(corner, width, height, transform=ax.transAxes, clip_on=False, **style))
+    x, y, words = (1.09, 1.2, "too few to tell") if is_below else (1.4, -0.14, "too few\nto tell")
+    side, place = ("right", "bottom") if is_below else ("left", "center")
+    ax.text(x, y, words, transform=ax.transAxes, ha=side, va=place, fontsize=8)
 
 
 def short_number(value: float) -> str:

@@ -39,6 +39,7 @@ from htf.maps.plot import (
     draw_scale_bar,
     draw_warning,
     footer,
+    has_unsure,
     heading,
     is_drawn_by_zones,
     new_figure,
@@ -129,7 +130,8 @@ def plot_comparison(
         if boxes:
             draw_boxes(ax, one.release, axes, where)
     quantities = " or ".join(dict.fromkeys(one.release.quantity for one in maps))
-    draw_colour_bar(panels, images[0], seen[0], quantities, is_below=False)
+    is_unsure = any(map(has_unsure, seen))
+    draw_colour_bar(panels, images[0], seen[0], quantities, is_below=False, has_unsure=is_unsure)
     _finish(figure, panels, maps, seen[0], [])
     return figure
 

@@ -26,6 +26,7 @@ from htf.maps.plot import (
     draw_density,
     draw_scale_bar,
     footer,
+    has_unsure,
     heading,
     new_figure,
     shown_ratio,
@@ -86,7 +87,8 @@ def draw_panels(seen: list[View], titles: list[str], quantity: str) -> Figure:
         ax.set_title(shorten(title), fontsize=9, pad=3)
     draw_frames(panels, seen)
     if any(np.isfinite(density).any() for density in densities):
-        draw_colour_bar(panels, images[0], seen[0], quantity, is_below=False)
+        is_unsure = any(map(has_unsure, seen))
+        draw_colour_bar(panels, images[0], seen[0], quantity, is_below=False, has_unsure=is_unsure)
     else:
         write_in_the_middle(panels[0], "nothing rises\nabove the noise")
     return figure

@@ -21,6 +21,7 @@ from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.rectangles import in_map_coordinates
 from htf.query.boxes import to_snapped_cells
 from htf.query.columns import OF_LEAVES, place
+from htf.query.unsure import are_unsure
 from htf.query.where import Where, full_ranges
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Contents:
     columns: dict[str, FloatArray]
     area: FloatArray | None  # km²; None where the ground is not known
     is_clear: NDArray[np.bool_]  # more than noise, as on every map: the interval lies above zero
+    is_unsure: NDArray[np.bool_]  # too few to tell: see htf.query.unsure
     are_leaves: bool
 
     def __len__(self) -> int:
@@ -133,7 +135,9 @@ def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
 def _leaves(release: Release, touched: IntArray) -> Contents:
     low, high = release.low[touched], release.high[touched]
     answers = release.count(in_map_coordinates(release.domain, low, high))
-    return _contents(release, low, high, answers.to_columns(of_leaves=True), are_leaves=True)
+    columns = answers.to_columns(of_leaves=True)
+    unsure = release.derived.unsure_leaves[touched]
+    return _contents(release, low, high, columns, unsure, are_leaves=True)
 
 
 def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Contents:
@@ -158,7 +162,8 @@ def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArr
     )
     answers = release.derived.answer_cells(lows, highs)
     columns = {name: answers[:, place(name)] for name in OF_LEAVES}
-    return _contents(release, low, high, columns, are_leaves=False)
+    unsure = are_unsure(release.derived.answer_cells, lows, highs, answers, domain.shape)
+    return _contents(release, low, high, columns, unsure, are_leaves=False)
 
 
 def _contents(
@@ -166,6 +171,7 @@ def _contents(
     low: IntArray,
     high: IntArray,
     columns: dict[str, FloatArray],
+    unsure: NDArray[np.bool_],
     *,
     are_leaves: bool,
 ) -> Contents:
@@ -173,4 +179,4 @@ def _contents(
     boxes = in_map_coordinates(domain, low, high)
     sizes = (high - low) * [axis.cell_width for axis in domain.axes[:2]]
     area = square_kilometres(domain, low, high)
-    return Contents(boxes, sizes, columns, area, columns["low"] > 0, are_leaves)
+    return Contents(boxes, sizes, columns, area, columns["low"] > 0, unsure, are_leaves)

@@ -84,7 +84,8 @@ def _columns(contents: Contents, *, intervals: bool) -> dict[str, NDArray[Any]]:
     if intervals:
         found |= rounded
     boxes, sizes = contents.boxes, contents.sizes
-    found |= {"clear": contents.is_clear, "south": boxes[:, 1], "height": sizes[:, 1]}
+    found |= {"clear": contents.is_clear, "unsure": contents.is_unsure}
+    found |= {"south": boxes[:, 1], "height": sizes[:, 1]}
     return {**found, "width": sizes[:, 0], "west": boxes[:, 0]}
 
 

@@ -37,6 +37,8 @@ class HasParts(Protocol):
     def parts(self) -> Parts: ...
     @property
     def clear_leaves(self) -> NDArray[np.bool_]: ...
+    @property
+    def unsure_leaves(self) -> NDArray[np.bool_]: ...
     def answer_cells(self, low: FloatArray, high: FloatArray) -> FloatArray: ...
 
 
@@ -83,6 +85,8 @@ class View(ReadOnlyArrays):
         Where a count is more than noise: the interval of the pixel, or of the leaf that it lies in, is above zero.
     summed : str
         What was done to the axes that are not drawn, in words.
+    is_unsure : ndarray of bool, optional
+        On a plain map, where the interval of the leaf holds zero, and also a third of the density around it.
 
     Examples
     --------
@@ -102,9 +106,12 @@ class View(ReadOnlyArrays):
     noise: FloatArray
     is_clear: NDArray[np.bool_]
     summed: str
+    is_unsure: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         make_read_only(self.counts, self.noise, self.is_clear)
+        if self.is_unsure is not None:
+            make_read_only(self.is_unsure)
 
     @property
     def edges(self) -> tuple[FloatArray, FloatArray]:
@@ -149,6 +156,11 @@ def view(
     variances = np.square(share) * noise_variances(parts.scales[touched])
     noise = np.sqrt(np.maximum(rasterise(low, high, variances, frame, shape, power=2), 0))
     clear = low, high, release.derived.clear_leaves[parts.leaf[touched]]
+    is_clear = _clear_pixels(release, drawn, (first, end), frame, shape, clear)
+    unsure = None
+    if domain.dimensions == 2:
+        leaves = low, high, release.derived.unsure_leaves[parts.leaf[touched]]
+        unsure = _mostly(*leaves, frame, shape) & ~is_clear
     columns, rows = (int(number) for number in frame[1] - frame[0])
     return View(
         domain=_display_domain(domain, drawn, frame, shape),
@@ -156,8 +168,9 @@ def view(
         is_place=is_place(domain, drawn),
         counts=counts,
         noise=noise,
-        is_clear=_clear_pixels(release, drawn, (first, end), frame, shape, clear),
+        is_clear=is_clear,
         summed=describe_summed(domain, drawn, where),
+        is_unsure=unsure,
     )
 
 
@@ -179,10 +192,7 @@ def _clear_pixels(
     edges = [np.linspace(starts[at], stops[at], shape[at] + 1) for at in (0, 1)]
     found = np.zeros(shape, dtype=bool)
     if release.domain.dimensions == 2:
-        low, high, is_clear = parts
-        cells = np.prod(high - low, axis=1) * is_clear
-        pixel = float(np.prod([ends[1] - ends[0] for ends in edges]))
-        found = rasterise(low, high, cells.astype(np.float64), frame, shape) > 0.5 * pixel
+        found = _mostly(*parts, frame, shape)
         if shape == tuple(frame[1] - frame[0]):
             return found
     start, stop = (np.tile(side, (shape[0] * shape[1], 1)) for side in ranges)
@@ -192,6 +202,19 @@ def _clear_pixels(
             side[:, number] = np.broadcast_to(along, shape).ravel()
     own = release.derived.answer_cells(start, stop)[:, column_place("low")] > 0
     return np.asarray(found | own.reshape(shape))
+
+
+def _mostly(
+    low: IntArray,
+    high: IntArray,
+    marked: NDArray[np.bool_],
+    frame: IntArray,
+    shape: tuple[int, int],
+) -> NDArray[np.bool_]:
+    """Which pixels lie in marked rectangles by more than half."""
+    cells = np.prod(high - low, axis=1) * marked
+    pixel = float(np.prod((frame[1] - frame[0]) / shape))
+    return np.asarray(rasterise(low, high, cells.astype(np.float64), frame, shape) > 0.5 * pixel)
 
 
 def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:

@@ -13,6 +13,10 @@ from htf.privacy.protection import RECORDS, SPLIT, SUM_OF, explain_people
 from htf.query.columns import COLUMNS, Column
 
 WHY_BELOW = "the noise took away more than was there. The true number is not below zero, and so the interval is not."
+WHY_AT_THE_END = (
+    "the interval comes from the noisy counts of the place, and the best guess from those around it too. Where the guess lies "
+    "outside, the interval reaches as far as it does."
+)
 WITH_DECIMALS = 99.95  # counts of split people below this have one decimal
 
 
@@ -75,3 +79,25 @@ def below_zero_note(answers: Sequence[Mapping[str, float]], quantity: str = RECO
         return None
     which = "1 count is" if number == 1 else f"{number} counts are"
     return f"{'The count is' if len(answers) == 1 else which} below zero: {WHY_BELOW}"
+
+
+def at_end_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> str | None:
+    """A note on why some counts are an end of their intervals; None if none is."""
+    number = sum(_is_at_end(one, quantity) for one in answers)
+    if number == 0:
+        return None
+    if len(answers) == 1:
+        return f"The count is an end of its interval: {WHY_AT_THE_END}"
+    which = (
+        "1 count is an end of its interval"
+        if number == 1
+        else f"{number} counts are an end of their intervals"
+    )
+    return f"{which}: {WHY_AT_THE_END}"
+
+
+def _is_at_end(answer: Mapping[str, float], quantity: str) -> bool:
+    """Zero explains itself, and a count below it has a note of its own."""
+    count, low, high = (answer[name] for name in ("count", "low", "high"))
+    is_end = count in (low, high) and low < high
+    return is_end and round(count, _decimals(count, quantity)) > 0

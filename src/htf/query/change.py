@@ -48,6 +48,7 @@ COLUMNS = {
     f"{OUTSIDE * 100:g} % (Holm's rule).",
     "counted": "What was counted.",
 }
+WHY_STRICTER = "a mark needs a clearer change than an interval does"
 SAME_INSIDE = 1e-9  # shares of boxes on the two maps that differ by less are the same
 
 
@@ -218,6 +219,20 @@ def changes_between(after: Answers, before: Answers) -> Changes:
         mark_beyond_noise(raw, widest_reach(after, before)),
         after.counted,
         asked=after.asked,
+    )
+
+
+def unmarked_note(low: FloatArray, high: FloatArray, marked: NDArray[np.bool_]) -> str | None:
+    """A note on why some changes of a table have no mark although their intervals leave out zero; None if there are none."""
+    number, many = int(np.sum(~marked & ((low > 0) | (high < 0)))), len(marked)
+    if number == 0:
+        return None
+    if many == 1:
+        return f"The interval of the change leaves out zero, but it is not marked: {WHY_STRICTER}."
+    which = "1 change has" if number == 1 else f"{number:,} changes have"
+    return (
+        f"{which} no mark although the interval leaves out zero: of {many:,} intervals, about {OUTSIDE * many:,.2g} miss the "
+        f"true change by chance. Marks allow for that (Holm's rule over the whole table): {WHY_STRICTER}."
     )
 
 

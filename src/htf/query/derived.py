@@ -34,6 +34,7 @@ from htf.frame.tree import RegionTree
 from htf.query.boxes import axis_table
 from htf.query.columns import place
 from htf.query.index import BoxIndex
+from htf.query.unsure import are_unsure
 
 if TYPE_CHECKING:
     from htf.query.tree_index import NestedParts, TreeIndex
@@ -192,10 +193,22 @@ class Derived(ReadOnlyArrays):
     @cached_property
     def clear_leaves(self) -> NDArray[np.bool_]:
         """Which leaves are more than noise, so that maps colour them: those whose interval lies above zero."""
-        answers = self.answer_cells(self.tree.low[self.leaves], self.tree.high[self.leaves])
-        clear = np.asarray(answers[:, place("low")] > 0)
+        clear = np.asarray(self._answers_of_leaves[:, place("low")] > 0)
         make_read_only(clear)
         return clear
+
+    @cached_property
+    def unsure_leaves(self) -> NDArray[np.bool_]:
+        """Which leaves may hold none, and about as many as what is around them (htf.query.unsure). Of maps of two axes."""
+        low, high = self.tree.low[self.leaves], self.tree.high[self.leaves]
+        shape = tuple(self.tree.high[0].tolist())
+        unsure = are_unsure(self.answer_cells, low, high, self._answers_of_leaves, shape)
+        make_read_only(unsure)
+        return unsure
+
+    @property
+    def _answers_of_leaves(self) -> FloatArray:
+        return self.answer_cells(self.tree.low[self.leaves], self.tree.high[self.leaves])
 
     @cached_property
     def trust_by_size(self) -> FloatArray:

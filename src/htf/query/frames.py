@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +33,17 @@ def join_columns(
     taken = {name.casefold() for name in (*asked, *answers, *TAKEN_BY_LAYERS)}
     kept: dict[str, Any] = {}
     for name, column in given.items():
-        free = name
-        while free.casefold() in taken:
-            free = PREFIX + free
+        free = free_name(name, taken)
         taken.add(free.casefold())
         kept[free] = column
     return pa.table({**asked, **kept, **answers})
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name of a column that came with the question, beside others, which are given in lower case."""
+    while name.casefold() in taken:
+        name = PREFIX + name
+    return name
 
 
 def rectangles(domain: Domain, rows: FloatArray) -> Any:

@@ -16,9 +16,10 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.names import BETWEEN, Names
+from htf.query.frames import join_columns
 from htf.query.shapes import need_shapely
 from htf.query.where import Where, full_rows, show
-from htf.release.zones import labels_at
+from htf.release.zones import labels_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,8 +100,6 @@ def ask_by(domain: Domain, asked: Named, parts: Sequence[Part]) -> Named:
 
 def count_by(release: Release, by: Sequence[str], where: Where | None = None) -> pa.Table:
     """A table with a row for each name, or for each step of an axis."""
-    import pyarrow as pa
-
     if release.zones is not None and not set(by) & {*release.domain.names}:
         release = release.zones
     domain = release.domain
@@ -109,8 +108,7 @@ def count_by(release: Release, by: Sequence[str], where: Where | None = None) ->
     asked = ask_by(domain, Named(full_rows(domain, None, where), {}), parts)
     answers = release.count(asked.rows).to_labelled_columns()
     columns = {name: as_column(column) for name, column in asked.columns.items()}
-    kept = {name: column for name, column in columns.items() if name not in answers}
-    return pa.table({**kept, **answers})
+    return join_columns({}, columns, answers)
 
 
 def as_column(values: list[Any]) -> pa.Array:
@@ -136,10 +134,28 @@ def _cross(domain: Domain, asked: Named, part: Part) -> Named:
     for place, ends in zip((number, size + number), edges, strict=True):
         rows[:, place] = np.tile(ends, len(asked.rows))
     columns = {name: [one for one in column for _ in low] for name, column in asked.columns.items()}
-    for name, column in _told(axis, part.level, low, high).items():
-        free = name if name not in columns else f"{axis.name} {name}"
-        columns[free] = column * len(asked.rows)
-    return Named(rows, columns)
+    told = {
+        name: column * len(asked.rows)
+        for name, column in _told(axis, part.level, low, high).items()
+    }
+    return Named(rows, _with(columns, axis, told))
+
+
+def names_of_cells(domain: Domain, low: IntArray, high: IntArray) -> dict[str, list[Any]]:
+    """What ranges of cells `[low, high)`, one row each, are called along every axis that has names."""
+    found: dict[str, list[Any]] = {}
+    for number, axis in enumerate(domain.axes):
+        if axis.names is not None:
+            found = _with(found, axis, _told(axis, 0, low[:, number], high[:, number]))
+    return found
+
+
+def _with(
+    columns: dict[str, list[Any]], axis: Axis, told: dict[str, list[Any]]
+) -> dict[str, list[Any]]:
+    """The columns, and those of a further axis: the start and the end of a trip have the same layer."""
+    free = {n if n not in columns else f"{axis.name} {n}": column for n, column in told.items()}
+    return {**columns, **free}
 
 
 def _check_whole(axis: Axis, ends: FloatArray) -> None:
@@ -163,10 +179,11 @@ def _told(axis: Axis, level: int, low: IntArray, high: IntArray) -> dict[str, li
         return {axis.name: [f"{show(a)} to {show(b)}" for a, b in ends]}
     found: dict[str, list[Any]] = {}
     for number, above in enumerate(axis.names.levels[level:], start=level):
-        found[above.name] = labels_at(axis.names, number, low)
+        found[above.name] = labels_of(axis.names, number, low, high)
     if level == 0 and axis.names.outlines is not None:
+        single = list(zip(low.tolist(), (high == low + 1).tolist(), strict=True))
         for name, values in axis.names.outlines.attributes:
-            found.setdefault(name, list(values))
+            found.setdefault(name, [values[cell] if is_one else None for cell, is_one in single])
     return found
 
 
@@ -182,8 +199,11 @@ def outlines_of(domain: Domain, rows: FloatArray) -> Any:
     ends = [shapes_along(domain, rows, place) for place in domain.zoned[:2]]
     if len(ends) == 1:
         return ends[0]
-    middles = [shapely.get_coordinates(shapely.point_on_surface(end)) for end in ends]
-    return shapely.linestrings(np.stack(middles, axis=1))
+    has_both = ~np.any([shapely.is_empty(end) for end in ends], axis=0)  # the rest has no place
+    middles = [shapely.get_coordinates(shapely.point_on_surface(end[has_both])) for end in ends]
+    lines = np.full(len(rows), shapely.LineString(), dtype=object)
+    lines[has_both] = shapely.linestrings(np.stack(middles, axis=1))
+    return lines
 
 
 def shapes_along(domain: Domain, rows: FloatArray, place: int) -> Any:

@@ -42,6 +42,7 @@ from htf.serve.limits import Limits, Refusal
 from htf.serve.logs import RequestLog, log, log_fault
 from htf.serve.metrics import Metrics
 from htf.serve.openapi import describe
+from htf.serve.prefix import prefix_of
 from htf.serve.replies import (
     API_HEADERS,
     ARROW,
@@ -59,6 +60,7 @@ from htf.serve.replies import (
     fresh_reply,
     header,
     is_known,
+    moved_to,
     new_reply,
     not_modified,
     packed_reply,
@@ -80,6 +82,7 @@ from htf.serve.zones import ask_table, check_zones, make_zones
 
 INSIDE = place("inside")
 COUNT_ROUTE = "/api/releases/{id}/count"
+PREFIX = "htf.prefix"  # of a request, where a proxy adds one
 UNMATCHED = ""  # the route, in logs and metrics, of requests that match none
 SLICE = 8192  # boxes counted between two looks at the clock
 POLYGON_SLICE = 256
@@ -98,6 +101,8 @@ class Settings:
     basemap: bool = True  # whether the page draws the base map that HTF carries
     brand: site.Brand = field(default_factory=site.Brand)
     streets: Archive | None = None  # vector tiles that the page draws on the base map, close up
+    root_path: str = ""  # the prefix of all paths, as a proxy has it
+    trust_proxy: bool = False  # whether X-Forwarded-Prefix is believed
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +157,6 @@ class Service:
         self.log = RequestLog(self.settings.log_queries)
         self.tiles = TileCache(self.limits.tile_cache)
         self.assets = site.load_site(self.settings.brand)
-        title = self.settings.brand.title
-        self.described = Packed.of(
-            orjson.dumps(describe(self.limits, self.settings.token is not None, title))
-        )
-        self.described_etag = hashlib.sha256(self.described.plain).hexdigest()[:32]
         shared = "private" if self.settings.token else "public"
         self.cache: Header = (b"cache-control", f"{shared}, max-age={MAX_AGE}".encode())
         self._held_bytes = 0
@@ -227,6 +227,15 @@ class Service:
             self.log.add(scope, route, status, seconds, sending.size)
 
     async def _answer(self, scope: Any, receive: Any, sending: Watched) -> None:
+        if self.settings.root_path or self.settings.trust_proxy:
+            prefix = scope[PREFIX] = prefix_of(
+                scope, self.settings.root_path, self.settings.trust_proxy
+            )
+            if prefix and scope["path"] == prefix:
+                await moved_to(prefix + "/")(scope, receive, sending)
+                return
+            if prefix and scope["path"].startswith(prefix + "/"):
+                scope["path"] = scope["path"][len(prefix) :]  # before anything asks for a token
         path = scope["path"]
         if self.settings.token is not None:
             self._check_token(scope, path)
@@ -479,7 +488,8 @@ class Service:
         offset = _read_whole(asked, "offset", 0, 0, None)
         found = list(self.holdings.values())[offset : offset + limit]
         rest = len(self.holdings) - offset - len(found)
-        following = f"/api/releases?limit={limit}&offset={offset + limit}" if rest > 0 else None
+        address = f"{request.scope.get(PREFIX, '')}/api/releases"
+        following = f"{address}?limit={limit}&offset={offset + limit}" if rest > 0 else None
         told = {
             "releases": [{**one.about, **one.mark} for one in found],
             "number": len(self.holdings),
@@ -500,9 +510,11 @@ class Service:
         return fresh_reply(self.metrics.text().encode(), media, [])
 
     async def openapi(self, request: Request) -> Reply:
-        return packed_reply(
-            request.scope, self.described_etag, self.described, JSON, NO_STORE, API_HEADERS
-        )
+        has_token, title = self.settings.token is not None, self.settings.brand.title
+        prefix = request.scope.get(PREFIX, "")
+        body = orjson.dumps(describe(self.limits, has_token, title, prefix))
+        etag = hashlib.sha256(body).hexdigest()[:32]
+        return packed_reply(request.scope, etag, Packed.of(body), JSON, NO_STORE, API_HEADERS)
 
     async def static(self, request: Request) -> Reply:
         asset = self.assets.get(request.path_params["name"])

@@ -69,8 +69,10 @@ WARNING: dict[str, Schema] = {
 }
 
 
-def describe(limits: Limits, has_token: bool, title: str | None = None) -> dict[str, Any]:
-    """The whole document."""
+def describe(
+    limits: Limits, has_token: bool, title: str | None = None, prefix: str = ""
+) -> dict[str, Any]:
+    """The whole document. All its paths are below the prefix of a proxy."""
     security: list[Schema] = [{"token": []}] if has_token else []
     return {
         "openapi": "3.1.0",
@@ -81,6 +83,7 @@ def describe(limits: Limits, has_token: bool, title: str | None = None) -> dict[
             "Every answer is computed from the release alone: asking costs no privacy.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
+        **({"servers": [{"url": prefix}]} if prefix else {}),
         "security": security,
         "paths": {
             **_list_paths(),
@@ -593,6 +596,11 @@ def _feature() -> Schema:
     density = {**NUMBER, "description": f"The count per km², of {ANY_QUANTITY}."}
     box = {**BOX, "description": "W,S,E,N in the coordinates of the map."}
     clear = {"type": "boolean", "description": "Whether the count is more than noise."}
-    always = {"count": bars.pop("count"), "box": box, "clear": clear}
+    unsure = {
+        "type": "boolean",
+        "description": "Whether there are too few to tell: the interval holds zero, and a third of the density around the "
+        "place, or more.",
+    }
+    always = {"count": bars.pop("count"), "box": box, "clear": clear, "unsure": unsure}
     properties = _object(always, {**bars, "density": density})
     return _object({"type": {"const": "Feature"}, "geometry": {}, "properties": properties})

@@ -110,6 +110,10 @@ def small_reply(etag: str, body: bytes, cache: Header) -> Reply:
     return new_reply(200, JSON, body, [(b"etag", _quoted(etag)), cache], API_HEADERS)
 
 
+def moved_to(address: str) -> Reply:
+    return Reply(308, [(b"location", address.encode()), (b"content-length", b"0"), *API_HEADERS])
+
+
 def not_modified(etag: str, cache: Header) -> Reply:
     return Reply(304, [(b"etag", _quoted(etag)), cache, *API_HEADERS])
 

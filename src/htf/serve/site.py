@@ -29,7 +29,7 @@ MEDIA = {
     ".txt": "text/plain; charset=utf-8",
 }
 ADDRESSES = {  # of other files
-    ".html": re.compile(rb'"/static/([\w./-]+\.(?:js|css))(?=")'),
+    ".html": re.compile(rb'"static/([\w./-]+\.(?:js|css))(?=")'),
     ".js": re.compile(rb' from "(\.[\w./-]+\.js)(?=";)'),
 }
 DECLARED = re.compile(r"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([^"']*)""")
@@ -153,7 +153,7 @@ def _marks(brand: Brand) -> bytes:
         marks += b'<meta name="htf-title" content="%s">' % html.escape(brand.title).encode()
     if brand.logo is not None:
         name, body = brand.logo
-        address = f"/static/{name}?v={_etag(body)[:8]}"
+        address = f"static/{name}?v={_etag(body)[:8]}"
         marks += b'<meta name="htf-logo" content="%s">' % address.encode()
     return marks
 

@@ -125,10 +125,12 @@ def _features(domain: Domain, drawn: Contents, bounds: Bounds) -> list[dict[str,
     kept, rings = (_cut if domain.crs == CRS84 else _bent)(domain, edges, bounds)
     values = np.column_stack([column[kept] for column in columns.values()]).tolist()
     features = []
-    are_clear = drawn.is_clear[kept].tolist()
-    for ring, value, box, clear in zip(rings, values, edges[kept].tolist(), are_clear, strict=True):
+    marks = zip(drawn.is_clear[kept].tolist(), drawn.is_unsure[kept].tolist(), strict=True)
+    for ring, value, box, (clear, unsure) in zip(
+        rings, values, edges[kept].tolist(), marks, strict=True
+    ):
         properties: dict[str, Any] = dict(zip(columns, value, strict=True))
-        properties |= {"box": box, "clear": clear}
+        properties |= {"box": box, "clear": clear, "unsure": unsure}
         shape = {"type": "Polygon", "coordinates": [ring]}
         features.append({"type": "Feature", "geometry": shape, "properties": properties})
     return features

@@ -377,7 +377,7 @@ def packed_sheet(cells: Rectangles, release: Release, data: dict[str, Any]) -> d
         columns |= dict(zip(("first", "second"), cells.sides, strict=True))
     packed |= packed_numbers(columns, cells.std_error)
     packed["area"] = pack(np.asarray(cells.area, dtype=np.float32))
-    packed["clear"] = pack(cells.is_clear.astype(np.uint8))
+    packed["clear"] = pack(cells.marks)
     return packed
 
 

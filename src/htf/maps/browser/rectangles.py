@@ -36,10 +36,17 @@ class Rectangles:
     std_error: FloatArray
     is_clear: NDArray[np.bool_]  # more than noise
     sides: tuple[FloatArray, FloatArray] | None = None  # both counts, for a difference
+    is_unsure: NDArray[np.bool_] | None = None  # none or many: see htf.query.unsure
 
     @property
     def density(self) -> FloatArray:
         return self.count / self.area
+
+    @property
+    def marks(self) -> NDArray[np.uint8]:
+        """1 where a count is more than noise, 2 where nobody can tell (colours.js)."""
+        unsure = 0 if self.is_unsure is None else self.is_unsure & ~self.is_clear
+        return np.asarray(self.is_clear + np.multiply(2, unsure), dtype=np.uint8)
 
 
 def rectangles(
@@ -69,7 +76,8 @@ def _leaves(release: Release) -> Rectangles:
     if area is None:
         area = np.prod(high - low, axis=1).astype(np.float64)
     answers = release.count(boxes)
-    return Rectangles(boxes, area, *_columns(answers), answers.low > 0)
+    unsure = release.derived.unsure_leaves
+    return Rectangles(boxes, area, *_columns(answers), answers.low > 0, is_unsure=unsure)
 
 
 def difference_rectangles(differences: Difference) -> Rectangles:

@@ -96,6 +96,8 @@ export const words = {
   density: (quantity, unit) => `${quantity} per ${unit}`,
   densityDifference: (quantity, unit) => `difference in ${quantity} per ${unit}`,
   onlyNoise: "no more than noise",
+  tooFewToTell: "too few to tell",
+  noneOrMany: "too few to tell: none, or a third of the density around it, or more",
   beyondNoise: "more than noise",
   maybeChance: "may be chance: many places are compared",
   maybeChanceAlone: "may be chance",
@@ -114,7 +116,8 @@ export const words = {
   trips: (direction, label, how) => {
     const [here, there] = direction === "from" ? ["start", "end"] : ["end", "start"];
     if (label) return `Colours show where trips ${direction} ${label} ${there}.`;
-    return `Colours show where trips ${here}. ${how} to see where its trips ${there}.`;
+    const more = how ? ` ${how} to see where its trips ${there}.` : "";
+    return `Colours show where trips ${here}.${more}`;
   },
   noMap: (names, hasBoxes) =>
     `There is no map of ${both(names)}: without a reference system, nobody knows where on earth ` +
@@ -140,6 +143,12 @@ export const words = {
   intervalName: "(95 % interval)",
   belowZero: (quantity) =>
     `The count is below zero because of noise: there are few ${quantity} here, or none.`,
+  guessedFromNearby: "the best guess uses counts nearby too",
+  atEnd: "The count is an end of its interval: the interval comes from the noisy counts of the " +
+    "place, and the best guess from those around it too.",
+  noted: (caption, hasEnds) => `${caption}${hasEnds ? `. ${words.someAtEnd}` : ""}`,
+  someAtEnd: "Where a count is an end of its interval, the best guess uses counts around the " +
+    "place too.",
   byArea: (percent, shape = "range") =>
     `${percent} comes from leaves that your ${shape} cuts, estimated by area.`,
   onTheMap: (percent, shape = "range") =>

@@ -2,7 +2,7 @@
    module and those that it imports into one script. */
 
 import { aboveCounts } from "../shared/basemap.js";
-import { divergingShade, shadeOf } from "../shared/colours.js";
+import { CLEAR, divergingShade, shadeOf, UNSURE } from "../shared/colours.js";
 import { byId, fillLabels } from "../shared/elements.js";
 import { Finder } from "../shared/finder.js";
 import { showLegend } from "../shared/legend.js";
@@ -35,7 +35,9 @@ async function readCounts(packed) {
   const toShade = isDifference ? divergingShade : shadeOf;
   const limits = packed.limits || data.limits;
   const density = columns.count.map((count, i) => count / columns.area[i]);
-  const shade = density.map((one, i) => toShade(one, clear[i], limits));
+  const shade = density.map((one, i) => (
+    toShade(one, clear[i] === CLEAR, limits, clear[i] === UNSURE)
+  ));
   const beyond = isDifference ? beyondOf(density, clear, limits) : null;
   return {
     ...await readOutlines(packed),
@@ -49,20 +51,20 @@ async function readCounts(packed) {
 }
 
 function beyondOf(density, clear, limits) {
-  const found = Array.from(density, (one, i) => ({ density: one, isBeyond: Boolean(clear[i]) }));
+  const found = Array.from(density, (one, i) => ({ density: one, isBeyond: clear[i] === CLEAR }));
   return beyondEnd(found, limits);
 }
 
 function linesOf(sheet, i, quantity) {
   const answer = { count: sheet.count[i], low: sheet.low[i], high: sheet.high[i] };
-  const isClear = Boolean(sheet.clear[i]);
+  const [isClear, isUnsure] = [CLEAR, UNSURE].map((mark) => sheet.clear[i] === mark);
   if (isDifference) {
     const [first, second] = data.sides;
     const sides = [[first, sheet.first[i]], [second, sheet.second[i]]];
     return differenceLines(answer, { isBeyond: isClear, sides, quantity });
   }
   const density = data.per_box ? null : answer.count / sheet.area[i];
-  return countLines(answer, { isClear, density, quantity, unit: data.unit });
+  return countLines(answer, { isClear, isUnsure, density, quantity, unit: data.unit });
 }
 
 class Panel {
@@ -131,10 +133,11 @@ function listen(panels) {
 }
 
 /* Squares of another size have a scale of their own. */
-function showTheme({ limits, beyond }) {
+function showTheme({ limits, beyond, clear }) {
   const { unit, sides, panels } = data;
   const quantities = panels.map(({ quantity }) => quantity);
-  showLegend(byId("legend"), { limits, quantities, unit, sides, beyond });
+  const hasUnsure = clear.includes(UNSURE);
+  showLegend(byId("legend"), { limits, quantities, unit, sides, beyond, hasUnsure });
   byId("theme").textContent = theme.isDark() ? words.lightMode : words.darkMode;
 }
 

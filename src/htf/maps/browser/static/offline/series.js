@@ -2,7 +2,7 @@
    shows is in the file; modules.py joins this module and those that it imports into one script. */
 
 import { aboveCounts } from "../shared/basemap.js";
-import { changeShade, shadeOf } from "../shared/colours.js";
+import { changeShade, CLEAR, shadeOf, UNSURE } from "../shared/colours.js";
 import { byId, fillLabels } from "../shared/elements.js";
 import { Finder } from "../shared/finder.js";
 import { showLegend } from "../shared/legend.js";
@@ -45,7 +45,7 @@ const periodSheets = (at) =>
     const columns = await readColumns(packed, ["count", "low", "high", "area"]);
     const clear = await unpack(packed.clear, Uint8Array);
     const shade = columns.count.map((count, i) =>
-      shadeOf(count / columns.area[i], clear[i], data.limits)
+      shadeOf(count / columns.area[i], clear[i] === CLEAR, data.limits, clear[i] === UNSURE)
     );
     return [{ ...await inFrame(packed), ...columns, clear, shade }];
   });
@@ -91,7 +91,7 @@ const sheetsOf = (at) => (view.isChange ? changeSheets(at) : periodSheets(at));
 
 function linesOf(sheet, i) {
   const name = data.periods[view.at].name;
-  const isClear = Boolean(sheet.clear[i]);
+  const [isClear, isUnsure] = [CLEAR, UNSURE].map((mark) => sheet.clear[i] === mark);
   const ends = { low: sheet.low[i], high: sheet.high[i] };
   if (view.isChange) {
     const sides = [[name, sheet.first[i]], [sheet.since, sheet.second[i]]];
@@ -99,7 +99,7 @@ function linesOf(sheet, i) {
   }
   const density = sheet.count[i] / sheet.area[i];
   const answer = { count: sheet.count[i], ...ends };
-  const lines = countLines(answer, { isClear, density, quantity, unit: data.unit });
+  const lines = countLines(answer, { isClear, isUnsure, density, quantity, unit: data.unit });
   return [[name, "name"], ...lines];
 }
 
@@ -182,7 +182,8 @@ function showColours(sheet) {
   const legend = byId("legend");
   byId("theme").textContent = theme.isDark() ? words.lightMode : words.darkMode;
   if (!view.isChange) {
-    showLegend(legend, { limits: data.limits, quantities: [quantity], unit });
+    const hasUnsure = sheet.clear.includes(UNSURE);
+    showLegend(legend, { limits: data.limits, quantities: [quantity], unit, hasUnsure });
     return;
   }
   const { limits, since, beyond } = sheet;

@@ -74,6 +74,11 @@ class Panel {
     return answersOf(this.answers[view.level]);
   }
 
+  /* Too many pairs of zones are left out of the file: none can be chosen then. */
+  hasPairs() {
+    return Boolean(this.answers[view.level].pairs);
+  }
+
   show(level, entries, limits) {
     this.entries = entries;
     const shades = (isDifference ? differenceShades : shadesOf)(entries, limits);
@@ -119,13 +124,13 @@ function show(levels, panels) {
   const { unit } = level;
   const beyond = isDifference ? beyondEnd(entries[0], limits) : null;
   showLegend(byId("legend"), { limits, quantities, unit, sides: data.sides, beyond });
-  showNote(level);
+  showNote(level, panels.every((panel) => panel.hasPairs()));
 }
 
-function showNote(level) {
+function showNote(level, hasPairs) {
   if (!data.trips) return;
   const label = view.chosen < 0 ? null : level.labels[view.chosen];
-  byId("note").textContent = words.trips(view.direction, label);
+  byId("note").textContent = words.trips(view.direction, label, hasPairs && words.clickAZone);
   byId("note").hidden = false;
   for (const button of byId("directions").children) {
     button.setAttribute("aria-pressed", String(button.dataset.direction === view.direction));
@@ -161,7 +166,7 @@ function listen(levels, panels) {
    chooses the one in the middle. */
 function listenToChoice(panel, again) {
   const choose = (lngLat) => {
-    if (!panel.answers[view.level].pairs) return;
+    if (!panel.hasPairs()) return;
     const found = panel.layer.at(lngLat);
     view.chosen = found === view.chosen ? -1 : found;
     again();

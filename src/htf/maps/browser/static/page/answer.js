@@ -6,6 +6,7 @@ import {
   differenceOf,
   differenceTexts,
   excludesZero,
+  isAtEnd,
   markBeyondNoise,
   roundedCount,
 } from "../shared/numbers.js";
@@ -105,6 +106,7 @@ function notesOf(answer, shape, quantity) {
   const notes = [];
   if (partial > WORTH_SAYING) notes.push(words.byArea(percentOf(partial), shape?.kind));
   if (roundedCount(count, quantity) < 0) notes.push(words.belowZero(quantity));
+  if (isAtEnd(answer, quantity)) notes.push(words.atEnd);
   if (inside < 1 - WORTH_SAYING) {
     const isLess = inside < WORTH_SAYING;
     notes.push(words.onTheMap(isLess ? words.lessThanOne : percentOf(inside), shape?.kind));

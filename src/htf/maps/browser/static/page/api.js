@@ -18,6 +18,8 @@ import {
 } from "./state.js";
 import { askForToken, keptToken } from "./token.js";
 
+/* Below the page, which may be behind a proxy with a prefix of its own. */
+const RELEASES = "api/releases";
 export const RETRY_DELAY = 3000; // milliseconds
 
 /* The server cannot be reached, or is busy: worth asking again. */
@@ -69,7 +71,7 @@ async function ask(path, options) {
 /* An address below a release, such as count?box=…&where=…; empty parts of the query are left out.
    */
 function pathOf(id, rest = "", ...query) {
-  const path = `/api/releases/${encodeURIComponent(id)}${rest}`;
+  const path = `${RELEASES}/${encodeURIComponent(id)}${rest}`;
   const asked = query.filter(Boolean).join("&");
   return asked ? `${path}?${asked}` : path;
 }
@@ -80,12 +82,12 @@ export const serverLimits = () => limits;
 
 export async function listReleases() {
   const found = [];
-  let next = "/api/releases";
+  let next = RELEASES;
   while (next) {
     const told = await ask(next);
     found.push(...told.releases);
     ({ limits } = told);
-    next = told.next;
+    next = told.next && RELEASES + new URL(told.next, location.href).search;
   }
   return found;
 }
@@ -104,7 +106,7 @@ export const fetchBasemap = (release) => ask(pathOf(release.id, "/basemap"));
 /* A tile z/x/y of the base map; one that cannot be had is left out. */
 export async function fetchStreets(place, signal) {
   try {
-    return (await request(`/api/basemap/${place}.mvt`, { signal })).arrayBuffer();
+    return (await request(`api/basemap/${place}.mvt`, { signal })).arrayBuffer();
   } catch (error) {
     if (isAborted(error)) throw error;
     return null;

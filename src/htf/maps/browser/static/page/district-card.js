@@ -1,7 +1,8 @@
 /* The card of districts from a file: opening and dropping one, what is wrong with it, the table. */
 
 import { byId, element } from "../shared/elements.js";
-import { countText, differenceTexts } from "../shared/numbers.js";
+import { countText, differenceTexts, isAtEnd } from "../shared/numbers.js";
+import { noiseText } from "../shared/tooltip.js";
 import { words } from "../words.js";
 import { isAborted } from "./api.js";
 import { readDistricts } from "./district-file.js";
@@ -140,12 +141,14 @@ function fillTable() {
   table.fill({
     columns: columnsOf(shown),
     entries: shown.entries,
-    captionOf: (some, all) => words.districtsOf(shown.file, some, all),
+    captionOf: (some, all) => words.noted(words.districtsOf(shown.file, some, all), hasEnds(shown)),
     isChosen: ({ at }) => at === chosenDistrict(),
     start: 1,
   });
 }
 
+const hasEnds = ({ releases, entries }) =>
+  entries.some(({ answers }) => answers.some((one, at) => isAtEnd(one, releases[at].quantity)));
 const number = (title, valueOf, textOf) => ({ title, valueOf, textOf, isNumber: true });
 const name = () => (
   { title: words.district, valueOf: ({ label }) => label, textOf: ({ label }) => label }
@@ -200,7 +203,7 @@ function change(quantity) {
     const { answers, difference } = entry;
     const counts = answers.map(({ count }) => count);
     const [text, low, high] = differenceTexts(counts, difference, quantity);
-    const mark = difference.isBeyond ? words.beyondNoise : words.onlyNoise;
+    const mark = difference.isBeyond ? words.beyondNoise : noiseText(difference);
     const shown = twoLines(text, words.range(low, high), difference.isBeyond ? "beyond" : "");
     shown.append(element("br"), element("span", { className: "quiet", textContent: mark }));
     return shown;

@@ -21,7 +21,7 @@ import {
   showsZones,
   state,
 } from "./state.js";
-import { clearOf, LEVELS, UNIT } from "./tiles.js";
+import { clearOf, hasUnsure, LEVELS, UNIT } from "./tiles.js";
 import { debounced } from "../shared/timing.js";
 import { clearZones, loadZones, shownZones } from "./zone-map.js";
 import { fillTable } from "./zone-table.js";
@@ -137,7 +137,9 @@ export function drawLegend() {
   const unit = shownZones()?.level.unit || UNIT;
   const found = shownZones()?.entries[0] || panels[0].differences.sheet?.found;
   const beyond = sides && found ? beyondEnd(found, limits) : null;
-  showLegend(legend, { limits, quantities, unit, sides, beyond });
+  const hasTiles = !sides && !showsZones() && !showsEnds();
+  const isUnsure = hasTiles && shownPanels().some(({ tiles }) => tiles.sheets.some(hasUnsure));
+  showLegend(legend, { limits, quantities, unit, sides, beyond, hasUnsure: isUnsure });
 }
 
 export function showOutlines() {

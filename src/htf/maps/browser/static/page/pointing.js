@@ -109,11 +109,14 @@ function lookAtTile({ tiles, ends, overlay, tooltip }, number, lngLat) {
     return;
   }
   const { properties } = found;
-  const { density, clear: isClear } = properties;
+  const { density, clear: isClear, unsure: isUnsure } = properties;
   const { quantity } = chosen()[number];
   const show = () => {
     if (pointed !== lngLat) return;
-    tooltip.show(lngLat, countLines(properties, { isClear, density, quantity, unit: UNIT }));
+    tooltip.show(
+      lngLat,
+      countLines(properties, { isClear, isUnsure, density, quantity, unit: UNIT }),
+    );
   };
   show();
   if (properties.isExact) return;

@@ -1,7 +1,7 @@
 /* The count of one shape in as many releases as someone ticks, as a table. */
 
 import { byId, element, save } from "../shared/elements.js";
-import { countText } from "../shared/numbers.js";
+import { countText, isAtEnd } from "../shared/numbers.js";
 import { debounced } from "../shared/timing.js";
 import { words } from "../words.js";
 import { saveAddress } from "./address.js";
@@ -85,6 +85,7 @@ function draw(shape) {
   const number = (title, valueOf, textOf) => ({ title, valueOf, textOf, isNumber: true });
   const textOf = (release, value) => countText(value, release.quantity);
   const percent = ({ answer }) => `${Math.round(100 * answer.inside)} %`;
+  const isNoted = shown.some(({ release, answer }) => isAtEnd(answer, release.quantity));
   table.fill({
     columns: [
       {
@@ -103,7 +104,7 @@ function draw(shape) {
       number(words.insideColumn, ({ answer }) => answer.inside, percent),
     ],
     entries: shown,
-    captionOf: (_, all) => words.severalOf(all, shape?.kind),
+    captionOf: (_, all) => words.noted(words.severalOf(all, shape?.kind), isNoted),
     isChosen: ({ release }) => [state.first, state.second].includes(release.id),
     start: 0,
   });

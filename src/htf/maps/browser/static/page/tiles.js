@@ -158,7 +158,7 @@ function propertiesOf({ columns, properties }, i) {
     const found = Object.fromEntries(Object.keys(columns).map((name) => [name, columns[name][i]]));
     const { west, south, width, height } = found;
     const box = [west, south, west + width, south + height];
-    properties.set(i, { ...found, clear: found.clear === 1, box });
+    properties.set(i, { ...found, clear: found.clear === 1, unsure: found.unsure === 1, box });
   }
   return properties.get(i);
 }
@@ -182,8 +182,10 @@ function quadranglesOf(ring) {
   return found;
 }
 
-function shadesOf({ columns: { density, clear }, owner }, limits) {
+export const hasUnsure = ({ columns: { unsure = [] } }) => unsure.includes(1);
+
+function shadesOf({ columns: { density, clear, unsure }, owner }, limits) {
   if (!density) return new Float32Array(owner.length).fill(-1); // where the ground is not known
-  const shade = (i) => shadeOf(density[i], clear[i] === 1, limits);
+  const shade = (i) => shadeOf(density[i], clear[i] === 1, limits, unsure[i] === 1);
   return Float32Array.from(owner, shade);
 }

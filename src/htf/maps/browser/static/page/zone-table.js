@@ -1,7 +1,7 @@
 /* The zones as a table that can be sorted by each of its columns. */
 
 import { byId } from "../shared/elements.js";
-import { countText, differenceTexts, shortNumber } from "../shared/numbers.js";
+import { countText, differenceTexts, isAtEnd, shortNumber } from "../shared/numbers.js";
 import { words } from "../words.js";
 import { SortableTable } from "./sortable-table.js";
 import { chosen, chosenZone, isDifference } from "./state.js";
@@ -67,7 +67,9 @@ function draw(zones) {
 }
 
 function captionOf(shown, all) {
-  const [{ name }, second] = chosen();
+  const [{ name, quantity }, second] = chosen();
   const title = isDifference() ? words.minus([name, second.name]) : name;
-  return words.tableOf(title, shown, all);
+  const [entries] = shownZones().entries;
+  const isNoted = !isDifference() && entries.some((one) => isAtEnd(one, quantity));
+  return words.noted(words.tableOf(title, shown, all), isNoted);
 }

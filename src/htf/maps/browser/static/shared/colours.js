@@ -29,6 +29,7 @@ export const THEMES = {
     scale: PALE_TO_DARK,
     diverging: DIVERGING_LIGHT,
     blank: "#e9edf2", // no more than noise
+    unsure: "#c3bfcd", // too few to tell
     beyond: "#dfe4ea", // outside the map
     veil: "#f3f6fa", // half of it over the ground is `blank`
     ground: "#dfe4ea", // of the base map
@@ -52,6 +53,7 @@ export const THEMES = {
     scale: DARK_TO_PALE,
     diverging: DIVERGING_DARK,
     blank: "#1b222b",
+    unsure: "#464457",
     beyond: "#10151b",
     veil: "#262f3b",
     ground: "#10151b",
@@ -82,8 +84,13 @@ const LEAST_FAINT = 0.08;
 /* Where a density lies on a log scale, from 0 to 1. */
 const onLogScale = (density, [least, most]) => Math.log(density / least) / Math.log(most / least);
 
-/* From 0 to 1, or -1 for a density that is no more than noise. */
-export function shadeOf(density, isClear, limits) {
+/* What a file says of each rectangle. */
+export const CLEAR = 1; // more than noise
+export const UNSURE = 2; // too few to tell
+
+/* From 0 to 1, -1 for a density that is no more than noise, or -2 where there are too few to tell. */
+export function shadeOf(density, isClear, limits, isUnsure = false) {
+  if (isUnsure) return -2;
   if (!isClear || !(density > 0)) return -1;
   return Math.max(0, Math.min(1, onLogScale(density, limits)));
 }
@@ -109,8 +116,8 @@ const faint = (colour, blank) => {
 };
 
 /* The colour of a shade as CSS: what shaders.js does for rectangles. */
-export function colourOf(shade, { scale, diverging, blank }, isDiverging) {
-  if (shade < 0) return blank;
+export function colourOf(shade, { scale, diverging, blank, unsure }, isDiverging) {
+  if (shade < 0) return shade < -1 ? unsure : blank;
   const stops = isDiverging ? diverging : scale;
   const isFaint = shade > FAINT / 2;
   const at = Math.max(0, Math.min(1, isFaint ? shade - FAINT : shade)) * (stops.length - 1);

@@ -10,7 +10,7 @@ import { theme } from "./theme.js";
    `quantities` are what they count. */
 export function showLegend(
   container,
-  { limits, quantities, unit, sides = null, beyond = null, isChange = false },
+  { limits, quantities, unit, sides = null, beyond = null, isChange = false, hasUnsure = false },
 ) {
   const colours = theme.colours();
   const quantity = words.either(quantities);
@@ -29,12 +29,12 @@ export function showLegend(
     );
     children.push(element("div", { className: "legend-note", textContent }));
   }
-  container.replaceChildren(...children, ...swatchesOf(colours, sides, isChange));
+  container.replaceChildren(...children, ...swatchesOf(colours, sides, isChange, hasUnsure));
 }
 
-function swatchesOf(colours, sides, isChange) {
+function swatchesOf(colours, sides, isChange, hasUnsure) {
   const blank = swatch(colours.blank, words.onlyNoise);
-  if (!sides) return [blank];
+  if (!sides) return [blank, ...(hasUnsure ? [swatch(colours.unsure, words.tooFewToTell)] : [])];
   const [less, more] = [colours.diverging[4], colours.diverging[12]];
   const faint = `linear-gradient(to right, ${less}55, ${colours.blank}, ${more}55)`;
   const [first, second] = sides;

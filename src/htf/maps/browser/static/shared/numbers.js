@@ -22,6 +22,10 @@ export function roundedCount(value, quantity) {
   return (Math.round(value * steps) / steps) || 0;
 }
 
+/* Whether a count is an end of its interval. Zero explains itself. */
+export const isAtEnd = ({ count, low, high }, quantity) =>
+  low < high && (count === low || count === high) && roundedCount(count, quantity) > 0;
+
 export function countText(value, quantity = RECORDS) {
   const format = FORMATS[decimalsOf(value, quantity)];
   return format.format(roundedCount(value, quantity)).replace("-", "−");

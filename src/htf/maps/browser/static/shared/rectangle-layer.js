@@ -5,7 +5,16 @@ import { FRAGMENT, VERTEX } from "./shaders.js";
 import { isSheetShown } from "./sheets.js";
 import { theme } from "./theme.js";
 
-const UNIFORMS = ["u_matrix", "u_loop", "u_stops", "u_blank", "u_line", "u_opacity", "u_size"];
+const UNIFORMS = [
+  "u_matrix",
+  "u_loop",
+  "u_stops",
+  "u_blank",
+  "u_unsure",
+  "u_line",
+  "u_opacity",
+  "u_size",
+];
 // The name, which buffer, how many numbers, and bytes to the next and to the first.
 const ATTRIBUTES = [
   ["a_south", 0, 4, 32, 0],
@@ -102,6 +111,7 @@ export class RectangleLayer {
     gl.uniform3fv(this.places.u_stops, stops.flatMap(rgbOf));
     const blank = this.hasGround ? [...rgbOf(colours.veil), VEIL] : [...rgbOf(colours.blank), 1];
     gl.uniform4f(this.places.u_blank, ...blank.slice(0, 3), this.hasBaseMap ? 0 : blank[3]);
+    gl.uniform3f(this.places.u_unsure, ...rgbOf(colours.unsure));
     gl.uniform4f(this.places.u_line, ...rgbOf(colours.line), 0.45);
     gl.uniform1f(this.places.u_opacity, this.hasBaseMap ? 0.78 : 1);
   }

@@ -21,12 +21,13 @@ export const VERTEX = `#version 300 es
     gl_Position = u_matrix * vec4(place, 0.0, 1.0);
   }`;
 
-// A shade is below 0 for blank, from 0 to 1 for a colour, and has 10 added to be faint
+// A shade is -2 where there are too few to tell, -1 for blank, from 0 to 1 for a colour, and has 10 added to be faint
 // (colours.js).
 export const FRAGMENT = `#version 300 es
   precision highp float;
   uniform vec3 u_stops[17];
   uniform vec4 u_blank;
+  uniform vec3 u_unsure;
   uniform vec4 u_line;
   uniform bool u_loop;
   uniform float u_opacity;
@@ -35,6 +36,7 @@ export const FRAGMENT = `#version 300 es
   out vec4 colour;
   void main() {
     if (u_loop) { colour = vec4(u_line.rgb, 1.0) * u_line.a * v_line; return; }
+    if (v_shade < -1.5) { colour = vec4(u_unsure * u_opacity, u_opacity); return; }
     if (v_shade < 0.0) { colour = vec4(u_blank.rgb * u_blank.a, u_blank.a); return; }
     bool faint = v_shade > 5.0;
     float at = clamp(faint ? v_shade - 10.0 : v_shade, 0.0, 1.0) * 16.0;

@@ -2,7 +2,7 @@
 
 import { words } from "../words.js";
 import { element } from "./elements.js";
-import { countText, differenceTexts, excludesZero, shortNumber } from "./numbers.js";
+import { countText, differenceTexts, excludesZero, isAtEnd, shortNumber } from "./numbers.js";
 
 const GAP = 16; // pixels between the place and the box
 const EDGE = 4; // between the box and the edge of the map
@@ -58,18 +58,22 @@ const densityLines = (density, quantity, unit) =>
 
 /* For a rectangle of one release. Its interval may still be on its way. Numbers that are not
    spread over an area have no density. */
-export function countLines(answer, { isClear, density, quantity, unit }) {
+export function countLines(answer, { isClear, isUnsure = false, density, quantity, unit }) {
   const hasInterval = answer.low !== undefined;
   const [low, high] = [answer.low, answer.high].map((value) => countText(value, quantity));
   return [
     [words.countOf(countText(answer.count, quantity), quantity), "big"],
     hasInterval ? words.interval(low, high) : ["…", "quiet"],
-    ...(isClear ? densityLines(density, quantity, unit) : [[words.onlyNoise, "quiet"]]),
+    ...(hasInterval && isAtEnd(answer, quantity) ? [[words.guessedFromNearby, "quiet"]] : []),
+    ...(isClear
+      ? densityLines(density, quantity, unit)
+      : [[isUnsure ? words.noneOrMany : words.onlyNoise, "quiet"]]),
   ];
 }
 
 /* Among many places, a few have an interval without zero by chance. */
-const noiseText = (difference) => excludesZero(difference) ? words.maybeChance : words.onlyNoise;
+export const noiseText = (difference) =>
+  excludesZero(difference) ? words.maybeChance : words.onlyNoise;
 
 /* For a square of a difference; `sides` are the names and counts of both releases. */
 export function differenceLines(difference, { isBeyond, sides, quantity }) {
