@@ -34,7 +34,6 @@ from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import Protection
 from htf.query import index, tree_index
-from htf.query.tree_kernels import MOST_LEAN
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
@@ -476,7 +475,7 @@ def uneven_reach(
     `squares` are the leaves' counts by least squares, `held` those that are published; `noise` has the variance of each
     query's noise and its fourth cumulant.
     """
-    kappa, clumps, together, grown = model
+    kappa, clumps, together, grown, most_lean = model
     variance, fourth = noise
     of_leaves = shares * (1 - shares) * _spread_of(np.maximum(squares, 0), kappa)
     independent = of_leaves.sum(axis=1)
@@ -491,7 +490,7 @@ def uneven_reach(
     usual = (shares * (1 - shares)) @ _spread_of(n, kappa)
     some = np.where(expected > 0, expected, 1.0)
     lean = (clumped + (pieces - 1) * (clumped + usual) / 2) / some
-    lean = np.where(expected > 0, np.minimum(lean, MOST_LEAN * np.sqrt(pieces * clumped)), 0.0)
+    lean = np.where(expected > 0, np.minimum(lean, most_lean * np.sqrt(pieces * clumped)), 0.0)
     largest = np.where(step > 0, 2 * step, 1.0)
     times = 1 + lean / np.maximum(pieces * expected + np.sqrt(variance), 1e-300)
     times = np.minimum(times, 1 / largest)
