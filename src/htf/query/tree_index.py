@@ -80,6 +80,8 @@ FEWEST_PAIRS = 10  # of neighbours of about one size, from which kappa is learnt
 # kappa for small places, at least: what is finer than all leaves was not seen. A tree that grew has small leaves where
 # many records are, and shows more of it.
 LEAST_CLUMPS, LEAST_CLUMPS_OF_GRIDS = 0.5, 0.8
+# A place that a record drew holds kappa of its leaf on average, and often more: about a deviation above that.
+CLUMPIER = 1.5
 # How far the errors of the leaves that a query cuts go together, by the number of axes; measured, not learnt.
 TOGETHER, TOGETHER_BEYOND_MAPS = 0.03, 0.06
 TOGETHER_WHERE_CUT_BY_DATA = 0.3  # leaves of such trees have their records along one edge
@@ -246,7 +248,8 @@ def learn_model(
     """The model of uneven records: the numbers KAPPA to MOST_LEAN of `tree_kernels`."""
     pairs = _Pairs.of(tree, groups, estimates, variances)
     kappa = pairs.kappa()
-    clumps = max(kappa, pairs.finest().kappa(), LEAST_CLUMPS if grown else LEAST_CLUMPS_OF_GRIDS)
+    least = LEAST_CLUMPS if grown else LEAST_CLUMPS_OF_GRIDS
+    clumps = max(min(CLUMPIER * kappa, 1.0), pairs.finest().kappa(), least)
     bias = (GROWN if tree.dimensions <= 2 else GROWN_BEYOND_MAPS) if grown else 0.0
     most_lean = LEAST_LEAN / max(1 - kappa, LEAST_EVEN) ** POWER
     return np.array([kappa, clumps, _together(tree), bias, most_lean])

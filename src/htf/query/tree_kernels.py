@@ -426,13 +426,13 @@ def finish_tree(
 ) -> None:
     """Turn the measures of boxes or polygons into answers with intervals; all columns but INSIDE.
 
-    The interval around the answer of least squares is exact for a single leaf that was counted once,
+    The interval around the answer of least squares is exact for a single whole leaf that was counted once,
     if no other count says anything about it. Its upper end has room for records that drew the query.
     """
     for query in range(len(measures)):
         row = measures[query]
         only, spread = int(row[ONLY_LEAF]), row[SPREAD]
-        if only >= 0 and spread == 0.0 and alone[only]:
+        if only >= 0 and row[HELD_IN_CUT] == 0.0 and alone[only]:
             half = single_half_width(row[NOISE], row[LARGEST])
             upper = half
         else:
