@@ -248,10 +248,12 @@ def learn_model(
     """The model of uneven records: the numbers KAPPA to MOST_LEAN of `tree_kernels`."""
     pairs = _Pairs.of(tree, groups, estimates, variances)
     kappa = pairs.kappa()
+    # A few pairs may look even by chance, and say nothing about what is finer than they are.
+    shown = kappa if len(pairs.cells) >= FEWEST_PAIRS else NOTHING_LEARNED
     least = LEAST_CLUMPS if grown else LEAST_CLUMPS_OF_GRIDS
-    clumps = max(min(CLUMPIER * kappa, 1.0), pairs.finest().kappa(), least)
+    clumps = max(min(CLUMPIER * shown, 1.0), pairs.finest().kappa(), least)
     bias = (GROWN if tree.dimensions <= 2 else GROWN_BEYOND_MAPS) if grown else 0.0
-    most_lean = LEAST_LEAN / max(1 - kappa, LEAST_EVEN) ** POWER
+    most_lean = LEAST_LEAN / max(1 - shown, LEAST_EVEN) ** POWER
     return np.array([kappa, clumps, _together(tree), bias, most_lean])
 
 
