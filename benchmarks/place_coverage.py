@@ -128,7 +128,7 @@ def look(
             busiest = np.zeros(len(truth))
             busiest[np.argsort(-truth, kind="stable")[:most]] = 1
             found.setdefault((size, kind), []).append(
-                Seen(answers.low, answers.high, truth, busiest)
+                Seen(answers.low, answers.high, np.asarray(truth, np.float64), busiest)
             )
     return {kind: Seen(*map(np.concatenate, zip(*some, strict=True))) for kind, some in found.items()}  # fmt: skip
 
@@ -185,13 +185,14 @@ def main() -> None:
                     every[column] += [value] if np.isfinite(value) else []
                 shares = [f"{value:.1%}" if np.isfinite(value) else "" for value in row[:-1]]
                 print(f"| {label} | {size} | {' | '.join(shares)} | {row[-1]:.3g} |", flush=True)
-    for column, shares in every.items():
+    for column, found in every.items():
         if "above" in column:
             continue
-        few = sum(share < ENOUGH for share in shares)
-        print(f"\n{column}: {few} of {len(shares)} below {ENOUGH:.0%}; least {min(shares):.1%}, mean {np.mean(shares):.1%}")  # fmt: skip
+        few = sum(share < ENOUGH for share in found)
+        print(f"\n{column}: {few} of {len(found)} below {ENOUGH:.0%}; least {min(found):.1%}, mean {np.mean(found):.1%}")  # fmt: skip
     if given.save:
-        np.savez(given.save, **widths)
+        with open(given.save, "wb") as file:
+            np.savez(file, **widths)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
