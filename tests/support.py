@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
+from scipy import stats
 
 from htf import Domain, FrequencyMatrix
 from htf.estimation.least_squares import UNKNOWN, TreeCounts, least_squares
@@ -34,7 +35,7 @@ from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import Protection
 from htf.query import index, tree_index
-from htf.query.tree_kernels import MOST_LEAN
+from htf.query.tree_index import FARTHEST_BELOW
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
@@ -466,17 +467,17 @@ def uneven_reach(
     model: FloatArray,
     shares: FloatArray,
     squares: FloatArray,
-    held: FloatArray,
+    deviations: FloatArray,
     noise: tuple[FloatArray, FloatArray],
     pieces: float = 1.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """How far intervals reach down and up from the answer of least squares, and its variance, for queries of several
     leaves; leaf by leaf, as docs/proofs/tree-noise.md has it.
 
-    `squares` are the leaves' counts by least squares, `held` those that are published; `noise` has the variance of each
-    query's noise and its fourth cumulant.
+    `squares` are the leaves' counts by least squares, which are published, with their `deviations`; `noise` has the
+    variance of each query's noise and its fourth cumulant.
     """
-    kappa, clumps, together, grown = model
+    kappa, clumps, together, grown, most_lean = model
     variance, fourth = noise
     of_leaves = shares * (1 - shares) * _spread_of(np.maximum(squares, 0), kappa)
     independent = of_leaves.sum(axis=1)
@@ -485,13 +486,14 @@ def uneven_reach(
     )
     step = shares.max(axis=1) / 2
     down = continuous_half_widths(variance + spread, fourth) + step + grown * np.sqrt(variance)
-    n = np.maximum(held, 0)
+    off = np.maximum(squares / deviations, -FARTHEST_BELOW)
+    n = deviations * stats.truncnorm.mean(-off, np.inf, loc=off)
     expected = np.where(shares < 1, shares, 0.0) @ n
     clumped = (shares * (1 - shares)) @ _spread_of(n, clumps)
     usual = (shares * (1 - shares)) @ _spread_of(n, kappa)
     some = np.where(expected > 0, expected, 1.0)
     lean = (clumped + (pieces - 1) * (clumped + usual) / 2) / some
-    lean = np.where(expected > 0, np.minimum(lean, MOST_LEAN * np.sqrt(pieces * clumped)), 0.0)
+    lean = np.where(expected > 0, np.minimum(lean, most_lean * np.sqrt(pieces * clumped)), 0.0)
     largest = np.where(step > 0, 2 * step, 1.0)
     times = 1 + lean / np.maximum(pieces * expected + np.sqrt(variance), 1e-300)
     times = np.minimum(times, 1 / largest)

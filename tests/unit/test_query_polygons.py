@@ -171,7 +171,8 @@ def test_bars_after_least_squares_are_those_of_dense_matrices(
     squares = coefficients @ np.concatenate(counts.noisy_counts)
     of_noise = of_counts**2 @ variances, of_counts**4 @ noise_fourth_cumulants(variances)
     pieces = shapely.get_num_geometries(polygons)
-    down, up, variance = uneven_reach(noise._model, shares, squares, squares, of_noise, pieces)
+    deviations = np.sqrt(coefficients**2 @ variances)
+    down, up, variance = uneven_reach(noise._model, shares, squares, deviations, of_noise, pieces)
     np.testing.assert_allclose(found.std_error**2, variance, rtol=1e-6, atol=1e-6)
     several = np.count_nonzero(shares, axis=1) > 1
     np.testing.assert_allclose(found.raw, expected, rtol=1e-6, atol=1e-5)

@@ -155,7 +155,8 @@ def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
     fourth = (weights @ coefficients) ** 4 @ noise_fourth_cumulants(variances)
     squares = coefficients @ np.concatenate(counts.noisy_counts)
     noise = found.noise_variance, fourth
-    down, up, _ = uneven_reach(index._model, weights, squares, squares, noise)
+    deviations = np.sqrt(coefficients**2 @ variances)
+    down, up, _ = uneven_reach(index._model, weights, squares, deviations, noise)
     several = np.count_nonzero(weights, axis=1) > 1
     answers = answers_in_cells(index, low, high)
     below, above = found.estimate - answers[:, LOW], answers[:, HIGH] - found.estimate
@@ -248,10 +249,10 @@ def test_the_upper_end_has_room_for_a_record_that_drew_the_query() -> None:
     add nothing, and a sliver of a leaf adds next to nothing."""
     tree, counts = strips("2", [8, 8], [40, 500])
     index = TreeIndex(tree, counts, np.array([1, 2]))
+    index._model[CLUMPS] = clumps = 0.8
     low, high = np.array([[0.0], [0.0], [0.0], [0.0]]), np.array([[3.0], [8.0], [8 + 1e-9], [16.0]])
     answers, found = answers_in_cells(index, low, high), measured(index, low, high)
     leans = answers[:, HIGH] + answers[:, LOW] - 2 * found.estimate
-    clumps = index._model[CLUMPS]
     a = 1 / clumps - 1
     law = stats.betabinom(40, 3 / 8 * a, 5 / 8 * a)
     k = np.arange(41)
@@ -261,26 +262,69 @@ def test_the_upper_end_has_room_for_a_record_that_drew_the_query() -> None:
     more = np.sqrt(noise * (1 + chosen / 15) ** 2 + spread) - np.sqrt(noise + spread)
     assert leans[0] == pytest.approx(chosen + 1.96 * more, rel=0.01)
     assert leans[[1, 3]] == pytest.approx(0, abs=1e-9)
-    assert 0 < leans[2] < 0.1
+    assert 0 < leans[2] < 10  # of 500 records
+
+
+def halved_to_cells() -> tuple[RegionTree, IntArray]:
+    """A tree of halves over 256 cells along one axis, and its leaves, which are the cells."""
+    tree, level = RegionTree((256,)), np.zeros(1, dtype=np.int64)
+    for _ in range(8):
+        middle = (tree.low[level, 0] + tree.high[level, 0]) // 2
+        level = tree.split(level, np.zeros(len(level), dtype=np.int64), middle).ravel()
+    return tree, level
 
 
 def test_the_upper_end_does_not_jump() -> None:
     """A hundredth of a leaf might hold all of it, but is not given room for that."""
     tree, counts = strips("2", [100, 100], [10_000, 0])
     index, box = TreeIndex(tree, counts, np.array([1, 2])), (np.zeros((1, 1)), np.ones((1, 1)))
+    index._model[MOST_LEAN] = 3.0
     answers, found = answers_in_cells(index, *box), measured(index, *box)
     lean = answers[0, HIGH] + answers[0, LOW] - 2 * found.estimate[0]
     clumps = index._model[CLUMPS]
     clumped = 0.99 / 100 * (10_000 * (1 - clumps) + 10_000**2 * clumps)
-    assert lean == pytest.approx(MOST_LEAN * np.sqrt(clumped), rel=1e-3)
+    assert lean == pytest.approx(3 * np.sqrt(clumped), rel=1e-3)
+
+
+def test_where_records_come_in_clumps_a_small_part_may_hold_all_of_a_leaf() -> None:
+    """Every fourth cell holds all: kappa is then large at all sizes. Where cells are alike it is 0, and a hundredth of a
+    leaf may hold little of it."""
+    tree, level = halved_to_cells()
+    for cells, least, most in (
+        (np.tile([4000, 0, 0, 0], 64), 100, 1e9),
+        (np.full(256, 1000), 1.9, 2.1),
+    ):
+        counts = TreeCounts()
+        counts.add(level, cells, Epsilon.of(20))
+        assert least < TreeIndex(tree, counts, level, grown=True)._model[MOST_LEAN] < most
+
+
+def test_few_pairs_show_nothing_about_small_places() -> None:
+    """Four leaves with as many records in each, as the release of a few people in two towns may have."""
+    tree, counts = strips("1", [256] * 4, [9000] * 4)
+    model = TreeIndex(tree, counts, np.arange(1, 5), grown=True)._model
+    assert model[KAPPA] < 0.01
+    assert model[CLUMPS] == NOTHING_LEARNED
+    assert model[MOST_LEAN] > 1000
+
+
+def test_a_leaf_that_seems_empty_has_room_for_what_noise_may_hide() -> None:
+    """A place in it is given what a normal law around the count, cut off at zero, expects: 0.8 deviations around zero,
+    and less below. So its interval does not shrink to nothing with the place."""
+    tree, counts = strips("0.1", [400, 400, 400], [0, -40, 500])
+    index = TreeIndex(tree, counts, np.array([1, 2, 3]), np.array([0.0, 0.0, 500.0]))
+    low = np.array([[3.0], [403.0]])
+    deviation = float(np.sqrt(count_variances(counts.epsilons[0])[0]))
+    zero, below = answers_in_cells(index, low, low + 1)[:, HIGH]
+    assert index._model[CLUMPS] == NOTHING_LEARNED
+    law = stats.truncnorm(40 / deviation, np.inf, -40, deviation)
+    assert zero > 0.8 * deviation
+    assert law.mean() * 0.99 < below < zero
 
 
 def test_small_places_are_taken_to_be_more_clumped_than_large_ones() -> None:
     """Even halves of halves, in which every fourth cell holds what four hold: kappa of the finest pairs is that of cells."""
-    tree, counts, level = RegionTree((256,)), TreeCounts(), np.zeros(1, dtype=np.int64)
-    for _ in range(8):
-        middle = (tree.low[level, 0] + tree.high[level, 0]) // 2
-        level = tree.split(level, np.zeros(len(level), dtype=np.int64), middle).ravel()
+    (tree, level), counts = halved_to_cells(), TreeCounts()
     cells = np.zeros(256, dtype=np.int64)
     cells[::4] = 4000
     counts.add(level, cells, Epsilon.of(20))

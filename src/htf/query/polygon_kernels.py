@@ -46,6 +46,7 @@ from htf.query.tree_kernels import (
     HELD_IN_CUT,
     LARGEST,
     LINEAR,
+    MAY_HOLD,
     MOVED,
     NOISE,
     NONE_YET,
@@ -213,7 +214,7 @@ def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: Fl
         of_leaf = weight * (1 - weight) * uneven(regions[region, X], kappa)
         row[SPREAD] += of_leaf
         row[DEVIATIONS] += np.sqrt(of_leaf)
-        records = max(regions[region, ESTIMATE], 0.0)
+        records = regions[region, MAY_HOLD]
         row[HELD_IN_CUT] += weight * records
         row[LINEAR] += weight * (1 - weight) * records
         row[SQUARE] += weight * (1 - weight) * records**2

@@ -28,7 +28,9 @@ in it, parts count in proportion to what they hold, and the expected number is n
     w n + (1 - w) ((1 - kappa) + n kappa),
 
 which is the mean plus the variance divided by the mean. The upper end of the interval has room for that;
-the lower end stays where it is for queries placed without the data.
+the lower end stays where it is for queries placed without the data. There n is what the leaf may hold: the published
+count, or more where the noise may hide more. A leaf that was found empty is no place without records for those who know
+of one in it.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from htf.errors import InputError
 from htf.estimation.hierarchy import HIERARCHY
@@ -77,6 +80,8 @@ FEWEST_PAIRS = 10  # of neighbours of about one size, from which kappa is learnt
 # kappa for small places, at least: what is finer than all leaves was not seen. A tree that grew has small leaves where
 # many records are, and shows more of it.
 LEAST_CLUMPS, LEAST_CLUMPS_OF_GRIDS = 0.5, 0.8
+# A place that a record drew holds kappa of its leaf on average, and often more: about a deviation above that.
+CLUMPIER = 1.5
 # How far the errors of the leaves that a query cuts go together, by the number of axes; measured, not learnt.
 TOGETHER, TOGETHER_BEYOND_MAPS = 0.03, 0.06
 TOGETHER_WHERE_CUT_BY_DATA = 0.3  # leaves of such trees have their records along one edge
@@ -85,6 +90,10 @@ TOGETHER_WHERE_CUT_BY_DATA = 0.3  # leaves of such trees have their records alon
 GROWN, GROWN_BEYOND_MAPS = 0.3, 0.8
 WIDE = 8  # cells of a part: whole cells allow about equal ones then
 MOST_EQUAL = 0.9  # of the regions of a tree that is cut without the data
+# A record that drew a query adds at most so many deviations of uneven records, divided by a power of 1 - kappa: where
+# all sizes show clumps, the covered part may well hold all of the leaf. Chosen by what was measured.
+LEAST_LEAN, POWER, LEAST_EVEN = 2.0, 4, 0.2
+FARTHEST_BELOW = 30.0  # deviations of a count below zero, from where on it says no more
 LINE = 8  # numbers in a line of the processor's fast memory
 HALVINGS = 4  # whose parts are visited one by one: that is less work than finding which are touched
 CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecond
@@ -177,7 +186,9 @@ class TreeIndex:
         cumulants = _fourth_cumulants(tree, counted, of_counts, groups)
         held = (sum_leaves(tree, leaves, column) for column in (answered, np.abs(answered)))
         values = [squares, groups.known, cumulants, *held]
-        self._regions = _region_table(tree, groups, values, parts, order)
+        may_hold = np.zeros(len(tree))
+        may_hold[leaves] = _may_hold(answered, squares[leaves], variances[leaves])
+        self._regions = _region_table(tree, groups, values, may_hold, parts, order)
         self._running = _running_table(tree, groups, values)[order]
         self._parts = np.empty((0, 3 + 2 * tree.dimensions)) if parts is None else parts.table
         self._depth = int(tree.depth.max()) + 1 + (0 if parts is None else parts.depth)
@@ -234,12 +245,25 @@ def learn_model(
     *,
     grown: bool = False,
 ) -> FloatArray:
-    """The model of uneven records: the numbers KAPPA, CLUMPS, TOGETHER and GROWN of `tree_kernels`."""
+    """The model of uneven records: the numbers KAPPA to MOST_LEAN of `tree_kernels`."""
     pairs = _Pairs.of(tree, groups, estimates, variances)
     kappa = pairs.kappa()
-    clumps = max(kappa, pairs.finest().kappa(), LEAST_CLUMPS if grown else LEAST_CLUMPS_OF_GRIDS)
+    # A few pairs may look even by chance, and say nothing about what is finer than they are.
+    shown = kappa if len(pairs.cells) >= FEWEST_PAIRS else NOTHING_LEARNED
+    least = LEAST_CLUMPS if grown else LEAST_CLUMPS_OF_GRIDS
+    clumps = max(min(CLUMPIER * shown, 1.0), pairs.finest().kappa(), least)
     bias = (GROWN if tree.dimensions <= 2 else GROWN_BEYOND_MAPS) if grown else 0.0
-    return np.array([kappa, clumps, _together(tree), bias])
+    most_lean = LEAST_LEAN / max(1 - shown, LEAST_EVEN) ** POWER
+    return np.array([kappa, clumps, _together(tree), bias, most_lean])
+
+
+def _may_hold(published: FloatArray, squares: FloatArray, variances: FloatArray) -> FloatArray:
+    """How many records each leaf may hold, for somebody who knows of one in it: the published count, or the mean of what
+    is left of the error of least squares above zero, if that is more."""
+    deviations = np.sqrt(variances)
+    off = np.maximum(squares / deviations, -FARTHEST_BELOW)
+    density = np.exp(-0.5 * off**2 - log_ndtr(off)) / np.sqrt(2 * np.pi)
+    return np.asarray(np.maximum(published, deviations * (off + density)))
 
 
 def _together(tree: RegionTree) -> float:
@@ -339,6 +363,7 @@ def _region_table(
     tree: RegionTree,
     groups: _Groups,
     values: list[FloatArray],
+    may_hold: FloatArray,
     parts: NestedParts | None,
     order: IntArray,
 ) -> FloatArray:
@@ -351,7 +376,7 @@ def _region_table(
         squares,
         known,
         cumulants,
-        groups.sums,
+        np.where(groups.is_leaf, may_hold, groups.sums),
         np.bincount(tree.parent[1:], cumulants[1:], minlength=len(tree)),
         groups.weight,
         answered,

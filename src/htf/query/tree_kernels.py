@@ -28,8 +28,9 @@ NO_REGION = (
 # of the estimate from the counts in a region and below it (s is 0 if they say nothing about it).
 X, S, K = range(3)
 # The sums of s and of the cumulant over its children, and the weight that they have in it (0 if they
-# do not determine it).
+# do not determine it). A leaf has no children: there, the first is how many records it may hold.
 GROUP_S, GROUP_K, BELOW = range(3, 6)
+MAY_HOLD = GROUP_S
 # The published count, and the sum of its absolute values over the leaves.
 ESTIMATE, ABSOLUTE = range(6, 8)
 # The first child (children are slabs along an axis); -1 for a leaf. The first part of a divided leaf;
@@ -43,16 +44,15 @@ HELD, FIRST, PARTS, PART_BOX = range(4)
 # The columns of `measures`: the answer of least squares, its two variances, the fourth cumulant of
 # its noise, the largest share of a leaf, the leaf if there is only one; the published count, its
 # absolute sum, that of parts covered in part, by how much parts change the answer of whole leaves;
-# the sum of the standard deviations of uneven records in leaves covered in part. Of these leaves, with published
-# counts n and covered shares w, the sums of w n, w (1 - w) n and w (1 - w) n^2; and the number of pieces of a polygon.
+# the sum of the standard deviations of uneven records in leaves covered in part. Of these leaves, which may hold n
+# records, with covered shares w, the sums of w n, w (1 - w) n and w (1 - w) n^2; and the number of pieces of a polygon.
 RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED = range(10)
 DEVIATIONS, HELD_IN_CUT, LINEAR, SQUARE, PIECES = range(10, 15)
 MEASURES = 15
 # The model of uneven records: kappa for leaves, kappa for small places at records, and how far the errors of the leaves
-# that a query cuts go together; and by how many deviations of the noise sums are too high on average, because the tree
-# grew where counts were.
-KAPPA, CLUMPS, TOGETHER, GROWN = range(4)
-MOST_LEAN = 3.0  # standard deviations of uneven records
+# that a query cuts go together; by how many deviations of the noise sums are too high on average, because the tree
+# grew where counts were; and how many standard deviations of uneven records a record that drew a query may add at most.
+KAPPA, CLUMPS, TOGETHER, GROWN, MOST_LEAN = range(5)
 SEVERAL = -1.0  # leaves
 NONE_YET = -2.0
 # For a region that is cut, sums over its children so far: alpha s and alpha^2 s, the alpha of the
@@ -209,7 +209,7 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
                     of_leaf = share * (1 - share) * uneven(x, kappa)
                     spread += of_leaf
                     deviations += np.sqrt(of_leaf)
-                    records = max(estimate, 0.0)
+                    records = regions[child, MAY_HOLD]
                     in_cut += share * records
                     linear += share * (1 - share) * records
                     square += share * (1 - share) * records * records
@@ -426,13 +426,13 @@ def finish_tree(
 ) -> None:
     """Turn the measures of boxes or polygons into answers with intervals; all columns but INSIDE.
 
-    The interval around the answer of least squares is exact for a single leaf that was counted once,
+    The interval around the answer of least squares is exact for a single whole leaf that was counted once,
     if no other count says anything about it. Its upper end has room for records that drew the query.
     """
     for query in range(len(measures)):
         row = measures[query]
         only, spread = int(row[ONLY_LEAF]), row[SPREAD]
-        if only >= 0 and spread == 0.0 and alone[only]:
+        if only >= 0 and row[HELD_IN_CUT] == 0.0 and alone[only]:
             half = single_half_width(row[NOISE], row[LARGEST])
             upper = half
         else:
@@ -458,6 +458,6 @@ def _lean_up(row: FloatArray, model: FloatArray) -> tuple[float, float]:
     clumped = row[LINEAR] * (1 - model[CLUMPS]) + row[SQUARE] * model[CLUMPS]
     usual = row[LINEAR] * (1 - model[KAPPA]) + row[SQUARE] * model[KAPPA]
     others = (pieces - 1) * (clumped + usual) / 2
-    lean = min((clumped + others) / held, MOST_LEAN * np.sqrt(pieces * clumped))
+    lean = min((clumped + others) / held, model[MOST_LEAN] * np.sqrt(pieces * clumped))
     times = 1 + lean / (pieces * held + np.sqrt(row[NOISE]))
     return lean, min(times, 1 / row[LARGEST])
