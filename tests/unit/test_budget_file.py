@@ -506,3 +506,17 @@ def test_sums_are_exact(prices: list[int], cap: int) -> None:
             assert fits
             price = Epsilon(units)
             taken.append(Entry(str(number), "", "", "", price, "one record", "pending", None, None))
+
+
+def test_a_file_with_a_second_name_takes_no_charges(budget: BudgetFile, tmp_path: Path) -> None:
+    """SQLite names a journal after the name that was opened: by the other one, a charge would be lost after a crash."""
+    other = tmp_path / "other.sqlite"
+    os.link(budget.path, other)
+    for path in (budget.path, other):
+        with pytest.raises(InputError, match="has a second name .a hard link."):
+            BudgetFile(path, "pings").charge("0.1", "ug")
+    assert not budget.account().entries
+    other.unlink()
+    other.symlink_to(budget.path)  # the journal is beside the file itself
+    BudgetFile(other, "pings").charge("0.1", "ug")
+    assert [str(one.epsilon) for one in budget.account().entries] == ["0.1"]

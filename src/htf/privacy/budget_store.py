@@ -172,7 +172,7 @@ class Damage(InputError):
 @contextmanager
 def open_books(path: Path, begin: str = READ, *, new: bool = False) -> Iterator[Books]:
     """All or nothing. A file of a format before is written anew by the first transaction that writes."""
-    _check_place(path, new)
+    _check_place(path, new, begin)
     try:
         with _connect(path, "rwc" if new else "rw") as connection:
             connection.execute(begin)
@@ -193,11 +193,16 @@ def open_books(path: Path, begin: str = READ, *, new: bool = False) -> Iterator[
         raise Damage(path, "its schema is no text") from None
 
 
-def _check_place(path: Path, new: bool) -> None:
+def _check_place(path: Path, new: bool, begin: str) -> None:
     if is_folder(path) or not (is_file(path) or new):
         raise InputError(f"there is no budget file {path}: `htf budget init` makes one")
     if not is_folder(path.parent):
         raise InputError(f"cannot make {path}: there is no folder {path.parent}")
+    if begin == WRITE and is_file(path) and path.stat().st_nlink > 1:
+        raise InputError(
+            f"{path} has a second name (a hard link), by which a charge that was interrupted would not be found: remove one of "
+            "the two, or copy the file"
+        )
 
 
 @contextmanager
