@@ -513,7 +513,7 @@ def test_a_file_with_a_second_name_takes_no_charges(budget: BudgetFile, tmp_path
     other = tmp_path / "other.sqlite"
     os.link(budget.path, other)
     for path in (budget.path, other):
-        with pytest.raises(InputError, match="has a second name .a hard link."):
+        with pytest.raises(InputError, match=r"has a second name .a hard link."):
             BudgetFile(path, "pings").charge("0.1", "ug")
     assert not budget.account().entries
     other.unlink()

@@ -267,7 +267,7 @@ def test_a_charge_is_taken_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     budget = htf.BudgetFile(made.folder / BUDGET, "series")
     budget.resume([pending])
     same = pending.epsilon, pending.mechanism, pending.label
-    told = {"unit": pending.unit, "told_apart": htf.ToldApart("who")}
+    told: dict[str, Any] = {"unit": pending.unit, "told_apart": htf.ToldApart("who")}
     assert budget.charge(*same, **told) == pending
     assert not budget.resumes
     assert budget.charge(*same, **told).id != pending.id

@@ -719,7 +719,7 @@ def _to_matrix(
     counts_by_cell: dict[str, Any],
     protection: Protection,
     files: Sequence[FileMark],
-    told_apart: ToldApart,
+    told_apart: ToldApart | None = None,
 ) -> FrequencyMatrix:
     order = np.argsort(counts_by_cell[CELL])  # the engine returns cells in any order
     keys = np.asarray(counts_by_cell[CELL], dtype=np.int64)[order]

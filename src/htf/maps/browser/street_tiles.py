@@ -72,9 +72,9 @@ class Archive:
             told = self._told(self._header)
             self._directory(self._header["root_offset"], self._header["root_length"])
         except Exception as error:
-            told = f" ({error})" if isinstance(error, TooLargeError) else ""
+            reason = f" ({error})" if isinstance(error, TooLargeError) else ""
             raise InputError(
-                f"{self.path} is not a PMTiles archive of version 3{told}: --basemap takes one with vector tiles"
+                f"{self.path} is not a PMTiles archive of version 3{reason}: --basemap takes one with vector tiles"
             ) from error
         kind, packing = self._header["tile_type"], self._header["tile_compression"]
         if kind != self._format.TileType.MVT:
