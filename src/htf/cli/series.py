@@ -171,13 +171,8 @@ def add(
     )
     _check_one_charge(reading)
     opened.check_unit(reading.protection)
-    asked = {
-        "correct": correct,
-        "resume": resume,
-        "take_from_later": take_from_later,
-        "dry_run": asking.dry_run,
-    }
-    with opened.adding(period, **asked) as addition:
+    asked = {"correct": correct, "resume": resume, "take_from_later": take_from_later}
+    with opened.adding(period, **asked, dry_run=asking.dry_run) as addition:
         if isinstance(addition, Release):
             say(
                 f"{period} was released by a run that was stopped; its entry in the budget is complete now."

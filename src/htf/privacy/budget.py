@@ -37,7 +37,7 @@ from htf.privacy.account import (
 )
 from htf.privacy.activity import Activity
 from htf.privacy.apart import ToldApart, as_stored, check_told_apart
-from htf.privacy.budget_store import READ, WRITE, open_books
+from htf.privacy.budget_store import READ, WRITE, Books, open_books
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
@@ -253,11 +253,7 @@ class BudgetFile:
                 account.check_told_apart(told_apart)
                 entering = True
                 self.attempts.append(entry)
-                if account.told_apart is None:
-                    books.execute(
-                        "UPDATE dataset SET told_apart = ? WHERE name = ?",
-                        (as_stored(told_apart, unit), self.dataset),
-                    )
+                _note(books, account, told_apart)
                 books.execute(
                     "INSERT INTO entry (id, dataset, charged, mechanism, label, epsilon_units, epsilon,"
                     " unit, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -798,6 +794,15 @@ def tell_charges(error: BaseException, budget: BudgetFile, charges: Iterable[Ent
 
 def _not_charged(epsilon: Epsilon) -> str:
     return f"The charge of {epsilon} was not entered: nothing of it is spent."
+
+
+def _note(books: Books, account: Account, told_apart: ToldApart | None) -> None:
+    """The first charge notes how units are told apart; it has been checked that others say the same."""
+    if account.told_apart is None:
+        books.execute(
+            "UPDATE dataset SET told_apart = ? WHERE name = ?",
+            (as_stored(told_apart, account.unit), account.dataset),
+        )
 
 
 def _find(account: Account, id_: str, path: Path) -> Entry:
