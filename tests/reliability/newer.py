@@ -22,8 +22,9 @@ import htf
 from htf.curator.noise import FastNoise
 from htf.errors import HtfError
 from htf.privacy.budget import read_accounts
+from reliability.commands import all_commands, quick_commands
 from reliability.fuzz_inputs import SECRET, _change_json, change_bytes, make_points
-from reliability.fuzz_releases import all_commands, is_as_published, make_file, quick_commands
+from reliability.fuzz_releases import is_as_published, make_file
 from reliability.sandbox import Sandbox, Tally, sandbox
 from street_archive import one_tile, raw_archive, zeros
 
@@ -136,7 +137,7 @@ def _layers(box: Sandbox, scale: float, seed: int, folder: Path) -> Tally:
     tally, out = Tally("layers with broken geometries"), folder / "layers.parquet"
     own = folder / "layers"
     own.mkdir()
-    ring = [[0, 0], [0.5, 0], [0.5, 0.5], [0, 0.5], [0, 0]]
+    ring: list[list[float]] = [[0, 0], [0.5, 0], [0.5, 0.5], [0, 0.5], [0, 0]]
     squares = [[[x + dx, y + dy] for x, y in ring] for dx in (0, 0.5) for dy in (0, 0.5)]
     points_of = [("Point", [float(f"0.{n}{SECRET}"), 0.5]) for n in range(1, 9)]
     zones_of = [("Polygon", [square]) for square in squares]
@@ -269,7 +270,7 @@ def _linked(chance: random.Random, folder: Path) -> tuple[str, str]:
     htf.BudgetFile.create(names[0], "pings", 1)
     kinds = [chance.choice(("link", "hard link", "copy")) for _ in names[1:]]
     for kind, name in zip(kinds, names[1:], strict=True):
-        make = {"link": os.symlink, "hard link": os.link, "copy": shutil.copyfile}[kind]
+        make: Any = {"link": os.symlink, "hard link": os.link, "copy": shutil.copyfile}[kind]
         make(names[0], name)
     spent = dict.fromkeys(range(3), 0)
     refused = 0

@@ -164,9 +164,14 @@ def _add_elsewhere(folder: Path, matrix: htf.FrequencyMatrix, noise: FastNoise) 
 
     series = htf.Series(folder)
     with series.adding("2026-02") as addition:
+        assert not isinstance(addition, htf.Release)
         series.check_matrix(matrix)
         series.pin_matrix(matrix)
-        options = {"noise": noise, "budget": addition.budget, "label": addition.label}
+        options: dict[str, Any] = {
+            "noise": noise,
+            "budget": addition.budget,
+            "label": addition.label,
+        }
         made = htf.publish(matrix, series.plan.each, prior=addition.priors, **options)
         addition.output.write_bytes(IN_THE_WAY)
         unused: Any = None
