@@ -162,3 +162,31 @@ def write_archive(
         writer.finalize(told | (header or {}), about)
         writer.tile_f.close()
     return path
+
+
+def raw_archive(path: Path, metadata: bytes, directory: bytes, tile: bytes = b"") -> Path:
+    """A PMTiles file with these parts as they are: what nobody's writer would write."""
+    from pmtiles import tile as format
+
+    at = 127 + len(directory)
+    header = {
+        "root_offset": 127, "root_length": len(directory), "metadata_offset": at, "metadata_length": len(metadata),
+        "leaf_directory_offset": at + len(metadata), "leaf_directory_length": 0,
+        "tile_data_offset": at + len(metadata), "tile_data_length": len(tile), "clustered": False,
+        "internal_compression": format.Compression.GZIP, "tile_compression": format.Compression.GZIP,
+        "tile_type": format.TileType.MVT, "min_zoom": 0, "max_zoom": 2,
+    }  # fmt: skip
+    path.write_bytes(format.serialize_header(header) + directory + metadata + tile)
+    return path
+
+
+def zeros(size: int, of: bytes = b"\0") -> bytes:
+    """Many equal bytes, packed by gzip."""
+    return gzip.compress(of * size, mtime=0)
+
+
+def one_tile(length: int) -> bytes:
+    """A directory that has the tile of the whole world, at the start of the tiles."""
+    from pmtiles import tile as format
+
+    return bytes(format.serialize_directory([format.Entry(0, 0, length, 1)]))

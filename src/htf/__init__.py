@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from htf.mechanisms.base import Histogram, Mechanism
     from htf.privacy.account import Account, Entry
     from htf.privacy.activity import Activity
+    from htf.privacy.apart import ToldApart
     from htf.privacy.budget import BudgetFile
     from htf.privacy.clipping import Clipped
     from htf.privacy.distinct import DistinctCounts
@@ -127,6 +128,7 @@ _HOME = {
     "Series": "htf.series.series",
     "SeriesPlan": "htf.series.plan",
     "Suggestion": "htf.privacy.protection",
+    "ToldApart": "htf.privacy.apart",
     "Trips": "htf.evaluation.trips",
     "View": "htf.maps.views",
     "Visits": "htf.evaluation.visits",
@@ -213,6 +215,7 @@ __all__ = [
     "Series",
     "SeriesPlan",
     "Suggestion",
+    "ToldApart",
     "Trips",
     "View",
     "Visits",

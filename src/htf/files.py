@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import has_magic, iglob
 from pathlib import Path
-from typing import Protocol
+from tempfile import gettempdir
+from typing import IO, Protocol
 
 from htf.base import arguments
 from htf.errors import InputError, OutputError
@@ -30,6 +31,7 @@ from htf.errors import InputError, OutputError
 UNFINISHED = (
     ".htf-"  # how the names of unfinished files start; hidden, so that no folder has them as input
 )
+SPARE = "release-"  # how the names of releases start that could not be written to their own place
 LONGEST_SUFFIX = 12
 PROBE = bytes(2**16)  # what a disk must have room for, or it is full
 KINDS = (
@@ -134,6 +136,31 @@ def check_regular(path: Path) -> None:
         return
     except OSError as error:
         raise _cannot_write(path, error) from None
+
+
+def spare_folders(output: Path) -> tuple[Path, ...]:
+    """Where a release is saved that cannot be written to its own place: beside it, or among temporary files, which may be on
+    another disk. Who makes a release again looks there first."""
+    return output.parent, Path(gettempdir())
+
+
+def open_own(path: Path) -> IO[str]:
+    """Open a file that only marks something, such as a lock, or make it. Nothing in it is changed, and a link is not followed:
+    whoever can write to the folder could let it lead to any file."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        place = os.open(path, flags, 0o666)
+    except OSError as error:
+        is_link = path.is_symlink()
+        raise OutputError(
+            f"cannot write to {path.parent}: {f'{path.name} is a link' if is_link else error.strerror}"
+        ) from None
+    try:
+        _check_kind(path, os.fstat(place).st_mode)
+    except OutputError:
+        os.close(place)
+        raise
+    return os.fdopen(place, "r+", encoding="utf-8")
 
 
 def make_folder(folder: Path) -> None:

@@ -306,7 +306,7 @@ def test_a_folder_that_went_away_does_not_cost_the_release(
         return charge(self, *arguments, **options)
 
     monkeypatch.setattr(BudgetFile, "charge", charged)
-    monkeypatch.setattr("htf.cli.release.gettempdir", lambda: str(spare))
+    monkeypatch.setattr("htf.files.gettempdir", lambda: str(spare))
     points = table(tmp_path / "points.parquet")
     assert run(command(points, budget, "-o", out / "city.parquet")) == 2
     (entry,) = budget.account().entries

@@ -1,4 +1,4 @@
-"""The whole campaign: hostile inputs and releases, kills, faults, flipped bits, load. `make reliability` runs it.
+"""The whole campaign: hostile inputs and releases, kills, faults, flipped bits, load, series and what came later. `make reliability` runs it.
 
     python -m reliability.campaign [--seed N] [--scale X] [--only inputs,releases,…]
 
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from reliability import faults, flips, fuzz_inputs, fuzz_releases, kills, load, series
+from reliability import faults, flips, fuzz_inputs, fuzz_releases, kills, load, newer, series
 from reliability.sandbox import Tally
 
 Campaign = Callable[[float, int, Path], list[Tally]]
@@ -30,6 +30,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "flips": flips.campaign,
     "load": load.campaign,
     "series": series.campaign,
+    "newer": newer.campaign,
 }
 MOST_SHOWN = 20  # findings of one kind
 

@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ SCENARIOS = {
     for unit in ("record", "person")
     for correct in (False, True)
 }
+# The same where the place of the release was taken when it was done, so that it is saved elsewhere.
+IN_THE_WAY = b"something that came here meanwhile"
+SPARE_SCENARIOS = {"record, saved elsewhere": "record", "person, saved elsewhere": "person"}
 
 
 class Steps:
@@ -84,7 +88,31 @@ def _campaign(scale: float, seed: int, folder: Path) -> list[Tally]:
             if not died:
                 break
         tallies.append(tally)
-    return tallies
+    return [*tallies, *(_saved_elsewhere(name, folder, every, seed) for name in SPARE_SCENARIOS)]
+
+
+def _saved_elsewhere(name: str, folder: Path, every: int, seed: int) -> Tally:
+    """Killed at every step, with a release that is saved beside its place. Once a spare file is there, it is the release."""
+    tally, unit = Tally(f"series, killed: {name}"), SPARE_SCENARIOS[name]
+    made = _make(folder / name.replace(", ", "-").replace(" ", "-"), unit, False)
+    for step in range(1 + seed % every, MOST_STEPS, every):
+        case = made.with_name(f"{made.name}-{step}")
+        shutil.copytree(made, case)
+        died = _killed(case, unit, False, step, in_the_way=True)
+        spares = [one.read_bytes() for one in case.glob("release-*.parquet")]
+        (case / "2026-02.parquet").unlink(missing_ok=True)  # the curator moves it away
+        entries = [one for account in htf.Series(case).accounts() for one in account.entries]
+        is_published = any(one.label == "2026-02" and one.state == "published" for one in entries)
+        if is_published:  # only its place is missing, and the message names the command
+            htf.Series(case).adopt(next(case.glob("release-*.parquet")))
+        wrong = _finding(case, unit, False, step)
+        if not wrong and spares and spares != [(case / "2026-02.parquet").read_bytes()]:
+            wrong = f"step {step}: a second release of one charge"
+        tally.add("killed" if died else "done", wrong)
+        shutil.rmtree(case)
+        if not died:
+            break
+    return tally
 
 
 def _make(folder: Path, unit: str, correct: bool) -> Path:
@@ -96,7 +124,7 @@ def _make(folder: Path, unit: str, correct: bool) -> Path:
     return folder
 
 
-def _killed(folder: Path, unit: str, correct: bool, step: int) -> bool:
+def _killed(folder: Path, unit: str, correct: bool, step: int, *, in_the_way: bool = False) -> bool:
     """Whether the child died at that step. If it had no so many steps, it finished."""
     matrix = counts_of(unit, 2)
     child = os.fork()
@@ -116,7 +144,10 @@ def _killed(folder: Path, unit: str, correct: bool, step: int) -> bool:
         os.link = steps.watched(os.link)
         steps.left = step
         try:
-            htf.Series(folder).add(matrix, "2026-02", noise=Noise(), correct=correct)
+            if in_the_way:
+                _add_elsewhere(folder, matrix, Noise())
+            else:
+                htf.Series(folder).add(matrix, "2026-02", noise=Noise(), correct=correct)
             os._exit(0)
         except BaseException:
             os._exit(7)
@@ -124,6 +155,29 @@ def _killed(folder: Path, unit: str, correct: bool, step: int) -> bool:
     if code not in (0, -signal.SIGKILL):
         raise RuntimeError(f"the child left with {code}")
     return code != 0
+
+
+def _add_elsewhere(folder: Path, matrix: htf.FrequencyMatrix, noise: FastNoise) -> None:
+    """As `htf series add` does it, where something is in the place of the release once it has been made."""
+    from htf.cli.release import Plan, _save
+    from htf.errors import OutputError
+
+    series = htf.Series(folder)
+    with series.adding("2026-02") as addition:
+        assert not isinstance(addition, htf.Release)
+        series.check_matrix(matrix)
+        series.pin_matrix(matrix)
+        options: dict[str, Any] = {
+            "noise": noise,
+            "budget": addition.budget,
+            "label": addition.label,
+        }
+        made = htf.publish(matrix, series.plan.each, prior=addition.priors, **options)
+        addition.output.write_bytes(IN_THE_WAY)
+        unused: Any = None
+        plan = Plan(unused, made.epsilon, unused, noise, addition.output, False, addition.budget)
+        with suppress(OutputError):
+            _save(plan, made)
 
 
 def _finding(folder: Path, unit: str, correct: bool, step: int) -> str:

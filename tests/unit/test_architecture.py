@@ -48,7 +48,11 @@ MAY_NAME_NOISE = (
     "cli/release.py",
     "cli/series.py",
 )
-RANDOM_NAMES = ("files.py", "privacy/budget.py")  # of unfinished files, and of entries
+RANDOM_NAMES = (  # of temporary folders, of unfinished files, and of entries
+    "base/leftovers.py",
+    "files.py",
+    "privacy/budget.py",
+)
 
 
 def parsed(path: Path) -> ast.Module:

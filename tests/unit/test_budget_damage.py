@@ -117,7 +117,7 @@ def refused(budget: BudgetFile, says: str) -> None:
         "DELETE FROM dataset WHERE name = 'trips'",
         "UPDATE dataset SET cap_units = 9000000000000000, cap = '9'",
         "UPDATE dataset SET closed = 'today' WHERE name = 'trips'",
-        "INSERT INTO dataset VALUES (7, 'more', 'one record', '', 1, '0.000000000000001', '', NULL)",
+        "INSERT INTO dataset VALUES (7, 'more', 'one record', '', 1, '0.000000000000001', '', NULL, NULL)",
         "UPDATE seal SET sha256 = '00'",
         "DELETE FROM seal",
     ],

@@ -407,3 +407,27 @@ def test_a_messy_table_in_an_archive(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert "--encoding utf-16 --skip-lines 1 --decimal ," in capfd.readouterr().out
     found = read_points(archive, MAP, encoding="utf-16", skip_lines=1, decimal=",")
     assert counted(found) == CELLS
+
+
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_a_layer_that_is_a_view_is_a_query(tmp_path: Path, is_zipped: bool) -> None:
+    """How the rows of a view are made is no part of the guarantee, and the statement says so."""
+    path = in_geopackage(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE VIEW twice AS SELECT * FROM pings UNION ALL SELECT * FROM pings")
+        columns = "table_name, column_name, geometry_type_name, srs_id, z, m"
+        connection.execute(
+            f"INSERT INTO gpkg_geometry_columns ({columns}) SELECT 'twice', column_name, geometry_type_name, srs_id, z, m"
+            " FROM gpkg_geometry_columns"
+        )
+        connection.commit()
+    source = zipped(tmp_path / "a.zip", path) if is_zipped else path
+    of_query = {
+        layer: read_points(source, MAP, table=layer).protection.of_query
+        for layer in (("pings", "twice") if not is_zipped else ())
+    }
+    if not is_zipped:
+        assert of_query == {"pings": False, "twice": True}
+    else:
+        with pytest.raises(InputError, match="name one with --table, of 'pings', 'twice'"):
+            read_points(source, MAP)

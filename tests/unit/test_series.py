@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import weakref
 from dataclasses import replace
 from datetime import date
@@ -266,9 +267,10 @@ def test_a_charge_is_taken_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     budget = htf.BudgetFile(made.folder / BUDGET, "series")
     budget.resume([pending])
     same = pending.epsilon, pending.mechanism, pending.label
-    assert budget.charge(*same, unit=pending.unit) == pending
+    told: dict[str, Any] = {"unit": pending.unit, "told_apart": htf.ToldApart("who")}
+    assert budget.charge(*same, **told) == pending
     assert not budget.resumes
-    assert budget.charge(*same, unit=pending.unit).id != pending.id
+    assert budget.charge(*same, **told).id != pending.id
     (published, *_) = budget.account().entries
     with pytest.raises(InputError, match="was published already"):
         budget.resume([published])
@@ -688,7 +690,13 @@ def test_a_release_is_taken_up_with_the_options_it_had(
     budget = htf.BudgetFile(made.folder / BUDGET, "series")
     budget.resume([pending])
     with pytest.raises(InputError, match="give the same options as then"):
-        budget.charge("0.001", pending.mechanism, pending.label, unit=pending.unit)
+        budget.charge(
+            "0.001",
+            pending.mechanism,
+            pending.label,
+            unit=pending.unit,
+            told_apart=htf.ToldApart("who"),
+        )
     with pytest.raises(InputError, match="nothing to take up"):
         made.add(counts(3, people=True), "2026-03", noise="fast", resume=True)
     assert len(made.accounts()[0].entries) == 2
@@ -847,7 +855,7 @@ def saved_elsewhere(place: Path, monkeypatch: pytest.MonkeyPatch, entered: bool)
     """A release of a series whose place could not be written, in a folder for temporary files."""
     make("record")
     place.mkdir()
-    monkeypatch.setattr("htf.cli.release.gettempdir", lambda: str(place))
+    monkeypatch.setattr("htf.files.gettempdir", lambda: str(place))
     save = htf.BudgetFile.save
 
     def refuse(budget: htf.BudgetFile, release: htf.Release, path: Path, **options: Any) -> Any:
@@ -876,10 +884,18 @@ def test_a_release_that_was_saved_elsewhere_is_brought_in(
     spare = saved_elsewhere(incidents / "elsewhere", monkeypatch, entered)
     assert "htf series adopt city" in " ".join(capsys.readouterr().err.split())
     add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    if not entered:  # its charge is pending: the same command finds the release, and draws nothing
+        before = spent(Series("city"))
+        assert run([*add, "--period", "2026-01", "--resume"]) == 0
+        assert "was released by a run that was stopped" in capsys.readouterr().out
+        assert Series("city").release("2026-01") == htf.Release.load(spare)
+        assert spent(Series("city")) == before
+        assert all(check.passed for check in verify_series("city"))
+        return
     assert run([*add, "--period", "2026-01"]) == 2
     assert "htf series a" in capsys.readouterr().err
     (wrong,) = (check for check in verify_series("city") if not check.passed)
-    assert ("htf series adopt" if entered else "is pending") in wrong.finding
+    assert "htf series adopt" in wrong.finding
     before = spent(Series("city"))
     assert run(["series", "adopt", "city", str(spare)]) == 0
     assert "Nothing was charged." in capsys.readouterr().out
@@ -890,6 +906,138 @@ def test_a_release_that_was_saved_elsewhere_is_brought_in(
     assert run(["budget", "check", f"city/{BUDGET}"]) == 0
     assert run(["series", "adopt", "city", str(spare)]) == 2
     assert "already exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_spare_file_is_not_drawn_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool
+) -> None:
+    """The place was taken, the release was saved elsewhere, and the process died before the entry. There is one release of
+    this charge, and no second draw: also not while something is in its place."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr("htf.files.gettempdir", lambda: str(elsewhere))
+    made = interrupted(tmp_path, monkeypatch)
+    (pending,) = made.accounts()[0].pending
+    publishing = htf.BudgetFile(made.folder / BUDGET, "series")
+    publishing.resume([pending])
+    drawn = publish(
+        counts(2, people=True),
+        made.plan.each,
+        pending.mechanism,
+        prior=made.priors("2026-02"),
+        noise="fast",
+        budget=publishing,
+        label="2026-02",
+    )
+    spare = (made.folder if beside else elsewhere) / "release-0123abcd.parquet"
+    drawn.save(spare)
+    (elsewhere / "release-of-others.parquet").write_text("no release")
+    (elsewhere / "release-folder.parquet").mkdir()
+    (made.folder / "2026-02.parquet").write_text("something came here meanwhile")
+    for resume in (False, True):
+        with pytest.raises(InputError, match="is in its way: move that away"):
+            Series(made.folder).add(counts(2, people=True), "2026-02", noise="fast", resume=resume)
+    (made.folder / "2026-02.parquet").unlink()
+    found = Series(made.folder).add(counts(2, people=True), "2026-02", noise="fast", resume=True)
+    assert found == drawn
+    assert (made.folder / "2026-02.parquet").read_bytes() == spare.read_bytes()
+    assert [one.state for one in made.accounts()[0].entries] == ["published"] * 2
+    assert all(check.passed for check in verify_series(made.folder))
+
+
+def test_links_among_temporary_files_are_not_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr("htf.files.gettempdir", lambda: str(elsewhere))
+    made = interrupted(tmp_path, monkeypatch)
+    (elsewhere / "release-a.parquet").symlink_to(made.folder / "2026-01.parquet")
+    os.mkfifo(elsewhere / "release-b.parquet")
+    assert list(made._spares()) == []
+
+
+# What others may put into a folder -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
+def test_a_lock_is_never_followed_nor_emptied(tmp_path: Path, kind: str) -> None:
+    """Whoever can write to the folder could let it lead to any file of whoever adds."""
+    made = Series.create(tmp_path / "s", plan())
+    victim, lock = tmp_path / "victim", made.folder / "series.lock"
+    if kind == "link":
+        victim.write_text("precious")
+    if kind == "pipe":
+        os.mkfifo(lock)
+    elif kind == "folder":
+        lock.mkdir()
+    else:
+        lock.symlink_to(victim)
+    with pytest.raises(htf.OutputError, match=r"cannot write"):
+        made.add(counts(1), "2026-01", noise="fast")
+    assert not made.accounts()
+    assert (victim.read_text() == "precious") if kind == "link" else not victim.exists()
+    if kind == "link":  # nor by another name of the same file
+        lock.unlink()
+        os.link(victim, lock)
+        made.add(counts(1), "2026-01", noise="fast")
+        assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", [".htf-x.parquet", "2026-02.parquet", "release-x.parquet"])
+def test_folders_that_are_named_like_releases_are_left_alone(tmp_path: Path, name: str) -> None:
+    made = Series.create(tmp_path / "s", plan())
+    made.add(counts(1), "2026-01", noise="fast")
+    (made.folder / name).mkdir()
+    (made.folder / name / "kept").write_text("kept")
+    assert all(check.passed for check in verify_series(made.folder))
+    if name == "2026-02.parquet":
+        with pytest.raises(htf.HtfError, match="it is a folder"):
+            made.add(counts(2), "2026-02", noise="fast")
+        assert len(made.accounts()) == 2
+    else:
+        made.add(counts(2), "2026-02", noise="fast")
+    assert (made.folder / name / "kept").exists()
+
+
+@pytest.mark.parametrize("name", ["clock.json", "layer.json", "series.json", BUDGET])
+@pytest.mark.parametrize("kind", ["folder", "[]", "\0"])
+def test_parts_of_a_series_that_are_something_else_are_told(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    made = Series.create(tmp_path / "s", plan())
+    made.add(counts(1), "2026-01", noise="fast")
+    path = made.folder / name
+    path.unlink(missing_ok=True)
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.write_text(kind)
+
+    def use() -> None:
+        again = Series(made.folder)
+        again.check_not_layer([])
+        again.add(counts(2), "2026-02", noise="fast")
+
+    with pytest.raises(InputError):
+        use()
+
+
+def test_a_dry_run_writes_nothing(incidents: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No lock, no account, no clock, and nothing of an interrupted run is finished or removed."""
+    make("record")
+    (incidents / "city" / ".htf-left.parquet").write_text("left")
+
+    def state() -> dict[str, bytes]:
+        return {one.name: one.read_bytes() for one in (incidents / "city").iterdir()}
+
+    before = state()
+    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast", "--dry-run"]
+    for options in ([], ["--utc-offset", "+12:00"]):
+        assert run([*add, "--period", "2026-01", *options]) == 0
+    assert "This was a dry run" in capsys.readouterr().err
+    assert state() == before
 
 
 def test_only_what_was_charged_is_brought_in(

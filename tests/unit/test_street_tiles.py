@@ -14,7 +14,7 @@ from htf.errors import InputError
 from htf.maps.basemap import Bounds
 from htf.maps.browser import street_tiles
 from htf.maps.browser.street_tiles import WORLD, Archive, carried_tiles, overlaps, places
-from street_archive import streets, write_archive
+from street_archive import one_tile, raw_archive, streets, write_archive, zeros
 
 pytest.importorskip("pmtiles")
 
@@ -152,3 +152,45 @@ def test_options_that_exclude_each_other(
 def test_a_missing_archive_is_named(capsys: Any) -> None:
     assert run(["map", "none.parquet", "-o", "x.html", "--basemap", "none.pmtiles"]) == 2
     assert "there is no file none.pmtiles" in capsys.readouterr().err
+
+
+ABOUT = b'{"vector_layers": []}'
+LARGE = 1 << 25  # bytes, from some kilobytes
+
+
+def test_nothing_unpacks_without_a_bound(tmp_path: Path) -> None:
+    """Each of these parts of an archive is some kilobytes that stand for a multiple of what any archive has."""
+    path, sound = tmp_path / "x.pmtiles", one_tile(0)
+    told = gzip.compress(ABOUT + b" " * LARGE)
+    long_number = gzip.compress(b"\x01" + b"\xff" * 1000 + b"\x01\x01\x01")
+    many = gzip.compress(b"\xff\xff\x7f" + b"\x01" * 1000)
+    for metadata, directory in (
+        (told, sound),
+        (ABOUT, zeros(LARGE)),
+        (ABOUT, long_number),
+        (ABOUT, many),
+    ):
+        with pytest.raises(InputError, match="is not a PMTiles archive of version 3"):
+            Archive(raw_archive(path, metadata, directory))
+    tile = zeros(LARGE)
+    archive = Archive(raw_archive(path, ABOUT, one_tile(len(tile)), tile))
+    with pytest.raises(InputError, match="is damaged: it unpacks to more than 8,000,000 bytes"):
+        archive.tile((0, 0, 0))
+    archive.close()
+    with pytest.raises(InputError, match="it unpacks to more than 8,000,000 bytes"):
+        carried_tiles(path, WORLD, 0.0)
+
+
+@pytest.mark.parametrize("length", [2**62, 2**40, 5_000])
+def test_parts_beyond_the_end_are_damage(tmp_path: Path, length: int) -> None:
+    archive = Archive(raw_archive(tmp_path / "x.pmtiles", ABOUT, one_tile(length)))
+    with pytest.raises(
+        InputError, match=r"has .* bytes, more than 8,000,000|would lie beyond its end"
+    ):
+        archive.tile((0, 0, 0))
+    archive.close()
+
+
+def test_layers_of_another_type_are_no_layers(tmp_path: Path) -> None:
+    for told in (b'{"vector_layers": [7, {"id": "roads"}]}', b'{"vector_layers": 7}'):
+        Archive(raw_archive(tmp_path / "x.pmtiles", told, one_tile(0))).close()

@@ -11,7 +11,9 @@ from typing import Any
 
 import geopandas
 import numpy as np
+import openpyxl
 import pandas
+import pyarrow as pa
 import pytest
 import shapely
 from click.testing import CliRunner
@@ -19,6 +21,7 @@ from click.testing import CliRunner
 import htf
 from htf.cli.main import cli
 from htf.errors import InputError, MissingExtraError
+from htf.export.sheets import write_sheet
 
 BOXES = [[0, 0, 1, 1], [0, 0, 2, 2]]
 
@@ -265,3 +268,13 @@ def test_leaves_and_zones_as_sheets(release: htf.Release, tmp_path: Path) -> Non
         assert len(sheets["answers"]) == (len(release) if name == "leaves" else 4)
         assert "geometry" not in sheets["answers"].columns
         assert "statement" in pandas.read_excel(output, "about", header=None)[0].tolist()
+
+
+def test_no_text_of_a_sheet_is_a_formula(tmp_path: Path) -> None:
+    """Neither a value nor the name of a column, which may come from anybody's layer."""
+    evil = '=HYPERLINK("http://example.org","x")'
+    write_sheet(pa.table({evil: ["=1+1"], "count": [2]}), tmp_path / "x.xlsx", {evil: "=2+2"})
+    for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets:
+        for cell in (cell for row in sheet.iter_rows() for cell in row):
+            assert cell.data_type != "f", (sheet.title, cell.coordinate)
+    assert openpyxl.load_workbook(tmp_path / "x.xlsx")["answers"]["A1"].value == evil

@@ -188,7 +188,8 @@ def _show_account(account: Account) -> None:
     ]
     headers = ("entry", "charged", "mechanism", "label", ">epsilon", "state", "SHA-256")
     show_table(headers, rows, title)
-    console().print(f"Epsilon is for {account.unit}, {account.relation}.", soft_wrap=True)
+    told = f" People are told apart {account.people}." if account.people else ""
+    console().print(f"Epsilon is for {account.unit}, {account.relation}.{told}", soft_wrap=True)
     report_pending(account)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from htf.curator.noise import NoiseSource
     from htf.mechanisms.base import Mechanism
     from htf.privacy.account import Account
+    from htf.privacy.apart import ToldApart
     from htf.privacy.budget import BudgetFile
     from htf.privacy.epsilon import Epsilon
     from htf.release.release import Release
@@ -59,16 +60,33 @@ def check_charge(
     mechanism: Mechanism,
     noise: NoiseSource,
     protection: Protection = OF_RECORDS,
+    told_apart: ToldApart | None = None,
 ) -> None:
     """Refuse before the data are read what the charge would refuse anyway."""
     from htf.privacy.budget import check_adds_up
 
     check_adds_up(noise.private, mechanism.parameters())
     account = budget.account()
+    account.check_told_apart(told_apart)
     if budget.resumes:  # what is left does not pay for it: it was charged before
         return
     report_pending(account)
     account.check(epsilon, protection.name)
+    _say_pin(account, told_apart)
+
+
+def _say_pin(account: Account, told_apart: ToldApart | None) -> None:
+    """Say that charges which are there did not note how people are told apart, and that this one will."""
+    from htf.privacy.apart import as_stored, spoken
+
+    kept = as_stored(told_apart, account.unit)
+    if account.entries and account.told_apart is None and kept is not None:
+        say(
+            f"Note: the charges of {account.dataset!r} up to now were entered by an earlier version, which did not note how "
+            f"people are told apart. This one notes it: {spoken(kept, account.unit)}. If earlier ones did so in another way, stop "
+            "now, and make another budget.",
+            err=True,
+        )
 
 
 def report_charge(budget: BudgetFile | None, release: Release, remains: str = "") -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from shlex import quote
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,7 +34,7 @@ from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
 from htf.cli.weights import WeightOptions, price_of_clipped
 from htf.errors import BudgetError, InputError, OutputError
-from htf.files import check_output
+from htf.files import SPARE, check_output, spare_folders
 
 if TYPE_CHECKING:
     from htf.curator.contributions import RecordsPerPerson
@@ -224,7 +223,9 @@ def run_plan(
     unit = _check_people(plan, options)
     _tell_what_counts(plan, unit)
     if plan.budget is not None:
-        check_charge(plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit)
+        check_charge(
+            plan.budget, plan.epsilon, plan.mechanism, plan.noise, unit, read.reading.told_apart
+        )
     priors = (*earlier, *_read_priors(options.priors, read))
     _rehearse(plan, unit, priors, options)
     if asking is not None and not _goes_on(plan, unit, options, asking):
@@ -629,7 +630,7 @@ def _read_people(plan: Plan, most: int) -> RecordsPerPerson:
         people = read_records_per_person(
             points.source, points.domain, points.reading, most, progress=progress, tell=plan.tell
         )
-    return RecordsPerPerson(people)
+    return RecordsPerPerson(people, points.reading.told_apart)
 
 
 def _suggest(plan: Plan, options: ReleaseOptions) -> Suggestion:
@@ -831,8 +832,8 @@ def _save(plan: Plan, made: Release) -> None:
 
 def _save_elsewhere(plan: Plan, made: Release) -> Path | None:
     """Beside the output, or among temporary files, which may be on another disk."""
-    name = f"release-{secrets.token_hex(4)}.parquet"
-    for folder in (plan.output.parent, Path(gettempdir())):
+    name = f"{SPARE}{secrets.token_hex(4)}.parquet"
+    for folder in spare_folders(plan.output):
         with suppress(OutputError):
             _save_as(plan, made, folder / name)
             return folder / name

@@ -177,7 +177,7 @@ def add(
     _check_one_charge(reading)
     opened.check_unit(reading.protection)
     asked = {"correct": correct, "resume": resume, "take_from_later": take_from_later}
-    with opened.adding(period, **asked) as addition:
+    with opened.adding(period, **asked, dry_run=asking.dry_run) as addition:
         if isinstance(addition, Release):
             say(
                 f"{period} was released by a run that was stopped; its entry in the budget is complete now."
@@ -186,7 +186,7 @@ def add(
         click.get_current_context().meta[CHARGED] = addition.budget
         opened.check_not_layer([] if "://" in points else files_behind(points))
         if not asking.dry_run:
-            opened.pin_clock(_clock(reading))
+            opened.pin_clock(_clock(reading), reading.user)
         read = points_of(points, opened.plan.domain, reading)
         if addition.told:
             say(addition.told)

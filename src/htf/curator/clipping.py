@@ -74,7 +74,7 @@ def measure_clipped(
     arguments.instance(matrix, FrequencyMatrix, "matrix", first)
     exact = records_by_weight(matrix)
     protection = matrix.protection
-    purchase = Purchase.of(epsilon, noise, budget, label, protection.per)
+    purchase = Purchase.of(epsilon, noise, budget, label, protection.per, matrix.told_apart)
     purchase = replace(purchase, unit=protection.name)
     units = np.full(len(exact), purchase.price.units, dtype=np.int64)
     with purchase.charged(Clipped.charged_as) as entry:

@@ -30,6 +30,7 @@ from htf.curator.rehearsal import load_loops
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.activity import CLASS_ENDS, Activity
+from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
@@ -46,6 +47,8 @@ class RecordsPerPerson(ReadOnlyArrays):
     persons : array_like of int
         The number of people with 1, 2, … records. The last entry counts those with that many or more.
         Choose the number of entries without the data.
+    told_apart : ToldApart, optional
+        By which columns people, and their periods, are told apart. A budget file compares it with that of the map.
 
     Raises
     ------
@@ -60,10 +63,11 @@ class RecordsPerPerson(ReadOnlyArrays):
     RecordsPerPerson(1 to 5 records, exact numbers not shown)
     """
 
-    __slots__ = ("_persons",)
+    __slots__ = ("_persons", "told_apart")
 
-    def __init__(self, persons: ArrayLike) -> None:
+    def __init__(self, persons: ArrayLike, told_apart: ToldApart | None = None) -> None:
         """Take the number of people with 1, 2, … records."""
+        self.told_apart = check_told_apart(told_apart)
         counted = arguments.array(persons, "numbers of people")
         if counted.ndim != 1 or counted.dtype.kind not in "iu":
             raise InputError("people are counted in whole numbers, in one row")
@@ -78,7 +82,9 @@ class RecordsPerPerson(ReadOnlyArrays):
         self._persons.flags.writeable = False
 
     @classmethod
-    def from_records(cls, records: ArrayLike, most: int) -> RecordsPerPerson:
+    def from_records(
+        cls, records: ArrayLike, most: int, told_apart: ToldApart | None = None
+    ) -> RecordsPerPerson:
         """Count people by their number of records. More than `most` count as `most`.
 
         Parameters
@@ -87,6 +93,8 @@ class RecordsPerPerson(ReadOnlyArrays):
             The number of records of each person.
         most : int
             The end of the range, chosen without the data.
+        told_apart : ToldApart, optional
+            By which columns people, and their periods, are told apart.
 
         Returns
         -------
@@ -108,7 +116,7 @@ class RecordsPerPerson(ReadOnlyArrays):
         if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 1):
             raise InputError("the records of a person are a whole number, at least 1")
         clipped = np.minimum(numbers.ravel(), most).astype(np.int64)
-        return cls(np.bincount(clipped, minlength=most + 1)[1:])
+        return cls(np.bincount(clipped, minlength=most + 1)[1:], told_apart)
 
     @property
     def most(self) -> int:
@@ -176,7 +184,7 @@ def suggest_max_records(
     """
     share = read_quantile(quantile)
     _check_people(people)
-    purchase = Purchase.of(epsilon, noise, budget, label, per)
+    purchase = Purchase.of(epsilon, noise, budget, label, per, people.told_apart)
     with purchase.charged(Suggestion.charged_as) as entry:
         chosen = _choose(people, purchase.price, share, purchase.noise)
         drawn = purchase.noise.description, purchase.noise.private
@@ -236,7 +244,7 @@ def measure_activity(
     (496, 298, 188, 11)
     """
     _check_people(people)
-    purchase = Purchase.of(epsilon, noise, budget, label, per)
+    purchase = Purchase.of(epsilon, noise, budget, label, per, people.told_apart)
     units = np.full(len(CLASS_ENDS), purchase.price.units, dtype=np.int64)
     with purchase.charged(Activity.charged_as) as entry:
         noisy = people_by_class(people) + purchase.noise.draw(units, CLASSES_OF_A_PERSON)
@@ -264,6 +272,7 @@ class Purchase:
     budget: BudgetFile | None
     label: str
     unit: str
+    told_apart: ToldApart | None
 
     @classmethod
     def of(
@@ -273,6 +282,7 @@ class Purchase:
         budget: object,
         label: object,
         per: object,
+        told_apart: ToldApart | None,
     ) -> Purchase:
         if budget is not None:
             remedy = "open it with htf.BudgetFile(path, dataset)"
@@ -283,7 +293,7 @@ class Purchase:
         source = noise_from_text(noise) if isinstance(noise, str) else noise
         remedy = "or one of the texts opendp, fast and seeded:NUMBER"
         arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
-        return cls(price, source, budget, label, unit)  # type: ignore[arg-type]
+        return cls(price, source, budget, label, unit, told_apart)  # type: ignore[arg-type]
 
     @contextmanager
     def charged(self, what: str) -> Iterator[str | None]:
@@ -294,7 +304,10 @@ class Purchase:
             entry: str | None = None
             if self.budget is not None:
                 check_adds_up(self.noise.private, {})
-                entry = self.budget.charge(self.price, what, self.label, unit=self.unit).id
+                charge = self.budget.charge(
+                    self.price, what, self.label, unit=self.unit, told_apart=self.told_apart
+                )
+                entry = charge.id
             yield entry
 
 

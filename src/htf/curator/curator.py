@@ -100,7 +100,7 @@ class Curator:
 
     __slots__ = (
         "_activity", "_budget", "_cells", "_clipped", "_distinct", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
-        "_protection", "_suggestion", "_taken", "_used", "window",
+        "_protection", "_suggestion", "_taken", "_told_apart", "_used", "window",
     )  # fmt: skip
 
     def __init__(
@@ -140,7 +140,7 @@ class Curator:
         for bought in all_bought:
             if bought is not None:
                 check_bought(bought, self._noise, budget)
-        self._budget, self._label = budget, label
+        self._budget, self._label, self._told_apart = budget, label, matrix.told_apart
         self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
         self._used = False
@@ -297,7 +297,10 @@ class Curator:
         if self._budget is not None and self._entry is None:
             check_adds_up(self._noise.private, parameters)
             unit = self._protection.name
-            self._entry = self._budget.charge(self._price, mechanism, self._label, unit=unit).id
+            charge = self._budget.charge(
+                self._price, mechanism, self._label, unit=unit, told_apart=self._told_apart
+            )
+            self._entry = charge.id
 
     def _keep_to_process(self) -> None:
         """Serve only the process that asks first: a forked child has the same ledger, and would spend the

@@ -21,6 +21,7 @@ from htf.curator.noise import NoiseSource
 from htf.errors import InputError
 from htf.estimation.distinct import best_max_boxes
 from htf.frame.domain import IntArray
+from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.budget import BudgetFile
 from htf.privacy.distinct import (
     CLASS_ENDS,
@@ -52,6 +53,8 @@ class PeopleByBox(ReadOnlyArrays):
         Boxes beyond the 64th of a person are left out. Rows at the end that are missing count as 0.
     per : {"day", "week", "month"}, optional
         The period, if a person in each period counts as one.
+    told_apart : ToldApart, optional
+        By which columns people, and their periods, are told apart.
 
     Raises
     ------
@@ -65,13 +68,17 @@ class PeopleByBox(ReadOnlyArrays):
     PeopleByBox(2 x 1 boxes, exact numbers not shown)
     """
 
-    __slots__ = ("_people", "grid", "per")
+    __slots__ = ("_people", "grid", "per", "told_apart")
 
     def __init__(
-        self, grid: int | tuple[int, int], people: ArrayLike, per: str | None = None
+        self,
+        grid: int | tuple[int, int],
+        people: ArrayLike,
+        per: str | None = None,
+        told_apart: ToldApart | None = None,
     ) -> None:
         """Take the number of people in each box, for first boxes, second boxes and so on."""
-        self.grid = check_grid(grid)
+        self.grid, self.told_apart = check_grid(grid), check_told_apart(told_apart)
         self.per = None if per is None else arguments.choice(per, PERIODS, "the period (per)")
         boxes = self.grid[0] * self.grid[1]
         most, given = most_boxes(boxes), arguments.array(people, "numbers of people")
@@ -153,7 +160,7 @@ def measure_distinct(
     boxes = people.grid[0] * people.grid[1]
     if max_boxes is not None:
         max_boxes = check_max_boxes(max_boxes, people.grid)
-    purchase = Purchase.of(epsilon, noise, budget, label, people.per)
+    purchase = Purchase.of(epsilon, noise, budget, label, people.per, people.told_apart)
     part = purchase.price // PART_FOR_PEOPLE if boxes > 1 and max_boxes != boxes else Epsilon(0)
     rest = purchase.price - part
     if boxes > 1 and max_boxes != boxes and part.units == 0:

@@ -16,6 +16,7 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.frame.domain import Domain, IntArray, check_domain
+from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.origins import FileMark
 from htf.privacy.protection import OF_RECORDS, Protection
 
@@ -84,6 +85,8 @@ class FrequencyMatrix(ReadOnlyArrays):
         Where the records were read from. None of these files may be a prior.
     weighed : WeighedRecords, optional
         Where records have weights: how many of them were cut at the largest one.
+    told_apart : ToldApart, optional
+        By which columns people, and their periods, are told apart.
 
     Raises
     ------
@@ -98,7 +101,15 @@ class FrequencyMatrix(ReadOnlyArrays):
     FrequencyMatrix(grid=2 x 2, exact counts not shown)
     """
 
-    __slots__ = ("_coordinates", "_counts", "_domain", "_files", "_protection", "_weighed")
+    __slots__ = (
+        "_coordinates",
+        "_counts",
+        "_domain",
+        "_files",
+        "_protection",
+        "_told_apart",
+        "_weighed",
+    )
 
     def __init__(
         self,
@@ -108,6 +119,7 @@ class FrequencyMatrix(ReadOnlyArrays):
         protection: Protection = OF_RECORDS,
         files: Sequence[FileMark] = (),
         weighed: WeighedRecords | None = None,
+        told_apart: ToldApart | None = None,
     ) -> None:
         """Take distinct non-empty cells as they are. `from_cells` checks them and adds them up."""
         marks = arguments.items(files, "files", "a list of marks of files")
@@ -119,6 +131,7 @@ class FrequencyMatrix(ReadOnlyArrays):
             if protection.weight is None:
                 raise InputError("records without weights cannot be cut: leave out weighed")
         self._weighed = weighed
+        self._told_apart = check_told_apart(told_apart)
         for array, what in ((coordinates, "coordinates"), (counts, "counts")):
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
                 remedy = "FrequencyMatrix.from_cells takes other sequences"
@@ -231,6 +244,11 @@ class FrequencyMatrix(ReadOnlyArrays):
     def protection(self) -> Protection:
         """The unit whose records were bounded, so that an epsilon can protect it. Public."""
         return self._protection
+
+    @property
+    def told_apart(self) -> ToldApart | None:
+        """By which columns people, and their periods, are told apart; None if a program counted, and did not say. Public."""
+        return self._told_apart
 
     @property
     def files(self) -> tuple[FileMark, ...]:

@@ -29,8 +29,8 @@ def need_openpyxl() -> Any:
 
 
 def write_sheet(table: pa.Table, path: Path, about: dict[str, Any]) -> None:
-    """A workbook with the table, and a second sheet that says where it comes from. Names that look like formulas
-    stay texts."""
+    """A workbook with the table, and a second sheet that says where it comes from. Texts that look like formulas stay
+    texts: names of columns too, which may be those of an analyst's layer."""
     if len(table) >= MOST_SHEET_ROWS:
         raise InputError(
             f"a sheet of .xlsx has room for {MOST_SHEET_ROWS:,} rows, but there are {len(table):,}: write .csv or .parquet"
@@ -38,12 +38,12 @@ def write_sheet(table: pa.Table, path: Path, about: dict[str, Any]) -> None:
     book = need_openpyxl().Workbook(write_only=True)
     sheet = book.create_sheet("answers")
     sheet.freeze_panes = "A2"
-    sheet.append(table.column_names)
+    sheet.append([_cell(sheet, name) for name in table.column_names])
     for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
         sheet.append([_cell(sheet, value) for value in row])
     notes = book.create_sheet("about")
     for name, value in about.items():
-        notes.append([name, _cell(notes, value)])
+        notes.append([_cell(notes, name), _cell(notes, value)])
     book.save(path)
 
 

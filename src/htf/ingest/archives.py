@@ -5,13 +5,13 @@ The members that hold points are unpacked into a temporary folder, which is remo
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from htf.base.leftovers import temporary_folder
+from htf.base.unpacking import check_room, copy_within
 from htf.errors import InputError
 from htf.ingest.engines import quietly
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES, Listing, Piece, list_database
@@ -26,8 +26,8 @@ def unpacked(name: str, wanted: str | None) -> Iterator[Listing]:
     """The files of an archive that are read as one table: one layer, or all files of text or Parquet. `wanted` names
     one of several by its name in the archive."""
     listing = list_database(name)
-    with tempfile.TemporaryDirectory(prefix="htf-") as folder:
-        pieces = quietly(lambda: _unpack(Path(name), Path(folder), wanted), listing.name)
+    with temporary_folder() as folder:
+        pieces = quietly(lambda: _unpack(Path(name), folder, wanted), listing.name)
         yield Listing(listing.name, listing.paths, listing.stamps, pieces)
 
 
@@ -53,8 +53,9 @@ def _unpack(archive: Path, folder: Path, wanted: str | None) -> tuple[Piece, ...
                     f"{archive.name} has two files whose names differ by case at most, {twin} and {member.filename}: "
                     "unpack it, and rename one"
                 )
+            check_room(folder, member.file_size, archive.name)
             with opened.open(member) as packed, open(place, "xb") as copy:
-                shutil.copyfileobj(packed, copy)
+                copy_within(packed, copy, folder, archive.name)
             paths[member.filename] = place
     return tuple(Piece(paths[one], f"{archive.name}/{one}") for one in chosen)
 

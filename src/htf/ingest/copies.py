@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import codecs
 import os
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from htf.base.leftovers import temporary_folder
+from htf.base.unpacking import check_room
 from htf.errors import InputError
 from htf.ingest.engines import quietly
 from htf.ingest.listing import Listing, Piece
@@ -29,10 +30,10 @@ def plain(listing: Listing, access: Access) -> Iterator[Listing]:
     if access.is_plain:
         yield listing
         return
-    with tempfile.TemporaryDirectory(prefix="htf-") as folder:
+    with temporary_folder() as folder:
         copies = [
             quietly(
-                lambda piece=piece, n=n: _copy(piece, Path(folder) / f"{n}.csv", access),  # type: ignore[misc]
+                lambda piece=piece, n=n: _copy(piece, folder / f"{n}.csv", access),  # type: ignore[misc]
                 piece.name,
             )
             for n, piece in enumerate(listing.pieces)
@@ -49,7 +50,13 @@ def _copy(piece: Piece, place: Path, access: Access) -> Piece:
         open(place, "xb") as copy,
     ):
         try:
-            _write(stream, copy, encoding, skipped)
+            _write(
+                stream,
+                copy,
+                encoding,
+                skipped,
+                lambda size: check_room(place.parent, size, piece.name),
+            )
         except UnicodeError:
             pass  # raise outside of this block, because the message quotes the data
         else:
@@ -58,8 +65,10 @@ def _copy(piece: Piece, place: Path, access: Access) -> Piece:
     raise InputError(f"{piece.name} is not text in {encoding}: give its encoding with --encoding")
 
 
-def _write(stream: IO[bytes], copy: IO[bytes], encoding: str, skipped: int) -> None:
-    """Write a stream in UTF-8, without its first lines."""
+def _write(
+    stream: IO[bytes], copy: IO[bytes], encoding: str, skipped: int, check: Callable[[int], None]
+) -> None:
+    """Write a stream in UTF-8, without its first lines, as long as there is room."""
     decoder = codecs.getincrementaldecoder(encoding)()
     part = b"?"
     while part:
@@ -68,6 +77,7 @@ def _write(stream: IO[bytes], copy: IO[bytes], encoding: str, skipped: int) -> N
         while skipped and text:
             _, ended, text = text.partition("\n")
             skipped -= bool(ended)
+        check(len(text))
         copy.write(text.encode())
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.base.leftovers import temporary_folder
 from htf.errors import HtfError, InputError, MissingExtraError
 from htf.ingest.reading import SPARK
 
@@ -210,8 +210,8 @@ def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[Duc
     """Open DuckDB in memory, or a database file for reading. Data beyond `memory` goes to disk."""
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="htf-") as folder:
-        settings: dict[str, Any] = {"temp_directory": folder}
+    with temporary_folder() as folder:
+        settings: dict[str, Any] = {"temp_directory": str(folder)}
         if memory is not None:
             settings["memory_limit"] = f"{read_memory(memory)}B"
         where = ":memory:" if database is None else database

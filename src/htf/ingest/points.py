@@ -61,6 +61,7 @@ from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import AS_IN, EYES_ONLY, Reason, Times, describe_unread, reasons_of
 from htf.ingest.weights import ABOVE, KEPT, as_weight, count_weights, only_weighed
 from htf.ingest.zones import zone_of
+from htf.privacy.apart import ToldApart
 from htf.privacy.distinct import NOT_PEOPLE, check_grid, check_grid_fits, most_boxes
 from htf.privacy.origins import FileMark, mark_files
 from htf.privacy.protection import PEOPLE, RECORD, Protection
@@ -249,7 +250,7 @@ def read_matrix(
         opened.check_unchanged()
         protection = replace(protection, of_query=opened.of_query)
         files = mark_files(opened.files)
-    return _to_matrix(domain, counts_by_cell, protection, files)
+    return _to_matrix(domain, counts_by_cell, protection, files, reading.told_apart)
 
 
 def check_source(source: Any, domain: Domain, reading: Reading) -> None:
@@ -416,7 +417,7 @@ def read_people(
     ):
         raise InputError(OUTSIDE_OF_BOUNDS)
     people[places] = found["people"]
-    return PeopleByBox(boxes, people, reading.per)
+    return PeopleByBox(boxes, people, reading.per, reading.told_apart)
 
 
 def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArray:
@@ -718,6 +719,7 @@ def _to_matrix(
     counts_by_cell: dict[str, Any],
     protection: Protection,
     files: Sequence[FileMark],
+    told_apart: ToldApart | None = None,
 ) -> FrequencyMatrix:
     order = np.argsort(counts_by_cell[CELL])  # the engine returns cells in any order
     keys = np.asarray(counts_by_cell[CELL], dtype=np.int64)[order]
@@ -735,7 +737,9 @@ def _to_matrix(
             keys[counts > 0],
             counts[counts > 0],
         )
-    return FrequencyMatrix(domain, unravel(keys, domain.shape), counts, protection, files, weighed)
+    return FrequencyMatrix(
+        domain, unravel(keys, domain.shape), counts, protection, files, weighed, told_apart
+    )
 
 
 def are_texts(opened: Source, rows: Table, name: str) -> bool:

@@ -6,10 +6,11 @@ The file is public. This module is in this folder because it counts points in th
 from __future__ import annotations
 
 import hashlib
+import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from htf.release.release import Release
 
 ARRAY_FILES = (".npy", ".npz")
 LON_LAT = ("lon", "lat")
+MOST_UNPACKED = 2**30  # bytes of an array in an archive: a few kilobytes may stand for more
 
 
 def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) -> Prior:
@@ -108,18 +110,36 @@ def _read_values(path: Path, key: str, domain: Domain, columns: Sequence[str]) -
 
 def _read_array(path: Path, key: str) -> FloatArray:
     try:
-        arrays = np.load(path, allow_pickle=False)
-        if not isinstance(arrays, np.lib.npyio.NpzFile):
-            return np.asarray(arrays)
-        with arrays:
-            if not key and len(arrays.files) == 1:
-                key = arrays.files[0]
-            if key in arrays.files:
-                return np.asarray(arrays[key])
-            there = ", ".join(arrays.files)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        if not zipfile.is_zipfile(path):
+            with open(path, "rb") as plain:
+                _check_claim(plain, path, path.stat().st_size)
+            return np.asarray(np.load(path, allow_pickle=False))
+        with zipfile.ZipFile(path) as packed:
+            members = {one.filename.removesuffix(".npy"): one for one in packed.infolist()}
+            if not key and len(members) == 1:
+                key = next(iter(members))
+            if key in members:
+                with packed.open(members[key]) as member:
+                    _check_claim(member, path, min(members[key].file_size, MOST_UNPACKED))
+                with packed.open(members[key]) as member:
+                    return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
+            there = ", ".join(members)
+    except (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile):
         raise InputError(f"cannot read an array of numbers from {path}: is it complete?") from None
     raise InputError(f"{path} has the arrays {there}: name one, as in --prior {path.name}:KEY")
+
+
+def _check_claim(array: IO[bytes], path: Path, most: int) -> None:
+    """Refuse an array that says that it is larger than what is there, or than an array that is unpacked may be."""
+    version = np.lib.format.read_magic(array)
+    formats = np.lib.format
+    read = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
+    shape, _, kind = read(array)
+    if math.prod(shape) * kind.itemsize > most:
+        raise InputError(
+            f"an array of {path} has {math.prod(shape) * kind.itemsize:,} bytes, and there are at most {most:,} to read: save it "
+            "again, with fewer cells"
+        )
 
 
 def _read_release(path: Path, domain: Domain) -> FloatArray:

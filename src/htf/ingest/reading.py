@@ -16,6 +16,7 @@ from htf.base import arguments
 from htf.base.options import AUTO, option
 from htf.errors import InputError
 from htf.ingest.time_formats import TimeFormat
+from htf.privacy.apart import ToldApart
 from htf.privacy.protection import (
     COUNTED,
     NO_WEIGHT_OF_PEOPLE,
@@ -385,6 +386,11 @@ class Reading(Access):
             return protection
         most = arguments.whole(self.max_weight, "max_weight")
         return replace(protection, weight=self.weight, max_weight=most)
+
+    @property
+    def told_apart(self) -> ToldApart:
+        """By which columns people, and their periods, are told apart."""
+        return ToldApart(self.user, self.time, self.time_unit, self.utc_offset, self.time_format)
 
     @property
     def others(self) -> list[str]:

@@ -477,6 +477,7 @@ def _layer_in(listing: Listing, path: Path, name: str, access: Access) -> Iterat
             columns=layer.columns,
             select=lambda names: copied(tuple(names)),
             text=layer.text,
+            of_query=layer.of_query,
             geometry=layer.geometry,
             crs=layer.crs,
             check_unchanged=listing.check_unchanged,

@@ -59,6 +59,7 @@ class LayerFile:
     # Where there is no header: the names that records have. `read` gives an empty column for any other.
     of_records: tuple[str, ...] | None = None
     unfit: str = ""  # where no record has a point: what they have instead
+    of_query: bool = False  # the records are the rows of a view
 
 
 def layer_paths(path: Path) -> tuple[Path, ...]:
@@ -282,7 +283,7 @@ def _open_geopackage(path: Path, name: str, wanted: str | None) -> LayerFile:
         raise InputError(POINTS_NEEDED.format(f"the layer {layer} of {name}", str(kind).title()))
     query = sqlite.query_of_table(connection, layer, name)
     columns = sqlite.columns_of(connection, query)
-    crs = _geopackage_crs(connection, srs)
+    crs, of_query = _geopackage_crs(connection, srs), sqlite.is_view(connection, layer)
     connection.close()
     return LayerFile(
         columns,
@@ -290,6 +291,7 @@ def _open_geopackage(path: Path, name: str, wanted: str | None) -> LayerFile:
         crs,
         True,
         lambda names: _read_geopackage(path, layer, str(geometry), names),
+        of_query=of_query,
     )
 
 

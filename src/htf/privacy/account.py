@@ -5,11 +5,13 @@ No file is touched here. `budget.py` keeps accounts in a file, `budget_store.py`
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from htf.errors import BudgetError, InputError
+from htf.privacy.apart import ToldApart, check_same, spoken
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import OF_RECORDS, PERIODS, PERSON, Protection
 
@@ -101,6 +103,8 @@ class Account:
         When it was closed, in UTC.
     entries : tuple of Entry
         All charges, oldest first.
+    told_apart : str, optional
+        By which columns people and their periods are told apart, as JSON, since the first charge.
 
     Examples
     --------
@@ -119,6 +123,7 @@ class Account:
     created: str
     closed: str | None
     entries: tuple[Entry, ...]
+    told_apart: str | None = None  # of people, since the first charge
 
     @property
     def spent(self) -> Epsilon:
@@ -174,6 +179,30 @@ class Account:
                 f"{self.cap} remains ({self.spent} is spent{of_it})"
             )
 
+    def check_told_apart(self, told_apart: ToldApart | None) -> None:
+        """Refuse a charge whose people, or periods, are told apart in another way than those of earlier charges.
+
+        Parameters
+        ----------
+        told_apart : ToldApart, optional
+            How the charge tells them apart; None if it does not say.
+
+        Raises
+        ------
+        InputError
+            If that is another way.
+
+        Examples
+        --------
+        >>> account.check_told_apart(None)  # records need not be told apart
+        """
+        check_same(self.told_apart, told_apart, self.unit, self.dataset)
+
+    @property
+    def people(self) -> str:
+        """How people are told apart, in words; empty for records, and before the first charge."""
+        return "" if self.told_apart is None else spoken(self.told_apart, self.unit)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the account with plain values, for JSON.
 
@@ -192,6 +221,7 @@ class Account:
             "dataset": self.dataset,
             "unit": self.unit,
             "relation": self.relation,
+            "told_apart": None if self.told_apart is None else json.loads(self.told_apart),
             **{name: str(value) for name, value in exact.items()},
             **{f"{name}_units": value.units for name, value in exact.items()},
             "created": self.created,

@@ -36,7 +36,8 @@ from htf.privacy.account import (
     Entry,
 )
 from htf.privacy.activity import Activity
-from htf.privacy.budget_store import READ, WRITE, open_books
+from htf.privacy.apart import ToldApart, as_stored, check_told_apart
+from htf.privacy.budget_store import READ, WRITE, Books, open_books
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
@@ -188,6 +189,7 @@ class BudgetFile:
         label: str = "",
         *,
         unit: str = ONE_RECORD,
+        told_apart: ToldApart | None = None,
     ) -> Entry:
         """Enter a charge for good, or raise and leave everything as it was.
 
@@ -204,6 +206,8 @@ class BudgetFile:
             What to call the charge.
         unit : {"one record", "one person", "one person in one day", …}
             What the epsilon protects.
+        told_apart : ToldApart, optional
+            By which columns people and their periods are told apart. The first charge to an account of people notes it.
 
         Returns
         -------
@@ -213,7 +217,7 @@ class BudgetFile:
         Raises
         ------
         InputError
-            If the account counts another unit, or an argument is wrong.
+            If the account counts another unit, or tells units apart in another way, or an argument is wrong.
         BudgetError
             If too little is left, or the account is closed.
 
@@ -225,6 +229,9 @@ class BudgetFile:
         price = Epsilon.of(epsilon)
         for given, what in ((mechanism, "mechanism"), (label, "label"), (unit, "the unit")):
             arguments.text(given, what)
+        check_told_apart(told_apart)
+        if self._resumed:
+            self.account().check_told_apart(told_apart)
         if (pending := self._taken_up(price, mechanism, label, unit)) is not None:
             return pending
         entry = Entry(
@@ -241,9 +248,12 @@ class BudgetFile:
         entering = False
         try:
             with open_books(self.path, WRITE) as books:
-                books.account(self.dataset).check(price, unit)
+                account = books.account(self.dataset)
+                account.check(price, unit)
+                account.check_told_apart(told_apart)
                 entering = True
                 self.attempts.append(entry)
+                _note(books, account, told_apart)
                 books.execute(
                     "INSERT INTO entry (id, dataset, charged, mechanism, label, epsilon_units, epsilon,"
                     " unit, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -784,6 +794,15 @@ def tell_charges(error: BaseException, budget: BudgetFile, charges: Iterable[Ent
 
 def _not_charged(epsilon: Epsilon) -> str:
     return f"The charge of {epsilon} was not entered: nothing of it is spent."
+
+
+def _note(books: Books, account: Account, told_apart: ToldApart | None) -> None:
+    """The first charge notes how units are told apart; it has been checked that others say the same."""
+    if account.told_apart is None:
+        books.execute(
+            "UPDATE dataset SET told_apart = ? WHERE name = ?",
+            (as_stored(told_apart, account.unit), account.dataset),
+        )
 
 
 def _find(account: Account, id_: str, path: Path) -> Entry:

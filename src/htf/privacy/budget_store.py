@@ -20,9 +20,14 @@ from typing import Any
 from htf.errors import InputError
 from htf.files import is_file, is_folder
 from htf.privacy.account import PENDING, Account, Entry
+from htf.privacy.apart import is_stored
 from htf.privacy.epsilon import Epsilon
 
-FORMAT, UNSEALED = 2, 1  # what is written, and the format before, which had no seal
+FORMAT = 3  # what is written
+UNPINNED, UNSEALED = (
+    2,
+    1,
+)  # the formats before: without how people are told apart, and without a seal
 APPLICATION_ID = 0x48544642  # "HTFB", by which SQLite files are told apart
 BUSY_SECONDS = 30.0  # how long to wait for another process that is charging
 READ, WRITE = (
@@ -39,6 +44,7 @@ SETTINGS = (
 )
 
 DATASET_FIELDS = "name, unit, relation, cap_units, cap, created, closed"
+FIELDS_BEFORE = 8  # of a data set, its number included, in the formats before
 ENTRY_FIELDS = "number, id, dataset, charged, mechanism, label, epsilon_units, epsilon, unit, state, file, sha256"
 
 TABLES = (
@@ -50,7 +56,8 @@ TABLES = (
         cap_units INTEGER NOT NULL CHECK (typeof(cap_units) = 'integer' AND cap_units > 0),
         cap TEXT NOT NULL,
         created TEXT NOT NULL,
-        closed TEXT)""",
+        closed TEXT,
+        told_apart TEXT)""",
     """CREATE TABLE entry (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -99,6 +106,7 @@ TRIGGERS = (
         WHEN (new.number, new.name, new.unit, new.relation, new.cap_units, new.cap, new.created)
             IS NOT (old.number, old.name, old.unit, old.relation, old.cap_units, old.cap, old.created)
             OR old.closed IS NOT NULL
+            OR (old.told_apart IS NOT NULL AND new.told_apart IS NOT old.told_apart)
         BEGIN SELECT raise(ABORT, 'a budget is never changed'); END""",
     """CREATE TRIGGER caps_stay BEFORE DELETE ON dataset
         BEGIN SELECT raise(ABORT, 'a budget is never deleted'); END""",
@@ -107,6 +115,13 @@ TRIGGERS = (
         BEGIN SELECT raise(ABORT, 'there is one seal'); END""",
     """CREATE TRIGGER seals_stay BEFORE DELETE ON seal
         BEGIN SELECT raise(ABORT, 'the seal is never deleted'); END""",
+)
+# What the format before had not yet of these statements.
+PINS = (
+    """,
+        told_apart TEXT""",
+    """
+            OR (old.told_apart IS NOT NULL AND new.told_apart IS NOT old.told_apart)""",
 )
 
 
@@ -117,8 +132,11 @@ class Rows:
     datasets: list[tuple[Any, ...]]
     entries: list[tuple[Any, ...]]
 
-    def seal(self) -> str:
-        text = json.dumps([FORMAT, self.datasets, self.entries], separators=(",", ":"))
+    def seal(self, format_: int = FORMAT) -> str:
+        datasets = self.datasets
+        if format_ != FORMAT:
+            datasets = [row[:FIELDS_BEFORE] for row in datasets]
+        text = json.dumps([format_, datasets, self.entries], separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -153,8 +171,8 @@ class Damage(InputError):
 
 @contextmanager
 def open_books(path: Path, begin: str = READ, *, new: bool = False) -> Iterator[Books]:
-    """All or nothing. A file of the format before is written anew by the first transaction that writes."""
-    _check_place(path, new)
+    """All or nothing. A file of a format before is written anew by the first transaction that writes."""
+    _check_place(path, new, begin)
     try:
         with _connect(path, "rwc" if new else "rw") as connection:
             connection.execute(begin)
@@ -163,8 +181,8 @@ def open_books(path: Path, begin: str = READ, *, new: bool = False) -> Iterator[
             format_ = _check_format(connection, path)
             rows = _read_checked(connection, path, format_)
             books = Books(path, connection, _accounts(path, rows))
-            if begin == WRITE and format_ == UNSEALED:
-                _upgrade(connection, rows)
+            if begin == WRITE and format_ != FORMAT:
+                _upgrade(connection, rows, format_)
             yield books
             if begin == WRITE:
                 _write_seal(connection, _read_rows(connection, FORMAT))
@@ -175,11 +193,16 @@ def open_books(path: Path, begin: str = READ, *, new: bool = False) -> Iterator[
         raise Damage(path, "its schema is no text") from None
 
 
-def _check_place(path: Path, new: bool) -> None:
+def _check_place(path: Path, new: bool, begin: str) -> None:
     if is_folder(path) or not (is_file(path) or new):
         raise InputError(f"there is no budget file {path}: `htf budget init` makes one")
     if not is_folder(path.parent):
         raise InputError(f"cannot make {path}: there is no folder {path.parent}")
+    if begin == WRITE and is_file(path) and path.stat().st_nlink > 1:
+        raise InputError(
+            f"{path} has a second name (a hard link), by which a charge that was interrupted would not be found: remove one of "
+            "the two, or copy the file"
+        )
 
 
 @contextmanager
@@ -208,7 +231,7 @@ def _make(connection: sqlite3.Connection, rows: Rows | None = None) -> None:
     for statement in TABLES:
         connection.execute(statement)
     connection.executemany(
-        f"INSERT INTO dataset ({DATASET_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO dataset ({DATASET_FIELDS}, told_apart) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [row[1:] for row in rows.datasets],
     )
     connection.executemany(
@@ -222,9 +245,10 @@ def _make(connection: sqlite3.Connection, rows: Rows | None = None) -> None:
     connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _upgrade(connection: sqlite3.Connection, rows: Rows) -> None:
-    """From the format before. The rows stay what they are: both formats are read as the same rows."""
-    for table in ("entry", "dataset"):  # their triggers go with them
+def _upgrade(connection: sqlite3.Connection, rows: Rows, format_: int) -> None:
+    """From a format before. The rows stay what they are: all formats are read as the same rows."""
+    sealed = () if format_ == UNSEALED else ("seal",)
+    for table in (*sealed, "entry", "dataset"):  # their triggers go with them
         connection.execute(f"DROP TABLE {table}")
     _make(connection, rows)
 
@@ -233,7 +257,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> int:
     if _number(connection, "PRAGMA application_id") != APPLICATION_ID:
         raise InputError(f"{path} is not a budget file{OR_DAMAGED}")
     number = _number(connection, "PRAGMA user_version")
-    if number not in (UNSEALED, FORMAT):
+    if number not in (UNSEALED, UNPINNED, FORMAT):
         raise InputError(
             f"{path} has format {number}, and this version knows format {FORMAT}: upgrade htf-dp"
         )
@@ -254,9 +278,9 @@ def _read_checked(connection: sqlite3.Connection, path: Path, format_: int) -> R
     if format_ == UNSEALED:
         _check_tables(connection, path, {"dataset", "entry"})
         return _read_rows(connection, format_)
-    _check_schema(connection, path)
+    _check_schema(connection, path, format_)
     rows = _read_rows(connection, format_)
-    if connection.execute("SELECT sha256 FROM seal").fetchall() != [(_seal(path, rows),)]:
+    if connection.execute("SELECT sha256 FROM seal").fetchall() != [(_seal(path, rows, format_),)]:
         raise Damage(
             path, "its rows are not those that were sealed; one was altered, lost or added"
         )
@@ -269,19 +293,29 @@ def _check_tables(connection: sqlite3.Connection, path: Path, expected: set[str]
         raise Damage(path, "it has not the tables of a budget file")
 
 
-def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+def _check_schema(connection: sqlite3.Connection, path: Path, format_: int) -> None:
     found = connection.execute(
         "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     )
-    if sorted(str(sql) for (sql,) in found) != sorted((*TABLES, *TRIGGERS)):
+    expected = [one if format_ == FORMAT else _unpinned(one) for one in (*TABLES, *TRIGGERS)]
+    if sorted(str(sql) for (sql,) in found) != sorted(expected):
         raise Damage(path, "its tables or triggers were changed")
 
 
+def _unpinned(statement: str) -> str:
+    """As it was before accounts kept how people are told apart."""
+    for added in PINS:
+        statement = statement.replace(added, "")
+    return statement
+
+
 def _read_rows(connection: sqlite3.Connection, format_: int) -> Rows:
-    """The same rows from both formats: the one before had no withdrawals, and no numbers of data sets."""
+    """The same rows from all formats: the first had no withdrawals, and no numbers of data sets."""
     number, withdrawn = ("rowid", "NULL") if format_ == UNSEALED else ("number", "withdrawn")
+    told_apart = "told_apart" if format_ == FORMAT else "NULL"
+    datasets = f"SELECT {number}, {DATASET_FIELDS}, {told_apart} FROM dataset ORDER BY 1"
     return Rows(
-        connection.execute(f"SELECT {number}, {DATASET_FIELDS} FROM dataset ORDER BY 1").fetchall(),
+        connection.execute(datasets).fetchall(),
         connection.execute(f"SELECT {ENTRY_FIELDS}, {withdrawn} FROM entry ORDER BY 1").fetchall(),
     )
 
@@ -292,9 +326,9 @@ def _write_seal(connection: sqlite3.Connection, rows: Rows) -> None:
         connection.execute("INSERT INTO seal VALUES (1, ?)", (rows.seal(),))
 
 
-def _seal(path: Path, rows: Rows) -> str:
+def _seal(path: Path, rows: Rows, format_: int) -> str:
     try:
-        return rows.seal()
+        return rows.seal(format_)
     except (TypeError, ValueError):
         raise Damage(path, "a row has a value of another type") from None
 
@@ -306,10 +340,12 @@ def _accounts(path: Path, rows: Rows) -> dict[str, Account]:
         charges: dict[str, list[Entry]] = {row[1]: [] for row in rows.datasets}
         for row in rows.entries:
             charges[row[2]].append(_entry(path, row))
-        for _, name, unit, relation, cap_units, cap, created, closed in rows.datasets:
+        for _, name, unit, relation, cap_units, cap, created, closed, told_apart in rows.datasets:
             most = _exact(path, cap_units, cap)
             own = tuple(charges[name])
-            found[name] = Account(name, unit, relation, most, created, closed, own)
+            found[name] = Account(name, unit, relation, most, created, closed, own, told_apart)
+            if not is_stored(told_apart):
+                raise Damage(path, f"how {name!r} tells people apart is no JSON")
     except KeyError:
         raise Damage(path, "a charge is for a data set that is not there") from None
     except (TypeError, ValueError, OverflowError):

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import stat
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,19 +23,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from htf.base import arguments
-from htf.errors import BudgetError, InputError, OutputError
+from htf.errors import BudgetError, InputError
 from htf.estimation.prior import Prior
-from htf.files import is_same, write_whole
+from htf.files import SPARE, UNFINISHED, is_same, open_own, spare_folders, write_whole
 from htf.privacy.account import PENDING, WITHDRAWN, Account, Entry
 from htf.privacy.budget import BudgetFile, digest_of, read_accounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, RECORD, Protection
 from htf.query.cells import cell_counts
+from htf.release.file import charged_entry
 from htf.release.release import Release
 from htf.series.periods import Period
 from htf.series.plan import IN_PERIOD, SeriesPlan, period_of, read_plan
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 BUDGET = "budget.sqlite"
 ALL = "series"  # the account of a series whose periods add up
 LOCK, CLOCK, LAYER = "series.lock", "clock.json", "layer.json"
+BY_PROGRAM = {"by": "a program of its own"}  # which does not say how
 REMEMBERED = 12  # releases before, of which the mean is a prior
 
 
@@ -72,7 +76,7 @@ class Addition:
     period: Period
     output: Path
     label: str
-    budget: BudgetFile
+    budget: BudgetFile | None  # None in a dry run, if the period has no account yet
     priors: tuple[Prior, ...]
     told: str = ""  # what a correction leaves of the budget
 
@@ -129,12 +133,18 @@ class SeriesFolder:
         correct: bool = False,
         resume: bool = False,
         take_from_later: bool = False,
+        dry_run: bool = False,
     ) -> Iterator[Addition | Release]:
         """Check everything about a period that is to be released, while no other process adds one. If an earlier run wrote
-        its release and was stopped before the entry was complete, the entry is completed, and the release is given."""
+        its release and was stopped before the entry was complete, the entry is completed, and the release is given. A dry
+        run writes nothing, not even a lock."""
         wanted = period_of(self.plan, period)
         if take_from_later and not correct:
             raise InputError("--take-from-later is for a correction: give --correct too")
+        if dry_run:
+            addition = self._prepare(wanted, correct, resume=False, dry_run=True)
+            yield self._with_room(addition, correct, take_from_later)
+            return
         with _locked(self.folder / LOCK):
             for left in unfinished(self.folder):
                 left.unlink()
@@ -149,29 +159,32 @@ class SeriesFolder:
         """Copy a release that was saved elsewhere to its place, and enter it if that is missing. Its charge says which period
         it is of."""
         with _locked(self.folder / LOCK):
-            release = self._load(path)
-            entry = next((one for one in self._entries() if one.id == release.budget_entry), None)
-            if entry is None or entry.state == WITHDRAWN:
-                raise InputError(
-                    f"{path} was not charged to {self.folder}, or was withdrawn: only a release of this series is brought in"
-                )
-            if entry.state != PENDING and digest_of(path) != entry.sha256:
-                raise InputError(
-                    f"{path} is not the file that was published for {entry.label}: its SHA-256 is another one"
-                )
-            output = self.folder / f"{entry.label}.parquet"
-            moved = not is_same(path, output)
-            if moved:
-                write_whole(output, lambda new: _copy(path, new))
-            if entry.state == PENDING:
-                period = period_of(self.plan, entry.label.partition(".")[0])
-                try:
-                    self._budget(period).publish(entry.id, output)
-                except InputError:
-                    if moved:
-                        output.unlink()
-                    raise
-            return self._load(output)
+            return self._take_in(path)
+
+    def _take_in(self, path: Path) -> Release:
+        release = self._load(path)
+        entry = next((one for one in self._entries() if one.id == release.budget_entry), None)
+        if entry is None or entry.state == WITHDRAWN:
+            raise InputError(
+                f"{path} was not charged to {self.folder}, or was withdrawn: only a release of this series is brought in"
+            )
+        if entry.state != PENDING and digest_of(path) != entry.sha256:
+            raise InputError(
+                f"{path} is not the file that was published for {entry.label}: its SHA-256 is another one"
+            )
+        output = self.folder / f"{entry.label}.parquet"
+        moved = not is_same(path, output)
+        if moved:
+            write_whole(output, lambda new: _copy(path, new))
+        if entry.state == PENDING:
+            period = period_of(self.plan, entry.label.partition(".")[0])
+            try:
+                self._budget(period).publish(entry.id, output)
+            except InputError:
+                if moved:
+                    output.unlink()
+                raise
+        return self._load(output)
 
     def check_matrix(self, matrix: FrequencyMatrix) -> None:
         """Refuse counts of another map or another unit."""
@@ -197,17 +210,43 @@ class SeriesFolder:
                 )
 
     def _complete(self, period: Period) -> Release | None:
-        """Enter a release that an interrupted run has written, if there is one."""
+        """Enter a release that an interrupted run has written, if there is one: in its place, or elsewhere, because its place
+        could not be written. To draw again would make a second release of the same charge."""
         for one in self.released:
             entry = self._entry(one.label) if one.period == period else None
-            if entry is not None and entry.state == PENDING:
+            if entry is None or entry.state != PENDING:
+                continue
+            if charged_entry(one.path) == entry.id:
                 release = self._load(one.path)
-                if release.budget_entry == entry.id:
-                    self._budget(period).publish(entry.id, one.path)
-                    return release
+                self._budget(period).publish(entry.id, one.path)
+                return release
+        pending = {entry.id: entry for entry in self._pending(period)}
+        for path in self._spares() if pending else ():
+            entry = pending.get(charged_entry(path) or "")
+            if entry is None:
+                continue
+            output = self.folder / f"{entry.label}.parquet"
+            if os.path.lexists(output):
+                raise InputError(
+                    f"{path} is the release of {entry.label} that an interrupted run has made, and {output} is in its way: move "
+                    "that away, and run the same command again. Nothing was charged now"
+                )
+            return self._take_in(path)
         return None
 
-    def _prepare(self, period: Period, correct: bool, resume: bool) -> Addition:
+    def _spares(self) -> Iterator[Path]:
+        """Releases that were saved elsewhere. Of what is among temporary files, only our own: anybody may write there."""
+        for folder in spare_folders(self.folder / BUDGET):
+            for path in sorted(folder.glob(f"{SPARE}*.parquet")):
+                with suppress(OSError):
+                    found = path.lstat()
+                    is_ours = folder == self.folder or found.st_uid == _this_user(found)
+                    if stat.S_ISREG(found.st_mode) and is_ours:
+                        yield path
+
+    def _prepare(
+        self, period: Period, correct: bool, resume: bool, dry_run: bool = False
+    ) -> Addition:
         done = [one for one in self.released if one.period == period]
         number = max((one.number for one in done), default=0) + 1
         pending = self._pending(period)
@@ -228,8 +267,8 @@ class SeriesFolder:
             raise InputError(
                 f"the plan is for {self.plan.releases} releases, and all of them were made: begin another series"
             )
-        budget = self._budget(period)
-        if pending:
+        budget = None if dry_run and not self._has_account(period) else self._budget(period)
+        if pending and budget is not None:
             self._take_up(budget, pending, resume)
         label = label_of(period, number)
         output = self.folder / f"{label}.parquet"
@@ -238,8 +277,10 @@ class SeriesFolder:
     def _with_room(self, addition: Addition, correct: bool, take_from_later: bool) -> Addition:
         """Where periods add up, a correction may take what later periods were meant to cost. That is refused unless the
         curator has said so."""
+        if not correct or addition.budget is None:
+            return addition
         account, each = addition.budget.account(), self.plan.each
-        if not correct or each > account.left:  # the charge itself refuses that
+        if each > account.left:  # the charge itself refuses that
             return addition
         left = Epsilon(account.left.units - each.units)
         now = f"Correcting {addition.period.name} costs epsilon {each}: {account.left} of {account.cap} remains now"
@@ -343,18 +384,48 @@ class SeriesFolder:
             )
             return made
 
-    def pin_clock(self, clock: dict[str, Any]) -> None:
-        """Write down by which times records are put into periods. From the first charge on it stays: a record might be in two
-        periods if it changed, and then what both cost would add up."""
-        path, text = self.folder / CLOCK, json.dumps(clock, sort_keys=True) + "\n"
-        if not self._entries():  # until then it may have been a mistake
+    def pin_matrix(self, matrix: FrequencyMatrix) -> None:
+        """The same for counts from a program, which may not say how they were made."""
+        told = matrix.told_apart
+        by = BY_PROGRAM if told is None else told.clock
+        self.pin_clock(by, None if told is None else told.user, by_program=True)
+
+    def pin_clock(
+        self, clock: dict[str, Any], user: str | None, *, by_program: bool = False
+    ) -> None:
+        """Write down by which times records are put into periods, and by which column people are told apart. From the first
+        charge on both stay: a record might be in two periods if they changed, or somebody be two people, and then what
+        both cost would add up."""
+        path = self.folder / CLOCK
+        if self.plan.unit != RECORD:
+            clock = {**clock, "user": user}
+        known = self._read_json(CLOCK)
+        if known is not None and "user" not in known:  # of a version before this one
+            known = {**known, **({"user": user} if "user" in clock else {})}
+        is_older = known is None and by_program  # a version before this one kept nothing then
+        if not self._entries() or is_older or known == clock:
+            # Until the first charge it may have been a mistake.
+            text = json.dumps(clock, sort_keys=True) + "\n"
             write_whole(path, lambda new: _write_text(new, text), overwrite=True)
-        known = path.read_text(encoding="utf-8") if path.exists() else "a program of its own"
-        if known != text:
-            raise InputError(
-                f"the periods of {self.folder} are told apart by {known.strip()}, but now by {text.strip()}: a record might be "
-                "in two periods. Give --time, --time-unit, --time-format, --decimal and --utc-offset as for the first release"
-            )
+            return
+        raise InputError(
+            f"the periods and people of {self.folder} are told apart by {json.dumps(known or BY_PROGRAM)}, but now by {json.dumps(clock)}: a "
+            "record might be in two periods, or other people be meant. Give --user, --time, --time-unit, --time-format, "
+            "--decimal and --utc-offset as for the first release. Nothing was charged"
+        )
+
+    def _read_json(self, name: str) -> dict[str, Any] | None:
+        """A small file that the series keeps; None if it is not there."""
+        path = self.folder / name
+        if not os.path.lexists(path):
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(found, dict):
+                return found
+        except (OSError, ValueError, RecursionError):
+            pass
+        raise InputError(f"{path} is damaged: restore it from a copy")
 
     def pin_layer(self, layer: Path) -> None:
         """Write down which file the zones came from, so that no file of the data is taken for it later."""
@@ -363,8 +434,8 @@ class SeriesFolder:
 
     def check_not_layer(self, data: Iterable[Path]) -> None:
         """Refuse data whose file is the layer of zones, or a copy of it: its names are published."""
-        path = self.folder / LAYER
-        known = json.loads(path.read_text(encoding="utf-8"))["sha256"] if path.exists() else None
+        layer = self._read_json(LAYER)
+        known = None if layer is None else layer.get("sha256")
         for file in data if known is not None else ():
             if file.is_file() and digest_of(file) == known:
                 raise InputError(
@@ -374,8 +445,8 @@ class SeriesFolder:
 
     def _budget(self, period: Period) -> BudgetFile:
         """The account that a release of this period is charged to. Where periods do not add up each has its own."""
-        path, name = self.folder / BUDGET, ALL if self.plan.adds_up else period.name
-        if name not in [account.dataset for account in self.accounts()]:  # the file itself is there
+        path, name = self.folder / BUDGET, self._name(period)
+        if not self._has_account(period):  # the file itself is there
             budget = BudgetFile.create(path, name, self.plan.total, unit=unit_name(self.plan))
         else:
             budget = BudgetFile(path, name)
@@ -385,6 +456,12 @@ class SeriesFolder:
             f"the release was seen: `{self._command('add')} … --period {period.name} --resume`, with the same options."
         )
         return budget
+
+    def _name(self, period: Period) -> str:
+        return ALL if self.plan.adds_up else period.name
+
+    def _has_account(self, period: Period) -> bool:
+        return self._name(period) in [account.dataset for account in self.accounts()]
 
     def _command(self, name: str) -> str:
         return f"htf series {name} {quote(str(self.folder))}"
@@ -414,8 +491,13 @@ class SeriesFolder:
 
 
 def unfinished(folder: Path) -> list[Path]:
-    """Releases that a killed run had not moved to their place yet."""
-    return sorted(folder.glob(".htf-*.parquet"))
+    """Releases that a killed run had not moved to their place yet. Other things of such a name are not ours."""
+    found = folder.glob(f"{UNFINISHED}*.parquet")
+    return sorted(one for one in found if one.is_file() and not one.is_symlink())
+
+
+def _this_user(found: os.stat_result) -> int:
+    return os.getuid() if hasattr(os, "getuid") else found.st_uid
 
 
 def label_of(period: Period, number: int) -> str:
@@ -445,13 +527,6 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _opened(path: Path) -> IO[str]:
-    try:
-        return open(path, "w", encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write to {path.parent}: {error.strerror}") from None
-
-
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One process at a time adds to a series. The lock goes with the process, however that ends."""
@@ -460,7 +535,7 @@ def _locked(path: Path) -> Iterator[None]:
     except ImportError:  # not on Windows: there, the cap of the budget still holds
         yield
         return
-    with _opened(path) as file:
+    with open_own(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -181,6 +181,8 @@ class Series(SeriesFolder):
             if isinstance(addition, Release):
                 return addition
             self.check_matrix(matrix)
+            self.pin_matrix(matrix)
+            assert addition.budget is not None  # it is no dry run
             made = publish(
                 matrix,
                 self.plan.each,

@@ -7,7 +7,6 @@ draw the layers of Protomaps and of OpenMapTiles (static/shared/streets.js).
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import html
 import json
@@ -15,12 +14,14 @@ import math
 import os
 import re
 import threading
-import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from htf.base.unpacking import TooLargeError, gunzip
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 from htf.maps.basemap import Bounds, widened
@@ -32,8 +33,14 @@ MARGIN = 0.25  # in sides of the map
 LONGEST_CREDIT = 200  # letters
 EDGE = 85.051129  # degrees of latitude: tiles end there
 WORLD: Bounds = (-180.0, -EDGE, 180.0, EDGE)
-KEPT_DIRECTORIES = 64
+KEPT_DIRECTORIES = 16
 HEADER_BYTES = 127
+# What may be unpacked. Archives of the whole world stay far below: an archive is anybody's, and a megabyte may stand for a gigabyte.
+MOST_METADATA = 4_000_000
+MOST_DIRECTORY = 2_000_000
+MOST_ENTRIES = 100_000  # of a directory
+MOST_TILE = 8_000_000
+VARINT = 10  # bytes of a number, at most
 GZIP_START = b"\x1f\x8b"
 Place = tuple[int, int, int]  # zoom, column and row
 
@@ -59,14 +66,15 @@ class Archive:
             raise
 
     def _read_head(self) -> None:
-        head = self._bytes(0, HEADER_BYTES)
         try:
+            head = self._bytes(0, HEADER_BYTES, HEADER_BYTES)
             self._header = self._format.deserialize_header(head)
             told = self._told(self._header)
             self._directory(self._header["root_offset"], self._header["root_length"])
         except Exception as error:
+            reason = f" ({error})" if isinstance(error, TooLargeError) else ""
             raise InputError(
-                f"{self.path} is not a PMTiles archive of version 3: --basemap takes one with vector tiles"
+                f"{self.path} is not a PMTiles archive of version 3{reason}: --basemap takes one with vector tiles"
             ) from error
         kind, packing = self._header["tile_type"], self._header["tile_compression"]
         if kind != self._format.TileType.MVT:
@@ -82,13 +90,13 @@ class Archive:
         self.etag = hashlib.sha256(head + repr(self._stamp).encode()).hexdigest()[:32]
         self.zooms = self._header["min_zoom"], min(self._header["max_zoom"], DEEPEST)
         self.bounds = _covered(self._header)
-        self.layers = [str(one["id"]) for one in told.get("vector_layers") or [] if "id" in one]
+        self.layers = _layers(told)
         credit = re.sub(r"<[^>]*>", "", str(told.get("attribution") or self.path.stem))
         self.credit = html.unescape(credit)[:LONGEST_CREDIT]
 
     def _told(self, header: Any) -> dict[str, Any]:
-        body = self._bytes(header["metadata_offset"], header["metadata_length"])
-        told = json.loads(gzip.decompress(body) if body.startswith(GZIP_START) else body)
+        body = self._bytes(header["metadata_offset"], header["metadata_length"], MOST_METADATA)
+        told = json.loads(gunzip(body, MOST_METADATA) if body.startswith(GZIP_START) else body)
         if not isinstance(told, dict):
             raise TypeError("metadata are an object")
         return told
@@ -97,14 +105,21 @@ class Archive:
         state = os.fstat(self._file.fileno())
         return state.st_size, state.st_mtime_ns
 
-    def _bytes(self, start: int, length: int) -> bytes:
+    def _bytes(self, start: int, length: int, most: int) -> bytes:
+        """Bytes of the file. Where they are is what the file itself says."""
+        if length > most:
+            raise TooLargeError(f"a part of {self.path} has {length:,} bytes, more than {most:,}")
+        if start + length > os.fstat(self._file.fileno()).st_size:
+            raise InputError(f"{self.path} is damaged: a part of it would lie beyond its end")
         with self._lock:
             self._file.seek(start)
             return self._file.read(length)
 
     def _read_directory(self, start: int, length: int) -> Any:
         try:
-            return self._format.deserialize_directory(self._bytes(start, length))
+            packed = self._bytes(start, length, MOST_DIRECTORY)
+            _check_directory(gunzip(packed, MOST_DIRECTORY))
+            return self._format.deserialize_directory(packed)
         except Exception as error:
             raise InputError(f"{self.path} is damaged: its directory of tiles is broken") from error
 
@@ -125,7 +140,7 @@ class Archive:
         """The bytes of a tile as they are in the file, compressed or not."""
         if self._now() != self._stamp:
             raise InputError(f"{self.path} has changed since it was opened: start again")
-        return self._bytes(start, length)
+        return self._bytes(start, length, MOST_TILE)
 
     def tile(self, place: Place) -> tuple[bytes, bytes | None]:
         """A tile, and the same compressed if it is so in the file. Without bytes if there is none."""
@@ -136,9 +151,9 @@ class Archive:
         if not body.startswith(GZIP_START):
             return body, None
         try:
-            return gzip.decompress(body), body
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"a tile of {self.path} is damaged") from error
+            return gunzip(body, MOST_TILE), body
+        except (TooLargeError, ValueError) as error:
+            raise InputError(f"a tile of {self.path} is damaged: {error}") from error
 
     def told(self) -> dict[str, Any]:
         """What a browser needs to draw tiles."""
@@ -151,6 +166,26 @@ class Archive:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _check_directory(unpacked: bytes) -> None:
+    """Refuse a directory with very many entries, or very long numbers: reading one takes as long as its square."""
+    goes_on = np.frombuffer(unpacked, dtype=np.uint8) >= 0x80
+    ends = np.flatnonzero(~goes_on)
+    longest = np.diff(ends, prepend=-1).max(initial=0)
+    entries = 0
+    for place, byte in enumerate(unpacked[: VARINT + 1]):
+        entries |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            break
+    if longest > VARINT or goes_on[-1:].any() or entries > MOST_ENTRIES:
+        raise ValueError("no archive has such a directory")
+
+
+def _layers(told: dict[str, Any]) -> list[str]:
+    listed = told.get("vector_layers")
+    found = listed if isinstance(listed, list) else []
+    return [str(one["id"]) for one in found if isinstance(one, dict) and "id" in one]
 
 
 def _covered(header: Any) -> Bounds:
@@ -227,6 +262,7 @@ def _joined(archive: Archive, chosen: dict[Place, tuple[int, int]]) -> dict[str,
     for place, at in chosen.items():
         if at not in starts:
             starts[at] = len(joined)
+            archive.tile(place)  # a browser would unpack whatever it is given
             joined += archive.read(*at)
         index["/".join(map(str, place))] = [starts[at], starts[at] + at[1]]
     return {"index": index, "bytes": base64.b64encode(bytes(joined)).decode()}
