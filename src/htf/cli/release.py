@@ -390,7 +390,7 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     Protection(PERSON, options.most_records)
     reading, suggest = plan.points.reading, options.suggest_max_records
     epsilon, share = plan.epsilon, _share_for_activity(reading, options)
-    left = _without_others(plan, epsilon - _part(epsilon, share))
+    left = _without_others(plan, epsilon - _part(epsilon, share, options.most_records))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
         epsilon_per_share(left, unit)
@@ -503,16 +503,16 @@ def check_no_activity(given: str | None, *, has_people: bool) -> None:
     )
 
 
-def _part(epsilon: Epsilon, share: Fraction) -> Epsilon:
+def _part(epsilon: Epsilon, share: Fraction, most: int) -> Epsilon:
     """A share of epsilon, rounded down."""
     from htf.base import numerals
-    from htf.privacy.activity import PARTS
+    from htf.privacy.activity import least_price
     from htf.privacy.epsilon import Epsilon
 
     part = Epsilon(int(epsilon.units * share))
-    if share > 0 and part.units < PARTS:
+    if share > 0 and part < (least := least_price(most)):
         raise InputError(
-            f"--activity {numerals.shown(share)} of --epsilon {epsilon} is less than {Epsilon(PARTS)}, the smallest: spend more, or count "
+            f"--activity {numerals.shown(share)} of --epsilon {epsilon} is less than {least}, the smallest: spend more, or count "
             "kept records (--activity 0)"
         )
     return part
@@ -572,7 +572,7 @@ def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
     from htf.privacy.epsilon import Epsilon
 
     share = _share_for_activity(plan.points.reading, options)
-    left = _without_others(plan, plan.epsilon - _part(plan.epsilon, share))
+    left = _without_others(plan, plan.epsilon - _part(plan.epsilon, share, plan.most_records))
     suggest = options.suggest_max_records
     return left if suggest is None else left - Epsilon.of(suggest)
 
@@ -640,7 +640,7 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     most = plan.most_records
     activity = measure_activity(
         _read_people(plan, most),
-        _part(plan.epsilon, share),
+        _part(plan.epsilon, share, most),
         noise=plan.noise,
         budget=plan.budget,
         label=plan.label,

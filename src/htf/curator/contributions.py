@@ -30,7 +30,7 @@ from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.errors import InputError
 from htf.frame.domain import IntArray
-from htf.privacy.activity import PARTS, Activity, class_ends, middles, reaches, split_price
+from htf.privacy.activity import Activity, class_ends, least_price, middles, reaches, split_price
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
@@ -240,8 +240,10 @@ def measure_activity(
     """
     _check_people(people)
     purchase = Purchase.of(epsilon, noise, budget, label, per)
-    if purchase.price.units < PARTS:
-        raise InputError(f"an activity costs at least {Epsilon(PARTS)}, got {purchase.price}")
+    if purchase.price < (least := least_price(people.most)):
+        raise InputError(
+            f"an activity of people with up to {people.most:,} records costs at least {least}, got {purchase.price}"
+        )
     of_people, of_offsets = (np.array([price.units]) for price in split_price(purchase.price))
     ends, draw = class_ends(people.most), purchase.noise.draw
     with purchase.charged(Activity.charged_as) as entry:

@@ -26,7 +26,11 @@ FURTHER = 3  # classes that count by their starts, after those that count by the
 
 
 def records_beyond_bounds(activity: Activity, most: int) -> tuple[float, float]:
-    """The ends of a 95 % interval for the records beyond `most` of each person, in all."""
+    """The ends of a 95 % interval for the records beyond `most` of each person, in all.
+
+    The lower end may be negative, although nobody has fewer than none: cut at 0 it would be the truth wherever nobody
+    has more than `most`, and no room were left for the noise of the records up to `most`.
+    """
     assert activity.offsets is not None
     assert activity.most is not None
     if most >= activity.most:
@@ -35,7 +39,7 @@ def records_beyond_bounds(activity: Activity, most: int) -> tuple[float, float]:
     lower, upper = _margins(activity.most, activity.epsilon.units, most)
     low = float(np.max(_weigh(lower.sums, seen) - lower.margins))
     high = float(np.min(_weigh(upper.sums, seen) + upper.margins))
-    return max(low, 0.0), max(high, low, 0.0)
+    return low, max(high, low, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +74,8 @@ def lower_sums(ends: tuple[int, ...], kept: int) -> FloatArray:
         for stop in range(sums, min(sums + FURTHER, len(ends)) + 1):
             by_sum = beyond & (place < sums)
             weight = np.where(by_sum, middle - kept, np.where(beyond & (place < stop), by_start, 0))
-            found.append([weight, by_sum])
+            if weight.any() or by_sum.any():
+                found.append([weight, by_sum])
     return np.array(found, dtype=np.float64)
 
 

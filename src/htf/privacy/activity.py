@@ -42,6 +42,11 @@ def split_price(epsilon: Epsilon) -> tuple[Epsilon, Epsilon]:
     return epsilon - offsets, offsets
 
 
+def least_price(most: int) -> Epsilon:
+    """The least that an activity costs: offsets have a unit of epsilon for each step, so that noise fits 64 bits."""
+    return Epsilon(PARTS * max(1, *reaches(class_ends(most))))
+
+
 def reaches(ends: tuple[int, ...]) -> tuple[int, ...]:
     """How far an offset may be from 0, for each class. Middles are rounded down, so the end is furthest."""
     return tuple(end - middle for middle, end in zip(middles(ends), ends, strict=True))
