@@ -19,8 +19,8 @@ from htf.privacy.epsilon import Epsilon
 
 # The probabilities that the truth is below and above. Upper ends allow for people who may be hidden, lower ends do
 # not, so an interval of 95 % is shortest if most of what may fail is above.
-BELOW, ABOVE = 0.01, 0.04
-DRAWS = 4000  # of noise; the probabilities above are then exact to about a tenth
+BELOW, ABOVE = 0.01, 0.035
+DRAWS = 4000  # of noise: the probabilities above are then off by about a tenth of themselves
 SEED = 20  # public, and always the same: a verifier computes the same bounds
 FURTHER = 3  # classes that count by their starts, after those that count by their sums
 
