@@ -214,10 +214,10 @@ class Grid:
             numbers.append(points)
             widths.append(width)
             classes.append(np.full(len(points), place))
-        place, width = np.concatenate(classes), np.concatenate(widths)
-        in_class = (place[:, None] == np.arange(len(ends))).astype(np.float64)
-        even = width / (width @ in_class)[place]
-        return cls(np.array(ends), np.concatenate(numbers), width, place, in_class, even)
+        which, width = np.concatenate(classes), np.concatenate(widths)
+        in_class = (which[:, None] == np.arange(len(ends))).astype(np.float64)
+        even = width / (width @ in_class)[which]
+        return cls(np.array(ends), np.concatenate(numbers), width, which, in_class, even)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
