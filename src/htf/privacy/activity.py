@@ -107,7 +107,9 @@ class Activity:
         if (self.most is None) != (self.offsets is None):
             raise InputError("the offsets and the most records of an activity go together")
         if self.most is not None:
-            Protection(PERSON, self.most)
+            most = arguments.whole(self.most, "the most records of an activity")
+            Protection(PERSON, most)
+            object.__setattr__(self, "most", most)
         self._check_numbers("people")
         if self.offsets is not None:
             self._check_numbers("offsets")
