@@ -573,8 +573,14 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "decides": {"true"},
             "per": NONE,
             "budget_entry": {*NONE, *TEXT},
+            "most": WHOLE,  # as long as there are as many classes
         },
-        {"people": "people|activity", "per": "period", "budget_entry": "entry"},
+        {
+            "people": "people|activity",
+            "per": "period",
+            "budget_entry": "entry",
+            "most": "most|records",
+        },
     ),
     "Activity.from_dict": lambda w: Call(
         htf.Activity.from_dict, {"data": w.activity.to_dict()}, {}, {"data": "activity"}

@@ -31,6 +31,7 @@ from htf.cli.release import _part
 from htf.curator.contributions import (
     CLASSES_OF_A_PERSON,
     _choose,
+    offsets_by_class,
     people_by_class,
     rank_runs,
     suggest_max_records,
@@ -40,7 +41,7 @@ from htf.curator.medians import Runs, _cumulated, choose_run_exactly
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.sampler import Words
 from htf.mechanisms import registry
-from htf.privacy.activity import CLASS_ENDS
+from htf.privacy.activity import OLDER_ENDS, class_ends, middles, reaches, split_price
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import (
     OF_RECORDS,
@@ -91,7 +92,7 @@ def test_the_parts_never_exceed_the_claim(
     total, cost = Epsilon(units), suggested + measured
     bought = (
         Suggestion(1, SHARES[0], 2, Epsilon(suggested), "", True) if suggested else None,
-        Activity((0,) * len(CLASS_ENDS), Epsilon(measured), "", True) if measured else None,
+        Activity((0,) * len(OLDER_ENDS), Epsilon(measured), "", True) if measured else None,
     )
     assert price_of_bought(*bought) == Epsilon(cost)
     protection = Protection("person", number)
@@ -125,16 +126,43 @@ def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction) -> Non
 # --- the activity ---------------------------------------------------------------------------------
 
 
-def test_one_person_moves_one_class_by_one() -> None:
-    """All data of up to three people, with numbers of records around the ends of classes."""
-    numbers = sorted({n for end in CLASS_ENDS for n in (end - 1, end, end + 1) if 1 <= n <= 300})
+def test_one_person_moves_one_class_by_one_and_one_offset_by_its_reach() -> None:
+    """All data of up to three people, with numbers of records around the ends of classes. The bound is reached."""
+    ends = class_ends(300)
+    numbers = sorted({n for end in ends for n in (end - 1, end, end + 1) if 1 <= n <= 300})
+    furthest = np.zeros(len(ends), dtype=np.int64)
     for people in range(3):
         for records in product(numbers[::2] if people else numbers, repeat=people):
-            before = people_by_class(RecordsPerPerson.from_records(list(records), 300))
+            data = RecordsPerPerson.from_records(list(records), 300)
+            before = people_by_class(data)
             for added in numbers:
                 more = RecordsPerPerson.from_records([*records, added], 300)
                 moved = people_by_class(more) - before
                 assert np.abs(moved).sum() == moved.sum() == 1 == CLASSES_OF_A_PERSON
+                off = np.abs(offsets_by_class(more) - offsets_by_class(data))
+                assert np.all(off[moved == 0] == 0)
+                furthest = np.maximum(furthest, off)
+    assert furthest.tolist() == list(reaches(ends))
+
+
+@given(st.integers(5, 10**18))
+def test_the_prices_of_people_and_offsets_are_the_whole_price(units: int) -> None:
+    people, offsets = split_price(Epsilon(units))
+    assert people.units + offsets.units == units
+    assert 0 < offsets.units <= people.units / 4 + 1
+
+
+def test_no_activity_tells_more_than_epsilon() -> None:
+    """The exact loss of one person more: what the two questions charge, times what that person moves."""
+    ends, (of_people, of_offsets) = class_ends(300), split_price(Epsilon.of("0.1"))
+    for number in range(1, 301):
+        person = RecordsPerPerson.from_records([number], 300)
+        moved, off = people_by_class(person), np.abs(offsets_by_class(person))
+        rates = [of_offsets.fraction / reach if reach else Fraction(0) for reach in reaches(ends)]
+        lost = of_people.fraction * int(moved.sum()) + sum(rate * int(one) for rate, one in zip(rates, off, strict=True))  # fmt: skip
+        assert lost <= Epsilon.of("0.1").fraction
+        if number in ends and number > 2:
+            assert lost == Epsilon.of("0.1").fraction
 
 
 @given(st.lists(st.integers(1, 2**21), max_size=30), st.integers(1, 2**20))
@@ -143,9 +171,13 @@ def test_everybody_is_in_one_class(records: list[int], most: int) -> None:
     counted = people_by_class(
         RecordsPerPerson.from_records(np.array(records, dtype=np.int64), most)
     )
-    ends = np.array(CLASS_ENDS)
-    wanted = np.searchsorted(ends, np.minimum(records, most)) if records else np.zeros(0, int)
+    ends, numbers = np.array(class_ends(most)), np.minimum(records, most)
+    wanted = np.searchsorted(ends, numbers) if records else np.zeros(0, int)
     assert np.array_equal(counted, np.bincount(wanted, minlength=len(ends)))
+    off = offsets_by_class(RecordsPerPerson.from_records(np.array(records, dtype=np.int64), most))
+    middle = np.array(middles(class_ends(most)))
+    assert off.sum() + counted @ middle == (sum(numbers) if records else 0)
+    assert np.all(np.abs(off) <= counted * np.array(reaches(class_ends(most))))
 
 
 # --- the quantile ---------------------------------------------------------------------------------

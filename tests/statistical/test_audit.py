@@ -66,7 +66,7 @@ from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import Histogram, Mechanism
 from htf.mechanisms.htf_paper import HtfPaper
-from htf.privacy.activity import CLASS_ENDS
+from htf.privacy.activity import class_ends, reaches
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.ledger import Ledger
 from htf.release.kinds import KINDS
@@ -489,7 +489,7 @@ def test_no_run_tells_more_of_a_person_than_is_claimed(
 # --- the activity of people -----------------------------------------------------------------------
 
 MEASURED = 700  # activities of each neighbour
-ENDS = np.array(CLASS_ENDS)
+ENDS = np.array(class_ends(2**12))
 
 
 def audited_activity(
@@ -500,7 +500,7 @@ def audited_activity(
     found = []
     for likely in (True, False):
         people = RecordsPerPerson.from_records(
-            ENDS[together - 1 :: together][: likely * len(ENDS)], 2**20
+            ENDS[together - 1 :: together][: likely * len(ENDS)], 2**12
         )
         source = noise(int(likely))
         drawn = [measure_activity(people, paid, noise=source).people for _ in range(MEASURED)]
@@ -515,8 +515,38 @@ def test_the_activity_loses_no_more_than_it_claims(source: str) -> None:
     assert SEEN < audited_activity(SOURCES[source]) <= float(EPSILON)
 
 
+def audited_person(noise: Callable[[int], NoiseSource]) -> float:
+    """The epsilon that is proved of someone at the end of a class, by both questions together.
+
+    The most likely outcomes with such a person are a number of people from 1 on and an offset from its reach on. Both
+    questions move by all that they may, so the loss is near the whole price. Every class is a run of its own.
+    """
+    found, reach = [], np.array(reaches(tuple(ENDS)))
+    counted = reach > 1
+    for likely in (True, False):
+        people = RecordsPerPerson.from_records(ENDS[: likely * len(ENDS)], 2**12)
+        source = noise(int(likely))
+        drawn = [measure_activity(people, EPSILON, noise=source) for _ in range(2 * MEASURED)]
+        seen = np.array([one.people for one in drawn]) >= 1
+        off = np.array([one.offsets for one in drawn]) >= reach
+        found.append(int((seen & off)[:, counted].sum()))
+    often, rarely = found
+    return proved_epsilon(often, rarely, 2 * MEASURED * int(counted.sum()))
+
+
+@pytest.mark.parametrize("source", ["seeded", "fast"])
+def test_both_questions_of_an_activity_lose_no_more_than_it_claims(source: str) -> None:
+    assert SEEN < audited_person(SOURCES[source]) <= float(EPSILON)
+
+
+def test_both_questions_at_the_whole_price_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the price not divided between the two, a person would lose it twice."""
+    monkeypatch.setattr(contributions, "split_price", lambda price: (price, price))
+    assert audited_person(SeededNoise) > CAUGHT
+
+
 def test_an_activity_at_half_scale_is_caught() -> None:
-    assert audited_activity(HalfScaleNoise) > CAUGHT
+    assert audited_person(HalfScaleNoise) > CAUGHT
 
 
 def test_a_person_in_two_classes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from htf import (
     read_points,
     suggest_max_records,
 )
-from htf.estimation.activity import NUMBERS, read_profiles
+from htf.estimation.activity import read_profiles
 from htf.estimation.nonnegative import non_negative
 from htf.evaluation.datasets import City, DataSet, GaussianSet
 from htf.evaluation.forecast import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
@@ -382,7 +382,8 @@ def test_records_follow_the_middle_of_what_the_activity_leaves_open() -> None:
     noisy = RecordsPerPerson.from_records(some_people(2000).records_each, 2**20)
     records = RecordsByActivity(measure_activity(noisy, "0.05", noise="seeded:1"))
     profiles = read_profiles(records.activity)
-    totals = profiles.people @ NUMBERS
+    numbers = profiles.grid.numbers
+    totals = profiles.people @ numbers
     below = profiles.weights[totals < np.median(totals)].sum()
     assert 0 < below < 1  # several profiles are possible
     drawn = [records.of_people(2000, np.random.default_rng(seed)).mean() for seed in range(50)]
@@ -390,7 +391,7 @@ def test_records_follow_the_middle_of_what_the_activity_leaves_open() -> None:
     order = np.argsort(totals)
     middle = order[np.searchsorted(np.cumsum(profiles.weights[order]), 0.5)]
     profile = profiles.people[middle]
-    wanted = profile @ np.rint(NUMBERS) / profile.sum()
+    wanted = profile @ np.rint(numbers) / profile.sum()
     assert abs(np.mean(drawn) - wanted) < 6 * error
 
 

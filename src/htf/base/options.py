@@ -12,6 +12,7 @@ from typing import Any
 
 OPTION = "option"
 AUTO = "auto"  # in place of a number: it follows from a noisy measurement
+USUAL_MOST_RECORDS = 2000  # of a person, in an activity, where nothing else is said
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,11 @@ def people_options(command: F) -> F:
             "or that of the release]",
         ),
         option_of(ReleaseOptions, "records_range", help="With auto: look for K between 1 and N."),
+        option_of(
+            ReleaseOptions,
+            "most_records",
+            help="As in htf release. With --like, that of the release.",
+        ),
     )
     for decorate in reversed(declared):
         command = decorate(command)
@@ -87,6 +92,7 @@ class PeopleOptions:
     max_records: str | None
     activity: str | None
     records_range: int
+    most_records: int
 
     @property
     def given(self) -> list[str]:
@@ -168,7 +174,15 @@ def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
             "--max-records auto follows from the activity of people: give --activity a share above 0"
         )
     kept = None if finds_most else asked.protection.max_records  # says what is missing
-    return Counted(RECORDS, kept, share, options.records_range, per, once_per)
+    return Counted(
+        RECORDS,
+        kept,
+        share,
+        options.records_range,
+        per,
+        once_per,
+        most_records=options.most_records,
+    )
 
 
 def _whom(counted: Counted) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +15,11 @@ from htf.cli.screen import console, say, say_json, show_table, warn_if_not_priva
 from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output, write_whole
-from htf.privacy.activity import CLASS_ENDS
 from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
 from htf.query.answer_texts import counts_of
 
 if TYPE_CHECKING:
+    from htf.privacy.activity import Activity
     from htf.privacy.clipping import Clipped
     from htf.release.release import Release
 
@@ -117,9 +117,7 @@ def _show_guarantee(release: Release) -> None:
         rows = [*release.suggestion.to_dict().items()]
         show_table(("name", ">value"), rows, "Suggested with noise")
     if (activity := release.activity) is not None:
-        rows = [(f"up to {end:,}", n) for end, n in zip(CLASS_ENDS, activity.people, strict=True)]
-        title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {release.factor:.4g}"
-        show_table(("records of a person", ">people, with noise"), rows, title)
+        show_table(*_activity_table(activity, release.factor))
     if (clipped := release.clipped) is not None:
         title = f"Records by {clipped.protection.weight}, for epsilon {clipped.epsilon}"
         headers = f"{clipped.protection.weight} of a record", ">records, with noise"
@@ -130,6 +128,22 @@ def _show_guarantee(release: Release) -> None:
         show_table(
             ("name", ">value"), rows, f"Table of {distinct.quantity}: `htf query --distinct`"
         )
+
+
+def _activity_table(activity: Activity, factor: float) -> tuple[tuple[str, ...], list[Any], str]:
+    title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {factor:.4g}"
+    headers: tuple[str, ...] = ("records of a person", ">people, with noise")
+    rows: list[Any] = [
+        (f"up to {end:,}", n) for end, n in zip(activity.ends, activity.people, strict=True)
+    ]
+    if activity.offsets is None:
+        return headers, rows, title
+    middles = zip(activity.ends, activity.middles, activity.offsets, strict=True)
+    sums = [
+        f"{off:+,} beside {middle:,} each" if middle < end else "" for end, middle, off in middles
+    ]
+    rows = [(*row, off) for row, off in zip(rows, sums, strict=True)]
+    return (*headers, ">their records, with noise"), rows, title
 
 
 def _clipped_rows(clipped: Clipped) -> list[tuple[str, object]]:

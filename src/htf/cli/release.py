@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.base.options import AUTO, option
+from htf.base.options import AUTO, USUAL_MOST_RECORDS, option
 from htf.cli import streams
 from htf.cli.charging import (
     check_charge,
@@ -63,6 +63,7 @@ NOT_TRIED = (
     "1,000 rows for that, for your eyes only."
 )
 ACTIVITY_SHARE = "0.1"  # of epsilon, for the activity of people
+SEEN = 6.0  # scales of noise: a class with more people is not empty
 FEWEST_PEOPLE = 2000  # for counts of records; docs/people.md has what was measured
 
 
@@ -89,6 +90,14 @@ class ReleaseOptions:
     records_range: int = field(
         default=1000,
         metadata=option("Look for K between 1 and N. Choose N without looking at the data.", "N"),
+    )
+    most_records: int = field(
+        default=USUAL_MOST_RECORDS,
+        metadata=option(
+            "With --activity: someone with more than N records counts as having N, in totals too. Choose N without looking "
+            "at the data, and no larger than needed: intervals allow for a few such people whom noise may hide.",
+            "N",
+        ),
     )
     quantile: str = field(
         default="0.9",
@@ -335,6 +344,7 @@ class Plan:
     distinct: DistinctPlan | None = None
     clipped: Epsilon | None = None  # the price of measuring how many records are cut
     zones: Epsilon | None = None  # the price of the zones that the map is inside of
+    most_records: int = 1  # that anybody counts as having, in the activity
     label: str = ""  # of the charges
     finish: Callable[[Release], Release] | None = (
         None  # what is made of the release before it is written
@@ -363,6 +373,7 @@ def _make_plan(points: Points, options: ReleaseOptions) -> Plan:
         noise=noise_from_text(options.noise),
         output=options.output,
         overwrite=options.overwrite,
+        most_records=options.most_records,
         budget=open_budget(options.budget, options.dataset, options.output),
         label=options.output.name,
     )
@@ -401,11 +412,12 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     """Returns what epsilon will protect. Refuses what cannot become a release."""
     from htf.curator.contributions import read_quantile
     from htf.privacy.epsilon import Epsilon
-    from htf.privacy.protection import epsilon_per_share
+    from htf.privacy.protection import PERSON, Protection, epsilon_per_share
 
+    Protection(PERSON, options.most_records)
     reading, suggest = plan.points.reading, options.suggest_max_records
     epsilon, share = plan.epsilon, _share_for_activity(reading, options)
-    left = _without_others(plan, epsilon - _part(epsilon, share))
+    left = _without_others(plan, epsilon - _part(epsilon, share, options.most_records))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
         epsilon_per_share(left, unit)
@@ -518,15 +530,16 @@ def check_no_activity(given: str | None, *, has_people: bool) -> None:
     )
 
 
-def _part(epsilon: Epsilon, share: Fraction) -> Epsilon:
+def _part(epsilon: Epsilon, share: Fraction, most: int) -> Epsilon:
     """A share of epsilon, rounded down."""
     from htf.base import numerals
+    from htf.privacy.activity import least_price
     from htf.privacy.epsilon import Epsilon
 
     part = Epsilon(int(epsilon.units * share))
-    if share > 0 and part.units == 0:
+    if share > 0 and part < (least := least_price(most)):
         raise InputError(
-            f"--activity {numerals.shown(share)} of --epsilon {epsilon} is less than 1e-15, the smallest epsilon: spend more, or count "
+            f"--activity {numerals.shown(share)} of --epsilon {epsilon} is less than {least}, the smallest: spend more, or count "
             "kept records (--activity 0)"
         )
     return part
@@ -585,7 +598,7 @@ def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
     from htf.privacy.epsilon import Epsilon
 
     share = _share_for_activity(plan.points.reading, options)
-    left = _without_others(plan, plan.epsilon - _part(plan.epsilon, share))
+    left = _without_others(plan, plan.epsilon - _part(plan.epsilon, share, plan.most_records))
     suggest = options.suggest_max_records
     return left if suggest is None else left - Epsilon.of(suggest)
 
@@ -649,11 +662,11 @@ def _suggest(plan: Plan, options: ReleaseOptions) -> Suggestion:
 
 def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     from htf.curator.contributions import measure_activity
-    from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
 
+    most = plan.most_records
     activity = measure_activity(
-        _read_people(plan, MOST_RECORDS_OF_A_PERSON),
-        _part(plan.epsilon, share),
+        _read_people(plan, most),
+        _part(plan.epsilon, share, most),
         noise=plan.noise,
         budget=plan.budget,
         label=plan.label,
@@ -663,6 +676,17 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
         plan.tell(
             f"By the noisy activity there are fewer than about {FEWEST_PEOPLE:,} people. The total of their records is "
             "then very uncertain, and intervals may be too narrow: prefer counting split people (--count people)."
+        )
+    noise = 1 / float(activity.prices[0])
+    if activity.people[-1] > SEEN * noise:
+        plan.tell(
+            f"By the noisy activity, people have more than {activity.ends[-2]:,} records. Whoever has more than {most:,} "
+            "counts as having that many, so totals may be too low: choose a larger --most-records next time."
+        )
+    with _even_if_unseen():
+        say(
+            f"Up to about {3 * noise:,.0f} people with up to {most:,} records each cannot be told from none at this epsilon. "
+            "Intervals allow for them, so they reach further up than down (--most-records)."
         )
     return activity
 

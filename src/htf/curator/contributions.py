@@ -1,7 +1,8 @@
 """Measures how many records people have, with noise, and chooses by it how many to keep. Sensitive.
 
-The activity of people is a histogram: every person is in one class, so one person moves one number by one. It tells
-how many records are missed, and which number to keep gives the least error.
+The activity of people is a histogram: every person is in one class, so one person moves one number by one. A second
+question sums, in each class, by how much people's numbers of records are off its middle; one person moves one sum by
+at most half the class. Together they tell how many records are missed, and which number to keep gives the least error.
 
 The older way to choose that number is a quantile. Keeping few records loses counts, keeping many costs noise, and
 the numbers of records per person are secret. So the limit is a noisy quantile of records per person, by the
@@ -29,7 +30,7 @@ from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.errors import InputError
 from htf.frame.domain import IntArray
-from htf.privacy.activity import CLASS_ENDS, Activity
+from htf.privacy.activity import Activity, class_ends, least_price, middles, reaches, split_price
 from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
@@ -204,6 +205,7 @@ def measure_activity(
 ) -> Activity:
     """Spend `epsilon`, for one person, on how many people have how many records.
 
+    Four fifths of it measure how many people are in each class, a fifth how far their records are from its middle.
     Hand the result to `publish`, whose epsilon is then the total of both. Its counts are then of all records,
     although only K of each person were kept, and its intervals include the error of that. `best_max_records` finds
     a K from it.
@@ -211,8 +213,9 @@ def measure_activity(
     Parameters
     ----------
     people : RecordsPerPerson
-        How many people have how many records. Those with more than its `most` are counted as having that many, so
-        choose a large one: classes go up to 2**20.
+        How many people have how many records. Those with more than its `most` count as having that many, in the
+        total too. Choose it without the data, and no larger than needed: a few such people cannot be told from none,
+        and the upper ends of intervals allow for them.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
         The privacy budget of this measurement.
     noise : NoiseSource or str
@@ -240,22 +243,50 @@ def measure_activity(
     --------
     >>> import htf
     >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
-    >>> htf.measure_activity(people, 0.5, noise="seeded:1").people[:4]
-    (496, 298, 188, 11)
+    >>> htf.measure_activity(people, 0.5, noise="seeded:1").people
+    (495, 297, 188, 11)
     """
     _check_people(people)
     purchase = Purchase.of(epsilon, noise, budget, label, per, people.told_apart)
-    units = np.full(len(CLASS_ENDS), purchase.price.units, dtype=np.int64)
+    if purchase.price < (least := least_price(people.most)):
+        raise InputError(
+            f"an activity of people with up to {people.most:,} records costs at least {least}, got {purchase.price}"
+        )
+    of_people, of_offsets = (np.array([price.units]) for price in split_price(purchase.price))
+    ends, draw = class_ends(people.most), purchase.noise.draw
     with purchase.charged(Activity.charged_as) as entry:
-        noisy = people_by_class(people) + purchase.noise.draw(units, CLASSES_OF_A_PERSON)
+        noisy = people_by_class(people) + draw(of_people.repeat(len(ends)), CLASSES_OF_A_PERSON)
+        # Where a class is one number, nobody is off it.
+        noises = [int(draw(of_offsets, reach)[0]) if reach else 0 for reach in reaches(ends)]
+        offsets = offsets_by_class(people) + np.array(noises)
         drawn = purchase.noise.description, purchase.noise.private
-        return Activity(tuple(noisy.tolist()), purchase.price, *drawn, per=per, budget_entry=entry)
+        return Activity(
+            tuple(noisy.tolist()),
+            purchase.price,
+            *drawn,
+            per=per,
+            budget_entry=entry,
+            most=people.most,
+            offsets=tuple(offsets.tolist()),
+        )
 
 
 def people_by_class(people: RecordsPerPerson) -> IntArray:
     """The exact number of people in each class. Sensitive. One person is in one class, or in none."""
-    up_to = np.cumsum(people.exact_persons)[np.minimum(CLASS_ENDS, people.most) - 1]
-    return np.asarray(np.diff(up_to, prepend=0), dtype=np.int64)
+    starts = np.array((0, *class_ends(people.most)[:-1]))
+    return np.asarray(np.add.reduceat(people.exact_persons, starts), dtype=np.int64)
+
+
+def offsets_by_class(people: RecordsPerPerson) -> IntArray:
+    """The exact sum, in each class, of its people's numbers of records less its middle. Sensitive.
+
+    One person moves the sum of one class, by at most its reach.
+    """
+    ends = class_ends(people.most)
+    numbers = np.arange(1, people.most + 1)
+    off = numbers - np.array(middles(ends))[np.searchsorted(ends, numbers)]
+    starts = np.array((0, *ends[:-1]))
+    return np.asarray(np.add.reduceat(people.exact_persons * off, starts), dtype=np.int64)
 
 
 def _check_people(people: object) -> None:

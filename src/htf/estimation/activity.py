@@ -10,26 +10,27 @@ of them, so its uncertainty is known too. docs/people.md has what was measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from htf.base import arguments
+from htf.estimation.activity_bounds import records_beyond_bounds
 from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray, IntArray
-from htf.privacy.activity import CLASS_ENDS, Activity
+from htf.privacy.activity import Activity
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 
-ENDS = np.array(CLASS_ENDS)
 LAST_SINGLE = 16  # numbers of records up to here are points of their own
 POINTS_PER_DOUBLING = 8  # above
 TAIL = 0.25  # the share of people, those with most records, whose numbers are smoothed at least
 SEEN = 6.0  # scales of noise: a class with more people is not empty
 PLAIN = 12.0  # scales: a class with more people is taken as measured, whatever the curve says
 MISFIT = 0.15  # how far, relatively, true classes are from the curve
+OFF_SHAPE = 0.3  # how far, in parts of a class, the mean of its people may be from the curve's
 BEND = 0.3  # of log density, per doubling squared: the median
 BEND_SPREAD = 0.65  # the deviation of its log
 SLOPES = np.linspace(-3.0, 0.5, 29)
@@ -51,8 +52,10 @@ KEPT = np.unique(np.rint(2 ** np.arange(0, 20.01, 0.125)).astype(np.int64))  # t
 class Profiles:
     """Possible numbers of people with each number of records, and the probability of each possibility."""
 
+    grid: Grid
     people: FloatArray  # (profiles, points)
     weights: FloatArray  # of profiles; they sum to 1
+    activity: Activity
 
     @property
     def mean(self) -> FloatArray:
@@ -63,13 +66,24 @@ class Profiles:
         """The records beyond `most` of each person, in all, where `kept` are within; and its standard errors.
 
         The estimate is the one that makes the expected relative error of the total least: the median, with
-        profiles weighed by one over their total. The errors are for a truth below and above it: what profiles
-        leave open, with what is unknown within classes, of other tails, and because people are whole.
+        profiles weighed by one over their total. The errors are for a truth below and above it, and say how far the
+        ends of an interval are that holds whatever the law of activity is.
         """
-        each = np.maximum(NUMBERS - most, 0)
+        each = np.maximum(self.grid.numbers - most, 0)
         beyond = self.people @ each
-        low, high = weighted_quantiles(beyond, self.weights, (0.16, 0.84))
         (middle,) = weighted_quantiles(beyond, self.weights / (max(kept, 1.0) + beyond), (0.5,))
+        if self.activity.offsets is None:
+            return self._older_errors(each, beyond, middle)
+        low, high = records_beyond_bounds(self.activity, most)
+        middle = min(max(middle, low), high)
+        return middle, (middle - low) / NORMAL_DEVIATIONS, (high - middle) / NORMAL_DEVIATIONS
+
+    def _older_errors(
+        self, each: FloatArray, beyond: FloatArray, middle: float
+    ) -> tuple[float, float, float]:
+        """For files of older versions: what profiles leave open, with what is unknown within classes, of other tails,
+        and because people are whole. Where the tail has another form, this is too small."""
+        low, high = weighted_quantiles(beyond, self.weights, (0.16, 0.84))
         (far,) = weighted_quantiles(beyond, self.weights, (0.975,))
         whole = WHOLE * weighted_quantiles(self.people @ each**2, self.weights, (0.84,))[0]
         common = WITHIN * middle, self._unknown_within_classes(each), np.sqrt(whole)
@@ -83,24 +97,26 @@ class Profiles:
         A class with less on both sides may be people who all have the same number, such as one record a minute,
         anywhere in it. Where its neighbours hold as much, the curve through them tells where its people are.
         """
-        people = self.mean @ IN_CLASS
-        widths = WIDTHS @ IN_CLASS
+        grid = self.grid
+        people = self.mean @ grid.in_class
+        widths = grid.widths @ grid.in_class
         density = np.pad(people / widths, 1)
         alone = np.maximum(people - (density[:-2] + density[2:]) * widths, 0.0)
-        mean = (EVEN * each) @ IN_CLASS
-        variance = np.maximum((EVEN * each**2) @ IN_CLASS - mean**2, 0.0)
+        mean = (grid.even * each) @ grid.in_class
+        variance = np.maximum((grid.even * each**2) @ grid.in_class - mean**2, 0.0)
         return float(np.sqrt(np.sum(alone**2 * variance)))
 
     def records_up_to(self, most: int) -> float:
         """The records up to `most` of each person, in all: what keeping that many should leave."""
-        return float(np.minimum(NUMBERS, most) @ self.mean)
+        return float(np.minimum(self.grid.numbers, most) @ self.mean)
 
     def clump(self, most: int) -> float:
         """The variance that records on the wrong people add to a count, per record: they come in clumps, the
         records of one person. The median over profiles."""
-        kept, total = np.minimum(NUMBERS, most), np.maximum(self.people @ NUMBERS, 1e-9)
+        numbers = self.grid.numbers
+        kept, total = np.minimum(numbers, most), np.maximum(self.people @ numbers, 1e-9)
         factor = total / np.maximum(self.people @ kept, 1e-9)
-        off = np.square(factor[:, None] * kept - NUMBERS)
+        off = np.square(factor[:, None] * kept - numbers)
         squares = np.sum(self.people * off, axis=1) / total
         return CLUMPS * weighted_quantiles(squares, self.weights, (0.5,))[0]
 
@@ -110,10 +126,11 @@ class Profiles:
         The sum of |F min(n, K) - n| over people with n records, divided by all records, with F the factor that
         brings those kept to all. It lies between 0 and 2.
         """
-        people, total = self.mean, max(float(NUMBERS @ self.mean), 1e-9)
-        kept = np.minimum(NUMBERS, np.atleast_1d(np.asarray(most, dtype=np.float64))[:, None])
+        people, numbers = self.mean, self.grid.numbers
+        total = max(float(numbers @ people), 1e-9)
+        kept = np.minimum(numbers, np.atleast_1d(np.asarray(most, dtype=np.float64))[:, None])
         factor = total / np.maximum(kept @ people, 1e-9)
-        return np.asarray(np.abs(factor[:, None] * kept - NUMBERS) @ people / total)
+        return np.asarray(np.abs(factor[:, None] * kept - numbers) @ people / total)
 
 
 def best_max_records(
@@ -156,34 +173,67 @@ def best_max_records(
     left = float(Epsilon.of(epsilon))
     choices = KEPT[Protection(PERSON, most).max_records >= KEPT]
     profiles = read_profiles(activity)
-    people = profiles.mean
-    kept = np.maximum(np.minimum(NUMBERS, choices[:, None]) @ people, 1.0)
+    people, numbers = profiles.mean, profiles.grid.numbers
+    kept = np.maximum(np.minimum(numbers, choices[:, None]) @ people, 1.0)
     noise = 100 * choices / (left * kept)  # relative, in a square with 1 % of the records
     error = (NOISE_WEIGHT * noise) ** 2 + profiles.displaced(choices) ** 2
-    median = NUMBERS[np.searchsorted(np.cumsum(people), people.sum() / 2)]
+    median = numbers[np.searchsorted(np.cumsum(people), people.sum() / 2)]
     return max(int(choices[np.argmin(error)]), min(int(median), int(choices[-1])))
 
 
 def read_profiles(activity: Activity) -> Profiles:
     """The possible profiles that a noisy activity leaves."""
-    return _read(activity.people, activity.epsilon.units)
+    return _read(replace(activity, noise="", private=True, decides=False))
 
 
-def _points() -> tuple[FloatArray, FloatArray, IntArray]:
-    """Numbers of records, the width of each in doublings, and its class."""
-    single = np.arange(1, LAST_SINGLE + 1, dtype=np.float64)
-    steps = np.arange(np.log2(LAST_SINGLE), np.log2(ENDS[-1]) + 1e-9, 1 / POINTS_PER_DOUBLING)
-    low, high = 2 ** steps[:-1], 2 ** steps[1:]
-    # The mean of whole numbers above low, up to high.
-    middle = (high - low) / np.log(high / low) + 0.5
-    widths = np.concatenate([np.log2((single + 0.5) / (single - 0.5)), np.log2(high / low)])
-    classes = np.searchsorted(ENDS, np.concatenate([single, np.floor(high)]))
-    return np.concatenate([single, middle]), widths, classes
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """The numbers of records that profiles are made of: each up to 16, then eight to a doubling."""
+
+    ends: IntArray  # of classes
+    numbers: FloatArray
+    widths: FloatArray  # of points, in doublings
+    classes: IntArray  # of points
+    in_class: FloatArray  # (points, classes)
+    even: FloatArray  # of points: a class spread evenly over doublings
+
+    @classmethod
+    @lru_cache(maxsize=8)
+    def of(cls, ends: tuple[int, ...]) -> Grid:
+        numbers, widths, classes = [], [], []
+        for place, (before, end) in enumerate(zip((0, *ends), ends, strict=False)):
+            if before < LAST_SINGLE:
+                points = np.arange(before + 1, end + 1, dtype=np.float64)
+                width = np.log2((points + 0.5) / (points - 0.5))
+            else:
+                many = int(np.ceil(POINTS_PER_DOUBLING * np.log2(end / before) - 1e-9))
+                steps = np.linspace(np.log2(before), np.log2(end), many + 1)
+                low, high = 2 ** steps[:-1], 2 ** steps[1:]
+                # The mean of whole numbers above low, up to high.
+                points, width = (high - low) / np.log(high / low) + 0.5, np.log2(high / low)
+            numbers.append(points)
+            widths.append(width)
+            classes.append(np.full(len(points), place))
+        which, width = np.concatenate(classes), np.concatenate(widths)
+        in_class = (which[:, None] == np.arange(len(ends))).astype(np.float64)
+        even = width / (width @ in_class)[which]
+        return cls(np.array(ends), np.concatenate(numbers), width, which, in_class, even)
 
 
-NUMBERS, WIDTHS, CLASSES = _points()
-IN_CLASS = (CLASSES[:, None] == np.arange(len(ENDS))).astype(np.float64)
-EVEN = WIDTHS / (WIDTHS @ IN_CLASS)[CLASSES]  # a class spread evenly over doublings
+@dataclass(frozen=True, slots=True, eq=False)
+class Noisy:
+    """The noisy number of people in each class, and how noisy it is."""
+
+    grid: Grid
+    seen: FloatArray
+    scale: float
+    whole: float  # of the variance of people in a class, if they were drawn from the curve
+
+    @classmethod
+    def of(cls, activity: Activity) -> Noisy:
+        price, whole = activity.prices[0], 0.0 if activity.offsets is None else 1.0
+        seen = np.array(activity.people, dtype=np.float64)
+        return cls(Grid.of(activity.ends), seen, 1 / float(price), whole)
 
 
 def weighted_quantiles(
@@ -195,15 +245,42 @@ def weighted_quantiles(
 
 
 @lru_cache(maxsize=8)  # of a few MB
-def _read(noisy: tuple[int, ...], units: int) -> Profiles:
-    seen, scale = np.array(noisy, dtype=np.float64), 1 / float(Epsilon(units))
-    fits = [Fit.of(seen, scale, first) for first in range(_tail_start(seen, scale) + 1)]
+def _read(activity: Activity) -> Profiles:
+    noisy = Noisy.of(activity)
+    fits = [Fit.of(noisy, first) for first in range(_tail_start(noisy) + 1)]
     best = max(float(fit.log_weight.max()) for fit in fits)
     weights = [np.exp(fit.log_weight - best) for fit in fits]
     likely = [weight > LEAST_WEIGHT for weight in weights]
-    people = [fit.people(seen, scale, kept) for fit, kept in zip(fits, likely, strict=True)]
+    people = np.concatenate(
+        [fit.people(noisy, kept) for fit, kept in zip(fits, likely, strict=True)]
+    )
     all_weights = np.concatenate([w[kept] for w, kept in zip(weights, likely, strict=True)])
-    return Profiles(np.concatenate(people), all_weights / all_weights.sum())
+    if activity.offsets is not None:
+        people = _with_offsets(people, noisy.grid, activity)
+    return Profiles(noisy.grid, people, all_weights / all_weights.sum(), activity)
+
+
+def _with_offsets(people: FloatArray, grid: Grid, activity: Activity) -> FloatArray:
+    """Move people within each class, to its first or its last point, as far as the sum of their records says."""
+    price = activity.prices[1]
+    assert price is not None
+    assert activity.offsets is not None
+    middle, reach = np.array(activity.middles), np.array(activity.reaches, float)
+    count = people @ grid.in_class
+    expected = (people * grid.numbers) @ grid.in_class
+    unknown, noise = OFF_SHAPE * count * reach, np.sqrt(2) * reach / float(price)
+    trust = unknown**2 / np.maximum(unknown**2 + noise**2, 1e-300)
+    found = expected + trust * (middle * count + np.array(activity.offsets, float) - expected)
+    first = np.searchsorted(grid.classes, np.arange(len(grid.ends)))
+    last = np.searchsorted(grid.classes, np.arange(len(grid.ends)), side="right") - 1
+    moved = people.copy()
+    for up, to in ((True, last), (False, first)):
+        room = np.where(up, 1, -1) * (grid.numbers[to] * count - expected)
+        wanted = np.where(up, 1, -1) * (found - expected)
+        share = np.clip(wanted / np.maximum(room, 1e-300), 0.0, 1.0) * (room > 0)
+        moved *= 1 - share[:, grid.classes]
+        moved[:, to] += share * count
+    return moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,13 +294,14 @@ class Fit:
     log_weight: FloatArray  # (heights, parabolas)
 
     @classmethod
-    def of(cls, seen: FloatArray, scale: float, first: int) -> Fit:
-        inside, tail = first <= CLASSES, seen[first:]
-        slope, bend = (grid.ravel() for grid in np.meshgrid(SLOPES, BENDS, indexing="ij"))
-        doublings = np.log2(NUMBERS[inside] / NUMBERS[inside][0])
+    def of(cls, noisy: Noisy, first: int) -> Fit:
+        grid, seen, scale = noisy.grid, noisy.seen, noisy.scale
+        inside, tail = first <= grid.classes, seen[first:]
+        slope, bend = (one.ravel() for one in np.meshgrid(SLOPES, BENDS, indexing="ij"))
+        doublings = np.log2(grid.numbers[inside] / grid.numbers[inside][0])
         density = np.exp(slope[:, None] * doublings + bend[:, None] * doublings**2 / 2)
-        curve = WIDTHS[inside] * density
-        by_class = curve @ IN_CLASS[inside, first:]
+        curve = grid.widths[inside] * density
+        by_class = curve @ grid.in_class[inside, first:]
         variance = 2 * scale**2 + (MISFIT * np.maximum(tail, 0.0)) ** 2
         information = (by_class**2 / variance).sum(axis=1)
         best, spread = (by_class * tail / variance).sum(axis=1) / information, information**-0.5
@@ -236,30 +314,33 @@ class Fit:
         log_weight -= np.sum(FREE + np.log(scale + MISFIT * np.maximum(seen[:first], 0.0)))
         return cls(first, curve, by_class, expected, log_weight)
 
-    def people(self, seen: FloatArray, scale: float, kept: NDArray[np.bool_]) -> FloatArray:
+    def people(self, noisy: Noisy, kept: NDArray[np.bool_]) -> FloatArray:
         """People at each point, for the kept heights and parabolas."""
-        inside, tail = self.first <= CLASSES, seen[self.first :]
+        grid, seen, scale = noisy.grid, noisy.seen, noisy.scale
+        inside, tail = self.first <= grid.classes, seen[self.first :]
         parabola, expected = np.nonzero(kept)[1], self.expected[kept]
-        trust = (MISFIT * expected) ** 2 / (scale**2 + (MISFIT * expected) ** 2)
+        unknown = (MISFIT * expected) ** 2 + noisy.whole * expected
+        trust = unknown / (scale**2 + unknown)
         classes = np.maximum(expected + trust * (tail - expected), 0.0)
         plain = tail > PLAIN * scale
         classes[:, plain] = tail[plain]
-        place = CLASSES[inside] - self.first
+        place = grid.classes[inside] - self.first
         shape = self.curve[parabola] / np.maximum(self.by_class[parabola], 1e-300)[:, place]
-        shape = np.where((plain & (expected * ISLAND < tail))[:, place], EVEN[inside], shape)
-        people = np.empty((len(parabola), len(NUMBERS)))
+        shape = np.where((plain & (expected * ISLAND < tail))[:, place], grid.even[inside], shape)
+        people = np.empty((len(parabola), len(grid.numbers)))
         people[:, inside] = shape * classes[:, place]
-        people[:, ~inside] = (EVEN * np.maximum(seen, 0.0)[CLASSES])[~inside]
+        people[:, ~inside] = (grid.even * np.maximum(seen, 0.0)[grid.classes])[~inside]
         return people
 
 
-def _tail_start(seen: FloatArray, scale: float) -> int:
+def _tail_start(noisy: Noisy) -> int:
     """The first class above which a share of at most TAIL of the people remain.
 
     If no class stands out, all of them are smoothed: noise in a class of people with many records would otherwise
     be taken for more records than there are.
     """
-    full = np.flatnonzero(seen > SEEN * scale)
+    seen = noisy.seen
+    full = np.flatnonzero(seen > SEEN * noisy.scale)
     last = int(full[-1]) if len(full) else 0
     above = seen[: last + 1].sum() - np.cumsum(seen[: last + 1])
     few = int(np.argmax(above <= TAIL * max(seen[: last + 1].sum(), 1.0)))

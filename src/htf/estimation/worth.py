@@ -32,11 +32,11 @@ class Worth:
     """How published counts follow from what was counted."""
 
     each: float = 1.0  # published, for one that was counted
-    of_total: float = 0.0  # relative error of the total that counts were scaled to
+    of_total: float = 0.0  # relative error of the total that counts were scaled to, if it is below
     of_place: float = 0.0  # relative error of a small place, compared with the whole map
     total: float = np.inf  # published, of the whole map
     clump: float = 0.0  # variance per record, because records of one person come together
-    upward: float = 1.0  # the error of the total for a truth above it, in times `of_total`
+    above: float = 0.0  # relative error of the total for a truth above it
 
     @classmethod
     def of(
@@ -51,11 +51,10 @@ class Worth:
         profiles, most = read_profiles(activity), protection.max_records
         kept = _plausible(total / factor, profiles, most)
         beyond, below, above = profiles.records_beyond(most, kept)
-        of_total = below / (kept + beyond)
+        below, above = below / (kept + beyond), above / (kept + beyond)
         few = max(FEW / max(float(profiles.mean.sum()), 1.0), 1.0)
         of_place = min(LOCAL * few, 1.0) * float(profiles.displaced(most)[0])
-        upward = above / max(below, 1e-300)
-        return cls(factor, of_total, of_place, total, profiles.clump(most), upward)
+        return cls(factor, below, of_place, total, profiles.clump(most), above)
 
     def of_estimates(
         self, estimates: FloatArray | IntArray, scales: FloatArray
@@ -81,19 +80,20 @@ class Worth:
         total that may be further above its estimate than below: nobody knows of a few people with very many records.
         """
         count, std_error, low, high = (self.each * one for one in (count, std_error, low, high))
-        if self.of_total == self.of_place == self.clump == 0:
+        if self.of_total == self.above == self.of_place == self.clump == 0:
             return count, std_error, low, high
         middle = np.maximum(count, 0.0)
         top = np.maximum(middle, high)
-        off, off_top = self._off(middle, middle), self._off(middle, top, self.upward)
+        off = self._off(middle, middle, self.of_total)
+        off_top = self._off(middle, top, self.above)
         own_up, own_down = np.maximum(high - middle, 0.0), np.maximum(middle - low, 0.0)
         up = np.hypot(own_up / NORMAL_DEVIATIONS, off_top)
         down = np.hypot(own_down / NORMAL_DEVIATIONS, off)
-        error = np.hypot(std_error, off)
+        error = np.hypot(std_error, np.maximum(off, self._off(middle, middle, self.above)))
         high = middle + NORMAL_DEVIATIONS * up
         return count, error, middle - NORMAL_DEVIATIONS * down, high
 
-    def _off(self, count: FloatArray, records: FloatArray, upward: float = 1.0) -> FloatArray:
+    def _off(self, count: FloatArray, records: FloatArray, of_total: float) -> FloatArray:
         """The standard error that scaling adds to a place with so many records.
 
         What a place has too much, the rest of the map has too little, so in a place that counts a share s of the
@@ -101,7 +101,7 @@ class Worth:
         """
         rest = 1 - np.clip(count / max(self.total, 1e-9), 0.0, 1.0)
         local = np.square(self.of_place * records) + self.clump * records
-        return np.sqrt(np.square(upward * self.of_total * records) + rest * local)
+        return np.sqrt(np.square(of_total * records) + rest * local)
 
 
 AS_COUNTED = Worth()

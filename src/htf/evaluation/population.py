@@ -30,7 +30,7 @@ import numpy as np
 from htf.base import arguments, numerals
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
-from htf.estimation.activity import NUMBERS, read_profiles
+from htf.estimation.activity import read_profiles
 from htf.evaluation.datasets import DataSet
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.privacy.activity import Activity
@@ -145,7 +145,8 @@ class RecordsByActivity:
         by its probability would add the noise of the activity twice, because a simulated release measures it again.
         """
         profiles = read_profiles(self.activity)
-        records = profiles.people @ NUMBERS
+        numbers = profiles.grid.numbers
+        records = profiles.people @ numbers
         order = np.argsort(records)
         middle = np.searchsorted(np.cumsum(profiles.weights[order]), 0.5)
         profile = profiles.people[order[min(int(middle), len(order) - 1)]]
@@ -155,7 +156,7 @@ class RecordsByActivity:
             )
         up_to = np.cumsum(profile) / profile.sum()
         at = np.searchsorted(up_to, np.sort(generator.random(people)))
-        return np.rint(NUMBERS[np.minimum(at, len(NUMBERS) - 1)]).astype(np.int64)
+        return np.rint(numbers[np.minimum(at, len(numbers) - 1)]).astype(np.int64)
 
 
 @dataclass(frozen=True)

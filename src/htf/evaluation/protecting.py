@@ -51,11 +51,13 @@ class Counted:
     elsewhere: Fraction = Fraction(
         0
     )  # the share of epsilon that neither the activity nor the map gets
+    most_records: int = MOST_RECORDS_OF_A_PERSON  # that anybody counts as having, in the activity
 
     def __post_init__(self) -> None:
         if self.count == RECORDS and self.max_records is None and self.activity <= 0:
             raise InputError("to find the number of records to keep, the activity must be measured")
         arguments.whole(self.most, "the largest number of records to keep", 1)
+        Protection(PERSON, self.most_records)
         _ = self.protection(1)
 
     def protection(self, max_records: int) -> Protection:
@@ -107,6 +109,7 @@ class Known:
         share = Fraction(activity.epsilon.units, release.epsilon.units)
         kept = None if activity.decides else unit.max_records
         counted = replace(plain, max_records=kept, activity=share)
+        counted = replace(counted, most_records=activity.ends[-1])
         records = RecordsByActivity(activity)
         return cls(counted, max(records.people, 1), records)
 
@@ -135,7 +138,7 @@ def release_people(bench: Bench, trial: Trial, counted: Counted) -> Made:
         return Made(publish(matrix, epsilon, trial.spec.make(), noise=noise), matrix)
     activity: Activity | None = None
     most = counted.max_records
-    people = RecordsPerPerson.from_records(population.records_each, MOST_RECORDS_OF_A_PERSON)
+    people = RecordsPerPerson.from_records(population.records_each, counted.most_records)
     part = Epsilon(int(total.units * counted.activity))
     if counted.activity > 0:
         other = seeded_noise(bench, trial, "activity")

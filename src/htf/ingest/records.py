@@ -7,12 +7,12 @@ from dataclasses import fields as fields_of
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
-from htf.base.options import AUTO
+from htf.base.options import AUTO, USUAL_MOST_RECORDS
 from htf.curator.contributions import RecordsPerPerson
 from htf.frame.domain import Domain, check_domain
 from htf.ingest import points
 from htf.ingest.reading import DUCKDB, POINT, Reading
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
+from htf.privacy.protection import PERSON, Protection
 
 if TYPE_CHECKING:
     from htf.ingest.engines import Progress
@@ -25,6 +25,7 @@ def read_records_per_person(
     columns: Sequence[str | None] | None = None,
     *,
     user: str,
+    most: int = USUAL_MOST_RECORDS,
     per: str | None = None,
     once_per: str | None = None,
     time: str | None = None,
@@ -60,6 +61,9 @@ def read_records_per_person(
         One column for each axis of the map, as in `read_points`.
     user : str
         Column naming the person.
+    most : int
+        Someone with more records counts as having that many. Choose it without looking at the data, as
+        `--most-records` of the command line.
     per : {"day", "week", "month"}, optional
         Count each person in each such period of `time` as one.
     once_per : {"hour", "day", "all"}, optional
@@ -121,8 +125,8 @@ def read_records_per_person(
     arguments.function(progress, "progress")
     arguments.function(tell, "tell")
     reading = Reading(**named, max_records=AUTO)
-    most = MOST_RECORDS_OF_A_PERSON
+    Protection(PERSON, most)  # refuses what is no number of records
     counted = points.read_records_per_person(
         source, domain, reading, most, progress=progress, tell=tell
     )
-    return RecordsPerPerson(counted)
+    return RecordsPerPerson(counted, reading.told_apart)

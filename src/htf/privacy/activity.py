@@ -1,8 +1,8 @@
 """How many people have how many records, found with noise. Public, and part of the release that it led to.
 
 Where records of people are counted and at most K of each are kept, the counts miss the rest. The activity of people,
-as a noisy number of people for each class of records, tells how much that is. Every person is in one class, so it
-costs little. Proof: docs/proofs/people.md.
+as a noisy number of people for each class of records and a noisy sum of their records, tells how much that is. Every
+person is in one class, so it costs little. Proof: docs/proofs/people.md.
 """
 
 from __future__ import annotations
@@ -16,24 +16,54 @@ from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, Protection, check_counts_records
 
-# A person with n records is in the first class whose end is at least n; with more than all, in the last. Classes
-# are wider where few people are, since each has the same noise.
-CLASS_ENDS = (*(2**power for power in range(7)), *(4**power for power in range(4, 11)))
+# A person with n records is in the first class whose end is at least n.
+DOUBLING = tuple(2**power for power in range(20))
+OLDER_ENDS = (
+    *(2**power for power in range(7)),
+    *(4**power for power in range(4, 11)),
+)  # no offsets
+PARTS, PARTS_OF_OFFSETS = 5, 1  # of the price: one of five for the offsets, and the rest for people
 MOST_PEOPLE = 2**62  # and noise: sums of squares are still finite
+
+
+def class_ends(most: int) -> tuple[int, ...]:
+    """Where the classes of up to `most` records end: at every power of two below it, and at `most`."""
+    return (*(end for end in DOUBLING if end < most), most)
+
+
+def middles(ends: tuple[int, ...]) -> tuple[int, ...]:
+    """The middle of each class. A person's offset is their number of records less that of their class."""
+    return tuple((before + 1 + end) // 2 for before, end in zip((0, *ends), ends, strict=False))
+
+
+def split_price(epsilon: Epsilon) -> tuple[Epsilon, Epsilon]:
+    """The price of the people and that of the offsets, which add up to this."""
+    offsets = Epsilon(epsilon.units * PARTS_OF_OFFSETS // PARTS)
+    return epsilon - offsets, offsets
+
+
+def least_price(most: int) -> Epsilon:
+    """The least that an activity costs: offsets have a unit of epsilon for each step, so that noise fits 64 bits."""
+    return Epsilon(PARTS * max(1, *reaches(class_ends(most))))
+
+
+def reaches(ends: tuple[int, ...]) -> tuple[int, ...]:
+    """How far an offset may be from 0, for each class. Middles are rounded down, so the end is furthest."""
+    return tuple(end - middle for middle, end in zip(middles(ends), ends, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
     """How many people have 1, 2, 3 to 4, 5 to 8, … records, found with noise. `measure_activity` makes one.
 
-    The classes end at 1, 2, 4, 8, 16, 32, 64, 256, 1024 and so on, up to 2**20.
+    The classes end at 1, 2, 4, 8, 16 and so on, and at `most`.
 
     Attributes
     ----------
     people : tuple of int
         The noisy number of people in each class. It may be negative.
     epsilon : Epsilon
-        What it has cost each person.
+        What it has cost each person: four fifths for `people`, a fifth for `offsets`.
     noise : str
         Where the noise came from.
     private : bool
@@ -44,6 +74,12 @@ class Activity:
         The period, if it counts each person in each such period.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
+    most : int, optional
+        People with more records than this count as having that many. It was chosen without the data. None in files
+        of older versions, whose classes end at 1, 2, 4, …, 64, 256, 1024 and so on up to 2**20.
+    offsets : tuple of int, optional
+        For each class, the noisy sum over its people of their number of records less the middle of the class. None
+        in files of older versions.
 
     Examples
     --------
@@ -51,7 +87,7 @@ class Activity:
     >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
     >>> activity = htf.measure_activity(people, 0.5, noise="seeded:1")
     >>> len(activity.people), str(activity.epsilon)
-    (14, '0.5')
+    (4, '0.5')
     """
 
     charged_as: ClassVar[str] = "activity"
@@ -64,16 +100,19 @@ class Activity:
     decides: bool = False
     per: str | None = None  # each person was counted in each such period
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
+    most: int | None = None
+    offsets: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        given = arguments.items(self.people, "the people of an activity", "a list of whole numbers")
-        people = tuple(arguments.whole(one, "the people of an activity") for one in given)
-        if len(people) != len(CLASS_ENDS) or any(abs(one) > MOST_PEOPLE for one in people):
-            raise InputError(
-                f"an activity has a number of people for each of {len(CLASS_ENDS)} classes, none beyond 2**62, "
-                f"got {len(people)} numbers"
-            )
-        object.__setattr__(self, "people", people)
+        if (self.most is None) != (self.offsets is None):
+            raise InputError("the offsets and the most records of an activity go together")
+        if self.most is not None:
+            most = arguments.whole(self.most, "the most records of an activity")
+            Protection(PERSON, most)
+            object.__setattr__(self, "most", most)
+        self._check_numbers("people")
+        if self.offsets is not None:
+            self._check_numbers("offsets")
         arguments.instance(self.epsilon, Epsilon, "the epsilon of an activity", "see Epsilon.of")
         if self.epsilon.units <= 0:
             raise InputError("the epsilon of an activity must be positive")
@@ -83,6 +122,38 @@ class Activity:
         Protection(PERSON, per=self.per)
         if self.budget_entry is not None:
             arguments.text(self.budget_entry, "the budget entry of an activity")
+
+    def _check_numbers(self, name: str) -> None:
+        given = arguments.items(
+            getattr(self, name), f"the {name} of an activity", "a list of whole numbers"
+        )
+        numbers = tuple(arguments.whole(one, f"the {name} of an activity") for one in given)
+        if len(numbers) != len(self.ends) or any(abs(one) > MOST_PEOPLE for one in numbers):
+            raise InputError(
+                f"an activity has a number of {name} for each of {len(self.ends)} classes, none beyond 2**62, "
+                f"got {len(numbers)} numbers"
+            )
+        object.__setattr__(self, name, numbers)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The largest number of records in each class."""
+        return OLDER_ENDS if self.most is None else class_ends(self.most)
+
+    @property
+    def middles(self) -> tuple[int, ...]:
+        """The middle of each class, which offsets are from."""
+        return middles(self.ends)
+
+    @property
+    def reaches(self) -> tuple[int, ...]:
+        """How far an offset may be from 0, for each class."""
+        return reaches(self.ends)
+
+    @property
+    def prices(self) -> tuple[Epsilon, Epsilon | None]:
+        """What the people and their offsets have cost. They add up to all of it."""
+        return (self.epsilon, None) if self.offsets is None else split_price(self.epsilon)
 
     def check_fits(self, protection: Protection) -> None:
         """Refuse a release that does not count records of the same unit.
@@ -121,6 +192,7 @@ class Activity:
         >>> activity.to_dict()["epsilon"]
         '0.5'
         """
+        told = {} if self.offsets is None else {"most": self.most, "offsets": list(self.offsets)}
         return {
             "people": list(self.people),
             "epsilon": str(self.epsilon),
@@ -128,6 +200,7 @@ class Activity:
             "private": self.private,
             "decides": self.decides,
             "per": self.per,
+            **told,
         }
 
     @classmethod
@@ -154,6 +227,8 @@ class Activity:
         >>> htf.Activity.from_dict(activity.to_dict()) == activity
         True
         """
-        names = [field.name for field in fields(cls) if field.name != "budget_entry"]
+        new = ("most", "offsets") if isinstance(data, Mapping) and "offsets" in data else ()
+        old = [one.name for one in fields(cls)[:6]]
+        names = [*old, *new]
         known = arguments.fields(data, "an activity", names)
         return cls(**{**known, "epsilon": Epsilon.of(known["epsilon"])})

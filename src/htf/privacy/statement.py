@@ -74,6 +74,10 @@ SCALED = (
     "intervals include the error of this: that of the total, and that people with many records may be in other places "
     "than the rest."
 )
+AT_MOST = (
+    " Someone with more than {most:,} records counts as having {most:,}. Noise may hide a few people with that many, so "
+    "intervals reach further up than down."
+)
 DECIDES = " The number of records to keep per person follows from it."
 
 WEIGHTED = (
@@ -176,7 +180,7 @@ BORROWED = (
 )
 
 SENTENCES = (
-    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
+    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, AT_MOST, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
     OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, PRIORS_USED, BORROWED, DISTINCT_TABLE, DISTINCT_CHOSEN,
     DISTINCT_GIVEN, KNOWN_GRID, KNOWN_BOXES, WEIGHTED, WEIGHTED_ALONE, CLIPPED, CLIPPED_SHARE, CLIPPED_HIDDEN, CLIPPED_UNKNOWN,
     KNOWN_WEIGHT,
@@ -323,12 +327,13 @@ def _known_bound(release: Release) -> str:
 
 
 def _scaled(release: Release, activity: Activity) -> str:
-    return SCALED.format(
+    said = SCALED.format(
         price=activity.epsilon,
         epsilon=release.epsilon,
         decides=DECIDES if activity.decides else "",
         factor=f"{release.factor:.4g}",
     )
+    return said if activity.most is None else said + AT_MOST.format(most=activity.most)
 
 
 def _known_grid(release: Release) -> str:
