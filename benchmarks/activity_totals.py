@@ -46,18 +46,16 @@ def pareto(exponent: float, least: float = 1.0) -> Law:
 
 def machines(number: int, least: int, most: int) -> Law:
     def law(chance: Generator, people: int) -> IntArray:
-        return np.r_[
-            lognormal(chance, people - number, 1.3, 1.0), chance.integers(least, most + 1, number)
-        ]
+        usual = lognormal(chance, people - number, 1.3, 1.0)
+        return np.concatenate([usual, chance.integers(least, most + 1, number)])
 
     return law
 
 
 def levelling_off(chance: Generator, people: int) -> IntArray:
     """As of 25,379 people with 195,861 records: half have up to 2 or 3, activity levels off near 100, the most is 120."""
-    return np.clip(np.ceil(110 * np.tanh(chance.lognormal(1.0, 1.4, people) / 110)), 1, 120).astype(
-        np.int64
-    )
+    numbers = np.ceil(110 * np.tanh(chance.lognormal(1.0, 1.4, people) / 110))
+    return np.asarray(np.clip(numbers, 1, 120), dtype=np.int64)
 
 
 # Designs were compared on the first group; the second was run once, when the choice was made.
@@ -157,7 +155,7 @@ def main() -> None:
             cases += [(name, people, law) for name, (people, law) in EXAMPLES.items()]
     print("| law | people | ε | K | mean error, % | median error, % | held, % | interval, % |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
-    shares = []
+    shares: list[float] = []
     for name, people, law in cases:
         for epsilon in given.epsilon:
             chance = np.random.default_rng([given.seed, people])

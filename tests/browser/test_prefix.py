@@ -10,7 +10,7 @@ import pytest
 from htf.query.answer_texts import show_count
 from serving import nginx, running
 
-PROXIES = {  # what nginx does with the prefix, and how the server is started
+PROXIES: dict[str, tuple[str, Any]] = {  # what nginx does with the prefix, and settings
     "stripped": ("location /maps/ {{ proxy_pass {address}/; }}", {}),
     "kept": ("location /maps {{ proxy_pass {address}; }}", {"root_path": "/maps"}),
 }

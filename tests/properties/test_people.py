@@ -41,7 +41,7 @@ from htf.curator.medians import Runs, _cumulated, choose_run_exactly
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.sampler import Words
 from htf.mechanisms import registry
-from htf.privacy.activity import OLDER_ENDS, class_ends, middles, reaches, split_price
+from htf.privacy.activity import OLDER_ENDS, class_ends, least_price, middles, reaches, split_price
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import (
     OF_RECORDS,
@@ -109,16 +109,20 @@ def test_the_parts_never_exceed_the_claim(
     assert lost <= total
 
 
-@given(st.integers(1, 10**18), st.fractions(0, 1).filter(lambda share: share < 1))
+@given(
+    st.integers(1, 10**18),
+    st.fractions(0, 1).filter(lambda share: share < 1),
+    st.sampled_from([1, 2, 2000]),
+)
 @settings(max_examples=200)
-def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction) -> None:
+def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction, most: int) -> None:
     """As `htf release --activity` takes it: rounded down, and never all."""
     total = Epsilon(units)
-    if 0 < units * share < 1:
-        with pytest.raises(InputError, match="less than 1e-15"):
-            _part(total, share)
+    if 0 < share and int(units * share) < least_price(most).units:
+        with pytest.raises(InputError, match=f"less than {least_price(most)}, the smallest"):
+            _part(total, share, most)
         return
-    part = _part(total, share)
+    part = _part(total, share, most)
     assert 0 <= units * share - part.units < 1
     assert part < total
 
