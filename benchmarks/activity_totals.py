@@ -163,7 +163,7 @@ def main() -> None:
             # Noise of its own for each case: else one draw of the last class decides all of them.
             seed = given.seed * 10_000 + len(shares)
             found = totals(records, epsilon, given.most, seed, capped=given.capped)
-            shares.append(np.mean((found[:, 1] <= 1) & (found[:, 3] >= 1)))
+            shares.append(float(np.mean((found[:, 1] <= 1) & (found[:, 3] >= 1))))
             print(row(name, people, epsilon, found), flush=True)
     print(
         f"\nAll together: {100 * np.mean(shares):.1f} % held; the least {100 * np.min(shares):.1f} %"

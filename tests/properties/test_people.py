@@ -118,7 +118,7 @@ def test_the_parts_never_exceed_the_claim(
 def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction, most: int) -> None:
     """As `htf release --activity` takes it: rounded down, and never all."""
     total = Epsilon(units)
-    if 0 < share and int(units * share) < least_price(most).units:
+    if share > 0 and int(units * share) < least_price(most).units:
         with pytest.raises(InputError, match=f"less than {least_price(most)}, the smallest"):
             _part(total, share, most)
         return
