@@ -46,7 +46,12 @@ def test_htf_release_offers_every_declared_option() -> None:
     ]
     names = [one.name for one in declared if one.name not in NOT_OPTIONS]
     assert len(names) == len(set(names))
-    asking = {"dry_run", "yes", "points_about"}  # before a charge, and nothing about the release
+    asking = {
+        "dry_run",
+        "try_rows",
+        "yes",
+        "points_about",
+    }  # before a charge, and nothing about the release
     assert set(names) | asking | {"ledger"} == set(offered)
     for one in declared:
         if one.name in NOT_OPTIONS:
