@@ -414,16 +414,8 @@ def _release_schemas() -> dict[str, Schema]:
             **TEXT,
             "description": "What epsilon is for, such as one person in one day.",
         },
-        "quantity": {
-            **TEXT,
-            "description": "What counts are numbers of: records, a sum of a weight, split people or, for example, split "
-            f"person-days. {explain_people(split_people())}",
-        },
+        **_quantity(),
         **LABEL,
-        "explained": {
-            **TEXT,
-            "description": "What a count of split people means. Empty for records and sums.",
-        },
         "mechanism": TEXT,
         "leaves": WHOLE,
         "crs": {"type": ["string", "null"]},
@@ -445,6 +437,18 @@ def _release_schemas() -> dict[str, Schema]:
     return {
         "Releases": _object(told),
         "Release": _object({**about, **summary, "meaning": MEANING}, MARK),
+    }
+
+
+def _quantity() -> Schema:
+    quantity = (
+        "What counts are numbers of: records, a sum of a weight, split people or, for example, split "
+        f"person-days. {explain_people(split_people())}"
+    )
+    explained = "What a count of split people means. Empty for records and sums."
+    return {
+        "quantity": {**TEXT, "description": quantity},
+        "explained": {**TEXT, "description": explained},
     }
 
 
