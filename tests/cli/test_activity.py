@@ -18,6 +18,7 @@ from htf import (
     NothingInsideError,
     RecordsPerPerson,
     Release,
+    ToldApart,
     best_max_records,
     measure_activity,
     read_records_per_person,
@@ -315,7 +316,8 @@ def test_a_budget_that_others_used_up_in_between(
     found = module.best_max_records
 
     def meanwhile(*given: Any) -> int:
-        budget.charge("2.5", "ug", "of somebody else", unit="one person")
+        who = ToldApart("who")
+        budget.charge("2.5", "ug", "of somebody else", unit="one person", told_apart=who)
         return found(*given)
 
     monkeypatch.setattr(module, "best_max_records", meanwhile)

@@ -396,7 +396,7 @@ def test_a_raster_of_people_says_people(tmp_path: Path) -> None:
         assert file.tags(1)["units"] == "split people per pixel"
         told = json.loads(file.tags()["htf-export"])
         assert file.read(1).sum() == pytest.approx(release.estimates.sum(), rel=1e-4)
-    assert told["rule"].startswith("Expected people of each pixel")
+    assert told["rule"].startswith("Expected split people of each pixel")
     assert told["counted"] == "split people"
 
 

@@ -39,6 +39,7 @@ from htf.evaluation.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import halve_often
 from htf.frame.tree import RegionTree
+from htf.mechanisms.htf import Htf
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.release.release import MeasurementTable
 from support import city_matrix, dense, grid
@@ -269,7 +270,8 @@ def doctored(release: Release, kind: str) -> Release:
     ],
 )
 def test_a_doctored_release_is_found_out_and_answers_nothing(kind: str, tmp_path: Path) -> None:
-    bad = doctored(publish(city_matrix(), "1", "htf", noise=SeededNoise(3)), kind)
+    counted_at_once = publish(city_matrix(), "1", Htf(look_share=0.0), noise=SeededNoise(3))
+    bad = doctored(counted_at_once, kind)
     bad.save(tmp_path / "bad.parquet")
     assert "sums" in [check.name for check in verify(tmp_path / "bad.parquet") if not check.passed]
     loaded = Release.load(tmp_path / "bad.parquet")
@@ -312,7 +314,8 @@ def test_intervals_of_cut_leaves_heed_the_interpolation_inside_them(
     """On a smooth hill, counted by area, boxes beside the top would all err to the same side. Fixed seed; 600 squares on
     one release, of which the middle of the interval is compared with what it would be by area alone."""
     matrix = GaussianSet("hill", 50, 1, points=400_000, cells=512).load()
-    release, by_area = (publish(matrix, "0.02", noise="seeded:1") for _ in range(2))
+    at_once = Htf(look_share=0.0)  # no leaf is searched: all are cut by the boxes
+    release, by_area = (publish(matrix, "0.02", at_once, noise="seeded:1") for _ in range(2))
     generator = np.random.default_rng(2)
     chosen = generator.choice(len(matrix.exact_counts), 600, p=matrix.exact_counts / 400_000)
     centres = matrix.exact_coordinates[:, chosen].T.astype(np.int64)

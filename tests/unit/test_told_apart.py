@@ -115,13 +115,26 @@ def test_records_need_nothing(tmp_path: Path) -> None:
     assert pings.account().told_apart is None
 
 
-def test_a_program_that_says_nothing_is_one_of_its_own(days: BudgetFile) -> None:
+def test_a_program_that_says_nothing_is_no_pin_and_fits_none(days: BudgetFile) -> None:
+    """So that what it paid for is not lost if the map after it says how people are told apart."""
     for _ in range(2):
         days.charge("0.25", "htf", unit=DAY)
-    with pytest.raises(
-        InputError, match="in a way that the program which counted them did not say"
-    ):
-        days.charge("0.25", "htf", unit=DAY, told_apart=UTC)
+    days.charge("0.25", "htf", unit=DAY, told_apart=UTC)
+    with pytest.raises(InputError, match="the program which counted them did not say"):
+        days.charge("0.25", "htf", unit=DAY)
+    with pytest.raises(InputError, match="but this charge does so by the column 'rider'"):
+        days.charge("0.25", "htf", unit=DAY, told_apart=OTHERS["offset"])
+
+
+def test_a_run_that_is_taken_up_notes_it_too(old: Path) -> None:
+    """A charge that an earlier version entered and that is still pending."""
+    riders = BudgetFile(old, "riders")
+    riders.charge("0.5", "htf", unit=DAY)
+    again = BudgetFile(old, "riders")
+    again.resume([one for one in again.account().entries if one.state == "pending"][-1:])
+    again.charge("0.5", "htf", unit=DAY, told_apart=UTC)
+    with pytest.raises(InputError, match="tells people apart by the column 'rider'"):
+        BudgetFile(old, "riders").charge("0.5", "htf", unit=DAY, told_apart=OTHERS["offset"])
 
 
 def read(**options: Any) -> htf.FrequencyMatrix:
@@ -257,8 +270,9 @@ def test_the_first_charge_notes_it(old: Path, capsys: Any) -> None:
     )
     said = " ".join(capsys.readouterr().err.split())
     assert (
-        "did not note how people are told apart. This one notes it: by the column 'rider'" in said
-    )
+        "do not say how people are told apart (an earlier version or a program entered them). This one notes it: by "
+        "the column 'rider'"
+    ) in said
     riders.charge("0.5", "htf", unit=DAY, told_apart=UTC)
     with pytest.raises(InputError, match="tells people apart by the column 'rider'"):
         riders.charge("0.5", "htf", unit=DAY, told_apart=OTHERS["offset"])

@@ -68,11 +68,11 @@ def check_charge(
     check_adds_up(noise.private, mechanism.parameters())
     account = budget.account()
     account.check_told_apart(told_apart)
+    _say_pin(account, told_apart)
     if budget.resumes:  # what is left does not pay for it: it was charged before
         return
     report_pending(account)
     account.check(epsilon, protection.name)
-    _say_pin(account, told_apart)
 
 
 def _say_pin(account: Account, told_apart: ToldApart | None) -> None:
@@ -82,8 +82,8 @@ def _say_pin(account: Account, told_apart: ToldApart | None) -> None:
     kept = as_stored(told_apart, account.unit)
     if account.entries and account.told_apart is None and kept is not None:
         say(
-            f"Note: the charges of {account.dataset!r} up to now were entered by an earlier version, which did not note how "
-            f"people are told apart. This one notes it: {spoken(kept, account.unit)}. If earlier ones did so in another way, stop "
+            f"Note: the charges of {account.dataset!r} up to now do not say how people are told apart (an earlier version or a program "
+            f"entered them). This one notes it: {spoken(kept, account.unit)}. If earlier ones did so in another way, stop "
             "now, and make another budget.",
             err=True,
         )

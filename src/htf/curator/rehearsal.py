@@ -15,7 +15,7 @@ from htf.curator.agreeing import AgreeingCounts
 from htf.curator.cells import SWEEP_FROM, ExactCells
 from htf.curator.curve_measurements import LeastCostBuckets, WeightedRuns
 from htf.curator.frequency import FrequencyMatrix
-from htf.curator.looks import CountLooks
+from htf.curator.looks import CountLooks, RefinedCounts
 from htf.curator.measurements import (
     CountRegions,
     LinearQueries,

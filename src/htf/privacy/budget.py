@@ -36,7 +36,7 @@ from htf.privacy.account import (
     Entry,
 )
 from htf.privacy.activity import Activity
-from htf.privacy.apart import ToldApart, as_stored, check_told_apart
+from htf.privacy.apart import UNSAID, ToldApart, as_stored, check_told_apart
 from htf.privacy.budget_store import READ, WRITE, Books, open_books
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
@@ -233,6 +233,8 @@ class BudgetFile:
         if self._resumed:
             self.account().check_told_apart(told_apart)
         if (pending := self._taken_up(price, mechanism, label, unit)) is not None:
+            with open_books(self.path, WRITE) as books:  # an earlier version did not note it
+                _note(books, books.account(self.dataset), told_apart)
             return pending
         entry = Entry(
             secrets.token_hex(8),
@@ -797,12 +799,10 @@ def _not_charged(epsilon: Epsilon) -> str:
 
 
 def _note(books: Books, account: Account, told_apart: ToldApart | None) -> None:
-    """The first charge notes how units are told apart; it has been checked that others say the same."""
-    if account.told_apart is None:
-        books.execute(
-            "UPDATE dataset SET told_apart = ? WHERE name = ?",
-            (as_stored(told_apart, account.unit), account.dataset),
-        )
+    """The first charge that says how units are told apart notes it; it has been checked that others say the same."""
+    said = as_stored(told_apart, account.unit)
+    if account.told_apart is None and said not in (None, UNSAID):
+        books.execute("UPDATE dataset SET told_apart = ? WHERE name = ?", (said, account.dataset))
 
 
 def _find(account: Account, id_: str, path: Path) -> Entry:
