@@ -194,7 +194,7 @@ def test_distinct_people_work(
         f"Wrote distinct.{kind}: 256 boxes of different people.\n" for kind in ("html", "png")
     ]
     exec(publish, {})
-    assert capfd.readouterr().out.split()[-2:] == ["distinct", "people"]
+    assert capfd.readouterr().out.split()[-2:] == ["different", "people"]
 
 
 def test_sums_and_means_work(
@@ -249,7 +249,7 @@ def test_the_guarantee_for_people_works(
     for block in blocks:
         exec(block, names)
     shown = capfd.readouterr().out.splitlines()
-    assert shown[0] == "people one person, counted once"
+    assert shown[0] == "split people one person, counted once and split across their records"
     assert shown[-1].endswith("per person, scaled")
     # All people of the page, with noise of scale 100: fails by chance less than once in 10^8 times.
     people = Release.load("people.parquet").count().count

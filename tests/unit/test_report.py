@@ -28,6 +28,7 @@ from htf.report.document import html_report, write_report
 from htf.report.html import element, markup
 from htf.report.lawyer import told_factor
 from htf.report.sizes import LeafSizes
+from htf.report.statistician import MOST_LINES
 from htf.report.subject import Subject, read_subject
 from htf.verification import verify
 from support import city_matrix, people_matrix
@@ -121,7 +122,8 @@ def test_every_kind_of_release_has_three_pages(kind: str, saved: Callable[..., P
     assert re.sub(r"\s+", " ", release.statement) in re.sub(r"\s+", " ", lawyer)
     assert release.mechanism in statistician
     assert subject.sha256 in statistician
-    for line in release.ledger:
+    fit = MOST_LINES if len(release.ledger) <= MOST_LINES else MOST_LINES - 1
+    for line in release.ledger[:fit]:
         assert line.label in statistician
     for check in verify(path):
         assert check.name in statistician

@@ -16,6 +16,7 @@ import os
 import secrets
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -42,22 +43,27 @@ UNHEARD = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")  # which are often sent to 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A folder for copies of the data, which only this user can read. The guard knows of it before it is there."""
-    folder = Path(tempfile.gettempdir()) / f"htf-{secrets.token_hex(8)}"
+    folder, process = Path(tempfile.gettempdir()) / f"htf-{secrets.token_hex(8)}", os.getpid()
     _tell("+", folder)
     try:
         folder.mkdir(mode=0o700)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _tell("-", folder)
+        if os.getpid() == process:  # a forked child may come here too: the folder is its parent's
+            shutil.rmtree(folder, ignore_errors=True)
+            _tell("-", folder)
 
 
 def _tell(sign: str, folder: Path) -> None:
     """A line of a few hundred bytes is written at once, whatever other threads write."""
     pipe = _guard()
     if pipe is not None:
-        with suppress(OSError):  # somebody has ended it
-            os.write(pipe, f"{sign}{os.fsencode(folder).hex()}\n".encode())
+        with suppress(
+            OSError
+        ):  # somebody has ended it, or closed all files, whose numbers others have by now
+            found = os.fstat(pipe)
+            if stat.S_ISFIFO(found.st_mode) and _inodes.get(pipe, found.st_ino) == found.st_ino:
+                os.write(pipe, f"{sign}{os.fsencode(folder).hex()}\n".encode())
 
 
 @once_per_process
@@ -67,7 +73,8 @@ def _guard() -> int | None:
 
 
 def _start_guard() -> int | None:
-    if not hasattr(os, "posix_spawn") or not sys.executable:
+    embedded = getattr(sys, "frozen", False) or "python" not in Path(sys.executable or "").name
+    if embedded or not hasattr(os, "posix_spawn") or not Path(os.devnull).exists():
         return None
     reading, writing = os.pipe()
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -90,6 +97,7 @@ def _start_guard() -> int | None:
         os.close(reading)
         os.close(nowhere)
     _pipes.append(writing)
+    _inodes[writing] = os.fstat(writing).st_ino
     return writing
 
 
@@ -101,6 +109,7 @@ def _close_in_child() -> None:
     _pipes.clear()
 
 
-_pipes: list[int] = []  # of this process: at most one
+_pipes: list[int] = []  # of this process: one, or one for each thread that came first
+_inodes: dict[int, int] = {}  # by which a pipe is known again
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_in_child)

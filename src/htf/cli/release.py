@@ -295,7 +295,7 @@ def _goes_on(plan: Plan, unit: Protection, options: ReleaseOptions, asking: Aski
     say_error(plan.points.domain, unit, left, plan.mechanism, asking.points)
     if asking.dry_run:
         say(
-            f"This was a dry run: no record was counted, nothing was charged, and no release was made. {tried}",
+            f"This was a dry run: nothing was charged, and no release was made. {tried}",
             err=True,
         )
         return False
@@ -411,6 +411,7 @@ def _check_lists(points: Points) -> None:
 def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     """Returns what epsilon will protect. Refuses what cannot become a release."""
     from htf.curator.contributions import read_quantile
+    from htf.privacy.activity import check_kept
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import PERSON, Protection, epsilon_per_share
 
@@ -420,6 +421,7 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     left = _without_others(plan, epsilon - _part(epsilon, share, options.most_records))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
+        check_kept(unit.max_records, options.most_records if share > 0 else None)
         epsilon_per_share(left, unit)
         return unit
     if reading.user is None:

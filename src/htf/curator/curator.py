@@ -194,7 +194,7 @@ class Curator:
         measurement.check(self.window.tree)
         self._keep_to_process()  # before the lock, which a forked child may have got closed
         with self._one_by_one:  # two threads could both find room for the last charge
-            measurement.check_after(self._cells)
+            measurement._check_after(self._cells)
             self._pay(BY_HAND, {})
             self._ledger.charge(measurement)
             answer = measurement.answer(self._cells, self._noise)

@@ -52,7 +52,7 @@ class CountLooks(CountRegions):
                 f"{self.label}: what a look and the rest cost must be more than a look"
             )
 
-    def check_after(self, cells: ExactCells) -> None:
+    def _check_after(self, cells: ExactCells) -> None:
         cells.held.check_new(self.regions, self.label)
 
 
@@ -66,7 +66,7 @@ class RefinedCounts(CountRegions):
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:  # noqa: ARG002
         return cells.held.tell(self.regions)
 
-    def check_after(self, cells: ExactCells) -> None:
+    def _check_after(self, cells: ExactCells) -> None:
         cells.held.check_rest(self.regions, self.epsilon, self.label)
 
 

@@ -140,7 +140,7 @@ class Measurement(ReadOnlyArrays, ABC):
                 f"{self.label}: the noise of so small an epsilon does not fit into 64 bits"
             )
 
-    def check_after(self, cells: ExactCells) -> None:
+    def _check_after(self, cells: ExactCells) -> None:
         """Refuse, before it is charged, what the answers so far rule out."""
 
 

@@ -173,7 +173,8 @@ class Window:
 
         Examples
         --------
-        >>> next(window.refine([0], half, "more exactly")).kind
+        >>> rest = np.array([window.epsilon.units // 2])
+        >>> next(window.refine([0], rest, "more exactly")).kind
         'refined'
         """
         regions = _integers(regions)

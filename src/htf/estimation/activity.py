@@ -171,7 +171,10 @@ def best_max_records(
     """
     arguments.instance(activity, Activity, "activity", "make one with htf.measure_activity")
     left = float(Epsilon.of(epsilon))
-    choices = KEPT[Protection(PERSON, most).max_records >= KEPT]
+    limit = (
+        Protection(PERSON, most).max_records if activity.most is None else min(most, activity.most)
+    )
+    choices = KEPT[Protection(PERSON, limit).max_records >= KEPT]
     profiles = read_profiles(activity)
     people, numbers = profiles.mean, profiles.grid.numbers
     kept = np.maximum(np.minimum(numbers, choices[:, None]) @ people, 1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -124,7 +125,15 @@ def _read_array(path: Path, key: str) -> FloatArray:
                 with packed.open(members[key]) as member:
                     return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
             there = ", ".join(members)
-    except (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile):
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        RuntimeError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ):
         raise InputError(f"cannot read an array of numbers from {path}: is it complete?") from None
     raise InputError(f"{path} has the arrays {there}: name one, as in --prior {path.name}:KEY")
 

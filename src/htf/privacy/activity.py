@@ -52,6 +52,15 @@ def reaches(ends: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(end - middle for middle, end in zip(middles(ends), ends, strict=True))
 
 
+def check_kept(kept: int | None, most: int | None) -> None:
+    """Refuse to keep more records of a person than the activity counts anybody as having: it could not scale them."""
+    if kept is not None and most is not None and kept > most:
+        raise InputError(
+            f"at most {kept:,} records of each person are kept (--max-records), but the activity counts nobody as having more "
+            f"than {most:,} (--most-records): choose a larger --most-records, or keep fewer"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Activity:
     """How many people have 1, 2, 3 to 4, 5 to 8, … records, found with noise. `measure_activity` makes one.
@@ -178,6 +187,7 @@ class Activity:
                 "the activity of people scales counts of records, and says nothing of their weights: leave it out, or the "
                 "weight"
             )
+        check_kept(protection.max_records, self.most)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the activity with plain values, for JSON.

@@ -88,7 +88,7 @@ const onLogScale = (density, [least, most]) => Math.log(density / least) / Math.
 export const CLEAR = 1; // more than noise
 export const UNSURE = 2; // too few to tell
 
-/* From 0 to 1, -1 for a density that is no more than noise, or -2 where there are too few to tell. */
+/* From 0 to 1, -1 for a density that is no more than noise, -2 where there are too few to tell. */
 export function shadeOf(density, isClear, limits, isUnsure = false) {
   if (isUnsure) return -2;
   if (!isClear || !(density > 0)) return -1;

@@ -21,7 +21,7 @@ export const VERTEX = `#version 300 es
     gl_Position = u_matrix * vec4(place, 0.0, 1.0);
   }`;
 
-// A shade is -2 where there are too few to tell, -1 for blank, from 0 to 1 for a colour, and has 10 added to be faint
+// A shade is -2 where there are too few to tell, -1 for blank, 0 to 1 for a colour. Faint: 10 more
 // (colours.js).
 export const FRAGMENT = `#version 300 es
   precision highp float;
