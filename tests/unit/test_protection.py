@@ -36,6 +36,7 @@ from htf.curator.noise import FastNoise, SeededNoise
 from htf.curator.noise_check import check_noise
 from htf.curator.sampler import Words
 from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_share
+from htf.release.header import FORMAT
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 PERSON = Protection("person", 5, "hour")
@@ -279,14 +280,14 @@ def test_it_travels_in_the_file(protection: Protection, tmp_path: Path) -> None:
     assert again == release
     assert (again.protection, again.statement) == (protection, release.statement)
     assert again != replace(release, protection=OF_RECORDS)
-    assert header(path)["format"] == 6
+    assert header(path)["format"] == FORMAT
     assert wrong(path) == []
 
 
 def test_a_plain_file_says_nothing_of_people(tmp_path: Path) -> None:
     made(OF_RECORDS).save(tmp_path / "r.parquet")
     told = header(tmp_path / "r.parquet")
-    assert told["format"] == 6
+    assert told["format"] == FORMAT
     assert set(told) == {
         "format", "software", "domain", "epsilon", "mechanism", "parameters", "facts", "estimator",
         "noise", "private", "ledger", "statement", "digest", "columns_digest",

@@ -223,9 +223,13 @@ def test_points_of_people_stand_for_people(
     )
     about = json.loads(pq.read_schema(out).metadata[b"htf-sample"])
     assert (about["quantity"], about["counted"]) == ("split people", "split people")
-    assert "The release counts split people; by default there is one point for each" in about["rule"]
+    assert (
+        "The release counts split people; by default there is one point for each" in about["rule"]
+    )
     assert run(["sample", str(file), "--n", "10", "-o", str(out), "--overwrite"]) == 0
-    assert f"The release counts {release.estimates.sum():,.0f} split people." in capfd.readouterr().out
+    assert (
+        f"The release counts {release.estimates.sum():,.0f} split people." in capfd.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"n": -1}, {"n": 1.5}, {"n": True}, {"seed": -1}, {"seed": "a"}])

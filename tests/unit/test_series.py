@@ -320,7 +320,9 @@ def test_changes_over_time(year: Series) -> None:
     changes = year.changes()
     assert changes["since"].to_pylist() == year.periods[:-1]
     assert changes["beyond_noise"].to_pylist() == [False, False, True]
-    assert changes["change"][2].as_py() == pytest.approx(500, abs=80)  # three deviations of this fixed noise
+    assert changes["change"][2].as_py() == pytest.approx(
+        500, abs=80
+    )  # three deviations of this fixed noise
     last = year.release("2026-04").difference(year.release("2026-03"))
     assert changes["change"][2].as_py() == last.change[0]
 
