@@ -376,8 +376,21 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "protection": htf.Protection(),
             "files": (),
             "weighed": None,
+            "told_apart": None,
         },
-        {"files": {"empty list"}, "weighed": NONE},
+        {"files": {"empty list"}, "weighed": NONE, "told_apart": NONE},
+    ),
+    "ToldApart": lambda _: Call(
+        htf.ToldApart,
+        {"user": "who", "time": "at", "time_unit": "s", "utc_offset": 0, "time_format": None},
+        {
+            "user": {*NONE, *TEXT},
+            "time": {*NONE, *TEXT},
+            "time_unit": TEXT,
+            "utc_offset": {"negative", *WHOLE},
+            "time_format": {*NONE, *TEXT},
+        },
+        {"utc_offset": "offset from UTC"},
     ),
     "FrequencyMatrix.from_cells": lambda w: Call(
         htf.FrequencyMatrix.from_cells,
@@ -626,8 +639,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "PeopleByBox": lambda _: Call(
         htf.PeopleByBox,
-        {"grid": (2, 1), "people": [[5, 4], [1, 0]], "per": "day"},
-        {"per": NONE},
+        {"grid": (2, 1), "people": [[5, 4], [1, 0]], "per": "day", "told_apart": None},
+        {"per": NONE, "told_apart": NONE},
         {"people": "people", "per": "per"},
     ),
     "DistinctCounts": lambda w: Call(
@@ -746,6 +759,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "domain": w.domain,
             "columns": ["lon", "lat"],
             "user": "who",
+            "most": 2000,
             "per": "day",
             "once_per": "day",
             "since": 0,
@@ -770,6 +784,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {
             "allow_empty": {"true"},
             "columns": NONE,
+            "most": WHOLE,
             "per": NONE,
             "once_per": NONE,
             "since": {*NONE, "negative", *WHOLE},
@@ -790,6 +805,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "source": "points|file|arrays|column",
             "columns": "column",
             "user": "column|user|person",
+            "most": "most|records|max_records",
             "time": "column|time",
             "time_unit": "unit of times",
             "time_format": "form of times|time_format",
@@ -806,14 +822,18 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "RecordsPerPerson": lambda _: Call(
         htf.RecordsPerPerson,
-        {"persons": [1, 2]},
-        {"persons": {"range"}},
+        {"persons": [1, 2], "told_apart": None},
+        {"persons": {"range"}, "told_apart": NONE},
         {"persons": "people|person"},
     ),
     "RecordsPerPerson.from_records": lambda _: Call(
         htf.RecordsPerPerson.from_records,
-        {"records": [1, 2], "most": 5},
-        {"records": {"empty list", "int", "numpy int", "nested"}, "most": WHOLE},
+        {"records": [1, 2], "most": 5, "told_apart": None},
+        {
+            "records": {"empty list", "int", "numpy int", "nested"},
+            "most": WHOLE,
+            "told_apart": NONE,
+        },
         {"most": "most|records"},
     ),
     "SeededNoise": lambda _: Call(SeededNoise, {"seed": 1}, {"seed": WHOLE}),
@@ -1138,8 +1158,19 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "BudgetFile.charge": lambda w: Call(
         w.budget.charge,
-        {"epsilon": "0.001", "mechanism": "ug", "label": "", "unit": "one record"},
-        {"epsilon": {*EPSILON, "instance of ours"}, "mechanism": TEXT, "label": TEXT},
+        {
+            "epsilon": "0.001",
+            "mechanism": "ug",
+            "label": "",
+            "unit": "one record",
+            "told_apart": None,
+        },
+        {
+            "epsilon": {*EPSILON, "instance of ours"},
+            "mechanism": TEXT,
+            "label": TEXT,
+            "told_apart": NONE,
+        },
     ),
     "BudgetFile.save": lambda w: Call(
         w.budget.save,

@@ -171,10 +171,8 @@ def best_max_records(
     """
     arguments.instance(activity, Activity, "activity", "make one with htf.measure_activity")
     left = float(Epsilon.of(epsilon))
-    limit = (
-        Protection(PERSON, most).max_records if activity.most is None else min(most, activity.most)
-    )
-    choices = KEPT[Protection(PERSON, limit).max_records >= KEPT]
+    allowed = Protection(PERSON, most).max_records or 1
+    choices = KEPT[min(allowed, activity.most or MOST_RECORDS_OF_A_PERSON) >= KEPT]
     profiles = read_profiles(activity)
     people, numbers = profiles.mean, profiles.grid.numbers
     kept = np.maximum(np.minimum(numbers, choices[:, None]) @ people, 1.0)
