@@ -824,3 +824,13 @@ def test_older_activities_are_read_as_before() -> None:
     assert factor == pytest.approx(OLDER_FACTOR, rel=1e-9)
     release = made(activity=activity)
     assert "sums" not in wrong(release)
+
+
+def test_no_more_records_are_kept_than_the_activity_knows_of() -> None:
+    """It could not scale them, and would say that nobody counts as having so many."""
+    people = RecordsPerPerson.from_records(np.full(3000, 40), 10)
+    activity = measure_activity(people, "0.1", noise="seeded:1")
+    assert best_max_records(activity, Epsilon.of("0.9")) <= 10
+    activity.check_fits(Protection("person", max_records=10))
+    with pytest.raises(InputError, match=r"choose a larger --most-records, or keep fewer"):
+        activity.check_fits(Protection("person", max_records=11))
