@@ -21,7 +21,7 @@ from htf.evaluation.trips import synthetic_trips
 from htf.evaluation.workloads import Boxes
 from htf.frame.domain import Axis, Domain, IntArray
 
-RUNS = 6
+RUNS = 20
 
 
 @pytest.fixture(scope="module", params=["hours", "trips"])
