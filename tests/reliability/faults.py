@@ -166,6 +166,7 @@ def try_faults(
 def findings(case: Case) -> list[str]:
     """Where the exit code, the messages, the budget and the output do not agree."""
     from htf.errors import InputError
+    from htf.privacy.apart import ToldApart
     from htf.privacy.budget import BudgetFile
     from htf.release.release import Release
 
@@ -190,7 +191,9 @@ def findings(case: Case) -> list[str]:
     if case.code == -signal.SIGKILL:
         told = _told_entries(case)
         wrong += [f"entry {id_} is told and lost" for id_ in told if id_ not in _ids(entries)]
-        budget.charge("0.1", "ug", unit=account.unit)  # nothing is left locked
+        kept = account.told_apart
+        apart = None if kept is None else ToldApart(**json.loads(kept))
+        budget.charge("0.1", "ug", unit=account.unit, told_apart=apart)  # nothing is left locked
         return wrong
     asked = (case.folder / "out.parquet").exists()  # elsewhere is not where it was asked for
     done = asked and bool(entries) and published == list(entries)
