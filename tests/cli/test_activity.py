@@ -201,6 +201,7 @@ REFUSED: dict[str, tuple[list[str], int, str]] = {
     "auto of a wrong range": ([*AUTO, "--records-range", "1048577"], 2, "between 1 and 1048576"),
     "less than a unit": (["--max-records", "3", "--epsilon", "5e-15"], 2, "less than 0.00000000000244, the smallest: spend more, or count kept records (--activity 0)"),
     "a range of no people": (["--max-records", "3", "--most-records", "1048577"], 2, "between 1 and 1048576"),
+    "more than anybody counts as having": (["--max-records", "3000"], 2, "choose a larger --most-records, or keep fewer"),
     "too little for each": (["--max-records", "30000", "--epsilon", "3e-11"], 2, "is less than 1e-15 each"),
     "too little for the range": ([*AUTO, "--records-range", "30000", "--epsilon", "3e-11"], 2, "over 30000 records per person is less than 1e-15"),
     "nothing left for the map": (["--suggest-max-records", "0.9"], 2, "of which 0.1 is spent on other things: it must be less"),

@@ -421,8 +421,8 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     left = _without_others(plan, epsilon - _part(epsilon, share, options.most_records))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
-        check_kept(unit.max_records, options.most_records if share > 0 else None)
         epsilon_per_share(left, unit)
+        check_kept(unit.max_records, options.most_records if share > 0 else None)
         return unit
     if reading.user is None:
         limit = "--suggest-max-records" if suggest is not None else f"--max-records {AUTO}"
