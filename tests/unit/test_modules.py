@@ -32,22 +32,22 @@ def imports(name: str) -> dict[str, set[str]]:
     }
 
 
-@pytest.mark.parametrize("path", [*SCRIPTS, *STYLES], ids=name_of)
-def test_files_are_short(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    most = 400 if path.name == "words.js" else 250  # a list, in which one searches
-    assert len(lines) <= most
-    assert [line for line in lines if len(line) > 100] == []
+def test_files_are_short() -> None:
+    for path in [*SCRIPTS, *STYLES]:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        most = 400 if path.name == "words.js" else 250  # a list, in which one searches
+        assert len(lines) <= most, name_of(path)
+        assert [line for line in lines if len(line) > 100] == [], name_of(path)
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
-def test_modules_import_what_others_export(path: Path) -> None:
+def test_modules_import_what_others_export() -> None:
     """In the one form that `htf.maps.browser.modules` and the server's versions of addresses understand."""
-    text = path.read_text(encoding="utf-8")
-    assert len(IMPORT.findall(text)) == len(re.findall(r"\bimport\b.*[{(*'\"]", text))
-    assert len(EXPORT.findall(text)) == len(re.findall(r"^export\b", text, re.M))
-    for target, names in imports(name_of(path)).items():
-        assert names <= set(EXPORT.findall(own(target)))
+    for path in SCRIPTS:
+        text, name = path.read_text(encoding="utf-8"), name_of(path)
+        assert len(IMPORT.findall(text)) == len(re.findall(r"\bimport\b.*[{(*'\"]", text)), name
+        assert len(EXPORT.findall(text)) == len(re.findall(r"^export\b", text, re.M)), name
+        for target, names in imports(name).items():
+            assert names <= set(EXPORT.findall(own(target))), name
 
 
 def test_modules_import_no_circles() -> None:
