@@ -18,6 +18,7 @@ from htf.estimation.noise_law import noise_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.mechanisms.hdmm import (
     ITERATIONS,
+    MOST_WEIGHT,
     Hdmm,
     choose_strategies,
     decode_strategy,
@@ -93,13 +94,15 @@ def test_better_than_the_cells_alone_and_a_binary_hierarchy(cells: int) -> None:
     assert error < mean_squared_error(binary_hierarchy(cells))
 
 
-@pytest.mark.parametrize("cells", [2, 5, 8, 16, 24])
-def test_short_axes_are_never_worse_than_the_cells_alone(cells: int) -> None:
-    error, cells_alone = (
-        mean_squared_error(whole_strategy(cells, 10)),
-        mean_squared_error(np.eye(cells)),
-    )
-    assert error <= cells_alone * 1.0001
+def test_short_axes_are_never_worse_than_the_cells_alone() -> None:
+    """With 8 cells, the search once leapt to weights of 10¹⁰ on some processors: rounding made the error there negative."""
+    for cells in range(2, 25):
+        assert optimise_sums(cells).max(initial=0) <= MOST_WEIGHT
+        error, cells_alone = (
+            mean_squared_error(whole_strategy(cells, 10)),
+            mean_squared_error(np.eye(cells)),
+        )
+        assert error <= cells_alone * 1.0001, cells
 
 
 @pytest.mark.parametrize("cells", [1, 3, 33, 64])

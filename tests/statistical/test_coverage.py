@@ -6,7 +6,8 @@ coverage is about 1 %, and the limits of 93 and 97 % are two of them away. With 
 twenty could fail by chance.
 
 `ag`, `quadtree` and `htf` have estimates from all counts of their trees, and intervals of `htf.query.tree_index`.
-For them 1,000 leaves are seen 700, 1,900 and 1,800 times: with fresh seeds one run in fifty could fail by chance. Boxes
+For them 1,000 leaves are seen 700, 1,900 and 3,600 times: with fresh seeds one run in fifty could fail by chance (over 100 seeds,
+96.2 ± 0.3 % of those of `htf` are covered). Boxes
 anywhere cut through leaves; how uneven a leaf is was estimated for them, so their limits are wider. So are those
 of squares around records, smaller than the leaves: they hold more than an even spread says.
 """
@@ -125,7 +126,7 @@ def test_wrong_widths_would_be_seen(seen: Seen) -> None:
 
 @pytest.mark.parametrize(
     ("name", "epsilon", "runs"),
-    [("ag", "0.1", RUNS), ("quadtree", "0.5", RUNS), ("htf", "0.5", 30)],
+    [("ag", "0.1", RUNS), ("quadtree", "0.5", RUNS), ("htf", "0.5", 60)],
 )
 def test_coverage_after_least_squares(
     matrix: FrequencyMatrix, name: str, epsilon: str, runs: int

@@ -59,6 +59,9 @@ ITERATIONS = 500  # by then the error is within 0.2 % of where it ends
 REMEMBERED_STEPS = 10
 STRIP = 64
 LEAST_GAIN = 0.99
+MOST_WEIGHT = (
+    1e4  # of a sum, where a cell has 1: far beyond it, rounding makes errors look negative
+)
 SUMS_TYPE = np.dtype("<i4")
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -170,6 +173,8 @@ def optimise_sums(cells: int) -> FloatArray:
 
     def objective(roots: FloatArray) -> tuple[float, FloatArray]:
         """In terms of square roots, which need no bounds to keep the weights positive."""
+        if (roots**2).max() > MOST_WEIGHT:
+            return math.inf, roots  # no step goes there
         error, slopes = range_error((roots**2).reshape(start.shape))
         return error, (2 * slopes).ravel() * roots
 
