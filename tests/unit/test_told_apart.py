@@ -219,6 +219,9 @@ def test_the_command_refuses_another_clock_before_it_reads(
         assert "at UTC+00:00" in said
         assert "at UTC+12:00" in said
         assert "Nothing was charged" in said
+    of_records = [one for one in words if one not in ("--user", "rider", "--per", "day")]
+    assert run([*of_records, "-o", "b.parquet"]) == 2  # what is wrong is the unit, and it says so
+    assert "but this charge is for one record" in " ".join(capsys.readouterr().err.split())
     assert not Path("b.parquet").exists()
     assert run(["budget", "show", "b.sqlite"]) == 0
     shown = " ".join(capsys.readouterr().out.split())

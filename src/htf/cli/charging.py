@@ -67,8 +67,9 @@ def check_charge(
 
     check_adds_up(noise.private, mechanism.parameters())
     account = budget.account()
-    account.check_told_apart(told_apart)
-    _say_pin(account, told_apart)
+    if protection.name == account.unit:  # else that is refused below
+        account.check_told_apart(told_apart)
+        _say_pin(account, told_apart)
     if budget.resumes:  # what is left does not pay for it: it was charged before
         return
     report_pending(account)
