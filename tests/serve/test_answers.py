@@ -244,7 +244,6 @@ def test_people_are_called_people_everywhere(tmp_path: Path) -> None:
             api.get(f"{at}/count"),
             api.post(f"{at}/counts", json={"boxes": box}),
             api.post(f"{at}/polygons", json=polygon),
-            api.get(f"{at}/tiles/10/427/387.geojson"),
         ]
         stream = as_stream(columns_of(np.array(box)))
         arrow = api.post(f"{at}/counts", content=stream, headers={"Content-Type": ARROW})
@@ -294,7 +293,6 @@ def test_what_is_not_private_says_so_everywhere(api: httpx.Client) -> None:
         api.get(f"{at}/count"),
         api.post(f"{at}/counts", json={"boxes": box}),
         api.post(f"{at}/polygons", json=polygon),
-        api.get(f"{at}/tiles/10/427/387.geojson"),
     ]
     for answer in answers:
         assert answer.json()["not_private"].startswith("NOT PRIVATE: the noise was seeded")

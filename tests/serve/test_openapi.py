@@ -54,8 +54,6 @@ POLYGON = {
         ("post", "/api/releases/{id}/counts", "/api/releases/city/counts", BOXES),
         ("post", "/api/releases/{id}/counts", "/api/releases/city/counts", {}),
         ("post", "/api/releases/{id}/polygons", "/api/releases/city/polygons", POLYGON),
-        ("get", "/api/releases/{id}/tiles/{z}/{x}/{y}.geojson", "/api/releases/city/tiles/10/427/387.geojson", None),
-        ("get", "/api/releases/{id}/tiles/{z}/{x}/{y}.geojson", "/api/releases/hours/tiles/10/427/387.geojson", None),
         ("get", "/healthz", "/healthz", None),
     ],
 )  # fmt: skip

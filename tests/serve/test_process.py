@@ -81,7 +81,7 @@ def test_a_process_from_start_to_end(files: dict[str, Path], tls: Tls, tmp_path:
 def ask_all(api: httpx.Client) -> None:
     api.get("/api/releases/city/count", params={"box": "-30.0123,39.9512,-29.9177,40.0314"})
     api.get("/api/releases/city/count?box=-30.0123,39.9512,-31.9177,40.0314")
-    api.get("/api/releases/city/tiles/13/3412/3101.geojson?where=nothing=39.9512:40")
+    api.get("/api/releases/city/tiles/13/3412/3101.mvt?where=nothing=39.9512:40")
     api.post("/api/releases/city/counts", json={"boxes": [[-30.0123, 39.9512, -29.9177, 40.0314]]})
     api.get("/39.9512", headers={"X-Forwarded-For": "203.0.113.77"})
     api.request("DELETE", "/", headers={"Authorization": "Bearer wrong-39.9512"})

@@ -72,7 +72,6 @@ from htf.serve.tiles import (
     TileCache,
     check_tiles,
     make_outlines,
-    make_tile,
     make_vector_tile,
     read_place,
     tile_bounds,
@@ -180,7 +179,6 @@ class Service:
         one = "/api/releases/{id}"
         return [
             (COUNT_ROUTE, "GET", self.count),
-            (f"{one}/tiles/{{z}}/{{x}}/{{y}}.geojson", "GET", self.tile),
             (f"{one}/tiles/{{z}}/{{x}}/{{y}}.mvt", "GET", self.vector_tile),
             (f"{one}/leaves", "GET", self.leaves),
             (f"{one}/zones", "GET", self.zones),
@@ -196,7 +194,6 @@ class Service:
             ("/healthz", "GET", self.health),
             ("/metrics", "GET", self.show_metrics),
             ("/openapi.json", "GET", self.openapi),
-            ("/docs", "GET", self.reference),
             ("/static/{name:path}", "GET", self.static),
             ("/", "GET", self.page),
         ]
@@ -337,21 +334,13 @@ class Service:
         self.metrics.polygons += number
         return reply
 
-    async def tile(self, request: Request) -> Reply:
-        holding, place, bounds = self._tile(request)
-        make = functools.partial(make_tile, holding, bounds)
-        return await self._drawn(request, holding, b"tile/%d/%d/%d" % place, GEOJSON, make)
-
     async def vector_tile(self, request: Request) -> Reply:
-        holding, place, _ = self._tile(request)
-        make = functools.partial(make_vector_tile, holding, place)
-        return await self._drawn(request, holding, b"mvt/%d/%d/%d" % place, VECTOR_TILE, make)
-
-    def _tile(self, request: Request) -> tuple[Holding, tuple[int, int, int], Bounds]:
         holding = self._holding(request)
         place = read_place(*(request.path_params[name] for name in "zxy"))
         check_tiles(holding.release.domain)
-        return holding, place, tile_bounds(*place)
+        tile_bounds(*place)
+        make = functools.partial(make_vector_tile, holding, place)
+        return await self._drawn(request, holding, b"mvt/%d/%d/%d" % place, VECTOR_TILE, make)
 
     async def leaves(self, request: Request) -> Reply:
         holding = self._holding(request)
@@ -528,13 +517,6 @@ class Service:
         asset = self.assets.get(site.INDEX)
         if asset is None:
             return new_reply(200, TEXT, site.WITHOUT_PAGE.encode(), [NO_STORE], PAGE_HEADERS)
-        no_cache = (b"cache-control", b"no-cache")
-        return packed_reply(
-            request.scope, asset.etag, asset.packed, asset.media, no_cache, PAGE_HEADERS
-        )
-
-    async def reference(self, request: Request) -> Reply:
-        asset = self.assets[site.REFERENCE]
         no_cache = (b"cache-control", b"no-cache")
         return packed_reply(
             request.scope, asset.etag, asset.packed, asset.media, no_cache, PAGE_HEADERS

@@ -173,20 +173,10 @@ def _count_paths(limits: Limits) -> dict[str, Any]:
 
 def _file_paths() -> dict[str, Any]:
     return {
-        "/api/releases/{id}/tiles/{z}/{x}/{y}.geojson": {
-            "get": _operation(
-                "tile",
-                "A web map tile: leaves of the release where they are few, else squares. Shapes are cut off "
-                "at the tile, counts are of the whole `box`.",
-                {"application/geo+json": {"schema": _named("Tile")}},
-                [ID, *PLACE, WHERE],
-                errors=(400, 404, 422, 503),
-            )
-        },
         "/api/releases/{id}/tiles/{z}/{x}/{y}.mvt": {
             "get": _operation(
                 "vectorTile",
-                "The same as a Mapbox Vector Tile: layer `counts`, numbers rounded to a sixteenth of their standard "
+                "A web map tile as a Mapbox Vector Tile: leaves of the release where they are few, else squares. Layer `counts`, numbers rounded to a sixteenth of their standard "
                 "error or less. `west`, `south`, `width` and `height` are those of the whole leaf or square.",
                 _media("application/vnd.mapbox-vector-tile"),
                 [ID, *PLACE, WHERE],
@@ -280,7 +270,6 @@ def _own_paths() -> dict[str, Any]:
         "/healthz": _health(),
         "/metrics": plain("metrics", "For Prometheus.", _text("text/plain"), open_to_all=False),
         "/openapi.json": plain("openapi", "This.", {"application/json": {"schema": {}}}),
-        "/docs": plain("reference", "A page about this API.", _text("text/html")),
         "/static/{name}": {"get": {**static, "security": []}},
         "/": plain("page", "A page with a map.", {**_text("text/html"), **_text("text/plain")}),
     }
@@ -484,7 +473,6 @@ def _question_schemas() -> dict[str, Schema]:
 def _answer_schemas() -> dict[str, Schema]:
     bars = _answer(COLUMNS)
     answers = {"type": "array", "items": _object(bars)}
-    features = {"type": "array", "items": _feature()}
     return {
         "Answer": _object({**bars, **LABEL}, {**WARNING, **MARK}),
         "Answers": _object({**dict.fromkeys(bars, NUMBERS), **LABEL}, {**WARNING, **MARK}),
@@ -507,10 +495,6 @@ def _answer_schemas() -> dict[str, Schema]:
         ),
         "Basemap": _basemap(),
         "Outlines": _object({"frame": NUMBERS, "length": WHOLE, "corners": TEXT}, MARK),
-        "Tile": _object(
-            {"type": {"const": "FeatureCollection"}, "features": features, **LABEL},
-            {**MARK, "epsilon": TEXT},
-        ),
     }
 
 
@@ -593,18 +577,3 @@ def _zones() -> Schema:
         },
         MARK,
     )
-
-
-def _feature() -> Schema:
-    bars = _answer(OF_LEAVES)
-    density = {**NUMBER, "description": f"The count per km², of {ANY_QUANTITY}."}
-    box = {**BOX, "description": "W,S,E,N in the coordinates of the map."}
-    clear = {"type": "boolean", "description": "Whether the count is more than noise."}
-    unsure = {
-        "type": "boolean",
-        "description": "Whether there are too few to tell: the interval holds zero, and a third of the density around the "
-        "place, or more.",
-    }
-    always = {"count": bars.pop("count"), "box": box, "clear": clear, "unsure": unsure}
-    properties = _object(always, {**bars, "density": density})
-    return _object({"type": {"const": "Feature"}, "geometry": {}, "properties": properties})

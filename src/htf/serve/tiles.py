@@ -1,23 +1,20 @@
-"""Web map tiles of a release: as GeoJSON, and smaller as vector tiles.
+"""What the map of a release is drawn from: vector tiles, and the outlines of all leaves.
 
-`htf.maps.tiles` says what a tile holds. As GeoJSON, shapes are cut off at the edge of the tile, so that tiles never
-overlap. Counts are those of the whole leaf or square, whose edges are in `box`.
+`htf.maps.tiles` says what a tile holds, and `htf.maps.vector_tiles` encodes it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import orjson
 
-from htf.frame.crs import CRS84, transformer
-from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.domain import Domain
 from htf.maps.browser.rectangles import MOST_OUTLINES, packed_outlines
-from htf.maps.tiles import DEEPEST, Bounds, Contents, tile_contents
+from htf.maps.tiles import DEEPEST, Bounds
 from htf.maps.tiles import tile_bounds as bounds_of
-from htf.maps.vector_tiles import POINTS_PER_EDGE, POLYGON, vector_tile
+from htf.maps.vector_tiles import vector_tile
 from htf.query.where import Where, full_ranges
 from htf.serve.limits import Refusal
 from htf.serve.replies import Packed
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     from htf.serve.holdings import Holding
 
 MOST_DIGITS = len(str(2**DEEPEST))
-PLACES = 9  # decimals of degrees: a tenth of a millimetre
 VECTOR_GZIP = 6  # a third more of time than for other answers, for a tenth less of bytes
 
 
@@ -83,16 +79,6 @@ def check_tiles(domain: Domain) -> None:
         raise Refusal(404, f"this release has {lack}, so it has no tiles")
 
 
-def make_tile(holding: Holding, bounds: Bounds, where: Where) -> Packed:
-    """The tile as GeoJSON, compressed too."""
-    release = holding.release
-    _check_further(release.domain, where)
-    contents = tile_contents(release, bounds, where)
-    features = [] if contents is None else _features(release.domain, contents, bounds)
-    said = {"type": "FeatureCollection", "epsilon": str(release.epsilon), **holding.label}
-    return Packed.of(orjson.dumps({**said, "features": features}))
-
-
 def make_vector_tile(holding: Holding, place: tuple[int, int, int], where: Where) -> Packed:
     """The tile as a Mapbox Vector Tile, compressed too."""
     _check_further(holding.release.domain, where)
@@ -115,49 +101,3 @@ def _check_further(domain: Domain, where: Where) -> None:
         raise Refusal(
             400, "a tile already names the place on the map: where is for further axes only"
         )
-
-
-def _features(domain: Domain, drawn: Contents, bounds: Bounds) -> list[dict[str, Any]]:
-    edges = drawn.boxes
-    columns = dict(drawn.columns) if drawn.are_leaves else {"count": drawn.columns["count"]}
-    if drawn.area is not None:
-        columns["density"] = columns["count"] / drawn.area
-    kept, rings = (_cut if domain.crs == CRS84 else _bent)(domain, edges, bounds)
-    values = np.column_stack([column[kept] for column in columns.values()]).tolist()
-    features = []
-    marks = zip(drawn.is_clear[kept].tolist(), drawn.is_unsure[kept].tolist(), strict=True)
-    for ring, value, box, (clear, unsure) in zip(
-        rings, values, edges[kept].tolist(), marks, strict=True
-    ):
-        properties: dict[str, Any] = dict(zip(columns, value, strict=True))
-        properties |= {"box": box, "clear": clear, "unsure": unsure}
-        shape = {"type": "Polygon", "coordinates": [ring]}
-        features.append({"type": "Feature", "geometry": shape, "properties": properties})
-    return features
-
-
-def _cut(_: Domain, edges: FloatArray, bounds: Bounds) -> tuple[IntArray, list[Any]]:
-    """Rectangles in degrees, cut at the tile: which of them are left, and their rings."""
-    west, south = np.maximum(edges[:, 0], bounds[0]), np.maximum(edges[:, 1], bounds[1])
-    east, north = np.minimum(edges[:, 2], bounds[2]), np.minimum(edges[:, 3], bounds[3])
-    kept = np.flatnonzero((west < east) & (south < north))
-    corners = [(west, south), (east, south), (east, north), (west, north), (west, south)]
-    rings = np.stack([np.column_stack([x[kept], y[kept]]) for x, y in corners], axis=1)
-    return kept, np.round(rings, PLACES).tolist()
-
-
-def _bent(domain: Domain, edges: FloatArray, bounds: Bounds) -> tuple[IntArray, list[Any]]:
-    """The same for rectangles of another reference system, whose edges are bent in degrees."""
-    from htf.query.shapes import need_shapely
-
-    shapely = need_shapely("Tiles of a map that is not in degrees")
-    sides = np.max(edges[:, 2:] - edges[:, :2], axis=1)
-    shapes = shapely.segmentize(shapely.box(*edges.T), sides / POINTS_PER_EDGE)
-    to_degrees = transformer(str(domain.crs), CRS84)
-    shapes = shapely.transform(
-        shapes, lambda xy: np.column_stack(to_degrees.transform(xy[:, 0], xy[:, 1]))
-    )
-    shapes = shapely.intersection(shapes, shapely.box(*bounds), grid_size=0)
-    kept = np.flatnonzero((shapely.get_type_id(shapes) == POLYGON) & (shapely.area(shapes) > 0))
-    outlines = shapely.get_exterior_ring(shapely.orient_polygons(shapes[kept]))
-    return kept, [np.round(shapely.get_coordinates(one), PLACES).tolist() for one in outlines]
