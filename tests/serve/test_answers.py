@@ -479,3 +479,15 @@ def test_ids_are_unique(files: dict[str, Path], tmp_path: Path) -> None:
         )
         other.write_bytes(b"something else")
         assert api.get("/api/releases/city-2/download").status_code == 503
+
+
+def test_no_parameter_is_ignored(api: httpx.Client) -> None:
+    for path in ("", "/download", "/distinct", "/basemap"):
+        found = api.get(f"/api/releases/city{path}?where=hour=7:10")
+        assert (found.status_code, found.json()["detail"]) == (
+            400,
+            "there is no parameter 'where': it takes none",
+        )
+    found = api.post("/api/releases/hours/counts?where=hour=7:10", json={"boxes": []})
+    assert found.status_code == 400
+    assert "its body has a member where" in found.json()["detail"]

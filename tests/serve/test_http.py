@@ -18,7 +18,7 @@ import pytest
 
 from htf import InputError
 from htf.query.boxes import count_boxes
-from htf.serve import app as serve_app
+from htf.serve import answers as serve_answers
 from htf.serve import questions, site
 from htf.serve.app import Service
 from htf.serve.holdings import load_holdings
@@ -122,7 +122,7 @@ def test_the_page_and_its_files(
     wheel = tmp_path / "wheel"
     monkeypatch.setattr(site, "find_maplibre", lambda name: next(wheel.glob(name), None))
     with running([files["city"]]) as (address, _), client(address) as api:
-        assert api.get("/").text == site.WITHOUT_PAGE
+        assert api.get("/").status_code == 404
         assert api.get("/static/maplibre-gl.js").status_code == 404
     named = '<script src="static/map.js"></script><script src="static/none.js"></script>'
     (tmp_path / "index.html").write_text(f"<p>Hello{'!' * 2000}{named}")
@@ -281,8 +281,8 @@ def test_work_that_takes_too_long_and_a_queue_that_is_full(
         go_on.wait(PATIENCE)
         return count_boxes(*arguments)
 
-    monkeypatch.setattr(serve_app, "SLICE", 1)
-    monkeypatch.setattr(serve_app, "count_boxes", held_up)
+    monkeypatch.setattr(serve_answers, "SLICE", 1)
+    monkeypatch.setattr(serve_answers, "count_boxes", held_up)
     limits = Limits(seconds=0.5, threads=1, waiting=1)
     with running([files["city"]], limits=limits) as (address, service), client(address) as api:
 

@@ -26,7 +26,7 @@ import pytest
 from htf import InputError
 from htf.cli.main import run as run_command
 from htf.query.boxes import count_boxes
-from htf.serve import app as serve_app
+from htf.serve import answers as serve_answers
 from htf.serve import logs
 from htf.serve import server as serve_server
 from htf.serve.limits import Limits
@@ -291,7 +291,7 @@ def test_counting_does_not_stop_the_others(
         go_on.wait(PATIENCE)
         return count_boxes(*arguments)
 
-    monkeypatch.setattr(serve_app, "count_boxes", held_up)
+    monkeypatch.setattr(serve_answers, "count_boxes", held_up)
     boxes = [[-30.1, 39.92, -29.9, 40.05]] * 10
     with client(served[0]) as api, ThreadPoolExecutor(1) as pool:
         batch = pool.submit(api.post, "/api/releases/city/counts", json={"boxes": boxes})

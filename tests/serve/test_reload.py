@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from htf import InputError
-from htf.serve.app import Service, Settings, prepare
+from htf.serve.app import Service, Settings
 from htf.serve.holdings import find_sources, load_holdings, reload_holdings
 from htf.serve.site import LONGEST_TITLE, MOST_LOGO, Brand, load_site, read_brand
 from serving import client, process, run_async
@@ -49,7 +49,7 @@ def test_while_it_starts(files: dict[str, Path]) -> None:
     assert "starting" in listed.json()["detail"]
     assert {health.headers["retry-after"], listed.headers["retry-after"]} == {"1"}
     assert (page.status_code, described.status_code) == (200, 200)
-    service.hold(prepare(load_holdings([files["city"]])))
+    service.hold(load_holdings([files["city"]]))
     health, count = ask(service, "/healthz", "/api/releases/city/count")
     assert (health.status_code, health.json()) == (200, {"status": "ok"})
     assert count.status_code == 200

@@ -12,14 +12,13 @@ import pytest
 import shapely
 
 from htf import Domain, FrequencyMatrix, Release, publish
-from htf.maps.tiles import Contents, tile_contents
+from htf.maps.tiles import Contents, tile_bounds, tile_contents
 from htf.maps.views import view
 from htf.query.columns import OF_LEAVES
 from htf.query.where import Where
 from htf.serve import tiles
 from htf.serve.holdings import Holding, load_holdings
 from htf.serve.limits import Refusal
-from htf.serve.tiles import tile_bounds
 from serving import BOUNDS, tile_at, tiles_over
 
 

@@ -40,10 +40,6 @@ LOGO_HEADERS: list[Header] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox"),
 ]
-WITHOUT_PAGE = (
-    "This is htf serve. There is no page here; the API is described in /openapi.json, and "
-    "/api/releases lists the releases.\n"
-)
 
 
 @dataclass(frozen=True, slots=True)

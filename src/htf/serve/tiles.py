@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import orjson
 
 from htf.frame.domain import Domain
 from htf.maps.browser.rectangles import MOST_OUTLINES, packed_outlines
-from htf.maps.tiles import DEEPEST, Bounds
-from htf.maps.tiles import tile_bounds as bounds_of
+from htf.maps.tiles import DEEPEST
 from htf.maps.vector_tiles import vector_tile
 from htf.query.where import Where, full_ranges
 from htf.serve.limits import Refusal
@@ -48,26 +48,17 @@ class TileCache:
             self._size -= dropped.size
 
 
-def read_place(z: str, x: str, y: str) -> tuple[int, int, int]:
+def read_place(path: Mapping[str, str]) -> tuple[int, int, int]:
     """Zoom, column and row from a URL, as plain digits only: Python would fail at thousands of digits, and
     accept those of other scripts."""
-    texts = z, x, y
-    if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in texts):
-        raise _no_tile(*texts)
-    return int(z), int(x), int(y)
-
-
-def tile_bounds(z: int, x: int, y: int) -> Bounds:
-    """W,S,E,N in degrees of a tile of the usual web map, y counted from the north."""
-    if not (0 <= z <= DEEPEST and 0 <= x < 2**z and 0 <= y < 2**z):
-        raise _no_tile(z, x, y)
-    return bounds_of(z, x, y)
-
-
-def _no_tile(*place: int | str) -> Refusal:
-    told = "/".join(map(str, place))
-    return Refusal(
-        404, f"there is no tile {told:.100}: zoom goes to {DEEPEST}, columns and rows from 0"
+    texts = path["z"], path["x"], path["y"]
+    if all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in texts):
+        z, x, y = map(int, texts)
+        if z <= DEEPEST and max(x, y) < 2**z:
+            return z, x, y
+    raise Refusal(
+        404,
+        f"there is no tile {'/'.join(texts):.100}: zoom goes to {DEEPEST}, columns and rows from 0",
     )
 
 
@@ -79,20 +70,21 @@ def check_tiles(domain: Domain) -> None:
         raise Refusal(404, f"this release has {lack}, so it has no tiles")
 
 
-def make_vector_tile(holding: Holding, place: tuple[int, int, int], where: Where) -> Packed:
-    """The tile as a Mapbox Vector Tile, compressed too."""
+def make_vector_tile(holding: Holding, place: tuple[int, int, int], where: Where) -> bytes:
+    check_tiles(holding.release.domain)
     _check_further(holding.release.domain, where)
-    return Packed.of(vector_tile(holding.release, place, where, intervals=False), VECTOR_GZIP)
+    return vector_tile(holding.release, place, where, intervals=False)
 
 
-def make_outlines(holding: Holding, where: Where) -> Packed:
+def make_outlines(holding: Holding, where: Where) -> bytes:
     """The outlines of all leaves, packed as in a map file. They show where the tree is fine or coarse."""
     release = holding.release
+    check_tiles(release.domain)
     _check_further(release.domain, where)
     outlines = packed_outlines(release, where)
     if outlines is None:
         raise Refusal(413, f"this release has more than {MOST_OUTLINES:,} leaves: too many to draw")
-    return Packed.of(orjson.dumps({**outlines, **holding.mark}))
+    return orjson.dumps({**outlines, **holding.mark})
 
 
 def _check_further(domain: Domain, where: Where) -> None:
