@@ -87,7 +87,7 @@ class Ask:
 
     service: Service
     request: Request
-    found: Holding | None  # kept from here on: the service may change its releases meanwhile
+    holding: Holding  # the same until the answer, though the service may change its releases; None without an id
     deadline: Deadline
     body: bytes = b""
     held: int = 0  # bytes of the body, which count until it is answered
@@ -97,12 +97,6 @@ class Ask:
     @property
     def scope(self) -> Any:
         return self.request.scope
-
-    @property
-    def holding(self) -> Holding:
-        if self.found is None:
-            raise Refusal(404, "there is no such release: /api/releases lists them")
-        return self.found
 
 
 class Service:
@@ -218,10 +212,10 @@ class Service:
         return small_reply(etag, one_count(holding, row, answer), self.cache)
 
     async def _run(self, route: Route, request: Request) -> Reply | Response:
-        found = self.holdings.get(request.path_params.get("id", ""))
-        ask = Ask(self, request, found, Deadline(self.limits.seconds))
-        if route.has_id:
-            ask.holding  # noqa: B018 - refuses what there is not, before all else
+        holding: Any = self.holdings.get(request.path_params.get("id", ""))
+        if route.has_id and holding is None:
+            raise Refusal(404, "there is no such release: /api/releases lists them")
+        ask = Ask(self, request, holding, Deadline(self.limits.seconds))
         values: dict[str, Any] = {}
         if route.path.startswith("/api"):
             values = read_query(request.scope["query_string"], route.parameters)

@@ -46,8 +46,8 @@ class Route:
     """A route of `async def handler(ask, **parameters) -> Reply`.
 
     The handler's docstring says in the API what it is for, and its name is the operation's. A handler that is an ordinary
-    function runs in a thread. If the route takes a body, it has that in `ask.body`. If not, it returns the body of an
-    answer, which is kept, because many people look at the same map.
+    function runs in a thread. If the route takes a body, it has that in `ask.body`. If not, the route is one of a
+    release, and the handler returns the body of an answer, which is kept, because many people look at the same map.
     """
 
     path: str
