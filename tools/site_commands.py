@@ -27,7 +27,7 @@ def _parts(command: click.Command, context: click.Context, level: int) -> Iterat
     ]
     if rows:
         yield "| option | meaning |\n| --- | --- |"
-        yield from (f"| `{_cell(option)}` | {_cell(_escaped(said))} |" for option, said in rows)
+        yield from (f"| `{cell(option)}` | {cell(escaped(said))} |" for option, said in rows)
         yield ""
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -42,12 +42,12 @@ def _text(said: str) -> str:
     return "\n\n".join(
         "```text\n" + part.replace("\b", "").strip("\n") + "\n```"
         if "\b" in part
-        else _escaped(part)
+        else escaped(part)
         for part in paragraphs
     )
 
 
-def _escaped(said: str) -> str:
+def escaped(said: str) -> str:
     """As text; what stands between backticks stays code."""
     pieces = said.split("`")
     pieces[::2] = [
@@ -56,5 +56,5 @@ def _escaped(said: str) -> str:
     return "`".join(pieces)
 
 
-def _cell(said: str) -> str:
+def cell(said: str) -> str:
     return re.sub(r"\s+", " ", said).replace("|", "\\|")

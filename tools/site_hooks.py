@@ -3,7 +3,7 @@
 * A folder in `nav` stands for all of its pages, and `...` for the pages that nothing else names, so
   that a new page needs no entry.
 * A list may follow a line of text directly, as on GitHub; Python-Markdown wants a blank line between.
-* The page on the command line gets its text from the commands.
+* The page on the command line gets its text from the commands, that on HTTP from the OpenAPI document.
 * CHANGELOG.md, CONTRIBUTING.md and SECURITY.md, which stand beside README.md, become pages.
 * The built site must load nothing from elsewhere: it is read without a network, and a page that calls
   a server tells that server who reads it.
@@ -20,10 +20,14 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from htf.cli.main import cli
+from htf.serve.limits import Limits
+from htf.serve.openapi import describe
 from site_check import remote_resources
 from site_commands import commands_page
+from site_http import http_page
 
 COMMANDS = "::: htf commands"
+ROUTES = "::: htf serve"
 LIST_ITEM = re.compile(r"([-*]|1\.) ")
 FROM_ROOT = {
     "changelog.md": "CHANGELOG.md",
@@ -51,6 +55,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, commands_page(cli, "htf"))
+    if ROUTES in markdown:
+        markdown = markdown.replace(ROUTES, http_page(describe(Limits(), has_token=True)))
     for page, source in FROM_ROOT.items():
         markdown = markdown.replace(f"](../{source})", f"]({page})")
     return with_lists_apart(markdown)

@@ -56,7 +56,7 @@ def make_request(chance: random.Random) -> tuple[str, bytes]:
         get("/api/releases"),
         get(chance.choice(("/", "/healthz", "/metrics", "/openapi.json", f"/api/releases/{name}/download"))),
         get(f"/api/releases/{name}/leaves"),
-        get(f"/api/releases/{name}/tiles/8/{chance.randrange(106, 108)}/{chance.randrange(96, 98)}.geojson"),
+        get(f"/api/releases/{name}/tiles/8/{chance.randrange(106, 108)}/{chance.randrange(96, 98)}.mvt"),
         post(f"/api/releases/{name}/counts", "application/json", json.dumps({"boxes": boxes}).encode()),
         post(f"/api/releases/{name}/polygons", "application/geo+json", json.dumps({"type": "Polygon", "coordinates": [ring]}).encode()),
     )  # fmt: skip
@@ -78,7 +78,7 @@ def make_request(chance: random.Random) -> tuple[str, bytes]:
         get(f"/api/releases/{name}/count?box={odd}"),
         get(f"/api/releases/{odd[:50] or '..'}/count?box={box}"),
         get(f"/api/releases/{name}/count?box={box}&where={odd}"),
-        get(f"/api/releases/{name}/tiles/{odd[:20]}/-1/x.geojson"),
+        get(f"/api/releases/{name}/tiles/{odd[:20]}/-1/x.mvt"),
         get("/../../etc/passwd"),
         get("/" + "a" * 9000),
         post(f"/api/releases/{name}/counts", "application/json", chance.choice((b"", b"{", b"[[1]]", b'{"boxes": [[null]]}', b"\xff", b"[" * 5000, b'{"boxes": 1e999}'))),

@@ -244,7 +244,6 @@ def test_people_are_called_people_everywhere(tmp_path: Path) -> None:
             api.get(f"{at}/count"),
             api.post(f"{at}/counts", json={"boxes": box}),
             api.post(f"{at}/polygons", json=polygon),
-            api.get(f"{at}/tiles/10/427/387.geojson"),
         ]
         stream = as_stream(columns_of(np.array(box)))
         arrow = api.post(f"{at}/counts", content=stream, headers={"Content-Type": ARROW})
@@ -294,7 +293,6 @@ def test_what_is_not_private_says_so_everywhere(api: httpx.Client) -> None:
         api.get(f"{at}/count"),
         api.post(f"{at}/counts", json={"boxes": box}),
         api.post(f"{at}/polygons", json=polygon),
-        api.get(f"{at}/tiles/10/427/387.geojson"),
     ]
     for answer in answers:
         assert answer.json()["not_private"].startswith("NOT PRIVATE: the noise was seeded")
@@ -481,3 +479,15 @@ def test_ids_are_unique(files: dict[str, Path], tmp_path: Path) -> None:
         )
         other.write_bytes(b"something else")
         assert api.get("/api/releases/city-2/download").status_code == 503
+
+
+def test_no_parameter_is_ignored(api: httpx.Client) -> None:
+    for path in ("", "/download", "/distinct", "/basemap"):
+        found = api.get(f"/api/releases/city{path}?where=hour=7:10")
+        assert (found.status_code, found.json()["detail"]) == (
+            400,
+            "there is no parameter 'where': it takes none",
+        )
+    found = api.post("/api/releases/hours/counts?where=hour=7:10", json={"boxes": []})
+    assert found.status_code == 400
+    assert "its body has a member where" in found.json()["detail"]

@@ -26,7 +26,7 @@ import pytest
 from htf import InputError
 from htf.cli.main import run as run_command
 from htf.query.boxes import count_boxes
-from htf.serve import app as serve_app
+from htf.serve import answers as serve_answers
 from htf.serve import logs
 from htf.serve import server as serve_server
 from htf.serve.limits import Limits
@@ -81,7 +81,7 @@ def test_a_process_from_start_to_end(files: dict[str, Path], tls: Tls, tmp_path:
 def ask_all(api: httpx.Client) -> None:
     api.get("/api/releases/city/count", params={"box": "-30.0123,39.9512,-29.9177,40.0314"})
     api.get("/api/releases/city/count?box=-30.0123,39.9512,-31.9177,40.0314")
-    api.get("/api/releases/city/tiles/13/3412/3101.geojson?where=nothing=39.9512:40")
+    api.get("/api/releases/city/tiles/13/3412/3101.mvt?where=nothing=39.9512:40")
     api.post("/api/releases/city/counts", json={"boxes": [[-30.0123, 39.9512, -29.9177, 40.0314]]})
     api.get("/39.9512", headers={"X-Forwarded-For": "203.0.113.77"})
     api.request("DELETE", "/", headers={"Authorization": "Bearer wrong-39.9512"})
@@ -291,7 +291,7 @@ def test_counting_does_not_stop_the_others(
         go_on.wait(PATIENCE)
         return count_boxes(*arguments)
 
-    monkeypatch.setattr(serve_app, "count_boxes", held_up)
+    monkeypatch.setattr(serve_answers, "count_boxes", held_up)
     boxes = [[-30.1, 39.92, -29.9, 40.05]] * 10
     with client(served[0]) as api, ThreadPoolExecutor(1) as pool:
         batch = pool.submit(api.post, "/api/releases/city/counts", json={"boxes": boxes})

@@ -149,7 +149,7 @@ def test_they_are_kept_and_compressed(api: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
-        ("plain/tiles/3/1/0.geojson", 404, "this release has zones, so it has no tiles: …/zones"),
+        ("plain/tiles/3/1/0.mvt", 404, "this release has zones, so it has no tiles: …/zones"),
         ("plain/leaves", 404, "this release has zones"),
         ("plain/count?box=0,0,1,1", 422, "counts zones, which have names"),
         ("trips/count?box=0,0,1,1", 422, "where=zone=NAME"),

@@ -17,6 +17,7 @@ import pytest
 import htf
 from site_check import remote_resources
 from site_commands import commands_page
+from site_http import http_page
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -69,6 +70,28 @@ def test_the_page_of_commands_has_every_command_and_its_options() -> None:
     assert "#### htf budget init\n" in page
     assert "| `--cap" in page
     assert "--help" not in page
+
+
+def test_the_page_of_routes_has_all_of_the_document() -> None:
+    from htf.serve.limits import Limits
+    from htf.serve.openapi import describe
+
+    document = describe(Limits(), has_token=True)
+    page = http_page(document)
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            _, _, rest = page.partition(f"### {method.upper()} {path}\n")
+            part = rest.partition("\n### ")[0]
+            assert all(f"| `{one['name']}` |" in part for one in operation.get("parameters", ()))
+            errors = [status for status in operation["responses"] if status != "200"]
+            assert not errors or f"| errors | {', '.join(errors)} |" in part
+            assert all(f"| {status} |" in page for status in errors)
+    for name, schema in document["components"]["schemas"].items():
+        part = page.partition(f"### {name}\n")[2].partition("\n### ")[0]
+        assert all(f"| `{member}` |" in part for member in schema["properties"])
+    assert "| `releases[].axes[].names.levels[].labels` | array of string |" in page
+    anchors = {name.lower() for name in document["components"]["schemas"]}
+    assert anchors >= {*re.findall(r"\]\(#(\w+)\)", page)} >= {"answer", "release"}
 
 
 def test_the_text_of_a_command_is_markdown() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +21,7 @@ from htf.release.release import Release
 from htf.release.zones import bounds_of_zones
 from htf.series.folder import SeriesFolder
 from htf.series.plan import is_series
+from htf.serve.workers import Together
 from htf.serve.zones import levels_of
 
 
@@ -37,6 +38,7 @@ class Holding:
     mark: dict[str, str]  # added to everything told of a release that is not private
     label: dict[str, str]  # added to every answer: what is counted, and that mark
     about: dict[str, Any]
+    together: Together
 
     def etag(self, question: bytes) -> str:
         """The ETag of the answer to a question: the same release and software give the same answer."""
@@ -92,9 +94,7 @@ def load_holdings(
     """The releases by id, in the given order. Everything that a first query would build is built here."""
     held: dict[str, Holding] = {}
     for source in find_sources(paths):
-        for name, stamp, release in _load(source, allow_not_private, tell):
-            slug = _unlike(_slug(name), held)
-            held[slug] = _hold(slug, replace(source, name=name), stamp, release)
+        held |= _load(source, {}, held, allow_not_private, tell)
     return held
 
 
@@ -172,22 +172,23 @@ def _again(
         same = file_stamp(source.path)
         if before and all((one.path, one.stamp) == (source.path, same) for one in before.values()):
             return before
-        made: dict[str, Holding] = {}
-        for name, stamp, release in _load(source, allow_not_private, lambda _: None):
-            slug = ids.get(name) or _unlike(_slug(name), {*held, *found, *made})
-            made[slug] = _hold(slug, replace(source, name=name), stamp, release)
+        return _load(source, ids, {*held, *found}, allow_not_private, lambda _: None)
     except (HtfError, OSError) as error:
         gone = _is_gone(source.path)
         problem(f"there is no file {source.path}" if gone else str(error))
         of_path = (one for one in held.values() if one.id not in found and _is_of(one, source.path))
         return _kept(before.values() or of_path)
-    return made
 
 
 def _load(
-    source: Source, allow_not_private: bool, tell: Callable[[str], None]
-) -> Iterator[tuple[str, tuple[int, ...], Release]]:
-    """The release of a file, and for a map inside zones also its zones, with their names."""
+    source: Source,
+    ids: Mapping[str, str],
+    taken: Collection[str],
+    allow_not_private: bool,
+    tell: Callable[[str], None],
+) -> dict[str, Holding]:
+    """The release of a file, and for a map inside zones also its zones. Each gets the id of its name, or one that is
+    not `taken`."""
     path = source.path
     tell(f"loading {path.name}")
     release, stamp = Release.load(path), file_stamp(path)
@@ -197,9 +198,14 @@ def _load(
             "data with real noise, or give --allow-not-private if the data are made up"
         )
     tell(f"preparing {path.name}")
-    yield source.name, stamp, release
+    releases = {source.name: release}
     if release.zones is not None:
-        yield _zones_name(source.name), stamp, release.zones
+        releases[_zones_name(source.name)] = release.zones
+    made: dict[str, Holding] = {}
+    for name, one in releases.items():
+        slug = ids.get(name) or _unlike(_slug(name), {*taken, *made})
+        made[slug] = _hold(slug, replace(source, name=name), stamp, one)
+    return made
 
 
 def _zones_name(name: str) -> str:
@@ -241,6 +247,7 @@ def _hold(slug: str, source: Source, stamp: tuple[int, ...], release: Release) -
         mark=mark,
         label={COUNTED: release.counted, **mark},
         about=_about(slug, source, release),
+        together=Together(release),
     )
 
 

@@ -16,15 +16,9 @@ from htf.serve.replies import header
 
 FORWARDED = b"x-forwarded-prefix"
 FORM = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")  # no //, which names another host; no ..
+PREFIX = "htf.prefix"  # of a request, in its scope
 LONGEST = 200  # characters
-OWN = (
-    "api",
-    "static",
-    "docs",
-    "healthz",
-    "metrics",
-    "openapi.json",
-)  # first parts of our own paths
+OWN = ("api", "static", "healthz", "metrics", "openapi.json")  # first parts of our own paths
 
 
 def read_prefix(text: str, name: str) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_plus
 
 import numpy as np
 import orjson
@@ -22,6 +22,7 @@ from htf.query.shapes import PIECES_OF_MAP, PIECES_OF_POLYGON
 from htf.query.tables import edge_places, rows_of_table
 from htf.query.texts import read_boxes, read_where
 from htf.query.where import Where, full_rows
+from htf.serve.declared import Parameter, read_query
 from htf.serve.holdings import bounds_in_degrees
 from htf.serve.limits import Limits, Refusal
 from htf.serve.zones import refuse_boxes
@@ -40,35 +41,34 @@ RECORD_BATCH = 3  # in Arrow's Message.fbs
 HEADER_TYPE, HEADER, COMPRESSION = 1, 2, 3  # fields of Message and RecordBatch
 
 
-def read_parameters(query: bytes, allowed: tuple[str, ...]) -> dict[str, list[str]]:
-    """The parameters of a URL. An unknown parameter is an error, and not ignored."""
-    parameters: dict[str, list[str]] = {}
-    for part in query.split(b"&") if query else ():
-        raw, _, value = part.partition(b"=")
-        name, text = raw.decode("latin-1"), value.decode("latin-1")
-        if name not in allowed:
-            told = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
-            raise Refusal(400, f"there is no parameter {name!r}: {told}")
-        parameters.setdefault(name, []).append(
-            unquote_plus(text) if "%" in text or "+" in text else text
-        )
-    return parameters
-
-
 def read_row(domain: Domain, query: bytes) -> Row:
     """The box in a URL as a full row: all low edges, then all high ones."""
     plain = _read_plain_row(domain, query)
     if plain is not None:
         return plain
-    asked = read_parameters(query, ("box", "where"))
-    if "box" in asked:
+    asked = read_query(query, (BOX, WHERE))
+    if asked["box"] is not None:
         refuse_boxes(domain)
-    if len(asked.get("box", ())) > 1:
-        raise Refusal(400, "this counts one box: POST many to …/counts")
-    box = read_boxes(asked["box"], "box")[0] if "box" in asked else None
-    where = read_where(asked.get("where", ()), "where")
-    row: Row = full_rows(domain, box, where)[0].tolist()
+    row: Row = full_rows(domain, asked["box"], asked["where"])[0].tolist()
     return row
+
+
+def _read_box(texts: list[str], name: str) -> list[float] | None:
+    if len(texts) > 1:
+        raise Refusal(400, "this counts one box: POST many to …/counts")
+    return read_boxes(texts, name)[0] if texts else None
+
+
+BOX = Parameter("box", "W,S,E,N in the coordinates of the map.", _read_box)
+WHERE = Parameter(
+    "where",
+    "A range of a further axis, such as hour=7:10, or a name on one, such as offence=Assault or zone=District 1; may be "
+    "repeated.",
+    read_where,
+    [str],
+    ["hour=7:10"],
+)
+WHERE_OF_ARROW = replace(WHERE, words="Of an Arrow stream; JSON has its own.")
 
 
 def _read_plain_row(domain: Domain, query: bytes) -> Row | None:
@@ -87,18 +87,6 @@ def _read_plain_row(domain: Domain, query: bytes) -> Row | None:
     if not further:
         return [west, south, east, north]
     return [west, south, *(a.low for a in further), east, north, *(a.high for a in further)]
-
-
-def read_where_parameter(query: bytes) -> Where:
-    return read_where(read_parameters(query, ("where",)).get("where", ()), "where")
-
-
-def read_one(asked: dict[str, list[str]], name: str) -> str | None:
-    """A parameter that is given once, or not at all."""
-    texts = asked.get(name, [])
-    if len(texts) > 1:
-        raise Refusal(400, f"give {name} once, got {', '.join(texts)}")
-    return texts[0] if texts else None
 
 
 def read_json_boxes(body: bytes, domain: Domain, limits: Limits) -> FloatArray:

@@ -6,6 +6,7 @@ A reply is sent without a framework's response object, because making one takes 
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +16,16 @@ from htf.serve.limits import Refusal
 
 Header = tuple[bytes, bytes]
 
-JSON, TEXT, GEOJSON = b"application/json", b"text/plain; charset=utf-8", b"application/geo+json"
+JSON, GEOJSON = b"application/json", b"application/geo+json"
 ARROW = b"application/vnd.apache.arrow.stream"
+PARQUET = b"application/vnd.apache.parquet"
 VECTOR_TILE = b"application/vnd.mapbox-vector-tile"
 WORTH_GZIP = 1024  # bytes
 GZIP_LEVEL = 4
 LONGEST_DETAIL = 1000  # characters: errors quote what was sent
 MAX_AGE = 300  # seconds; a file may be replaced by another at a restart
 NO_STORE: Header = (b"cache-control", b"no-store")
+NO_CACHE: Header = (b"cache-control", b"no-cache")
 # A browser must not run, frame or guess the type of an answer. The page has its own policy.
 API_HEADERS: list[Header] = [
     (b"x-content-type-options", b"nosniff"),
@@ -75,22 +78,23 @@ class Packed:
 
 
 def new_reply(
-    status: int, media: bytes, body: bytes, headers: list[Header], frame: list[Header]
+    status: int,
+    media: bytes,
+    body: bytes,
+    headers: Iterable[Header] = (NO_STORE,),
+    frame: list[Header] = API_HEADERS,
 ) -> Reply:
-    return Reply(
-        status,
-        [(b"content-type", media), (b"content-length", b"%d" % len(body)), *headers, *frame],
-        body,
-    )
-
-
-def fresh_reply(body: bytes, media: bytes, headers: list[Header]) -> Reply:
-    """An answer that must not be cached."""
-    return new_reply(200, media, body, [NO_STORE, *headers], API_HEADERS)
+    first = [(b"content-type", media), (b"content-length", b"%d" % len(body))]
+    return Reply(status, [*first, *headers, *frame], body)
 
 
 def packed_reply(
-    scope: Any, etag: str, packed: Packed, media: bytes, cache: Header, frame: list[Header]
+    scope: Any,
+    etag: str,
+    packed: Packed,
+    media: bytes,
+    cache: Header,
+    frame: list[Header] = API_HEADERS,
 ) -> Reply:
     """A cacheable answer: compressed for clients that accept it, or 304 for those that have it."""
     headers = [cache]
@@ -107,7 +111,7 @@ def packed_reply(
 
 def small_reply(etag: str, body: bytes, cache: Header) -> Reply:
     """A count: too short to be compressed."""
-    return new_reply(200, JSON, body, [(b"etag", _quoted(etag)), cache], API_HEADERS)
+    return new_reply(200, JSON, body, [(b"etag", _quoted(etag)), cache])
 
 
 def moved_to(address: str) -> Reply:
@@ -118,12 +122,13 @@ def not_modified(etag: str, cache: Header) -> Reply:
     return Reply(304, [(b"etag", _quoted(etag)), cache, *API_HEADERS])
 
 
-def zip_if_asked(body: bytes, wanted: bool) -> tuple[bytes, list[Header]]:
-    """The body as sent, compressed if wanted, and the headers that say so; for answers made once."""
-    if not (wanted and _is_worth(body)):
-        return body, [(b"vary", b"Accept-Encoding")]
-    headers = [(b"vary", b"Accept-Encoding"), (b"content-encoding", b"gzip")]
-    return gzip.compress(body, GZIP_LEVEL, mtime=0), headers
+def zipped_reply(scope: Any, body: bytes) -> Reply:
+    """JSON that is made once, compressed if that is wanted and worth it."""
+    headers = [NO_STORE, (b"vary", b"Accept-Encoding")]
+    if accepts_gzip(scope) and _is_worth(body):
+        body = gzip.compress(body, GZIP_LEVEL, mtime=0)
+        headers.append((b"content-encoding", b"gzip"))
+    return new_reply(200, JSON, body, headers)
 
 
 def refusal_reply(refusal: Refusal) -> Reply:
@@ -132,7 +137,7 @@ def refusal_reply(refusal: Refusal) -> Reply:
     if refusal.status in (408, 413):
         headers.append((b"connection", b"close"))  # the rest of the request is not read
     body = orjson.dumps({"detail": refusal.detail[:LONGEST_DETAIL]})
-    return new_reply(refusal.status, JSON, body, [NO_STORE, *headers], API_HEADERS)
+    return new_reply(refusal.status, JSON, body, [NO_STORE, *headers])
 
 
 def header(scope: Any, name: bytes) -> bytes | None:

@@ -26,7 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from htf.errors import InputError
 from htf.files import is_file
-from htf.serve.app import Prepared, Service, make_app, prepare
+from htf.serve.app import Service, make_app
 from htf.serve.holdings import Holding
 from htf.serve.logs import catch_server_logs, log, log_fault
 
@@ -311,26 +311,25 @@ class Changing:
     def _run(self, loop: asyncio.AbstractEventLoop, server: Server) -> None:
         try:
             holdings = self._load()
-            prepared = prepare(holdings)
         except Exception as error:
             self.failure, server.should_exit = error, True
             return
         # Loaded releases stay for good, so requests need not wait while Python searches them for garbage.
         gc.collect()
         gc.freeze()
-        loop.call_soon_threadsafe(self._begin, prepared)
+        loop.call_soon_threadsafe(self._begin, holdings)
         while True:
             self._again.wait()
             self._again.clear()  # a further signal from here on loads once more
             try:
-                prepared = prepare(self._reload())
+                holdings = self._reload()
             except Exception as error:
                 log_fault(error)
                 continue
-            loop.call_soon_threadsafe(self._service.hold, prepared)
-            log("reload", releases=len(prepared.holdings))
+            loop.call_soon_threadsafe(self._service.hold, holdings)
+            log("reload", releases=len(holdings))
 
-    def _begin(self, prepared: Prepared) -> None:
-        self._service.hold(prepared)
-        log("start", releases=len(prepared.holdings))
+    def _begin(self, holdings: dict[str, Holding]) -> None:
+        self._service.hold(holdings)
+        log("start", releases=len(holdings))
         self._tell()

@@ -17,7 +17,6 @@ from htf.maps.browser.modules import resolve
 from htf.serve.replies import PAGE_HEADERS, Header, Packed
 
 INDEX = "index.html"
-REFERENCE = "reference/reference.html"  # the page about the API
 MAPLIBRE = ("maplibre-gl.js", "maplibre-gl.css")
 MEDIA = {
     ".css": "text/css; charset=utf-8",
@@ -41,10 +40,6 @@ LOGO_HEADERS: list[Header] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox"),
 ]
-WITHOUT_PAGE = (
-    "This is htf serve. There is no page here; the API is described in /openapi.json, and "
-    "/api/releases lists the releases.\n"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +103,6 @@ def load_site(brand: Brand = Brand()) -> dict[str, Asset]:  # noqa: B008 - it ne
     """The files by name below /static; the page itself is `index.html`."""
     found = (path for path in STATIC.rglob("*") if path.is_file())
     files = {path.relative_to(STATIC).as_posix(): path for path in found}
-    files |= {
-        f"reference/{one.name}": one for one in (Path(__file__).parent / "reference").iterdir()
-    }
     for name in MAPLIBRE:
         path = find_maplibre(name)
         if path is not None:

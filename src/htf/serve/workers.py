@@ -21,6 +21,10 @@ T = TypeVar("T")
 Row = list[float]
 
 
+def busy() -> Refusal:
+    return Refusal(503, "the server is busy: try again", {"Retry-After": "2"})
+
+
 class Deadline:
     """A time limit that long work checks now and then, because a thread cannot be stopped from outside."""
 
@@ -46,7 +50,7 @@ class Workers:
 
     async def run(self, work: Callable[[Deadline], T]) -> T:
         if self._jobs >= self._limits.threads + self._limits.waiting:
-            raise Refusal(503, "the server is busy: try again", {"Retry-After": "2"})
+            raise busy()
         deadline = Deadline(self._limits.seconds)
 
         def begin() -> T:

@@ -14,7 +14,6 @@ from htf.query.columns import OF_LEAVES
 from htf.query.named import Named, ask_by, names_of, read_by, zone_axis
 from htf.query.where import Where, full_rows
 from htf.serve.limits import Limits, Refusal
-from htf.serve.replies import Packed
 
 if TYPE_CHECKING:
     from htf.serve.holdings import Holding
@@ -53,9 +52,10 @@ def levels_of(domain: Domain) -> list[dict[str, Any]]:
     ]
 
 
-def make_zones(holding: Holding, level: str | None, axis: str | None, where: Where) -> Packed:
-    """The zones of a level as GeoJSON, compressed too."""
+def make_zones(holding: Holding, level: str | None, axis: str | None, where: Where) -> bytes:
+    """The zones of a level as GeoJSON."""
     release = holding.release
+    check_zones(release.domain)
     view = view_zones(release, level, where, axis)
     labels = _labels(view)
     columns: dict[str, list[Any]] = {**labels, **_attributes(view, labels)}
@@ -80,7 +80,7 @@ def make_zones(holding: Holding, level: str | None, axis: str | None, where: Whe
         "unit": view.unit,
         **holding.label,
     }
-    return Packed.of(orjson.dumps({**said, "features": features}))
+    return orjson.dumps({**said, "features": features})
 
 
 def _finite(value: float) -> float | None:
