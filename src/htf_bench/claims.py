@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from htf.evaluation.datasets import City, GaussianSet
-from htf.evaluation.judging import HELD, NOT_HELD, UNKNOWN, Comparison, Finding, Judge
-from htf.evaluation.paper import (
+from htf.forecast.accuracy import show_number
+from htf.forecast.datasets import City
+from htf_bench.datasets import GaussianSet
+from htf_bench.judging import HELD, NOT_HELD, UNKNOWN, Comparison, Finding, Judge
+from htf_bench.paper import (
     HTF,
     HTF_LOW,
     LOS_ANGELES_POINTS,
@@ -20,8 +22,7 @@ from htf.evaluation.paper import (
     stop_label,
     tree_labels,
 )
-from htf.evaluation.specs import UNIFORM
-from htf.evaluation.summary import show_number
+from htf_bench.specs import UNIFORM
 
 KD, QUAD, GRIDS = tree_labels("kdtree"), tree_labels("quadtree"), ("UG", "AG")
 RUN = (*KD, *QUAD, *GRIDS, "singular", UNIFORM, "privlet")  # the paper runs these besides HTF

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from htf.evaluation.claims import CLAIMS, SPARSITY, Claim, gains_with_sparsity
-from htf.evaluation.judging import HELD, IN_PART, NOT_HELD, UNDECIDED, UNKNOWN, Finding, Judge
-from htf.evaluation.marking import MARKING
-from htf.evaluation.paper import Design
-from htf.evaluation.results import Results
-from htf.evaluation.summary import write_text
+from htf_bench.claims import CLAIMS, SPARSITY, Claim, gains_with_sparsity
+from htf_bench.judging import HELD, IN_PART, NOT_HELD, UNDECIDED, UNKNOWN, Finding, Judge
+from htf_bench.marking import MARKING
+from htf_bench.paper import Design
+from htf_bench.results import Results
+from htf_bench.summary import write_text
 
 SIGNS = {HELD: "yes", IN_PART: "in part", NOT_HELD: "no", UNDECIDED: "undecided", UNKNOWN: "–"}
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.base.figures import new_figure
-from htf.evaluation.marking import CONSEQUENCE, WARNING
-from htf.evaluation.results import Results
-from htf.evaluation.specs import HEIGHT, Spec
-from htf.evaluation.summary import Contender, Line, compare_all
-from htf.evaluation.trials import NO_WORKLOAD
 from htf.files import write_whole
 from htf.frame.domain import FloatArray
+from htf_bench.marking import CONSEQUENCE, WARNING
+from htf_bench.results import Results
+from htf_bench.specs import HEIGHT, BenchSpec
+from htf_bench.summary import Contender, Line, compare_all
+from htf_bench.trials import NO_WORKLOAD
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ class Point:
     """One place on a curve: what was run, and where it stands along x."""
 
     x: float
-    spec: Spec
+    spec: BenchSpec
     epsilon: str
 
 
@@ -49,7 +49,7 @@ class Curve:
     label: str
     points: tuple[Point, ...]
     style: int
-    own: tuple[Spec, str] | None = None
+    own: tuple[BenchSpec, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class FigurePlan:
     title: str
     x_label: str
     panels: tuple[Panel, ...]
-    floor: tuple[Spec, str]  # drawn as a line across every panel
+    floor: tuple[BenchSpec, str]  # drawn as a line across every panel
 
-    def pairs(self) -> list[tuple[Spec, str]]:
+    def pairs(self) -> list[tuple[BenchSpec, str]]:
         """Every mechanism and epsilon it shows."""
         curves = [curve for panel in self.panels for curve in panel.curves]
         shown = [(point.spec, point.epsilon) for curve in curves for point in curve.points]
@@ -156,7 +156,7 @@ def _legend(panels: Iterable[Axes]) -> dict[str, Any]:
 
 
 def _draw_floor(
-    axes: Axes, results: Results, data_set: str, workload: str, floor: tuple[Spec, str]
+    axes: Axes, results: Results, data_set: str, workload: str, floor: tuple[BenchSpec, str]
 ) -> None:
     values = results.values(data_set, *floor, workload)
     if len(values):

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.evaluation.datasets import DataSet
-from htf.evaluation.paper import HTF, HTF_LOW, RANDOM, Design
-from htf.evaluation.results import Results
-from htf.evaluation.specs import HEIGHT, Spec
-from htf.evaluation.summary import show_number, show_value
-from htf.evaluation.trials import NO_WORKLOAD
+from htf.forecast.accuracy import show_number, show_value
+from htf.forecast.datasets import DataSet
 from htf.frame.domain import FloatArray
+from htf_bench.paper import HTF, HTF_LOW, RANDOM, Design
+from htf_bench.results import Results
+from htf_bench.specs import HEIGHT, BenchSpec
+from htf_bench.trials import NO_WORKLOAD
 
 HELD, IN_PART, NOT_HELD = "held", "held in part", "did not hold"
 UNDECIDED, UNKNOWN = "undecided", "not measured"
@@ -71,16 +71,18 @@ class Judge:
         self.lineup = design.lineups[source.name]
         self.epsilons, self.grid_epsilons = design.scale.epsilons, design.scale.grid_epsilons
 
-    def mean(self, spec: Spec | None, epsilon: str, workload: str = RANDOM) -> float:
+    def mean(self, spec: BenchSpec | None, epsilon: str, workload: str = RANDOM) -> float:
         """The mean error; NaN if there are no results."""
         if spec is None:
             return math.nan
         found = self.results.values(self.data_set, spec, epsilon, workload)
         return float(found.mean()) if len(found) else math.nan
 
-    def best(self, labels: Iterable[str], epsilon: str, workload: str) -> tuple[str, Spec] | None:
+    def best(
+        self, labels: Iterable[str], epsilon: str, workload: str
+    ) -> tuple[str, BenchSpec] | None:
         """The best of several methods, trees over all heights, with a name for it."""
-        options: dict[Spec, str] = {}
+        options: dict[BenchSpec, str] = {}
         for label in labels:
             if label in self.lineup.ladders and label not in (HTF, HTF_LOW):
                 ladder = self.lineup.ladders[label]
@@ -91,7 +93,12 @@ class Judge:
         return None if found is None else (options[found], found)
 
     def compare(
-        self, ours: Spec | None, theirs: Spec | None, epsilon: str, workload: str, setting: str
+        self,
+        ours: BenchSpec | None,
+        theirs: BenchSpec | None,
+        epsilon: str,
+        workload: str,
+        setting: str,
     ) -> Comparison | None:
         if ours is None or theirs is None:
             return None

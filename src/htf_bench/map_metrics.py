@@ -11,11 +11,8 @@ of 1, so that they compare the shape of maps and not their totals.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from htf.errors import MissingExtraError
 from htf.frame.domain import FloatArray, IntArray
 
 HELLINGER, WASSERSTEIN, MORAN = "Hellinger", "Wasserstein", "Moran-loss"
@@ -61,7 +58,8 @@ def wasserstein(true: FloatArray, found: FloatArray) -> float:
 
     What lies in both maps need not be moved, because distances are a metric. That leaves a smaller problem.
     """
-    ot = _need_pot()
+    import ot
+
     change = (true - found).ravel()
     less, more = np.flatnonzero(change > 0), np.flatnonzero(change < 0)
     moved = float(change[less].sum())
@@ -81,11 +79,3 @@ def _coarser(grid: FloatArray) -> FloatArray:
         starts = np.arange(pieces) * grid.shape[axis] // pieces
         grid = np.add.reduceat(grid, starts, axis=axis)
     return grid
-
-
-def _need_pot() -> Any:
-    try:
-        import ot
-    except ImportError:
-        raise MissingExtraError("pot", "bench", "The Wasserstein distance") from None
-    return ot

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from htf.evaluation.map_metrics import MAP_MEANINGS, MAP_METRICS, MAP_UNITS
+from htf.forecast.accuracy import SMOOTHING, relative_error
 from htf.frame.domain import FloatArray, IntArray
+from htf_bench.map_metrics import MAP_MEANINGS, MAP_METRICS, MAP_UNITS
 
-SMOOTHING = 20  # [HTF, section 5.1]: below this count, errors are relative to it
 SMOOTHING_SHARE = 0.001  # of all records: the same in the papers of UG, AG and PrivTree
 MRE, MRE_SHARE, RMSE, MAE = "MRE", "MRE-0.1%", "RMSE", "MAE"
 METRICS = (MRE, MRE_SHARE, RMSE, MAE, *MAP_METRICS)
@@ -30,14 +30,10 @@ def measure_errors(
     """
     errors = np.abs(answers - exact_counts)
     found = {
-        MRE: _relative(errors, exact_counts, SMOOTHING),
+        MRE: relative_error(exact_counts, answers),
         RMSE: float(np.sqrt(np.mean(np.square(errors)))),
         MAE: float(np.mean(errors)),
     }
     if records > 0:
-        found[MRE_SHARE] = _relative(errors, exact_counts, SMOOTHING_SHARE * records)
+        found[MRE_SHARE] = relative_error(exact_counts, answers, SMOOTHING_SHARE * records)
     return found
-
-
-def _relative(errors: FloatArray, exact_counts: IntArray | FloatArray, least: float) -> float:
-    return float(100 * np.mean(errors / np.maximum(exact_counts, least)))

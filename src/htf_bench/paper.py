@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from htf.errors import InputError
-from htf.evaluation.datasets import City, DataSet, GaussianSet, gaussian_sets
-from htf.evaluation.figures import Curve, FigurePlan, Panel, Point, draw_curves, draw_dots
-from htf.evaluation.results import Results
-from htf.evaluation.specs import ZERO, Spec, deepest_height, height_ladder, with_floors
-from htf.evaluation.summary import Contender, contenders
-from htf.evaluation.trials import Bench, Plan, plan_trials
-from htf.evaluation.workloads import read_workload
+from htf.forecast.datasets import City, DataSet
+from htf.forecast.trials import Bench
 from htf.frame.domain import Domain
 from htf.mechanisms import registry
+from htf_bench.datasets import GaussianSet, gaussian_sets
+from htf_bench.figures import Curve, FigurePlan, Panel, Point, draw_curves, draw_dots
+from htf_bench.results import Results
+from htf_bench.specs import ZERO, BenchSpec, deepest_height, height_ladder, with_floors
+from htf_bench.summary import Contender, contenders
+from htf_bench.trials import Plan, plan_trials
+from htf_bench.workloads import read_workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +39,7 @@ VARIANTS: dict[str, dict[str, object]] = {
 }
 LOS_ANGELES_POINTS = 3_500_000  # the paper's; the city takes its place with as many
 HTF, HTF_LOW = "HTF, ε_prt' = 1e-3", "HTF, ε_prt' = 5e-4"
-ZERO_FLOOR = (Spec(ZERO), LOWEST_EPSILON)  # answers the same at every epsilon
+ZERO_FLOOR = (BenchSpec(ZERO), LOWEST_EPSILON)  # answers the same at every epsilon
 TREES = {"kdtree": "kd-tree", "quadtree": "quadtree"}
 
 
@@ -77,8 +79,8 @@ class Lineup:
 
     domain: Domain
     heights: tuple[int, ...]
-    singles: dict[str, Spec] = field(default_factory=dict)
-    ladders: dict[str, dict[int, Spec]] = field(default_factory=dict)  # by binary cuts
+    singles: dict[str, BenchSpec] = field(default_factory=dict)
+    ladders: dict[str, dict[int, BenchSpec]] = field(default_factory=dict)  # by binary cuts
     missing: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -104,7 +106,7 @@ class Lineup:
 
     def _add(self, label: str, name: str, settings: Mapping[str, object]) -> None:
         try:
-            self.singles[label] = Spec.of(name, settings)
+            self.singles[label] = BenchSpec.of(name, settings)
         except InputError:  # not there, or not with this parameter
             self.missing.add(name)
 

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from htf.errors import InputError, OutputError
-from htf.evaluation.marking import MARKING
-from htf.evaluation.metrics import MRE
-from htf.evaluation.specs import Spec, label_of
-from htf.evaluation.trials import Bench, Outcome, Plan, trial_key
 from htf.files import is_same, lies_in, make_folder, write_whole
+from htf.forecast.trials import Bench
 from htf.frame.domain import FloatArray
+from htf_bench.marking import MARKING
+from htf_bench.metrics import MRE
+from htf_bench.specs import BenchSpec, label_of
+from htf_bench.trials import Outcome, Plan, trial_key
 
 FAILURE = "failure"
 PARTS, PART_FILES = "parts", "[0-9]*.parquet"
@@ -148,20 +149,25 @@ class Results:
             self._values.setdefault(key, {})[row["run"]] = row["value"]
 
     def by_run(
-        self, data_set: str, spec: Spec, epsilon: str, workload: str, metric: str = MRE
+        self, data_set: str, spec: BenchSpec, epsilon: str, workload: str, metric: str = MRE
     ) -> dict[int, float]:
         """The value of each run; empty where there is none."""
         place = (data_set, spec.mechanism, spec.parameters_text, float(epsilon), workload, metric)
         return self._values.get(place, {})
 
     def values(
-        self, data_set: str, spec: Spec, epsilon: str, workload: str, metric: str = MRE
+        self, data_set: str, spec: BenchSpec, epsilon: str, workload: str, metric: str = MRE
     ) -> FloatArray:
         return np.array(list(self.by_run(data_set, spec, epsilon, workload, metric).values()))
 
     def best(
-        self, data_set: str, specs: Iterable[Spec], epsilon: str, workload: str, metric: str = MRE
-    ) -> Spec | None:
+        self,
+        data_set: str,
+        specs: Iterable[BenchSpec],
+        epsilon: str,
+        workload: str,
+        metric: str = MRE,
+    ) -> BenchSpec | None:
         """The one with the least mean over the runs: how a height is chosen in comparisons."""
         means = {
             spec: found.mean()

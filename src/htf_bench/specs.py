@@ -6,14 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from htf.errors import InputError
-from htf.evaluation.traditional import TRADITIONAL, Traditional
+from htf.forecast.specs import Spec
 from htf.frame.domain import Domain
-from htf.mechanisms import make_mechanism, registry
-from htf.mechanisms.base import Mechanism
-from htf.release.release import Release
+from htf.mechanisms import registry
+from htf_bench.traditional import TRADITIONAL, Traditional
 
 ZERO = "zero"  # the floor that answers nothing everywhere; of the bench, not a mechanism
 UNIFORM = "uniform"  # the other floor: one noisy total
@@ -25,43 +24,28 @@ OTHER_HEIGHTS = range(4, 17, 2)
 HALVINGS_PER_LEVEL = {"quadtree": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """A mechanism and those of its parameters that differ from their defaults."""
+@dataclass(frozen=True)
+class BenchSpec(Spec):
+    """What is tried: a mechanism, a floor, or what statistical offices did."""
 
-    mechanism: str
-    settings: tuple[tuple[str, str], ...] = ()
     of_ladder: bool = field(default=False, compare=False)  # the best of several heights counts
 
     @classmethod
-    def of(cls, mechanism: str, settings: Mapping[str, Any] | None = None) -> Spec:
-        """Checks the settings; two ways to say the same give the same Spec."""
+    def of(cls, mechanism: str, settings: Mapping[str, Any] | None = None) -> Self:
+        """Checks the settings; two ways to say the same give the same."""
         if mechanism == ZERO:
             return cls(ZERO)
+        if mechanism not in TRADITIONAL:
+            return super().of(mechanism, settings)
+        kind = TRADITIONAL[mechanism]
         given = {name: str(value) for name, value in (settings or {}).items()}
-        if mechanism in TRADITIONAL:
-            kind = TRADITIONAL[mechanism]
-            made, usual = kind.read(given).parameters(), kind().parameters()
-            differing = [name for name in made if made[name] != usual[name]]
-            return cls(mechanism, tuple((name, str(made[name])) for name in differing))
-        chosen = make_mechanism(mechanism, given).parameters()
-        defaults = {p["name"]: p["default"] for p in registry()[mechanism].describe()["parameters"]}
-        differing = [name for name in chosen if name in given and chosen[name] != defaults[name]]
-        return cls(mechanism, tuple((name, _as_text(chosen[name])) for name in differing))
-
-    @classmethod
-    def of_release(cls, release: Release) -> Spec:
-        """The mechanism that made a release, with its parameters."""
-        texts = {name: _as_text(value) for name, value in release.parameters.items()}
-        return cls.of(release.mechanism, texts)
-
-    @property
-    def label(self) -> str:
-        return ":".join([self.mechanism, *(f"{name}={value}" for name, value in self.settings)])
+        made, usual = kind.read(given).parameters(), kind().parameters()
+        differing = [name for name in made if made[name] != usual[name]]
+        return cls(mechanism, tuple((name, str(made[name])) for name in differing))
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Every parameter, as it goes with a release."""
+        """Every parameter; of a floor or an office's method, too."""
         return _parameters(self)
 
     @property
@@ -79,13 +63,10 @@ class Spec:
         kept = [f"{name}={value}" for name, value in self.settings if name != HEIGHT]
         return ":".join([self.mechanism, *kept])
 
-    def make(self) -> Mechanism:
-        return make_mechanism(self.mechanism, dict(self.settings))
 
-
-def read_specs(text: str, domain: Domain) -> list[Spec]:
+def read_specs(text: str, domain: Domain) -> list[BenchSpec]:
     """A list with commas; `all` stands for every mechanism there is."""
-    found: list[Spec] = []
+    found: list[BenchSpec] = []
     for word in filter(None, (part.strip() for part in text.split(","))):
         found += all_specs(domain) if word == ALL else [read_spec(word)]
     if not found:
@@ -93,7 +74,7 @@ def read_specs(text: str, domain: Domain) -> list[Spec]:
     return with_floors(found)
 
 
-def read_spec(text: str) -> Spec:
+def read_spec(text: str) -> BenchSpec:
     name, *settings = text.split(":")
     given: dict[str, str] = {}
     for setting in settings:
@@ -101,25 +82,25 @@ def read_spec(text: str) -> Spec:
         if not equals:
             raise InputError(f"a mechanism is NAME:PARAMETER=VALUE:…, got {text!r}")
         given[parameter] = value
-    return Spec.of(name, given)
+    return BenchSpec.of(name, given)
 
 
-def all_specs(domain: Domain) -> list[Spec]:
+def all_specs(domain: Domain) -> list[BenchSpec]:
     """Every mechanism with its defaults; trees without a height of their own, at several."""
-    found: list[Spec] = []
+    found: list[BenchSpec] = []
     for name in registry():
-        found += height_ladder(name, {}, domain) if needs_a_height(name) else [Spec.of(name)]
+        found += height_ladder(name, {}, domain) if needs_a_height(name) else [BenchSpec.of(name)]
     return found
 
 
 def height_ladder(
     name: str, settings: Mapping[str, Any], domain: Domain, heights: Sequence[int] | None = None
-) -> list[Spec]:
+) -> list[BenchSpec]:
     """One mechanism at each height that the grid can use."""
     wanted = HEIGHTS.get(name, OTHER_HEIGHTS) if heights is None else heights
     deepest = deepest_height(domain) // HALVINGS_PER_LEVEL.get(name, 1)
     usable = [height for height in wanted if height <= deepest] or [deepest]
-    specs = [Spec.of(name, {**settings, HEIGHT: height}) for height in usable]
+    specs = [BenchSpec.of(name, {**settings, HEIGHT: height}) for height in usable]
     return [replace(spec, of_ladder=True) for spec in specs]
 
 
@@ -135,13 +116,13 @@ def needs_a_height(name: str) -> bool:
     return any(name in HEIGHTS or isinstance(p["default"], int) for p in heights)
 
 
-def with_floors(specs: Sequence[Spec]) -> list[Spec]:
+def with_floors(specs: Sequence[BenchSpec]) -> list[BenchSpec]:
     """The two floors first, then the others, each once."""
-    floors = [Spec(ZERO), *([Spec.of(UNIFORM)] if UNIFORM in registry() else [])]
+    floors = [BenchSpec(ZERO), BenchSpec.of(UNIFORM)]
     return list(dict.fromkeys([*floors, *specs]))
 
 
-def traditional(spec: Spec) -> Traditional | None:
+def traditional(spec: BenchSpec) -> Traditional | None:
     """The method of statistical offices that a spec names, or None."""
     kind = TRADITIONAL.get(spec.mechanism)
     return None if kind is None else kind.read(dict(spec.settings))
@@ -152,15 +133,11 @@ def label_of(mechanism: str, parameters: str) -> str:
     if mechanism not in registry() and mechanism not in TRADITIONAL:
         return mechanism
     chosen: dict[str, Any] = json.loads(parameters)
-    return Spec.of(mechanism, {name: _as_text(value) for name, value in chosen.items()}).label
-
-
-def _as_text(value: Any) -> str:
-    return "none" if value is None else str(value)
+    return BenchSpec.of(mechanism, chosen).label
 
 
 @lru_cache(maxsize=4096)
-def _parameters(spec: Spec) -> dict[str, Any]:
+def _parameters(spec: BenchSpec) -> dict[str, Any]:
     if spec.mechanism == ZERO:
         return {}
     old = traditional(spec)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from htf.evaluation.marking import MARKING
-from htf.evaluation.metrics import MEANINGS, METRICS, MRE, UNITS
-from htf.evaluation.results import Results
-from htf.evaluation.specs import UNIFORM, ZERO, Spec, label_of
-from htf.evaluation.trials import Plan
 from htf.files import write_whole
+from htf.forecast.accuracy import show_value
 from htf.frame.domain import FloatArray
+from htf_bench.marking import MARKING
+from htf_bench.metrics import MEANINGS, METRICS, MRE, UNITS
+from htf_bench.results import Results
+from htf_bench.specs import UNIFORM, ZERO, BenchSpec, label_of
+from htf_bench.trials import Plan
 
 FLOORS = (ZERO, UNIFORM)
 AUDIENCE = "For researchers: the errors of every mechanism, by data set, epsilon and workload."
@@ -26,7 +27,7 @@ class Contender:
     """One entrant of a comparison: a mechanism, or a tree at the best of several heights."""
 
     label: str
-    specs: tuple[Spec, ...]
+    specs: tuple[BenchSpec, ...]
 
     @property
     def is_floor(self) -> bool:
@@ -39,7 +40,7 @@ class Line:
 
     contender: Contender
     values: tuple[FloatArray, ...]  # by run, for each workload
-    chosen: tuple[Spec | None, ...]
+    chosen: tuple[BenchSpec | None, ...]
 
     @property
     def label(self) -> str:
@@ -57,9 +58,9 @@ class Line:
         return math.exp(np.mean(np.log(np.maximum(means, 1e-12)))) if means else math.inf
 
 
-def contenders(specs: Iterable[Spec]) -> list[Contender]:
+def contenders(specs: Iterable[BenchSpec]) -> list[Contender]:
     """Specs of one ladder together, all others alone."""
-    groups: dict[str, list[Spec]] = {}
+    groups: dict[str, list[BenchSpec]] = {}
     for spec in specs:
         label = f"{spec.family}, best height" if spec.of_ladder else spec.label
         groups.setdefault(label, []).append(spec)
@@ -90,23 +91,6 @@ def compare_all(
         if any(len(found) for found in values):
             lines.append(Line(contender, values, chosen))
     return sorted(lines, key=lambda line: line.typical)
-
-
-def show_value(values: FloatArray) -> str:
-    """Mean and standard deviation over the runs."""
-    if len(values) == 0:
-        return "–"
-    if len(values) == 1:
-        return show_number(float(values[0]))
-    return f"{show_number(float(values.mean()))} ± {show_number(float(values.std(ddof=1)))}"
-
-
-def show_number(value: float) -> str:
-    """Two or three figures, without exponents."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    decimals = max(0, 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{min(decimals, 4)}f}"
 
 
 def median_seconds(results: Results) -> dict[str, float]:
@@ -145,7 +129,7 @@ def _markdown(lines: Sequence[Line], workloads: Sequence[str]) -> str:
 
 def _readme(results: Results, plan: Plan, command: str) -> str:
     bench = plan.bench
-    from_data = [workload.text for workload in bench.workloads if workload.is_from_data]
+    from_data = [workload.text for workload in bench.workloads if workload.at_records]
     notes = (
         f"\nThe boxes of {', '.join(from_data)} were drawn from the data too." if from_data else ""
     )

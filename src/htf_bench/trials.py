@@ -1,9 +1,4 @@
-"""A trial: one release of one data set by one mechanism at one epsilon, with the queries of every workload.
-
-Seeds are derived from the bench's seed and their purpose, so that a trial gives the same result whenever and
-wherever it runs, and whatever else runs. Queries depend on the workload and the run: all mechanisms get the
-same queries, and are compared in pairs.
-"""
+"""What a trial of the bench gives: how far the answers of one release are off, for every workload and metric."""
 
 from __future__ import annotations
 
@@ -13,58 +8,42 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
-from htf.curator.frequency import FrequencyMatrix
 from htf.errors import HtfError
-from htf.evaluation.counting import ExactCounter, answer_boxes
-from htf.evaluation.datasets import DataSet
-from htf.evaluation.map_metrics import measure_maps
-from htf.evaluation.metrics import measure_errors
-from htf.evaluation.specs import HEIGHT, ZERO, Spec, traditional
-from htf.evaluation.traditional import TRADITIONAL, Table
-from htf.evaluation.workloads import Boxes, Workload
-from htf.frame.domain import FloatArray, IntArray
-from htf.publication import publish
+from htf.forecast import trials
+from htf.forecast.counting import answer_boxes
+from htf.forecast.datasets import DataSet
+from htf.forecast.trials import Bench, Trial, answer_all, derive_seeds, draw_questions, load_once
+from htf.forecast.workloads import Boxes
+from htf.frame.domain import FloatArray
+from htf.mechanisms import registry
 from htf.release.release import Release
+from htf_bench.map_metrics import measure_maps
+from htf_bench.metrics import measure_errors
+from htf_bench.specs import HEIGHT, ZERO, BenchSpec, traditional
+from htf_bench.traditional import TRADITIONAL, Table
+from htf_bench.workloads import WholeMap
 
 FORMAT = "2"  # changes where results of the same trial would differ
 BOXES = "boxes"  # of the release; told beside the errors
 NO_WORKLOAD = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """The settings that all trials of a run share."""
+@dataclass(frozen=True)
+class BenchTrial(Trial):
+    """One release to make and to judge, or what stands in its place."""
 
-    workloads: tuple[Workload, ...]
-    queries: int
-    seed: int
-
-    def check(self, data_set: DataSet) -> None:
-        """Report errors in the data or the boxes now, not in every trial."""
-        matrix = data_set.load()
-        for workload in self.workloads:
-            workload.draw(matrix, 1, np.random.SeedSequence(0))
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One release to make and to judge."""
-
-    data_set: DataSet
-    spec: Spec
-    epsilon: str
-    run: int
+    spec: BenchSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a trial: errors as (workload, metric, value), or the reason why there are none."""
 
-    trial: Trial
+    trial: BenchTrial
     values: tuple[tuple[str, str, float], ...] = ()
     seconds: float = 0.0  # of the release
     answering_seconds: float = 0.0
@@ -78,24 +57,22 @@ class Plan:
     """A bench and its trials."""
 
     bench: Bench
-    trials: tuple[Trial, ...]
+    trials: tuple[BenchTrial, ...]
 
 
-def plan_trials(data_set: DataSet, pairs: Sequence[tuple[Spec, str]], runs: int) -> list[Trial]:
+def plan_trials(
+    data_set: DataSet, pairs: Sequence[tuple[BenchSpec, str]], runs: int
+) -> list[BenchTrial]:
     """All pairs of mechanism and epsilon, run after run: an interrupted bench has whole runs."""
     distinct = list(dict.fromkeys(pairs))
     return [
-        Trial(data_set, spec, epsilon, run) for run in range(runs) for spec, epsilon in distinct
+        BenchTrial(data_set, spec, epsilon, run)
+        for run in range(runs)
+        for spec, epsilon in distinct
     ]
 
 
-def derive_seeds(seed: int, *words: object) -> np.random.SeedSequence:
-    """Separate seeds for whatever the words name."""
-    digest = hashlib.sha256("\x1f".join(map(str, words)).encode()).digest()
-    return np.random.SeedSequence(seed, spawn_key=np.frombuffer(digest, dtype=np.uint32).tolist())
-
-
-def trial_key(bench: Bench, trial: Trial) -> str:
+def trial_key(bench: Bench, trial: BenchTrial) -> str:
     """The same for trials with the same result. It covers the mechanism's own file, so that results of an
     older version of it are not taken for those of the present one."""
     words = (
@@ -111,7 +88,7 @@ def trial_key(bench: Bench, trial: Trial) -> str:
     return hashlib.sha256("\x1f".join(map(str, words)).encode()).hexdigest()[:32]
 
 
-def run_trial(bench: Bench, trial: Trial) -> Outcome:
+def run_trial(bench: Bench, trial: BenchTrial) -> Outcome:
     """Never raises: a mechanism that fails is a result, and stops no other."""
     started = time.perf_counter()
     try:
@@ -123,19 +100,19 @@ def run_trial(bench: Bench, trial: Trial) -> Outcome:
     return outcome
 
 
-def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
+def _measure(bench: Bench, trial: BenchTrial, started: float) -> Outcome:
     asked = draw_questions(bench, trial.data_set, trial.run)
     released = time.perf_counter()
     release = make_release(bench, trial)
     seconds = time.perf_counter() - released
     values: list[tuple[str, str, float]] = []
     answering = time.perf_counter()
-    answers = answer_all(release, [boxes for boxes, _ in asked])
+    answers = answer_all(partial(_answer, release), [boxes for boxes, _ in asked])
     answering_seconds = time.perf_counter() - answering
     records = int(load_once(trial.data_set).exact_counts.sum())
     for workload, (_, exact_counts), answer in zip(bench.workloads, asked, answers, strict=True):
         errors = measure_errors(exact_counts, answer, records)
-        if workload.squares is not None:
+        if isinstance(workload, WholeMap):
             shape = workload.grid_shape(trial.data_set.domain)
             errors |= measure_maps(exact_counts.reshape(shape), answer.reshape(shape))
         values += [(workload.text, metric, value) for metric, value in errors.items()]
@@ -144,35 +121,29 @@ def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
     return Outcome(trial, tuple(values), seconds, answering_seconds, total)
 
 
-def make_release(bench: Bench, trial: Trial) -> Release | Table | None:
-    """A release with seeded noise, which is never private; None if there is nothing to make. Of what statistical offices did
-    before, a table."""
+def make_release(bench: Bench, trial: BenchTrial) -> Release | Table | None:
+    """A release; None if there is nothing to make. Of what statistical offices did before, a table."""
     if trial.spec.mechanism == ZERO:
         return None
     old = traditional(trial.spec)
-    if old is not None:
-        words = (trial.data_set.name, trial.spec.label, trial.run)
-        seeds = derive_seeds(bench.seed, "keys", *words)
-        return old.publish(load_once(trial.data_set), np.random.default_rng(seeds))
-    noise = seeded_noise(bench, trial)
-    return publish(load_once(trial.data_set), trial.epsilon, trial.spec.make(), noise=noise)
+    if old is None:
+        return trials.make_release(bench, trial)
+    words = (trial.data_set.name, trial.spec.label, trial.run)
+    seeds = derive_seeds(bench.seed, "keys", *words)
+    return old.publish(load_once(trial.data_set), np.random.default_rng(seeds))
 
 
-def seeded_noise(bench: Bench, trial: Trial, purpose: str = "noise") -> str:
-    """The name of a source of noise that is the same whenever the trial is made."""
-    words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
-    state = derive_seeds(bench.seed, purpose, *words).generate_state(2, np.uint64)
-    return f"seeded:{int(state[0]) << 64 | int(state[1])}"
-
-
-def answer_all(release: Release | Table | None, asked: list[Boxes]) -> list[FloatArray]:
-    """The answers to each workload; all are asked at once, because one table serves them all."""
+def _answer(release: Release | Table | None, boxes: Boxes) -> FloatArray:
     if release is None:
-        return [np.zeros(len(boxes)) for boxes in asked]
-    low, high = (np.concatenate([getattr(b, edge) for b in asked]) for edge in ("low", "high"))
-    boxes = Boxes(low, high)
-    answers = release.answer(boxes) if isinstance(release, Table) else answer_boxes(release, boxes)
-    return np.split(answers, np.cumsum([len(boxes) for boxes in asked])[:-1])
+        return np.zeros(len(boxes))
+    return release.answer(boxes) if isinstance(release, Table) else answer_boxes(release, boxes)
+
+
+def check_data(bench: Bench, data_set: DataSet) -> None:
+    """Report errors in the data or the boxes now, not in every trial."""
+    matrix = data_set.load()
+    for workload in bench.workloads:
+        workload.draw(matrix, 1, np.random.SeedSequence(0))
 
 
 def _facts(release: Release | Table | None) -> list[tuple[str, str, float]]:
@@ -185,33 +156,8 @@ def _facts(release: Release | Table | None) -> list[tuple[str, str, float]]:
     return facts
 
 
-@lru_cache(maxsize=1)  # trials come one data set after another
-def load_once(data_set: DataSet) -> FrequencyMatrix:
-    return data_set.load()
-
-
-@lru_cache(maxsize=1)
-def _counter(data_set: DataSet) -> ExactCounter:
-    return ExactCounter(load_once(data_set))
-
-
-@lru_cache(maxsize=2)  # two runs, since processes do not end together
-def draw_questions(bench: Bench, data_set: DataSet, run: int) -> list[tuple[Boxes, IntArray]]:
-    """The boxes of each workload and their true counts."""
-    matrix, counter = load_once(data_set), _counter(data_set)
-    drawn = [
-        workload.draw(
-            matrix, bench.queries, derive_seeds(bench.seed, "queries", workload.text, run)
-        )
-        for workload in bench.workloads
-    ]
-    return [(boxes, counter.count(boxes)) for boxes in drawn]
-
-
 @lru_cache(maxsize=256)
 def _source_of(mechanism: str) -> str:
-    from htf.mechanisms import registry
-
     if mechanism == ZERO:
         return ""
     kind = TRADITIONAL.get(mechanism) or registry()[mechanism]

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from itertools import product
 
 from htf.errors import InputError
-from htf.evaluation.judging import common_runs, ratio_interval
-from htf.evaluation.metrics import METRICS
-from htf.evaluation.results import Results
-from htf.evaluation.specs import HEIGHT, Spec, with_floors
-from htf.evaluation.summary import FLOORS, Contender
-from htf.evaluation.trials import Plan
 from htf.frame.domain import Domain, FloatArray
 from htf.frame.grids import MOST_LEAVES
-from htf.mechanisms.quadtree import leaf_number
+from htf_bench.judging import common_runs, ratio_interval
+from htf_bench.mechanisms.quadtree import leaf_number
+from htf_bench.metrics import METRICS
+from htf_bench.results import Results
+from htf_bench.specs import HEIGHT, BenchSpec, with_floors
+from htf_bench.summary import FLOORS, Contender
+from htf_bench.trials import Plan
 
 AS_PUBLISHED, TUNED = "as-published", "tuned"
 GRID_SIDES = tuple(2**power for power in range(3, 11))  # 8 to 1024 cells
@@ -35,7 +35,7 @@ class Choice:
     """A rival at its best setting: its errors by run, and the ratio of the judged mechanism's to them."""
 
     rival: str
-    spec: Spec
+    spec: BenchSpec
     errors: FloatArray
     ratio: float
     low: float  # of the ratio's 95 % interval
@@ -62,7 +62,7 @@ class Comparison:
     epsilon: str
     workload: str
     metric: str
-    judged: Spec
+    judged: BenchSpec
     errors: FloatArray
     choices: tuple[Choice, ...]
 
@@ -94,7 +94,7 @@ def floor_rival() -> Contender:
     return Contender(FLOOR, tuple(with_floors([])))
 
 
-def judged_specs(specs: Sequence[Spec], named: str) -> list[Spec]:
+def judged_specs(specs: Sequence[BenchSpec], named: str) -> list[BenchSpec]:
     """Those to compare with the rivals: all that the user named but the floors."""
     judged = [spec for spec in specs if spec.mechanism not in FLOORS]
     if not judged:
@@ -106,7 +106,7 @@ def judged_specs(specs: Sequence[Spec], named: str) -> list[Spec]:
 
 
 def compare_with_rivals(
-    results: Results, plan: Plan, judged: Sequence[Spec], rivals: Sequence[Contender]
+    results: Results, plan: Plan, judged: Sequence[BenchSpec], rivals: Sequence[Contender]
 ) -> list[Comparison]:
     """One comparison for each mechanism, data set, epsilon, workload and metric with results."""
     data_sets = dict.fromkeys(trial.data_set.name for trial in plan.trials)
@@ -125,7 +125,7 @@ def compare_with_rivals(
 
 
 def _choose(
-    results: Results, cell: tuple[str, str, str, str], judged: Spec, rival: Contender
+    results: Results, cell: tuple[str, str, str, str], judged: BenchSpec, rival: Contender
 ) -> Choice | None:
     """The best setting of a rival, by the mean over the runs."""
     data_set, epsilon, workload, metric = cell
@@ -147,7 +147,7 @@ def rival_name(rival: Contender) -> str:
 
 
 def _tuned(mechanism: str, settings: Sequence[Mapping[str, object]]) -> Contender:
-    specs = dict.fromkeys(Spec.of(mechanism, setting) for setting in settings)
+    specs = dict.fromkeys(BenchSpec.of(mechanism, setting) for setting in settings)
     return Contender(f"{mechanism}, best setting", tuple(specs))
 
 

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from htf.evaluation.marking import MARKING
-from htf.evaluation.metrics import MEANINGS, UNITS
-from htf.evaluation.summary import show_value, write_text
-from htf.evaluation.tuned import Choice, Comparison
 from htf.files import write_whole
+from htf.forecast.accuracy import show_value
+from htf_bench.marking import MARKING
+from htf_bench.metrics import MEANINGS, UNITS
+from htf_bench.summary import write_text
+from htf_bench.tuned import Choice, Comparison
 
 HEADINGS = ("workload", "mechanism", "setting", ">error", ">ratio to it")
 PAGE, TABLE = "rivals.md", "rivals.parquet"

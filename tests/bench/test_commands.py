@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf.cli.experiments import progress_of_trials
 from htf.cli.main import run
-from htf.evaluation.datasets import City
-from htf.evaluation.marking import CONSEQUENCE, WARNING
-from htf.evaluation.results import PART_FILES, PARTS
-from htf.evaluation.specs import label_of
+from htf.forecast.datasets import City
+from htf_bench.cli.experiments import progress_of_trials
+from htf_bench.marking import CONSEQUENCE, WARNING
+from htf_bench.results import PART_FILES, PARTS
+from htf_bench.specs import label_of
 from support import wait_for
 
 BOUNDS = "-74.3,40.4,-73.6,41.0"
@@ -252,8 +252,8 @@ def test_paper_draws_its_figures_and_judges_its_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The whole way, on small sets and short ladders."""
-    from htf.evaluation import paper
-    from htf.evaluation.datasets import GaussianSet
+    from htf_bench import paper
+    from htf_bench.datasets import GaussianSet
 
     sets = (GaussianSet("gaussian", 5, 1, points=5000, cells=32),)
     small = paper.Scale(2, 50, (4, 8), ("0.1", "0.5"), ("0.1", "0.5"), sets)
@@ -276,13 +276,13 @@ def test_paper_draws_its_figures_and_judges_its_claims(
 
 
 def test_figures_carry_the_marking(evaluated: tuple[Path, str]) -> None:
-    from htf.evaluation.figures import draw_dots
-    from htf.evaluation.results import Results, Store
-    from htf.evaluation.specs import Spec
-    from htf.evaluation.summary import contenders
+    from htf_bench.figures import draw_dots
+    from htf_bench.results import Results, Store
+    from htf_bench.specs import BenchSpec
+    from htf_bench.summary import contenders
 
     results = Results(Store(evaluated[0]).read())
-    entrants = contenders([Spec("zero"), Spec.of("htf-paper")])
+    entrants = contenders([BenchSpec("zero"), BenchSpec.of("htf-paper")])
     figure = draw_dots(results, [("a", "points", "random")], ["0.5"], entrants, "title")
     text = " ".join(" ".join(part.get_text() for part in figure.texts).split())
     assert WARNING in text
@@ -346,8 +346,8 @@ def test_mistakes_are_named_before_anything_is_run(
 def test_progress_says_what_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from htf.cli import experiments
-    from htf.evaluation.runner import Progress
+    from htf_bench.cli import experiments
+    from htf_bench.runner import Progress
 
     monkeypatch.setattr(
         experiments, "SECONDS_BETWEEN_LINES", -1.0

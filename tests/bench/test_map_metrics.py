@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from htf import FrequencyMatrix
-from htf.errors import InputError, MissingExtraError
-from htf.evaluation.datasets import City
-from htf.evaluation.map_metrics import (
+from htf.errors import InputError
+from htf.forecast.datasets import City
+from htf.forecast.trials import Bench
+from htf.forecast.workloads import Boxes
+from htf_bench.map_metrics import (
     HELLINGER,
     MAP_METRICS,
     MORAN,
@@ -21,10 +22,10 @@ from htf.evaluation.map_metrics import (
     morans_i,
     wasserstein,
 )
-from htf.evaluation.specs import Spec, label_of, read_spec, traditional
-from htf.evaluation.traditional import CellKey, Rounding, Table, p_table
-from htf.evaluation.trials import Bench, Trial, run_trial
-from htf.evaluation.workloads import Boxes, read_workload
+from htf_bench.specs import BenchSpec, label_of, read_spec, traditional
+from htf_bench.traditional import CellKey, Rounding, Table, p_table
+from htf_bench.trials import BenchTrial, run_trial
+from htf_bench.workloads import read_workload
 from support import city_matrix, dense, grid
 
 
@@ -98,12 +99,6 @@ def test_morans_i_by_its_formula() -> None:
     chessboard = np.indices((6, 6)).sum(axis=0) % 2
     assert morans_i(chessboard.astype(float)) == pytest.approx(-1)
     assert morans_i(np.ones((3, 3))) == 0
-
-
-def test_without_pot_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ot", None)
-    with pytest.raises(MissingExtraError, match=r"htf-dp\[bench\]"):
-        wasserstein(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
 
 
 def test_rounding_goes_to_the_nearest_multiple() -> None:
@@ -186,8 +181,8 @@ def test_settings_are_read_and_mistakes_named() -> None:
 def test_the_bench_judges_them_beside_mechanisms() -> None:
     bench = Bench((read_workload("grid-8"), read_workload("2%")), 50, 1)
     data_set = City("city", points=2_000, cells=32)
-    for spec in (Spec.of("rounding"), Spec.of("htf"), Spec("zero")):
-        outcome = run_trial(bench, Trial(data_set, spec, "1", 0))
+    for spec in (BenchSpec.of("rounding"), BenchSpec.of("htf"), BenchSpec("zero")):
+        outcome = run_trial(bench, BenchTrial(data_set, spec, "1", 0))
         assert outcome.failure == ""
         of_maps = [
             m for workload, m, _ in outcome.values if m in MAP_METRICS and workload == "grid-8"

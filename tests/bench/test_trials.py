@@ -15,20 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Domain, InputError
-from htf.evaluation import results as results_module
-from htf.evaluation.claims import CLAIMS, SPARSITY, gains_with_sparsity, is_parabolic
-from htf.evaluation.claims_page import claims_page, judge_claims
-from htf.evaluation.datasets import (
-    City,
-    GaussianSet,
-    gaussian_sets,
-    is_matrix,
-    open_matrix,
-)
-from htf.evaluation.gaussian import gaussian_matrix
-from htf.evaluation.judging import HELD, NOT_HELD, UNDECIDED, UNKNOWN, Judge, ratio_interval
-from htf.evaluation.marking import MARKING
-from htf.evaluation.paper import (
+from htf.files import UNFINISHED
+from htf.forecast.accuracy import show_number, show_value
+from htf.forecast.datasets import City
+from htf.forecast.trials import Bench
+from htf_bench import results as results_module
+from htf_bench.claims import CLAIMS, SPARSITY, gains_with_sparsity, is_parabolic
+from htf_bench.claims_page import claims_page, judge_claims
+from htf_bench.datasets import GaussianSet, gaussian_sets, is_matrix, open_matrix
+from htf_bench.gaussian import gaussian_matrix
+from htf_bench.judging import HELD, NOT_HELD, UNDECIDED, UNKNOWN, Judge, ratio_interval
+from htf_bench.marking import MARKING
+from htf_bench.paper import (
     FULL,
     HTF,
     LOS_ANGELES_POINTS,
@@ -39,29 +37,20 @@ from htf.evaluation.paper import (
     plan_paper,
     tree_label,
 )
-from htf.evaluation.results import Results, Store, finished_trials, read_results
-from htf.evaluation.runner import run_plan, run_trials, trials_to_do
-from htf.evaluation.specs import (
+from htf_bench.results import Results, Store, finished_trials, read_results
+from htf_bench.runner import run_plan, run_trials, trials_to_do
+from htf_bench.specs import (
     ZERO,
-    Spec,
+    BenchSpec,
     all_specs,
     height_ladder,
     label_of,
     read_spec,
     read_specs,
 )
-from htf.evaluation.summary import compare_all, contenders, show_number, show_value
-from htf.evaluation.trials import (
-    Bench,
-    Outcome,
-    Plan,
-    Trial,
-    plan_trials,
-    run_trial,
-    trial_key,
-)
-from htf.evaluation.workloads import read_workload
-from htf.files import UNFINISHED
+from htf_bench.summary import compare_all, contenders
+from htf_bench.trials import BenchTrial, Outcome, Plan, plan_trials, run_trial, trial_key
+from htf_bench.workloads import read_workload
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 1024)
 BENCH = Bench((read_workload("random"), read_workload("2%")), 50, seed=1)
@@ -90,7 +79,7 @@ def test_a_spec_has_one_way_to_be_said() -> None:
 
 def test_the_floors_are_always_there_and_nothing_is_twice() -> None:
     specs = read_specs("htf-paper, htf-paper:stop_count=100", DOMAIN)
-    assert specs[0] == Spec(ZERO)
+    assert specs[0] == BenchSpec(ZERO)
     assert [spec.mechanism for spec in specs].count("htf-paper") == 1
     assert len(read_specs("all,htf-paper", DOMAIN)) == len(read_specs("all", DOMAIN))
     with pytest.raises(InputError, match="takes names with commas"):
@@ -157,7 +146,7 @@ def test_matrices_from_numpy_files(tmp_path: Path) -> None:
 
 
 def test_a_trial_repeats_itself_and_shares_its_queries() -> None:
-    trial = Trial(SMALL, Spec.of("htf-paper"), "0.5", 0)
+    trial = BenchTrial(SMALL, BenchSpec.of("htf-paper"), "0.5", 0)
     first, again = run_trial(BENCH, trial), run_trial(BENCH, trial)
     assert first.values == again.values
     assert first.failure == ""
@@ -166,13 +155,15 @@ def test_a_trial_repeats_itself_and_shares_its_queries() -> None:
     }  # fmt: skip
     assert first.values != run_trial(BENCH, replace(trial, run=1)).values
     # The error of answering zero tells the queries: the same at every epsilon, others in other runs.
-    zero = Trial(SMALL, Spec(ZERO), "0.5", 0)
+    zero = BenchTrial(SMALL, BenchSpec(ZERO), "0.5", 0)
     assert run_trial(BENCH, zero).values == run_trial(BENCH, replace(zero, epsilon="0.1")).values
     assert run_trial(BENCH, zero).values != run_trial(BENCH, replace(zero, run=1)).values
 
 
 def test_a_failure_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
-    poor = Trial(SMALL, Spec.of("htf-paper", {"epsilon_partition_level": "0.1"}), "0.1", 0)
+    poor = BenchTrial(
+        SMALL, BenchSpec.of("htf-paper", {"epsilon_partition_level": "0.1"}), "0.1", 0
+    )
     outcome = run_trial(BENCH, poor)
     assert outcome.failure.startswith("BudgetError: epsilon 0.1 is too small")
     assert outcome.is_lasting
@@ -180,15 +171,15 @@ def test_a_failure_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise MemoryError("a point at 51.4778901")
 
-    monkeypatch.setattr("htf.evaluation.trials.publish", fail)
-    outcome = run_trial(BENCH, Trial(SMALL, Spec.of("htf-paper"), "0.1", 0))
+    monkeypatch.setattr("htf.forecast.trials.publish", fail)
+    outcome = run_trial(BENCH, BenchTrial(SMALL, BenchSpec.of("htf-paper"), "0.1", 0))
     assert outcome.failure.startswith("MemoryError in fail")
     assert "51.4" not in outcome.failure
     assert not outcome.is_lasting
 
 
 def test_a_key_covers_all_that_matters(tmp_path: Path) -> None:
-    trial = Trial(SMALL, Spec.of("htf-paper"), "0.5", 0)
+    trial = BenchTrial(SMALL, BenchSpec.of("htf-paper"), "0.5", 0)
     variants = {
         trial_key(BENCH, trial),
         trial_key(replace(BENCH, seed=2), trial),
@@ -196,7 +187,7 @@ def test_a_key_covers_all_that_matters(tmp_path: Path) -> None:
         trial_key(replace(BENCH, workloads=BENCH.workloads[:1]), trial),
         trial_key(BENCH, replace(trial, run=1)),
         trial_key(BENCH, replace(trial, epsilon="0.4")),
-        trial_key(BENCH, replace(trial, spec=Spec.of("htf-paper", {"height": 3}))),
+        trial_key(BENCH, replace(trial, spec=BenchSpec.of("htf-paper", {"height": 3}))),
         trial_key(BENCH, replace(trial, data_set=replace(SMALL, points=5001))),
     }
     assert len(variants) == 8
@@ -207,13 +198,15 @@ def test_a_key_covers_all_that_matters(tmp_path: Path) -> None:
     assert trial_key(BENCH, filed) != before
 
 
-def outcomes_of(values: dict[tuple[Spec, str, str], list[float]], data_set: Any) -> list[Outcome]:
+def outcomes_of(
+    values: dict[tuple[BenchSpec, str, str], list[float]], data_set: Any
+) -> list[Outcome]:
     """Made-up errors: spec, epsilon and workload to the values of the runs."""
-    found: dict[Trial, list[tuple[str, str, float]]] = {}
+    found: dict[BenchTrial, list[tuple[str, str, float]]] = {}
     for (spec, epsilon, workload), runs in values.items():
         for run, value in enumerate(runs):
             metric = "height" if workload == "" else "MRE"
-            found.setdefault(Trial(data_set, spec, epsilon, run), []).append(
+            found.setdefault(BenchTrial(data_set, spec, epsilon, run), []).append(
                 (workload, metric, value)
             )
     return [Outcome(trial, tuple(told), seconds=1.0) for trial, told in found.items()]
@@ -230,9 +223,9 @@ def made_up(folder: Path, outcomes: list[Outcome]) -> Results:
 def test_what_is_kept_is_read_once_and_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = Spec.of("htf-paper")
+    spec = BenchSpec.of("htf-paper")
     outcomes = outcomes_of({(spec, "0.1", "random"): [1.0, 2.0, 3.0]}, SMALL)
-    outcomes.append(Outcome(Trial(SMALL, spec, "0.2", 0), failure="BudgetError: too small"))
+    outcomes.append(Outcome(BenchTrial(SMALL, spec, "0.2", 0), failure="BudgetError: too small"))
     made_up(tmp_path, outcomes)
     results = made_up(tmp_path, outcomes)  # everything kept twice
     assert results.values("small", spec, "0.1", "random").tolist() == [1, 2, 3]
@@ -267,9 +260,9 @@ def test_the_best_height_is_what_is_compared(tmp_path: Path) -> None:
         for spec, error in zip(ladder, (5.0, 2.0, 9.0), strict=True)
     }
     results = made_up(
-        tmp_path, outcomes_of({**values, (Spec(ZERO), "0.1", "random"): [4.0]}, SMALL)
+        tmp_path, outcomes_of({**values, (BenchSpec(ZERO), "0.1", "random"): [4.0]}, SMALL)
     )
-    entrants = contenders([Spec(ZERO), *ladder])
+    entrants = contenders([BenchSpec(ZERO), *ladder])
     lines = compare_all(results, "small", "0.1", ["random"], entrants)
     assert [line.label for line in lines] == ["htf-paper, best height (6)", "zero (floor)"]
     assert show_value(lines[0].values[0]) == "3.0 ± 1.4"
@@ -310,7 +303,7 @@ TINY = Scale(3, 50, (4, 6, 8), ("0.1", "0.5"), ("0.1", "0.5"), (City("town", 100
 
 
 def judged(
-    tmp_path: Path, design: Design, values: dict[tuple[Spec, str, str], list[float]]
+    tmp_path: Path, design: Design, values: dict[tuple[BenchSpec, str, str], list[float]]
 ) -> Judge:
     results = made_up(tmp_path, outcomes_of(values, SMALL))
     return Judge(SMALL, design, results)
@@ -414,7 +407,7 @@ def test_the_papers_experiments_are_all_there() -> None:
 
 
 def test_trials_come_run_by_run() -> None:
-    pairs = [(Spec(ZERO), "0.1"), (Spec.of("htf-paper"), "0.1"), (Spec(ZERO), "0.1")]
+    pairs = [(BenchSpec(ZERO), "0.1"), (BenchSpec.of("htf-paper"), "0.1"), (BenchSpec(ZERO), "0.1")]
     assert [(t.spec.mechanism, t.run) for t in plan_trials(SMALL, pairs, 2)] == [
         (ZERO, 0), ("htf-paper", 0), (ZERO, 1), ("htf-paper", 1),
     ]  # fmt: skip
@@ -428,7 +421,7 @@ class Deadly(GaussianSet):
 
 
 def test_a_process_that_dies_takes_only_its_trial_along() -> None:
-    good = Trial(SMALL, Spec(ZERO), "0.1", 0)
+    good = BenchTrial(SMALL, BenchSpec(ZERO), "0.1", 0)
     trials = [good, replace(good, data_set=Deadly("deadly", 5, 1)), replace(good, run=1)]
     found = {outcome.trial: outcome for outcome in run_trials(BENCH, trials, 1)}
     assert found.keys() == set(trials)
@@ -440,7 +433,7 @@ def test_a_process_that_dies_takes_only_its_trial_along() -> None:
 
 def test_a_trial_that_a_broken_pool_refuses_is_run_all_the_same() -> None:
     """A process dies while its outcome before is being written: the next trial finds no pool."""
-    good = Trial(SMALL, Spec(ZERO), "0.1", 0)
+    good = BenchTrial(SMALL, BenchSpec(ZERO), "0.1", 0)
     deadly = replace(good, data_set=Deadly("deadly", 5, 1))
     trials = [good, deadly, replace(good, run=1), replace(good, run=2)]
     before = set(threading.enumerate())
@@ -456,7 +449,9 @@ def test_a_trial_that_a_broken_pool_refuses_is_run_all_the_same() -> None:
 
 def test_a_part_that_was_not_finished_counts_for_nothing(tmp_path: Path) -> None:
     """As a kill before it had its name leaves it: its trials are run again, and told once."""
-    plan = Plan(BENCH, tuple(plan_trials(SMALL, [(Spec(ZERO), "0.1"), (Spec(ZERO), "0.5")], 1)))
+    plan = Plan(
+        BENCH, tuple(plan_trials(SMALL, [(BenchSpec(ZERO), "0.1"), (BenchSpec(ZERO), "0.5")], 1))
+    )
     store = Store(tmp_path)
     for trial in plan.trials:
         store.add(BENCH, run_trial(BENCH, trial))

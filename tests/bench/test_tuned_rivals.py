@@ -9,23 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Domain, InputError
-from htf.evaluation.datasets import GaussianSet
-from htf.evaluation.judging import ratio_interval
-from htf.evaluation.marking import MARKING
-from htf.evaluation.metrics import MRE
-from htf.evaluation.results import Results, Store, read_results
-from htf.evaluation.specs import ZERO, Spec, read_spec
-from htf.evaluation.summary import Contender
-from htf.evaluation.trials import Bench, Outcome, Plan, Trial
-from htf.evaluation.tuned import (
-    Comparison,
-    compare_with_rivals,
-    floor_rival,
-    judged_specs,
-    tuned_rivals,
-)
-from htf.evaluation.tuned_page import conclusions, rivals_page, table_rows, write_rivals
-from htf.evaluation.workloads import read_workload
+from htf.forecast.trials import Bench
+from htf_bench.datasets import GaussianSet
+from htf_bench.judging import ratio_interval
+from htf_bench.marking import MARKING
+from htf_bench.metrics import MRE
+from htf_bench.results import Results, Store, read_results
+from htf_bench.specs import ZERO, BenchSpec, read_spec
+from htf_bench.summary import Contender
+from htf_bench.trials import BenchTrial, Outcome, Plan
+from htf_bench.tuned import Comparison, compare_with_rivals, floor_rival, judged_specs, tuned_rivals
+from htf_bench.tuned_page import conclusions, rivals_page, table_rows, write_rivals
+from htf_bench.workloads import read_workload
 
 SMALL = GaussianSet("small", 5, 1, points=5000, cells=64)
 BENCH = Bench((read_workload("random"),), 50, seed=1)
@@ -65,12 +60,12 @@ def test_floors_are_not_judged() -> None:
         judged_specs(floor_rival().specs, "zero")
 
 
-def results_of(folder: Path, errors: dict[Spec, list[float]]) -> tuple[Results, Plan]:
+def results_of(folder: Path, errors: dict[BenchSpec, list[float]]) -> tuple[Results, Plan]:
     store = Store(folder)
     trials = []
     for spec, runs in errors.items():
         for run, error in enumerate(runs):
-            trials.append(Trial(SMALL, spec, "0.1", run))
+            trials.append(BenchTrial(SMALL, spec, "0.1", run))
             store.add(BENCH, Outcome(trials[-1], (("random", MRE, error),)))
     store.flush()
     plan = Plan(BENCH, tuple(trials))
@@ -80,7 +75,7 @@ def results_of(folder: Path, errors: dict[Spec, list[float]]) -> tuple[Results, 
 def compared(folder: Path, ours: list[float]) -> Comparison:
     errors = {
         read_spec("htf"): ours,
-        Spec(ZERO): [90.0, 95.0],
+        BenchSpec(ZERO): [90.0, 95.0],
         UG.specs[0]: [30.0, 50.0],
         UG.specs[1]: [20.0, 25.0],
         AG.specs[0]: [10.0, 35.0],

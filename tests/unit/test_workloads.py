@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, publish
-from htf.evaluation import counting
-from htf.evaluation.counting import ExactCounter, answer_boxes
-from htf.evaluation.metrics import measure_errors
-from htf.evaluation.workloads import Boxes, Workload, read_workload, read_workloads, snap_to_cells
+from htf.forecast import counting
+from htf.forecast.counting import ExactCounter, answer_boxes
+from htf.forecast.workloads import Boxes, Workload, snap_to_cells
 from htf.frame.domain import IntArray
+from htf_bench.metrics import measure_errors
+from htf_bench.workloads import read_workload, read_workloads
 from support import city_matrix, dense, grid
 
 
@@ -71,13 +72,13 @@ def test_squares_take_the_same_share_of_both_axes() -> None:
 def test_boxes_at_records_follow_the_records() -> None:
     matrix = FrequencyMatrix.from_cells(grid(100, 100), [[20, 70], [30, 60]], [3000, 1000])
     workload = read_workload("data-0.01%")
-    assert workload.is_from_data
+    assert workload.at_records
     boxes = workload.draw(matrix, 4000, np.random.SeedSequence(3))
     at_first = np.all(np.abs(boxes.low - [20, 30]) <= 1, axis=1)
     at_second = np.all(np.abs(boxes.low - [70, 60]) <= 1, axis=1)
     assert np.all(at_first ^ at_second)
     assert at_first.mean() == pytest.approx(0.75, abs=0.03)
-    assert not any(read_workload(text).is_from_data for text in ("random", "2%"))
+    assert not any(read_workload(text).at_records for text in ("random", "2%"))
     empty = FrequencyMatrix.from_cells(grid(4, 4), [[], []])
     with pytest.raises(InputError, match="needs records"):
         workload.draw(empty, 1, np.random.SeedSequence(1))
@@ -87,7 +88,7 @@ def test_boxes_at_records_follow_the_records() -> None:
 def test_places_are_squares_that_hold_a_record_anywhere_in_them(side: int) -> None:
     matrix = FrequencyMatrix.from_cells(grid(200, 100), [[100, 0], [50, 99]], [3000, 1000])
     workload = read_workload(f"places-{side}")
-    assert workload.is_from_data
+    assert workload.at_records
     boxes = workload.draw(matrix, 4000, np.random.SeedSequence(3))
     assert np.all(sides(boxes) == side)
     assert np.all((boxes.low >= 0) & (boxes.high <= [200, 100]))

@@ -1,1 +1,1 @@
-"""Mechanisms compared on exact data, and forecasts. For researchers, never for publication."""
+"""Simulated releases: what error to expect of one that is planned, and what error one has that was made."""

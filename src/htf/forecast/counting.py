@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.curator.frequency import FrequencyMatrix
-from htf.evaluation.workloads import Boxes
+from htf.forecast.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.columns import Answers
 from htf.query.index import BoxIndex

@@ -16,9 +16,9 @@ from decimal import ROUND_CEILING, Decimal
 import numpy as np
 
 from htf.base import arguments
-from htf.evaluation.forecast import Simulation
-from htf.evaluation.targets import Errors, Places, Target, ask_once
-from htf.evaluation.trials import load_once
+from htf.forecast.simulation import Simulation
+from htf.forecast.targets import Errors, Places, Target, ask_once
+from htf.forecast.trials import load_once
 from htf.frame.domain import FloatArray
 from htf.privacy.epsilon import Epsilon
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,14 @@ import numpy as np
 from htf.base import arguments
 from htf.errors import BudgetError
 from htf.estimation.worth import worth_of
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.datasets import DataSet
-from htf.evaluation.metrics import MRE, SMOOTHING, measure_errors
-from htf.evaluation.population import Population
-from htf.evaluation.protecting import Counted, release_people
-from htf.evaluation.specs import Spec
-from htf.evaluation.trials import Bench, Trial, answer_all, draw_questions, load_once, make_release
-from htf.evaluation.workloads import Boxes, Workload, read_workload
+from htf.forecast.accuracy import SMOOTHING, relative_error
+from htf.forecast.counting import ExactCounter, answer_boxes
+from htf.forecast.datasets import DataSet
+from htf.forecast.population import Population
+from htf.forecast.protecting import Counted, release_people
+from htf.forecast.specs import Spec
+from htf.forecast.trials import Bench, Trial, answer_all, draw_questions, load_once, make_release
+from htf.forecast.workloads import Boxes, Workload, read_workload
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
@@ -252,7 +253,8 @@ def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> list[_Run]:
     asked = draw_questions(plan.bench, stand_in, run)
     boxes = [drawn for drawn, _ in asked]
     if plan.counted is None:
-        answers = answer_all(make_release(plan.bench, trial), boxes)
+        release = make_release(plan.bench, trial)
+        answers = answer_all(partial(answer_boxes, release), boxes)
         return [
             _Run(
                 [_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)]
@@ -261,8 +263,9 @@ def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> list[_Run]:
     made = release_people(plan.bench, trial, plan.counted)
     counter, shares = ExactCounter(made.measured), made.measured.protection.shares
     each, kept = worth_of(made.release).each, made.measured.protection.max_records
+    answers = answer_all(partial(answer_boxes, made.release), boxes)
     found = [_Run([], None if number else kept) for number in range(len(made.scalings))]
-    for (drawn, records), answer in zip(asked, answer_all(made.release, boxes), strict=True):
+    for (drawn, records), answer in zip(asked, answers, strict=True):
         exact = counter.count(drawn)
         truth = records if shares == 1 else exact / shares
         for times, one in zip(made.scalings, found, strict=True):
@@ -305,7 +308,7 @@ def _area(workload: Workload, domain: Domain, runs: Sequence[_Asked]) -> Area:
         float(np.median(np.concatenate([run.exact_counts for run in runs]))),
         np.array([np.median(error) for error in errors]),
         np.array([np.quantile(error, 0.95) for error in errors]),
-        np.array([measure_errors(run.exact_counts, run.answers)[MRE] for run in runs]),
+        np.array([relative_error(run.exact_counts, run.answers) for run in runs]),
         biases,
         noises,
     )

@@ -8,9 +8,9 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
-from htf.evaluation.synthetic import synthetic_city
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray
+from htf.synthetic.city import synthetic_city
 
 if TYPE_CHECKING:
     import geopandas

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.evaluation.synthetic import (
+from htf.frame.domain import KM_PER_DEGREE, FloatArray
+from htf.synthetic.city import (
     DISTRICTS,
     KM_PER_DEGREE_EAST,
     LATITUDE,
@@ -18,7 +19,6 @@ from htf.evaluation.synthetic import (
     SIDE_KM,
     synthetic_city,
 )
-from htf.frame.domain import KM_PER_DEGREE, FloatArray
 
 CHOICES = 6  # places that a trip may go to
 USUAL_KM = 2.5  # how fast nearer ones are preferred

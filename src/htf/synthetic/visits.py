@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.evaluation.synthetic import synthetic_city
 from htf.frame.domain import FloatArray, IntArray
+from htf.synthetic.city import synthetic_city
 
 USUAL, SKEW = 5, 1.66  # visits of a person: log-normal, with this median; one in a hundred has 240
 PARTS = 16  # of the city along each side

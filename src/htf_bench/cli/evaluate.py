@@ -10,32 +10,36 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.declared import option_of
-from htf.cli.experiments import (
+from htf.cli.points import MapOptions
+from htf.cli.screen import console, say, show_table
+from htf.cli.types import WholeNumber
+from htf_bench.cli.experiments import (
     MOST_QUERIES,
     MOST_RUNS,
     check_results_folder,
     draw_all,
+    folder_option,
+    jobs_option,
     mark_as_not_private,
     open_data,
+    overwrite_folder_option,
     run_trials,
+    seed_option,
     show_failures,
     typed_command,
     write_reports,
 )
-from htf.cli.options import folder_option, jobs_option, overwrite_folder_option, seed_option
-from htf.cli.points import MapOptions
-from htf.cli.screen import console, say, show_table
-from htf.cli.types import WholeNumber
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htf.evaluation.results import Results
-    from htf.evaluation.specs import Spec
-    from htf.evaluation.summary import Contender
-    from htf.evaluation.trials import Bench, Plan
-    from htf.evaluation.workloads import Workload
+    from htf.forecast.trials import Bench
+    from htf.forecast.workloads import Workload
     from htf.frame.domain import Domain, FloatArray
+    from htf_bench.results import Results
+    from htf_bench.specs import BenchSpec
+    from htf_bench.summary import Contender
+    from htf_bench.trials import Plan
 
 PLAIN_TITLE = "mean relative error in %,"
 
@@ -114,14 +118,14 @@ def evaluate(
     POINTS is a CSV or Parquet file, a NumPy matrix of counts (counts.npy or sets.npz:KEY), or a
     made-up data set: city, gaussian-20-1, gaussian-20-2, gaussian-50-1, … gaussian-100-2.
     """
-    from htf.evaluation.trials import Plan, plan_trials
+    from htf_bench.trials import Plan, check_data, plan_trials
 
     data_set = open_data(points, (x_column, y_column), bounds, around, cells)
     check_results_folder(folder, [points, *workloads.split(",")], overwrite)
     field = _read_field(mechanisms, rivals, data_set.domain)
     chosen = _read_epsilons(epsilons)
     bench = _read_bench(workloads, queries, seed)
-    bench.check(data_set)
+    check_data(bench, data_set)
     pairs = [(spec, epsilon) for spec in field.specs for epsilon in chosen]
     plan = Plan(bench, tuple(plan_trials(data_set, pairs, runs)))
     mark_as_not_private()
@@ -135,26 +139,26 @@ def evaluate(
 class Field:
     """Who is compared: the mechanisms that were named, and rivals at many settings, if any."""
 
-    named: list[Spec]
-    judged: list[Spec]  # against the rivals
+    named: list[BenchSpec]
+    judged: list[BenchSpec]  # against the rivals
     rivals: list[Contender]
 
     @property
-    def specs(self) -> list[Spec]:
+    def specs(self) -> list[BenchSpec]:
         tried = [spec for rival in self.rivals for spec in rival.specs]
         return list(dict.fromkeys([*self.named, *tried]))
 
     @property
     def entrants(self) -> list[Contender]:
-        from htf.evaluation.summary import contenders
+        from htf_bench.summary import contenders
 
         return [*contenders(self.named), *self.rivals]
 
 
 def _read_field(mechanisms: str | None, rivals: str, domain: Domain) -> Field:
-    from htf.evaluation.specs import ALL, read_specs
-    from htf.evaluation.tuned import TUNED, judged_specs, tuned_rivals
     from htf.publication import DEFAULT_MECHANISM
+    from htf_bench.specs import ALL, read_specs
+    from htf_bench.tuned import TUNED, judged_specs, tuned_rivals
 
     if rivals != TUNED:
         return Field(read_specs(ALL if mechanisms is None else mechanisms, domain), [], [])
@@ -170,8 +174,8 @@ def _read_epsilons(text: str) -> list[str]:
 
 
 def _read_bench(workloads: str, queries: int, seed: int) -> Bench:
-    from htf.evaluation.trials import Bench
-    from htf.evaluation.workloads import read_workloads
+    from htf.forecast.trials import Bench
+    from htf_bench.workloads import read_workloads
 
     return Bench(tuple(read_workloads(workloads)), queries, seed)
 
@@ -186,7 +190,7 @@ def _run(plan: Plan, field: Field, folder: Path, jobs: int) -> Results:
         say(f"Settings of each rival: {settings}.")
         results = run_trials(plan, folder, jobs)
         _show_rivals(results, plan, field, folder)
-    if any(workload.is_from_data for workload in plan.bench.workloads):
+    if any(workload.at_records for workload in plan.bench.workloads):
         console().print("* the boxes of this workload are themselves drawn from the sensitive data")
     show_failures(results)
     return results
@@ -194,9 +198,9 @@ def _run(plan: Plan, field: Field, folder: Path, jobs: int) -> Results:
 
 def _show_rivals(results: Results, plan: Plan, field: Field, folder: Path) -> None:
     """The two relative errors on the screen, all metrics in a page and a file."""
-    from htf.evaluation import tuned_page
-    from htf.evaluation.metrics import MRE, MRE_SHARE
-    from htf.evaluation.tuned import compare_with_rivals, floor_rival
+    from htf_bench import tuned_page
+    from htf_bench.metrics import MRE, MRE_SHARE
+    from htf_bench.tuned import compare_with_rivals, floor_rival
 
     rivals = [*field.rivals, floor_rival()]
     comparisons = compare_with_rivals(results, plan, field.judged, rivals)
@@ -212,19 +216,21 @@ def _show_rivals(results: Results, plan: Plan, field: Field, folder: Path) -> No
 
 
 def _mark(workload: Workload) -> str:
-    return " *" if workload.is_from_data else ""
+    return " *" if workload.at_records else ""
 
 
 def _show_summary(results: Results, plan: Plan, entrants: Sequence[Contender]) -> None:
-    from htf.evaluation.map_metrics import MAP_METRICS
-    from htf.evaluation.metrics import MEANINGS, MRE, MRE_SHARE, UNITS
-    from htf.evaluation.summary import compare_all, show_value
-    from htf.evaluation.traditional import TRADITIONAL
+    from htf.forecast.accuracy import show_value
+    from htf_bench.map_metrics import MAP_METRICS
+    from htf_bench.metrics import MEANINGS, MRE, MRE_SHARE, UNITS
+    from htf_bench.summary import compare_all
+    from htf_bench.traditional import TRADITIONAL
+    from htf_bench.workloads import Places, WholeMap
 
     workloads = [workload.text for workload in plan.bench.workloads]
     headers = ("mechanism", *(f">{w.text}{_mark(w)}" for w in plan.bench.workloads))
     # Squares around records hold few of them or many: which error counts there is a matter of taste.
-    has_places = any(workload.side is not None for workload in plan.bench.workloads)
+    has_places = any(isinstance(workload, Places) for workload in plan.bench.workloads)
     for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
         for epsilon in dict.fromkeys(trial.epsilon for trial in plan.trials):
             for metric in (MRE, MRE_SHARE) if has_places else (MRE,):
@@ -233,7 +239,7 @@ def _show_summary(results: Results, plan: Plan, entrants: Sequence[Contender]) -
                 what = f"{metric} in %, {MEANINGS[metric]};" if has_places else PLAIN_TITLE
                 title = f"{data_set}, epsilon {epsilon}: {what} ± standard deviation over runs"
                 show_table(headers, rows, title)
-            for grid in (w.text for w in plan.bench.workloads if w.squares is not None):
+            for grid in (w.text for w in plan.bench.workloads if isinstance(w, WholeMap)):
                 title = f"{data_set}, epsilon {epsilon}: {grid} as whole maps, ± standard deviation over runs"
                 found = _by_label(results, data_set, epsilon, grid, entrants)
                 rows = [(label, *(show_value(one[m]) for m in MAP_METRICS)) for label, one in found]
@@ -247,8 +253,8 @@ def _by_label(
     results: Results, data_set: str, epsilon: str, workload: str, entrants: Sequence[Contender]
 ) -> list[tuple[str, dict[str, FloatArray]]]:
     """The values of each contender by metric of whole maps, the best by the first of them first."""
-    from htf.evaluation.map_metrics import MAP_METRICS
-    from htf.evaluation.summary import compare_all
+    from htf_bench.map_metrics import MAP_METRICS
+    from htf_bench.summary import compare_all
 
     found: dict[str, dict[str, FloatArray]] = {}
     for metric in MAP_METRICS:
@@ -261,11 +267,11 @@ def _draw_figure(
     results: Results, plan: Plan, entrants: Sequence[Contender]
 ) -> Iterator[tuple[str, Figure]]:
     """All mechanisms by workload, with one colour per epsilon."""
-    from htf.evaluation.figures import draw_dots
+    from htf_bench.figures import draw_dots
 
     name = plan.trials[0].data_set.name
     panels = [
-        (f"{w.text}{' (drawn from the data)' if w.is_from_data else ''}", name, w.text)
+        (f"{w.text}{' (drawn from the data)' if w.at_records else ''}", name, w.text)
         for w in plan.bench.workloads
     ]
     epsilons = list(dict.fromkeys(trial.epsilon for trial in plan.trials))

@@ -11,25 +11,51 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from htf.cli.points import read_domain
 from htf.cli.screen import console, described, say, show_table
-from htf.errors import InputError, MissingExtraError
+from htf.cli.types import FileName, WholeNumber
+from htf.errors import InputError
 from htf.files import exists
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htf.evaluation.datasets import DataSet
-    from htf.evaluation.results import Results
-    from htf.evaluation.runner import Progress
-    from htf.evaluation.summary import Contender
-    from htf.evaluation.trials import Plan
+    from htf.forecast.datasets import DataSet
+    from htf_bench.results import Results
+    from htf_bench.runner import Progress
+    from htf_bench.summary import Contender
+    from htf_bench.trials import Plan
 
 SECONDS_BETWEEN_LINES = 30.0
 MOST_FAILURES_ON_SCREEN = 8
 # A trial keeps its queries in memory, and a plan its runs.
 MOST_QUERIES, MOST_RUNS = 1_000_000, 1000
+jobs_option = click.option(
+    "--jobs", default=2, show_default=True, type=WholeNumber(1, 64), help="Number of processes."
+)
+folder_option = click.option(
+    "-o",
+    "--output",
+    "folder",
+    required=True,
+    type=FileName(file_okay=False),
+    help="Folder for the results. Run the same command again to resume.",
+)
+overwrite_folder_option = click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Use a folder that holds other files, and replace files in it.",
+)
+seed_option = click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=WholeNumber(min=0),
+    help="Seed of queries and noise.",
+)
 
 
 def open_data(
@@ -40,7 +66,7 @@ def open_data(
     cells: str | None,
 ) -> DataSet:
     """A file of points, a matrix of counts, or a made-up data set."""
-    from htf.evaluation.datasets import built_in_sets, is_matrix, open_matrix, open_points
+    from htf_bench.datasets import built_in_sets, is_matrix, open_matrix, open_points
 
     if is_matrix(text):
         if around or cells:
@@ -62,8 +88,8 @@ def open_data(
 
 def check_results_folder(folder: Path, inputs: Iterable[str], overwrite: bool) -> None:
     """`inputs` as they were typed: names of files, of arrays in them (sets.npz:KEY), and of workloads."""
-    from htf.evaluation.datasets import split_key
-    from htf.evaluation.results import check_folder
+    from htf_bench.datasets import split_key
+    from htf_bench.results import check_folder
 
     named = (split_key(text.strip().removeprefix("file:"))[0] for text in inputs)
     check_folder(folder, [path for path in named if os.path.exists(path)], overwrite=overwrite)
@@ -71,7 +97,7 @@ def check_results_folder(folder: Path, inputs: Iterable[str], overwrite: bool) -
 
 def mark_as_not_private() -> None:
     """Say that the results are not for publication."""
-    from htf.evaluation.marking import MARKING
+    from htf_bench.marking import MARKING
 
     console().print(MARKING, style="bold red")
 
@@ -84,7 +110,7 @@ def typed_command() -> str:
 
 def run_trials(plan: Plan, folder: Path, jobs: int) -> Results:
     """Run those that have no result yet, with progress and the time left."""
-    from htf.evaluation.runner import Estimate, run_plan, trials_to_do
+    from htf_bench.runner import Estimate, run_plan, trials_to_do
 
     waiting = trials_to_do(plan, folder)
     kept = len(plan.trials) - len(waiting)
@@ -143,7 +169,7 @@ def write_reports(
     results: Results, plan: Plan, folder: Path, entrants: Sequence[Contender] | None = None
 ) -> None:
     """Tables of the results. Without entrants, every ladder of heights is one, and all others alone."""
-    from htf.evaluation.summary import contenders, write_summary
+    from htf_bench.summary import contenders, write_summary
 
     if entrants is None:
         entrants = contenders(dict.fromkeys(trial.spec for trial in plan.trials))
@@ -152,12 +178,9 @@ def write_reports(
 
 
 def draw_all(folder: Path, figures: Iterator[tuple[str, Figure]]) -> None:
-    """Draw figures if Matplotlib is installed. The results do not need them."""
-    from htf.evaluation.figures import save_figure
+    """Draw the figures of the results."""
+    from htf_bench.figures import save_figure
 
-    try:
-        for name, figure in figures:
-            save_figure(figure, folder / name)
-            say(f"Figure: {folder / name}")
-    except MissingExtraError as error:
-        say(f"No figures: {error}", err=True)
+    for name, figure in figures:
+        save_figure(figure, folder / name)
+        say(f"Figure: {folder / name}")

@@ -7,22 +7,25 @@ from pathlib import Path
 import click
 
 from htf.cli.declared import option_of
-from htf.cli.experiments import (
-    MOST_RUNS,
-    check_results_folder,
-    draw_all,
-    mark_as_not_private,
-    open_data,
-    run_trials,
-    show_failures,
-    typed_command,
-    write_reports,
-)
-from htf.cli.options import folder_option, jobs_option, overwrite_folder_option, seed_option
 from htf.cli.points import MapOptions
 from htf.cli.screen import say
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
+from htf_bench.cli.experiments import (
+    MOST_RUNS,
+    check_results_folder,
+    draw_all,
+    folder_option,
+    jobs_option,
+    mark_as_not_private,
+    open_data,
+    overwrite_folder_option,
+    run_trials,
+    seed_option,
+    show_failures,
+    typed_command,
+    write_reports,
+)
 
 
 @click.command()
@@ -59,8 +62,9 @@ def paper(
     The data are the paper's Gaussian sets, the files that you give, and a made-up city in place of Los
     Angeles, whose data are not public. The full run takes most of an hour with two processes.
     """
-    from htf.evaluation.claims_page import write_claims
-    from htf.evaluation.paper import FULL, QUICK, plan_paper
+    from htf_bench.claims_page import write_claims
+    from htf_bench.paper import FULL, QUICK, plan_paper
+    from htf_bench.trials import check_data
 
     scale = QUICK if quick else FULL
     own = [
@@ -70,7 +74,7 @@ def paper(
     check_results_folder(folder, points, overwrite)
     design = plan_paper(scale, own, runs=runs or scale.runs, seed=seed)
     for data_set in own:
-        design.plan.bench.check(data_set)
+        check_data(design.plan.bench, data_set)
     mark_as_not_private()
     for note in design.notes:
         say(f"Note: {note}")
@@ -87,7 +91,7 @@ def _pair_with_bounds(
     points: tuple[str, ...], bounds: tuple[str, ...]
 ) -> list[tuple[str, str | None]]:
     """A matrix has a map already; all other files need bounds."""
-    from htf.evaluation.datasets import is_matrix
+    from htf_bench.datasets import is_matrix
 
     needing = [text for text in points if not is_matrix(text)]
     if len(needing) != len(bounds):

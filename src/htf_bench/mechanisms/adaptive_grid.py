@@ -14,7 +14,7 @@ from htf.curator.window import Steps, Window
 from htf.errors import InputError
 from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, estimate_leaves
 from htf.frame.domain import Domain, IntArray
-from htf.frame.grids import Grid, limit_parts, wide_axes
+from htf.frame.grids import limit_parts, wide_axes
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -25,8 +25,14 @@ from htf.mechanisms.base import (
     read_share,
     split_epsilon,
 )
-from htf.mechanisms.uniform_grid import POINTS_PER_CELL, check_public_total, grid_side, learn_total
 from htf.privacy.epsilon import Epsilon
+from htf_bench.grids import Grid
+from htf_bench.mechanisms.uniform_grid import (
+    POINTS_PER_CELL,
+    check_public_total,
+    grid_side,
+    learn_total,
+)
 
 POINTS_PER_SECOND_CELL = 5  # c2 = c / 2 of [QYL13, Section IV-B]
 LEAST_CONSTANT, MOST_CONSTANT = 0.001, 1_000_000  # wide enough to try, and sides fit integers

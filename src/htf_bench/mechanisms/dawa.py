@@ -46,7 +46,7 @@ from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
 from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
-from htf.frame.grids import LEAST_MOST_CELLS, check_most_cells, coarse_shape, even_edges
+from htf.frame.grids import even_edges
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
@@ -58,8 +58,9 @@ from htf.mechanisms.base import (
     read_text,
     split_epsilon,
 )
-from htf.mechanisms.hdmm import minimise
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf_bench.grids import LEAST_MOST_CELLS, check_most_cells, coarse_shape
+from htf_bench.mechanisms.hdmm import minimise
 
 if TYPE_CHECKING:
     from htf.release.release import Release

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from htf.frame.domain import IntArray
 from htf.mechanisms.base import parameter, read_number
-from htf.mechanisms.kdtree_cell import Cuts, NoisyCells, TwoPhases
+from htf_bench.mechanisms.kdtree_cell import Cuts, NoisyCells, TwoPhases
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
 from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, estimate_leaves
 from htf.frame.domain import FloatArray, IntArray
-from htf.frame.grids import MOST_GRID_CELLS, Grid
+from htf.frame.grids import MOST_GRID_CELLS
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -24,8 +24,9 @@ from htf.mechanisms.base import (
     read_integer,
     read_optional_integer,
 )
-from htf.mechanisms.quadtree import count_levels
 from htf.privacy.epsilon import Epsilon
+from htf_bench.grids import Grid
+from htf_bench.mechanisms.quadtree import count_levels
 
 
 @dataclass(frozen=True)

@@ -37,16 +37,11 @@ import numpy as np
 from htf.curator.window import Steps, Window
 from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
-from htf.frame.grids import (
-    MOST_GRID_CELLS,
-    check_most_cells,
-    coarse_shape,
-    cut_into_cells,
-    even_edges,
-)
+from htf.frame.grids import MOST_GRID_CELLS, even_edges
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
-from htf.mechanisms.privlet import refuse_too_much_noise
 from htf.privacy.epsilon import UNITS_PER_EPSILON
+from htf_bench.grids import check_most_cells, coarse_shape, cut_into_cells
+from htf_bench.mechanisms.privlet import refuse_too_much_noise
 
 if TYPE_CHECKING:
     from htf.release.release import Release

@@ -38,8 +38,8 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.mechanisms.htf_paper import choose_axes, deepest_useful_height
-from htf.mechanisms.quadtree import prune
 from htf.privacy.epsilon import Epsilon, cube_root_of_two_to
+from htf_bench.mechanisms.quadtree import prune
 
 GEOMETRIC, UNIFORM = "geo", "uniform"
 

@@ -36,16 +36,10 @@ from htf.curator.window import Steps, Window
 from htf.errors import BudgetError
 from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
-from htf.frame.grids import (
-    MOST_GRID_CELLS,
-    check_most_cells,
-    coarse_shape,
-    cut_into_cells,
-    even_edges,
-    padded,
-)
+from htf.frame.grids import MOST_GRID_CELLS, even_edges
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
+from htf_bench.grids import check_most_cells, coarse_shape, cut_into_cells, padded
 
 if TYPE_CHECKING:
     from htf.release.release import Release

@@ -18,7 +18,7 @@ from htf.errors import BudgetError, InputError
 from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, least_squares
 from htf.estimation.noise_law import scales_of_variances
 from htf.frame.domain import Domain, FloatArray, IntArray
-from htf.frame.grids import MOST_LEAVES, Grid, wide_axes
+from htf.frame.grids import MOST_LEAVES, wide_axes
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
@@ -29,6 +29,7 @@ from htf.mechanisms.base import (
     read_text,
 )
 from htf.privacy.epsilon import Epsilon, cube_root_of_two_to
+from htf_bench.grids import Grid
 
 USUAL_HEIGHT = 7  # 14 in the figures of the HTF paper; with pruning good from 1e5 to 4e6 records
 USUAL_LEAVES = 2**20  # a lower height where more axes would make more

@@ -8,8 +8,9 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
-from htf.frame.grids import MOST_GRID_CELLS, Grid
+from htf.frame.grids import MOST_GRID_CELLS
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
+from htf_bench.grids import Grid
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from htf.curator.window import Steps, Window
 from htf.errors import InputError
 from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, estimate_leaves
 from htf.frame.domain import Domain
-from htf.frame.grids import Grid, limit_parts, wide_axes
+from htf.frame.grids import limit_parts, wide_axes
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -26,6 +26,7 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.privacy.epsilon import Epsilon
+from htf_bench.grids import Grid
 
 POINTS_PER_CELL = 10  # c of [QYL13, Guideline 1]
 
