@@ -27,11 +27,13 @@ import htf.estimation.homogeneous as estimation
 import htf.mechanisms.htf as growth
 from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
-from htf.evaluation.datasets import DataSet, built_in_sets, open_points
-from htf.evaluation.specs import read_spec
-from htf.evaluation.trials import Bench, Trial, run_trial
-from htf.evaluation.workloads import read_workload
+from htf.forecast.datasets import DataSet
+from htf.forecast.trials import Bench
 from htf.frame.domain import Domain
+from htf_bench.datasets import built_in_sets, open_points
+from htf_bench.specs import read_spec
+from htf_bench.trials import BenchTrial, run_trial
+from htf_bench.workloads import read_workload
 
 AREAS = ("random", "2%", "6%", "10%")
 PLACES = ("places-2", "places-4", "places-8", "places-16", "places-32", "places-64")
@@ -118,7 +120,7 @@ def errors(
         for i, data_set in enumerate(sets):
             for run in range(runs):
                 for j, epsilon in enumerate(EPSILONS):
-                    outcome = run_trial(bench, Trial(data_set, read_spec(text), epsilon, run))
+                    outcome = run_trial(bench, BenchTrial(data_set, read_spec(text), epsilon, run))
                     if outcome.failure:
                         raise SystemExit(outcome.failure)
                     values = {(w, m): value for w, m, value in outcome.values}

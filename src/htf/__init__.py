@@ -38,10 +38,6 @@ if TYPE_CHECKING:
     from htf.estimation.background import Background
     from htf.estimation.distinct import DistinctPeople
     from htf.estimation.prior import Prior
-    from htf.evaluation.synthetic import CityPoints, synthetic_city
-    from htf.evaluation.trips import Trips, synthetic_trips
-    from htf.evaluation.visits import Visits, synthetic_visits
-    from htf.evaluation.zones import synthetic_zones
     from htf.frame.domain import Axis, Domain
     from htf.frame.names import Level, Names, Outlines
     from htf.frame.tree import RegionTree
@@ -77,6 +73,10 @@ if TYPE_CHECKING:
     from htf.report.document import write_report
     from htf.series.plan import SeriesPlan
     from htf.series.series import Series
+    from htf.synthetic.city import CityPoints, synthetic_city
+    from htf.synthetic.city_zones import synthetic_zones
+    from htf.synthetic.trips import Trips, synthetic_trips
+    from htf.synthetic.visits import Visits, synthetic_visits
     from htf.verification import Check, verify
 
 _HOME = {
@@ -89,7 +89,7 @@ _HOME = {
     "BudgetFile": "htf.privacy.budget",
     "Changes": "htf.query.change",
     "Check": "htf.verification",
-    "CityPoints": "htf.evaluation.synthetic",
+    "CityPoints": "htf.synthetic.city",
     "Clipped": "htf.privacy.clipping",
     "Curator": "htf.curator.curator",
     "Difference": "htf.maps.comparison",
@@ -129,9 +129,9 @@ _HOME = {
     "SeriesPlan": "htf.series.plan",
     "Suggestion": "htf.privacy.protection",
     "ToldApart": "htf.privacy.apart",
-    "Trips": "htf.evaluation.trips",
+    "Trips": "htf.synthetic.trips",
     "View": "htf.maps.views",
-    "Visits": "htf.evaluation.visits",
+    "Visits": "htf.synthetic.visits",
     "WeighedRecords": "htf.curator.frequency",
     "Window": "htf.curator.window",
     "Zones": "htf.query.zones",
@@ -157,10 +157,10 @@ _HOME = {
     "read_records_per_person": "htf.ingest.records",
     "read_zones": "htf.ingest.layers",
     "suggest_max_records": "htf.curator.contributions",
-    "synthetic_city": "htf.evaluation.synthetic",
-    "synthetic_trips": "htf.evaluation.trips",
-    "synthetic_visits": "htf.evaluation.visits",
-    "synthetic_zones": "htf.evaluation.zones",
+    "synthetic_city": "htf.synthetic.city",
+    "synthetic_trips": "htf.synthetic.trips",
+    "synthetic_visits": "htf.synthetic.visits",
+    "synthetic_zones": "htf.synthetic.city_zones",
     "verify": "htf.verification",
     "write_report": "htf.report.document",
     "zone_layer": "htf.query.zones",

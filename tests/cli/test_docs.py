@@ -18,8 +18,8 @@ import pytest
 
 from htf import BudgetFile, Protection, Release, publish, synthetic_zones
 from htf.cli.main import run as run_here
-from htf.evaluation.datasets import City
-from htf.evaluation.population import Population, RecordsEach
+from htf.forecast.datasets import City
+from htf.forecast.population import Population, RecordsEach
 from walking import README, ROOT, commands, run, run_block, run_process
 
 SET_UP = ("make demo", "make test", "source .venv/bin/activate")

@@ -29,18 +29,15 @@ from htf.curator.measurements import CountRegions
 from htf.curator.noise import SeededNoise
 from htf.errors import HtfError
 from htf.estimation.prior import Prior
-from htf.evaluation.datasets import City
-from htf.evaluation.forecast import Simulation, simulate
-from htf.evaluation.specs import Spec
-from htf.evaluation.synthetic import synthetic_city
-from htf.evaluation.trials import Bench
-from htf.evaluation.trips import synthetic_trips
-from htf.evaluation.visits import synthetic_visits
-from htf.evaluation.workloads import read_workload
 from htf.export.layers import leaf_columns, leaf_layer
 from htf.export.raster import write_raster
 from htf.export.sample import write_points
 from htf.export.vector import write_layer
+from htf.forecast.datasets import City
+from htf.forecast.simulation import Simulation, simulate
+from htf.forecast.specs import Spec
+from htf.forecast.trials import Bench
+from htf.forecast.workloads import read_workload
 from htf.maps.browser.document import Wish, html_map
 from htf.maps.comparison import Named, difference
 from htf.maps.plot_compare import plot_comparison, plot_difference
@@ -52,6 +49,9 @@ from htf.privacy.protection import Suggestion
 from htf.query.columns import COLUMNS
 from htf.query.zones import grid_zones, h3_zones, zone_layer
 from htf.release.release import MeasurementTable
+from htf.synthetic.city import synthetic_city
+from htf.synthetic.trips import synthetic_trips
+from htf.synthetic.visits import synthetic_visits
 
 SECRET = 98.7654321  # stands for a coordinate of a record
 LONGEST_MESSAGE = 700
@@ -1497,7 +1497,7 @@ def test_parameters_of_mechanisms(name: str) -> None:
         assert {value for value, told in found.items() if told == "taken"} <= takes
         assert set(found.values()) <= {"taken", "refused"}, found
         settings = {parameter.name: parameter.default}
-        assert htf.make_mechanism(name, settings) == registry()[name]()
+        assert htf.make_mechanism(name, **settings) == registry()[name]()
 
 
 # Classes that functions of ours make and give out, or that only mechanisms hold.
@@ -1579,8 +1579,8 @@ def test_errors_say_what_to_do(call: Callable[[], Any], says: str) -> None:
 
 
 def test_settings_may_be_plain_values() -> None:
-    given = htf.make_mechanism("htf", {"halvings": 4, "growth": 2, "total_share": "0.02"})
-    assert given == htf.make_mechanism("htf", {"halvings": "4", "growth": "2", "total_share": 0.02})
+    given = htf.make_mechanism("htf", halvings=4, growth=2, total_share="0.02")
+    assert given == htf.make_mechanism("htf", halvings="4", growth="2", total_share=0.02)
     assert given.parameters()["growth"] == 2.0
 
 

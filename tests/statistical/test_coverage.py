@@ -21,15 +21,15 @@ import numpy as np
 import pytest
 
 from htf import Answers, FrequencyMatrix, Mechanism, Release, publish
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.synthetic import synthetic_city
-from htf.evaluation.workloads import Boxes, read_workload
+from htf.forecast.counting import ExactCounter
+from htf.forecast.workloads import Boxes, read_workload
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.ingest.points import read_points
-from htf.mechanisms.adaptive_grid import AdaptiveGrid
 from htf.mechanisms.htf import Htf
 from htf.mechanisms.htf_paper import HtfPaper
-from htf.mechanisms.quadtree import Quadtree
+from htf.synthetic.city import synthetic_city
+from htf_bench.mechanisms.adaptive_grid import AdaptiveGrid
+from htf_bench.mechanisms.quadtree import Quadtree
 from support import plain_intervals
 
 

@@ -166,7 +166,7 @@ def test_a_total_disclosed_exactly_does_not_add_up(budget: BudgetFile) -> None:
     from htf import make_mechanism
 
     with pytest.raises(InputError, match="public_total discloses"):
-        publish(MATRIX, 1, make_mechanism("ug", {"public_total": "272"}), budget=budget)
+        publish(MATRIX, 1, make_mechanism("ug", public_total="272"), budget=budget)
     assert budget.account().entries == ()
 
 

@@ -256,7 +256,7 @@ def test_the_statement_of_a_suggestion_and_of_a_total() -> None:
     assert "how many records were kept per person" not in release.statement
     assert "cost 0.2 of the epsilon of 1" in release.statement
     assert "At most 5 records" in release.statement  # which need not be what was suggested
-    told = said(PERSON, mechanism=make_mechanism("ug", {"public_total": "272"}))
+    told = said(PERSON, mechanism=make_mechanism("ug", public_total="272"))
     assert "Whether any one person is part of that number is not protected" in told
 
 
@@ -596,7 +596,7 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
 ) -> None:
     before = budget.account()
     suggestion, id_ = (entry.id for entry in before.pending)
-    path, exact_total = tmp_path / "other.parquet", make_mechanism("ug", {"public_total": "272"})
+    path, exact_total = tmp_path / "other.parquet", make_mechanism("ug", public_total="272")
     for other, says in (
         (made(), r"charged for: that is epsilon 0\.8 for one person by ug, the file has 1 for one"),
         (made(OF_RECORDS, epsilon="0.8"), "the file has 0.8 for one record by ug"),

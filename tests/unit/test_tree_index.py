@@ -22,7 +22,6 @@ from htf.estimation.noise_kernels import single_half_width
 from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
 from htf.frame.domain import Axis, FloatArray, IntArray
 from htf.frame.tree import RegionTree
-from htf.mechanisms.quadtree import Quadtree
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.query.boxes import axis_table
 from htf.query.index import BoxIndex, join_edges
@@ -51,6 +50,7 @@ from htf.query.tree_kernels import (
     measure_tree,
 )
 from htf.query.tree_kernels import TOGETHER as TOGETHER_COLUMN
+from htf_bench.mechanisms.quadtree import Quadtree
 from support import (
     city_matrix,
     counted_trees,

@@ -19,9 +19,9 @@ from htf.files import check_output, make_folder, write_whole
 from htf.query.answer_texts import show_count, show_interval
 
 if TYPE_CHECKING:
-    from htf.evaluation.synthetic import CityPoints
     from htf.frame.domain import FloatArray
     from htf.release.release import Release
+    from htf.synthetic.city import CityPoints
 
 EPSILON = "0.5"
 CELLS = 1024
@@ -56,10 +56,10 @@ SAMPLE_BOXES = {
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier `htf demo`.")
 def demo(out: Path, points: int, overwrite: bool) -> None:
     """Release a made-up city, compare counts with the truth, and draw the map."""
-    from htf.evaluation.synthetic import synthetic_city
     from htf.frame.domain import Domain
     from htf.ingest.points import read_points
     from htf.publication import publish
+    from htf.synthetic.city import synthetic_city
 
     make_folder(out)
     _check_folder(out, overwrite)

@@ -49,7 +49,7 @@ class Named:
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> htf.Named(htf.publish(matrix, 1, "singular", noise="seeded:1"), "May").name
+    >>> htf.Named(htf.publish(matrix, 1, noise="seeded:1"), "May").name
     'May'
     """
 
@@ -78,7 +78,7 @@ class Difference:
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> may = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
     >>> june = htf.FrequencyMatrix.from_dense(domain, [[900, 20], [0, 30]])
-    >>> releases = [htf.publish(data, 1, "singular", noise="seeded:1") for data in (june, may)]
+    >>> releases = [htf.publish(data, 1, noise="seeded:1") for data in (june, may)]
     >>> found = htf.difference(*releases, squares=(2, 2))
     >>> found.is_beyond_noise
     array([ True, False, False, False])
@@ -153,7 +153,7 @@ def difference(
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    >>> release = htf.publish(matrix, 1, noise="seeded:1")
     >>> htf.difference(release, release, squares=(2, 2)).value
     array([0., 0., 0., 0.])
     """

@@ -103,7 +103,7 @@ def plot_comparison(
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> maps = [htf.Named(htf.publish(matrix, 1, "singular"), name) for name in ("May", "June")]
+    >>> maps = [htf.Named(htf.publish(matrix, 1), name) for name in ("May", "June")]
     >>> htf.plot_comparison(maps).savefig("both.png")
     """
     _check_matplotlib()
@@ -171,7 +171,7 @@ def plot_difference(
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> maps = [htf.Named(htf.publish(matrix, 1, "singular"), name) for name in ("May", "June")]
+    >>> maps = [htf.Named(htf.publish(matrix, 1), name) for name in ("May", "June")]
     >>> htf.plot_difference(maps).savefig("difference.png")
     """
     _check_matplotlib()

@@ -93,10 +93,10 @@ class View(ReadOnlyArrays):
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> view = htf.publish(matrix, 1, "singular", noise="seeded:1").view()
+    >>> view = htf.publish(matrix, 1, noise="seeded:1").view()
     >>> view.counts.round()
-    array([[498.,  21.],
-           [  1.,  31.]])
+    array([[500.,  21.],
+           [  0.,  29.]])
     """
 
     domain: Domain

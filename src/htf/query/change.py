@@ -81,10 +81,10 @@ class Changes(Tabular, ReadOnlyArrays):
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> may = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
     >>> june = htf.FrequencyMatrix.from_dense(domain, [[900, 20], [0, 30]])
-    >>> before, after = (htf.publish(data, 1, "singular", noise="seeded:1") for data in (may, june))
+    >>> before, after = (htf.publish(data, 1, noise="seeded:1") for data in (may, june))
     >>> changes = after.difference(before, [[0, 0, 1, 1], [1, 1, 2, 2]])
-    >>> changes.change, changes.beyond_noise
-    (array([400.,   0.]), array([ True, False]))
+    >>> changes.change.round().astype(int), changes.beyond_noise
+    (array([400,   0]), array([ True, False]))
     """
 
     before: FloatArray

@@ -81,7 +81,7 @@ def zone_layer(
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    >>> release = htf.publish(matrix, 1, noise="seeded:1")
     >>> layer = htf.zone_layer(release, htf.grid_zones(domain, columns=1))
     >>> len(layer)
     1

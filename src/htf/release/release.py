@@ -85,9 +85,9 @@ class MeasurementTable(ReadOnlyArrays):
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> table = htf.publish(matrix, 1, "singular", noise="seeded:1").measurements
+    >>> table = htf.publish(matrix, 1, noise="seeded:1").measurements
     >>> table.value
-    array([498,  21,   1,  31])
+    array([627, 500,  21,  -1,  30])
     """
 
     line: IntArray  # of the ledger
@@ -115,7 +115,7 @@ class MeasurementTable(ReadOnlyArrays):
         Examples
         --------
         >>> len(htf.MeasurementTable.from_parts([table.columns(), table.columns()]))
-        8
+        10
         """
         columns: dict[str, list[IntArray]] = {f.name: [np.empty(0, np.int64)] for f in fields(cls)}
         for part in parts:
@@ -149,7 +149,7 @@ class MeasurementTable(ReadOnlyArrays):
         Examples
         --------
         >>> len(table.of_kind("count"))
-        4
+        5
         """
         rows = self.kind == KINDS.index(kind)
         return MeasurementTable(**{name: column[rows] for name, column in self.columns().items()})
@@ -724,7 +724,7 @@ class Release(ReadOnlyArrays):
         >>> kinds = htf.Names.of({"kind": ["tram", "bus"]})
         >>> domain = htf.Domain((htf.Axis.named("kind", kinds),))
         >>> matrix = htf.FrequencyMatrix.from_dense(domain, [70, 30])
-        >>> htf.publish(matrix, 1, "singular", noise="seeded:1").table("kind")["kind"].to_pylist()
+        >>> htf.publish(matrix, 1, noise="seeded:1").table("kind")["kind"].to_pylist()
         ['tram', 'bus']
         """
         from htf.query.named import count_by
