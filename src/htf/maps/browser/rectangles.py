@@ -16,7 +16,7 @@ from htf.estimation.level import LEVEL_TEXT
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.mercator import Plane, corners_in_square
-from htf.maps.browser.sheets import Sheet, limits_of, pack
+from htf.maps.browser.sheets import Sheet, limits_of, pack, packed_changes
 from htf.maps.comparison import (
     Difference,
     grid_rows,
@@ -143,15 +143,7 @@ class GridSheets:
             for one, marks in zip(found, mark_together(found), strict=True)
         ]
         ends = np.cumsum([0, *map(len, areas)]).tolist()
-        parts = [[sheet.part(*cut) for cut in pairwise(ends)] for sheet in sheets]
-        limits = [limits_of(of_size) for of_size in zip(*parts, strict=True)]
-        return [None] + [
-            [
-                {"shape": n} | sheet.packed(end)
-                for n, (sheet, end) in enumerate(zip(of_step, limits, strict=True))
-            ]
-            for of_step in parts
-        ]
+        return packed_changes([[sheet.part(*cut) for cut in pairwise(ends)] for sheet in sheets])
 
     @property
     def caption(self) -> list[str]:
@@ -246,9 +238,7 @@ def _leaves(release: Release) -> tuple[FloatArray, Sheet, str]:
     if area is None:
         area = np.prod(high - low, axis=1).astype(np.float64)
     answers = release.count(boxes)
-    columns = {name: getattr(answers, name) for name in ("count", "low", "high")}
-    unsure = release.derived.unsure_leaves
-    sheet = Sheet(area, columns, answers.std_error, answers.low > 0, unsure)
+    sheet = Sheet.of(area, answers, answers.low > 0, release.derived.unsure_leaves)
     return boxes, sheet, "The rectangles are the leaves of the release."
 
 

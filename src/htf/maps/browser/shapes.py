@@ -17,7 +17,7 @@ from htf.estimation.level import LEVEL_TEXT
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
-from htf.maps.browser.sheets import Sheet, limits_of, pack, pack_text
+from htf.maps.browser.sheets import Sheet, limits_of, pack, pack_text, packed_changes
 from htf.maps.comparison import Difference, mark_together
 from htf.maps.kinds import Drawn, Lines, Zones
 from htf.maps.zones import CutError, Shapes, ZoneView, bounds_of, view_flows, view_zones
@@ -91,21 +91,15 @@ class ShapeSheets:
         ]
         marked = iter(mark_together([one for of_step in found for one in of_step]))
         areas = [zones.view.area for zones in self._zones[0]]
-        sheets = [
+        return packed_changes(
             [
-                Sheet.of_difference(area, one, next(marked))
-                for area, one in zip(areas, of_step, strict=True)
+                [
+                    Sheet.of_difference(area, one, next(marked))
+                    for area, one in zip(areas, of_step, strict=True)
+                ]
+                for of_step in found
             ]
-            for of_step in found
-        ]
-        limits = [limits_of(of_level) for of_level in zip(*sheets, strict=True)]
-        return [None] + [
-            [
-                {"shape": n} | one.packed(end)
-                for n, (one, end) in enumerate(zip(of_step, limits, strict=True))
-            ]
-            for of_step in sheets
-        ]
+        )
 
     @property
     def caption(self) -> list[str]:

@@ -34,9 +34,15 @@ class Sheet:
     is_unsure: NDArray[np.bool_] | None = None  # none or many: see htf.query.unsure
 
     @classmethod
-    def of(cls, area: FloatArray, answers: Answers, is_clear: NDArray[np.bool_]) -> Sheet:
+    def of(
+        cls,
+        area: FloatArray,
+        answers: Answers,
+        is_clear: NDArray[np.bool_],
+        is_unsure: NDArray[np.bool_] | None = None,
+    ) -> Sheet:
         columns = {name: getattr(answers, name) for name in ("count", "low", "high")}
-        return cls(area, columns, answers.std_error, is_clear)
+        return cls(area, columns, answers.std_error, is_clear, is_unsure)
 
     @classmethod
     def of_difference(
@@ -69,6 +75,22 @@ class Sheet:
         marks = np.asarray(self.is_clear + np.multiply(2, unsure), dtype=np.uint8)
         numbers = packed_numbers(self.columns, self.std_error)
         return {**numbers, "clear": pack(marks), "limits": limits}
+
+
+def packed_changes(steps: Sequence[Sequence[Sheet]]) -> list[list[dict[str, Any]] | None]:
+    """Changes to each step but the first, which has none before it: a sheet for each shape, whose colours mean the same in
+    all steps."""
+    limits = [limits_of(of_shape) for of_shape in zip(*steps, strict=True)]
+    return [
+        None,
+        *(
+            [
+                {"shape": number} | one.packed(ends)
+                for number, (one, ends) in enumerate(zip(sheets, limits, strict=True))
+            ]
+            for sheets in steps
+        ),
+    ]
 
 
 def limits_of(sheets: Sequence[Sheet]) -> tuple[float, float]:
