@@ -216,6 +216,21 @@ def test_the_latest_24_are_drawn(tmp_path: Path) -> None:
     assert "the latest 24 of 26 months" in figure.get_suptitle()
 
 
+def test_two_periods_are_subtracted_by_name(year: Series) -> None:
+    before, after, _ = Layer.periods(year)
+    change = after.minus(before)
+    assert change.name == "2026-02 minus 2026-01"
+    assert figure_of([change]).axes[0].get_title() == change.name
+    for layers, says in (
+        ([before, change], "steps of one thing, or things to compare"),
+        ([change, change], "a difference is drawn alone"),
+        ([Layer(before.release, "bare")], "make one with htf.Layer.of"),
+        ([], "there is nothing to draw"),
+    ):
+        with pytest.raises(InputError, match=says):
+            figure_of(layers)
+
+
 def test_further_axes_are_summed(tmp_path: Path) -> None:
     pytest.importorskip("maplibre")
     axes = (Axis("x", 4, 5, 64), Axis("y", 52, 53, 64), Axis("hour", 0, 24, 4))

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 MOST_SQUARES = 64  # per side, of a difference in a picture
 MOST_LINES = 150
 MARGIN = 0.02  # around zones, as a share of the longer side
+MAKE_ONE = "make one with htf.Layer.of"
 Marks = NDArray[np.bool_]
 
 
@@ -507,26 +508,33 @@ def steps_along(layer: Layer, name: str) -> list[Drawn]:
     ]
 
 
-def check_pair(one: Layer, other: Layer) -> None:
-    """Refuse to subtract what cannot be compared."""
-    assert isinstance(one, Drawn)
-    assert isinstance(other, Drawn)
-    one.check_beside(other)
-    check_same_quantity(one.release, other.release)
+def subtract(one: Layer, other: Layer) -> Drawn:
+    """A difference stands alone: steps give it their names."""
+    first, second = (_alone(layer) for layer in (one, other))
+    first.check_beside(second)
+    check_same_quantity(first.release, second.release)
+    return replace(first, second=second)
+
+
+def _alone(layer: Layer) -> Drawn:
+    one = arguments.instance(layer, Drawn, "a layer to subtract", MAKE_ONE)
+    if one.step is None:
+        return one
+    return replace(one, title=one.step, step=None, along=None, plan=None)
 
 
 def check_layers(layers: object) -> list[Drawn]:
     """Layers that may be drawn together: steps of one thing, or things to compare."""
     given = arguments.items(layers, "layers", "a list of layers that htf.Layer.of has made")
     for one in given:
-        arguments.instance(one, Layer, "each layer", "htf.Layer.of makes one")
+        arguments.instance(one, Drawn, "each layer", MAKE_ONE)
     if not given:
         raise InputError("there is nothing to draw: give at least one layer")
     if len({one.step is None for one in given}) > 1:
         raise InputError("layers are steps of one thing, or things to compare: do not mix them")
     if len(given) > 1 and any(one.second is not None for one in given):
         raise InputError("a difference is drawn alone: give one layer")
-    return cast(list[Drawn], given)
+    return given
 
 
 def releases_of(layers: Sequence[Layer]) -> list[Release]:

@@ -6,7 +6,7 @@ which layers are given decides how they are arranged (`draw.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from htf.base import arguments
@@ -257,12 +257,9 @@ class Layer:
         --------
         >>> htf.draw([june.minus(may)], "change.html")
         """
-        from htf.maps.kinds import check_pair
+        from htf.maps.kinds import subtract
 
-        check_pair(
-            self, arguments.instance(other, Layer, "the other layer", "htf.Layer.of makes one")
-        )
-        return replace(self, second=other)
+        return subtract(self, other)
 
     @property
     def name(self) -> str:
