@@ -23,7 +23,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/deno fmt --check
 	$(BIN)/deno lint
-	$(BIN)/deno check $(STATIC)/page/page.js $(STATIC)/offline/offline.js $(STATIC)/offline/series.js $(STATIC)/offline/zones.js
+	$(BIN)/deno check $(STATIC)/page/page.js $(STATIC)/offline/offline.js
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy

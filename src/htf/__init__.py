@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
     from htf.ingest.records import read_records_per_person
-    from htf.maps.comparison import Difference, Named, difference
-    from htf.maps.plot_compare import plot_comparison, plot_difference
-    from htf.maps.plot_distinct import plot_distinct
+    from htf.maps.comparison import Difference, difference
+    from htf.maps.draw import draw
+    from htf.maps.layer import Layer
     from htf.maps.views import View
     from htf.mechanisms import make_mechanism
     from htf.mechanisms.base import Histogram, Mechanism
@@ -103,13 +103,13 @@ _HOME = {
     "Histogram": "htf.mechanisms.base",
     "HtfError": "htf.errors",
     "InputError": "htf.errors",
+    "Layer": "htf.maps.layer",
     "LedgerLine": "htf.privacy.ledger",
     "Level": "htf.frame.names",
     "Measurement": "htf.curator.measurements",
     "MeasurementTable": "htf.release.release",
     "Mechanism": "htf.mechanisms.base",
     "MissingExtraError": "htf.errors",
-    "Named": "htf.maps.comparison",
     "Names": "htf.frame.names",
     "NoiseSource": "htf.curator.noise",
     "NothingInside": "htf.ingest.points",
@@ -139,6 +139,7 @@ _HOME = {
     "best_max_records": "htf.estimation.activity",
     "check_points": "htf.ingest.check",
     "difference": "htf.maps.comparison",
+    "draw": "htf.maps.draw",
     "grid_zones": "htf.query.zones",
     "h3_zones": "htf.query.zones",
     "inside_zones": "htf.release.inside_zones",
@@ -146,9 +147,6 @@ _HOME = {
     "measure_activity": "htf.curator.contributions",
     "measure_clipped": "htf.curator.clipping",
     "measure_distinct": "htf.curator.distinct",
-    "plot_comparison": "htf.maps.plot_compare",
-    "plot_difference": "htf.maps.plot_compare",
-    "plot_distinct": "htf.maps.plot_distinct",
     "publish": "htf.publication",
     "ratio": "htf.query.ratios",
     "read_people_by_box": "htf.ingest.points",
@@ -190,13 +188,13 @@ __all__ = [
     "Histogram",
     "HtfError",
     "InputError",
+    "Layer",
     "LedgerLine",
     "Level",
     "Measurement",
     "MeasurementTable",
     "Mechanism",
     "MissingExtraError",
-    "Named",
     "Names",
     "NoiseSource",
     "NothingInside",
@@ -226,6 +224,7 @@ __all__ = [
     "best_max_records",
     "check_points",
     "difference",
+    "draw",
     "grid_zones",
     "h3_zones",
     "inside_zones",
@@ -233,9 +232,6 @@ __all__ = [
     "measure_activity",
     "measure_clipped",
     "measure_distinct",
-    "plot_comparison",
-    "plot_difference",
-    "plot_distinct",
     "publish",
     "ratio",
     "read_people_by_box",

@@ -38,10 +38,9 @@ from htf.forecast.simulation import Simulation, simulate
 from htf.forecast.specs import Spec
 from htf.forecast.trials import Bench
 from htf.forecast.workloads import read_workload
-from htf.maps.browser.document import Wish, html_map
-from htf.maps.comparison import Named, difference
-from htf.maps.plot_compare import plot_comparison, plot_difference
-from htf.maps.plot_distinct import plot_distinct
+from htf.maps.comparison import difference
+from htf.maps.draw import draw
+from htf.maps.layer import Layer
 from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
@@ -182,8 +181,14 @@ class World:
         self.layer = leaf_layer(self.release)
         bench = Bench((read_workload("random"),), 5, 1)
         self.plan = Simulation(City("city", 100, 4), Spec("singular"), htf.Epsilon.of(1), 1, bench)
-        self.pair = [Named(self.release, "a"), Named(self.release, "b")]
+        self.pair = [Layer.of(self.release, "a"), Layer.of(self.release, "b")]
         self.on_map = htf.publish(self.matrix, 1, noise="fast")
+        hours = htf.Domain((*self.domain.axes, htf.Axis("hour", 0, 24, 3)), self.domain.crs)
+        by_hour = htf.FrequencyMatrix.from_dense(hours, np.full((4, 4, 3), 50))
+        self.hours = Layer.of(htf.publish(by_hour, 1, "singular", noise="seeded:1"))
+        plan = htf.SeriesPlan.of(self.domain, "month", "record", total=1, releases=3)
+        self.series = htf.Series.create(folder / "months", plan)
+        self.series.add(self.matrix, "2026-01", noise="fast")
         self.of_zones = htf.publish(self._zone_matrix(), 1, noise="fast")
 
     def _zone_matrix(self) -> htf.FrequencyMatrix:
@@ -1286,54 +1291,48 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"squares": WHOLE, "where": NONE},
         {"squares": "squares|cells", "axes": "axes|axis", "where": "where|axis"},
     ),
-    "Named": lambda w: Call(Named, {"release": w.release, "name": "a"}, {"name": TEXT}),
     "Release.view": lambda w: Call(
         w.release.view,
         {"axes": ("x", "y"), "where": None, "cells": 4},
         {"where": NONE, "cells": {*NONE, *WHOLE}},
         {"axes": "axes|axis", "where": "where|axis", "cells": "pixel"},
     ),
-    "plot_comparison": lambda w: Call(
-        plot_comparison,
-        {"maps": w.pair, "axes": ("x", "y"), "where": None, "boxes": False, "level": None},
-        {"where": NONE, "boxes": {"true"}, "level": NONE},
-        {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
+    "Layer.of": lambda w: Call(
+        Layer.of,
+        {"release": w.release, "title": "a", "axes": ("x", "y"), "where": None, "level": None},
+        {"title": {*NONE, *TEXT}, "where": NONE, "level": NONE},
+        {"axes": "axes|axis", "where": "where|axis"},
     ),
-    "plot_difference": lambda w: Call(
-        plot_difference,
-        {"maps": w.pair, "axes": ("x", "y"), "where": None, "level": None},
+    "Layer.distinct": lambda w: Call(
+        Layer.distinct, {"release": w.with_distinct, "title": "a"}, {"title": {*NONE, *TEXT}}
+    ),
+    "Layer.periods": lambda w: Call(
+        Layer.periods,
+        {"series": w.series, "axes": ("x", "y"), "where": None, "level": None},
         {"where": NONE, "level": NONE},
-        {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
+        {"axes": "axes|axis", "where": "where|axis"},
     ),
-    "plot_distinct": lambda w: Call(
-        plot_distinct, {"release": w.with_distinct, "boxes": False}, {"boxes": {"true"}}
-    ),
-    "html_map": lambda w: Call(
-        html_map,
-        {"maps": w.pair, "wish": Wish(), "as_difference": False},
-        {"as_difference": {"true"}},
-        {"maps": "map"},
-    ),
-    "Wish": lambda _: Call(
-        Wish,
+    "Layer.by": lambda w: Call(w.hours.by, {"name": "hour"}, {}, {"name": "axis"}),
+    "Layer.minus": lambda w: Call(w.pair[0].minus, {"other": w.pair[1]}, {}, {"other": "layer"}),
+    "draw": lambda w: Call(
+        draw,
         {
-            "axes": ("x", "y"),
-            "where": None,
+            "layers": w.pair,
+            "output": str(w.folder / "map.png"),
             "boxes": False,
-            "style": None,
-            "level": None,
             "title": None,
-            "basemap": True,
+            "basemap": False,
+            "style": None,
+            "overwrite": True,
         },
         {
-            "where": {*NONE, "dict"},
             "boxes": {"true"},
-            "basemap": {"true", "path"},
-            "style": NONE,
-            "level": {*NONE, *TEXT},
             "title": {*NONE, *TEXT},
+            "basemap": {"true"},
+            "style": NONE,
+            "overwrite": {"true"},
         },
-        {"axes": "axes|axis"},
+        {"layers": "layer", "output": "output|map"},
     ),
     "Simulation": lambda w: Call(
         Simulation,

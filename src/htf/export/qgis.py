@@ -14,7 +14,7 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import FloatArray
-from htf.maps.scales import difference_limits
+from htf.maps.scale import difference_limits
 
 if TYPE_CHECKING:
     import geopandas

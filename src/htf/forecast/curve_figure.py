@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from htf.errors import MissingExtraError
-from htf.maps.plot import new_figure
+from htf.maps.picture import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -757,7 +757,7 @@ class Release(ReadOnlyArrays):
         --------
         >>> release.plot(boxes=True).savefig("map.png")
         """
-        from htf.maps.plot import plot_release
+        from htf.maps.draw import plot_release
 
         return plot_release(self, **options)
 

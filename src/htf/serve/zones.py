@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from htf.frame.domain import Domain
-from htf.maps.browser.zone_document import geojson_of, in_degrees, lighter
+from htf.maps.browser.shapes import geojson_of, in_degrees, lighter
 from htf.maps.zones import ZoneView, view_zones
 from htf.query.columns import OF_LEAVES
 from htf.query.named import Named, ask_by, names_of, read_by, zone_axis

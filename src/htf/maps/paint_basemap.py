@@ -6,7 +6,6 @@ Nothing lies below the counts, so the colours of a picture mean what they meant 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,11 +13,9 @@ from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain, FloatArray
 from htf.maps.basemap import CREDIT, Bounds, Name, crop_to_size
 from htf.maps.browser.mercator import to_degrees
-from htf.maps.views import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST, MOST_NAMES = 20_000, 60  # corners, and names to choose from
 LOOKS = {  # colour and width of lines
@@ -31,23 +28,10 @@ POINTS = 7.5  # of the letters
 LETTER = 0.62  # width of a letter, in heights
 EDGE_STEPS = 33  # places along an edge of a map, to find its bounds in degrees
 COUNTRY_DEGREES = 4.0  # a smaller map has no names of countries
-_drawn: WeakKeyDictionary[Any, Domain] = WeakKeyDictionary()  # what axes show
 
 
-def note_map(ax: Axes, seen: View) -> None:
-    """Remember the map that axes show, for a base map on it."""
-    if seen.is_place and seen.domain.crs is not None:
-        _drawn[ax] = seen.domain
-
-
-def add_basemap(figure: Figure) -> None:
-    """Draw the base map on every map of a figure that lies on earth."""
-    shown = [ax for ax in figure.axes if ax in _drawn]
-    for ax in shown:
-        _draw(ax, _drawn[ax])
-
-
-def _draw(ax: Axes, domain: Domain) -> None:
+def draw_basemap(ax: Axes, domain: Domain) -> None:
+    """Draw the base map on a map that lies on earth."""
     from matplotlib.collections import LineCollection
 
     bounds = _bounds(domain)
