@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Answers, FrequencyMatrix, Mechanism, Release, publish
+from htf import Answer, FrequencyMatrix, Mechanism, Release, publish
 from htf.evaluation.counting import ExactCounter
 from htf.evaluation.synthetic import synthetic_city
 from htf.evaluation.workloads import Boxes, read_workload
@@ -76,7 +76,7 @@ def half_widths_away(release: Release, truth: ExactCounter, regions: IntArray) -
     return distances(answers, truth.count(boxes))
 
 
-def distances(answers: Answers, truth: IntArray) -> FloatArray:
+def distances(answers: Answer, truth: IntArray) -> FloatArray:
     middle, half = (answers.low + answers.high) / 2, (answers.high - answers.low) / 2
     return np.asarray(np.abs(middle - truth) / half)
 

@@ -89,7 +89,7 @@ def test_changes_are_those_of_the_series_and_marked_all_together(page: str, year
     assert [grid.shape for grid in grids] == [(16, 16), (32, 32)]
     assert max(grids[-1].shape) == MOST_SQUARES
     rows = np.vstack([rows_of_grid(year.release(MONTHS[0]), XY, None, grid) for grid in grids])
-    table = year.changes(rows).to_pandas()
+    table = year.count(rows).changes().to_pandas()
     assert [one["since"] for one in data["periods"]] == ["2026-01", "2026-02"]
     for packed, month in zip(data["periods"], MONTHS[1:], strict=True):
         part = table[table.period == month]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from htf.estimation.distinct import DistinctPeople
+    from htf.query.answer import Answer
 
 PER = "box"  # what numbers are for; they are not densities, because boxes do not add up
 
@@ -95,13 +95,13 @@ def plot_distinct(release: Release, *, boxes: bool = False) -> Figure:
     return ax.figure.figure
 
 
-def heading(release: Release, table: DistinctPeople) -> str:
+def heading(release: Release, table: Answer) -> str:
     """What the table is, for a title."""
     columns, rows = (len(edges) - 1 for edges in _edges(table))
     return f"{table.quantity} in {columns} x {rows} boxes,  ε = {release.epsilon}"
 
 
-def _edges(table: DistinctPeople) -> tuple[FloatArray, FloatArray]:
+def _edges(table: Answer) -> tuple[FloatArray, FloatArray]:
     """The lines between the boxes, along both axes."""
     first, second = (
         np.append(np.unique(low), high.max())
@@ -125,7 +125,7 @@ def _frame(release: Release) -> View:
     )
 
 
-def _draw_boxes(ax: Axes, seen: View, table: DistinctPeople) -> Any:
+def _draw_boxes(ax: Axes, seen: View, table: Answer) -> Any:
     """Boxes may differ by a cell, so they are no pixels of an image."""
     from matplotlib.colors import LogNorm
 

@@ -24,7 +24,7 @@ from htf.query.where import Where, full_ranges, full_rows, read_where, told_rang
 from htf.release.zones import labels_at
 
 if TYPE_CHECKING:
-    from htf.query.columns import Answers
+    from htf.query.answer import Answer
     from htf.release.release import Release
 
 Shapes = NDArray[Any]
@@ -50,7 +50,7 @@ class ZoneView:
 
     domain: Domain
     drawn: Drawn
-    answers: Answers
+    answers: Answer
     summed: str  # what was done to the axes that are not drawn
 
     @property
@@ -103,7 +103,7 @@ class FlowView:
     domain: Domain
     origins: Drawn
     destinations: Drawn
-    answers: Answers
+    answers: Answer
     summed: str
 
     @property
@@ -139,7 +139,7 @@ class FlowView:
         return are_clear(self.answers)
 
 
-def are_clear(answers: Answers) -> NDArray[np.bool_]:
+def are_clear(answers: Answer) -> NDArray[np.bool_]:
     """Which counts are more than noise: those whose interval lies above zero."""
     return np.asarray((answers.low > 0) & (answers.count > 0))
 

@@ -24,6 +24,7 @@ from starlette.responses import FileResponse
 from starlette.routing import Route, Router
 
 from htf.errors import InputError, MissingExtraError
+from htf.estimation.distinct import DISTINCT_COLUMNS
 from htf.frame.domain import Domain, FloatArray
 from htf.maps.basemap import CREDIT
 from htf.maps.browser.base_map import around
@@ -662,7 +663,8 @@ def to_arrow(columns: FloatArray, notes: dict[str, str]) -> bytes:
 
 def _distinct(holding: Holding) -> bytes:
     found = holding.release.count_distinct()
-    told = {**found.to_columns(), "quantity": found.quantity, **holding.mark}
+    told = {name: getattr(found, name) for name in DISTINCT_COLUMNS}
+    told |= {"quantity": found.quantity, **holding.mark}
     return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

@@ -16,7 +16,7 @@ from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.mercator import Plane, corners_in_square
 from htf.maps.comparison import Difference, grid_rows
 from htf.maps.views import drawn_axes, outlines, ranges_in_cells, view
-from htf.query.columns import Answers
+from htf.query.answer import Answer
 from htf.query.where import Where
 from htf.release.release import Release
 
@@ -98,7 +98,7 @@ def distinct_rectangles(release: Release) -> Rectangles:
 
 
 def _on_grid(
-    grid: Domain, answers: Answers, is_clear: NDArray[np.bool_], cells: FloatArray | None
+    grid: Domain, answers: Answer, is_clear: NDArray[np.bool_], cells: FloatArray | None
 ) -> Rectangles:
     """The squares of a grid. `cells` is how many cells of the release it has each way."""
     boxes, area = squares_of(grid, cells)
@@ -117,7 +117,7 @@ def squares_of(grid: Domain, cells: FloatArray | None = None) -> tuple[FloatArra
     return boxes, area
 
 
-def _columns(answers: Answers) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _columns(answers: Answer) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     return answers.count, answers.low, answers.high, answers.std_error
 
 

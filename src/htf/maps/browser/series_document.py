@@ -43,9 +43,8 @@ from htf.maps.scales import difference_limits
 from htf.maps.series import name_of, releases_of, shown_for_all, told_periods
 from htf.maps.views import describe_summed, drawn_axes
 from htf.query.answer_texts import counts_of
-from htf.query.columns import Answers
+from htf.query.question import Question
 from htf.release.release import Release
-from htf.series.questions import changes_of_periods
 from htf.series.series import Series
 
 if TYPE_CHECKING:
@@ -114,10 +113,8 @@ def _changes(series: Series, latest: Release, wish: Wish, data: dict[str, Any]) 
     so that marks hold for all of them together."""
     grids = grids_of_changes(latest, wish)
 
-    def ask(one: Release) -> Answers:
-        return one.count(np.vstack([rows_of_grid(one, wish.axes, wish.where, g) for g in grids]))
-
-    table = changes_of_periods(series, ask)
+    rows = [rows_of_grid(latest, wish.axes, wish.where, grid) for grid in grids]
+    table = series.ask(Question.boxes(np.vstack(rows))).changes().to_arrow()
     squares = [squares_of(grid) for grid in grids]
     number = sum(len(boxes) for boxes, _ in squares)
     starts = range(0, len(table), number)

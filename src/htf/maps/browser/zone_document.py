@@ -31,8 +31,8 @@ from htf.maps.zones import (
     view_flows,
     view_zones,
 )
+from htf.query.answer import Answer
 from htf.query.answer_texts import show_count
-from htf.query.columns import Answers
 from htf.query.named import names_of
 from htf.query.shapes import need_shapely
 from htf.query.where import Where
@@ -196,7 +196,7 @@ def _panel_answers(
     return {"from": _packed(views[0].answers), "to": _packed(views[1].answers), "pairs": pairs}
 
 
-def _packed(answers: Answers) -> dict[str, str]:
+def _packed(answers: Answer) -> dict[str, str]:
     """Columns of answers. Digits far below the standard error are dropped, because they compress badly."""
     step = 2.0 ** np.floor(np.log2(np.maximum(answers.std_error, 1e-6) / STEPS))
     columns = {
