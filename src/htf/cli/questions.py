@@ -181,6 +181,7 @@ def ask(description: str, work: Callable[[], Answer]) -> Answer:
 
 def odd_places(answer: Answer) -> list[str]:
     """What may be a mistake in the question, and what would be a better one."""
+    from htf.query.answer import first_period
     from htf.query.columns import COUNTS
     from htf.query.polygon_files import odd_polygons
     from htf.query.zone_hint import zone_hint
@@ -189,7 +190,7 @@ def odd_places(answer: Answer) -> list[str]:
     if counts.kind != COUNTS:
         return []
     is_one = len(counts.releases) == 1 and not answer.parts
-    counts = counts.first_period
+    counts = first_period(counts)
     frame: geopandas.GeoDataFrame | None = getattr(counts.asked, "frame", None)
     if frame is None:
         note = counts.asked.note(counts.inside)

@@ -224,7 +224,7 @@ class Answer(Columns, ReadOnlyArrays):
             )
         if len(self.releases) < 2:
             raise InputError("the series has one release, and a change needs two")
-        size = len(self.first_period)
+        size = len(first_period(self))
         later, earlier = self.take(slice(size, None)), self.take(slice(None, -size))
         return replace(later, releases=self.releases[1:]).minus(
             replace(earlier, releases=self.releases[:-1])
@@ -255,11 +255,6 @@ class Answer(Columns, ReadOnlyArrays):
             asked=None if self.asked is None else self.asked.take(order),
             periods={name: [texts[n] for n in order] for name, texts in self.periods.items()},
         )
-
-    @property
-    def first_period(self) -> Answer:
-        """The rows of the first period of a series; of a release, all."""
-        return self.take(slice(len(self) // max(len(self.releases), 1)))
 
     @property
     def named(self) -> list[tuple[str, list[str]]]:
@@ -429,6 +424,11 @@ class Answer(Columns, ReadOnlyArrays):
 def counts_answer(table: FloatArray, asked: Asked) -> Answer:
     """Counts from a table with a row for each column (htf.query.columns)."""
     return Answer(COUNTS, tuple(table), asked=asked)
+
+
+def first_period(answer: Answer) -> Answer:
+    """The rows of the first period of a series; of a release, all."""
+    return answer.take(slice(len(answer) // max(len(answer.releases), 1)))
 
 
 def over_periods(answers: Mapping[str, Answer]) -> Answer:

@@ -16,7 +16,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.query.answer import Answer
+from htf.query.answer import Answer, first_period
 from htf.query.asked import AskedRows
 from htf.query.columns import PEOPLE
 from htf.query.where import Where, full_rows, read_where
@@ -342,7 +342,7 @@ def ask(question: object, release: Release) -> Answer:
 def warn_of_outside(answer: Answer, levels: int = OUR_CALLER) -> Answer:
     """Warn of places outside the map, on behalf of the line that asked."""
     if answer.kind != PEOPLE and not answer.inside.all():
-        first = answer.first_period
+        first = first_period(answer)
         note = first.asked.note(first.inside)
         if note is not None:
             warnings.warn(note, UserWarning, levels)
