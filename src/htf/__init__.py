@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     )
     from htf.estimation.activity import best_max_records
     from htf.estimation.background import Background
-    from htf.estimation.distinct import DistinctPeople
     from htf.estimation.prior import Prior
     from htf.frame.domain import Axis, Domain
     from htf.frame.names import Level, Names, Outlines
@@ -64,10 +63,9 @@ if TYPE_CHECKING:
     from htf.privacy.protection import Protection, Suggestion
     from htf.privacy.zones import ZonesBought
     from htf.publication import publish
-    from htf.query.change import Changes
-    from htf.query.columns import Answers
-    from htf.query.ratios import Ratios, ratio
-    from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
+    from htf.query.answer import Answer
+    from htf.query.question import Question
+    from htf.query.zones import Zones, grid_zones, h3_zones
     from htf.release.inside_zones import inside_zones
     from htf.release.release import MeasurementTable, Release
     from htf.report.document import write_report
@@ -82,19 +80,17 @@ if TYPE_CHECKING:
 _HOME = {
     "Account": "htf.privacy.account",
     "Activity": "htf.privacy.activity",
-    "Answers": "htf.query.columns",
+    "Answer": "htf.query.answer",
     "Axis": "htf.frame.domain",
     "Background": "htf.estimation.background",
     "BudgetError": "htf.errors",
     "BudgetFile": "htf.privacy.budget",
-    "Changes": "htf.query.change",
     "Check": "htf.verification",
     "CityPoints": "htf.synthetic.city",
     "Clipped": "htf.privacy.clipping",
     "Curator": "htf.curator.curator",
     "Difference": "htf.maps.comparison",
     "DistinctCounts": "htf.privacy.distinct",
-    "DistinctPeople": "htf.estimation.distinct",
     "Domain": "htf.frame.domain",
     "Entry": "htf.privacy.account",
     "Epsilon": "htf.privacy.epsilon",
@@ -120,7 +116,7 @@ _HOME = {
     "PointsCheck": "htf.ingest.check",
     "Prior": "htf.estimation.prior",
     "Protection": "htf.privacy.protection",
-    "Ratios": "htf.query.ratios",
+    "Question": "htf.query.question",
     "RecordsPerPerson": "htf.curator.contributions",
     "RegionTree": "htf.frame.tree",
     "Release": "htf.release.release",
@@ -148,7 +144,6 @@ _HOME = {
     "measure_clipped": "htf.curator.clipping",
     "measure_distinct": "htf.curator.distinct",
     "publish": "htf.publication",
-    "ratio": "htf.query.ratios",
     "read_people_by_box": "htf.ingest.points",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
@@ -161,25 +156,22 @@ _HOME = {
     "synthetic_zones": "htf.synthetic.city_zones",
     "verify": "htf.verification",
     "write_report": "htf.report.document",
-    "zone_layer": "htf.query.zones",
 }
 
 __all__ = [
     "Account",
     "Activity",
-    "Answers",
+    "Answer",
     "Axis",
     "Background",
     "BudgetError",
     "BudgetFile",
-    "Changes",
     "Check",
     "CityPoints",
     "Clipped",
     "Curator",
     "Difference",
     "DistinctCounts",
-    "DistinctPeople",
     "Domain",
     "Entry",
     "Epsilon",
@@ -205,7 +197,7 @@ __all__ = [
     "PointsCheck",
     "Prior",
     "Protection",
-    "Ratios",
+    "Question",
     "RecordsPerPerson",
     "RegionTree",
     "Release",
@@ -233,7 +225,6 @@ __all__ = [
     "measure_clipped",
     "measure_distinct",
     "publish",
-    "ratio",
     "read_people_by_box",
     "read_points",
     "read_prior",
@@ -246,7 +237,6 @@ __all__ = [
     "synthetic_zones",
     "verify",
     "write_report",
-    "zone_layer",
 ]
 
 

@@ -143,8 +143,7 @@ def test_changes_colour_only_what_is_more_than_noise(page: Any, months: Series) 
         assert np.abs(image[y, x] - blank).max() <= 20  # over the water of the base map
         assert "no more than noise" in page.inner_text("#legend")
         assert f"more in {since}" in page.inner_text("#legend")
-    changes = months.changes(BLOCK).to_pylist()
-    assert [one["beyond_noise"] for one in changes] == [True, True]
+    assert months.count(BLOCK).changes().beyond_noise.tolist() == [True, True]
 
 
 def test_the_first_period_has_none_before_it(page: Any) -> None:

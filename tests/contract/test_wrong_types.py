@@ -45,8 +45,7 @@ from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
 from htf.privacy.protection import Suggestion
-from htf.query.columns import COLUMNS
-from htf.query.zones import grid_zones, h3_zones, zone_layer
+from htf.query.zones import grid_zones, h3_zones
 from htf.release.release import MeasurementTable
 from htf.synthetic.city import synthetic_city
 from htf.synthetic.trips import synthetic_trips
@@ -225,7 +224,6 @@ ARRAYS = {
     "numpy float", "frame", "series", "range",
 }  # fmt: skip
 EPSILON = {"int", "numpy int", *SHARES}
-ANSWERS = [*COLUMNS]
 NAMES = htf.Names.of({"kind": ["a", "b"]})
 
 CALLS: dict[str, Callable[[World], Call]] = {
@@ -322,21 +320,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         htf.Epsilon(1000).share,
         {"weights": [Fraction(1), 2]},
         {"weights": {"range", "huge in list"}},
-    ),
-    "Answers": lambda _: Call(
-        htf.Answers,
-        {
-            **{name: np.ones(3) for name in ANSWERS},
-            "quantity": "split people",
-            "counted": "split people",
-            "asked": None,
-        },
-        {
-            **{name: {"floats"} for name in ANSWERS},
-            "quantity": TEXT,
-            "counted": TEXT,
-            "asked": NONE,
-        },
     ),
     "MeasurementTable": lambda w: Call(
         MeasurementTable, {n: c.copy() for n, c in w.release.measurements.columns().items()}
@@ -483,29 +466,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"values": {"floats"}, "variances": {"floats"}, "periods": WHOLE},
         {"periods": "periods|background"},
     ),
-    "Changes": lambda _: Call(
-        htf.Changes,
-        {
-            **{f.name: np.ones(3) for f in fields(htf.Changes)},
-            "beyond_noise": np.ones(3, dtype=bool),
-            "counted": "split people",
-            "asked": None,
-        },
-        {f.name: {"floats"} for f in fields(htf.Changes)}
-        | {"beyond_noise": set(), "counted": TEXT, "asked": NONE},
-    ),
-    "Release.difference": lambda w: Call(
-        w.release.difference,
-        {"other": w.release, "boxes": [0, 0, 1, 1], "polygons": None, "crs": None, "where": None},
-        {"boxes": {*NONE, "empty list"}, "polygons": NONE, "crs": NONE, "where": NONE},
-        {
-            "other": "other release",
-            "boxes": "box",
-            "polygons": "boxes or polygons|polygon",
-            "where": "where|axis",
-        },
-        ("other", "boxes", "where"),
-    ),
     "SeriesPlan.of": lambda w: Call(
         htf.SeriesPlan.of,
         {
@@ -532,31 +492,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"folder": {"text", "path"}},
         {"folder": "folder|name"},
         runs=False,
-    ),
-    "Ratios": lambda _: Call(
-        htf.Ratios,
-        {
-            **{f.name: np.ones(3) for f in fields(htf.Ratios)},
-            "bounded": np.ones(3, dtype=bool),
-            "counted": "mean of passengers",
-            "asked": None,
-        },
-        {f.name: {"floats"} for f in fields(htf.Ratios)}
-        | {"bounded": set(), "counted": TEXT, "asked": NONE},
-    ),
-    "ratio": lambda w: Call(
-        htf.ratio,
-        {
-            "sums": w.sums,
-            "counts": w.release,
-            "boxes": [0, 0, 1, 1],
-            "polygons": None,
-            "crs": None,
-            "where": None,
-        },
-        {"boxes": {*NONE, "empty list"}, "polygons": NONE, "crs": NONE, "where": NONE},
-        {"boxes": "box", "polygons": "boxes or polygons|polygon", "where": "where|axis"},
-        ("sums", "counts", "boxes", "where"),
     ),
     "Protection.from_dict": lambda _: Call(
         htf.Protection.from_dict, {"data": htf.Protection().to_dict()}, {}, {"data": "protected"}
@@ -672,14 +607,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"data": w.distinct.to_dict()},
         {},
         {"data": "different people"},
-    ),
-    "DistinctPeople": lambda _: Call(
-        htf.DistinctPeople,
-        {
-            **{f.name: np.ones(3) for f in fields(htf.DistinctPeople)},
-            "quantity": "different people",
-        },
-        {f.name: {"floats"} for f in fields(htf.DistinctPeople)} | {"quantity": TEXT},
     ),
     "measure_distinct": lambda w: Call(
         htf.measure_distinct,
@@ -1233,6 +1160,42 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"geometries": {*NONE, "polygon", "empty list"}, "crs": NONE, "where": NONE},
         {"geometries": "polygon|geometr", "crs": "reference system", "where": "where|axis"},
     ),
+    "Release.ask": lambda w: Call(w.release.ask, {"question": htf.Question()}),
+    "Question.boxes": lambda w: Call(
+        lambda boxes, where, by: w.release.ask(htf.Question.boxes(boxes, where, by=by)),
+        {"boxes": [0, 0, 1, 1], "where": None, "by": ()},
+        {"boxes": {*NONE, "empty list"}, "where": NONE, "by": {"empty list"}},
+        {"boxes": "box", "where": "where|axis", "by": "by|level"},
+    ),
+    "Question.polygons": lambda w: Call(
+        lambda geometries, crs, where, labels: w.release.ask(
+            htf.Question.polygons(geometries, crs=crs, where=where, labels=labels)
+        ),
+        {"geometries": shapely.box(0, 0, 1, 1), "crs": None, "where": None, "labels": ["a"]},
+        {"geometries": {*NONE, "polygon"}, "crs": NONE, "where": NONE, "labels": NONE},
+        {
+            "geometries": "polygon|geometr",
+            "crs": "reference system",
+            "where": "where|axis",
+            "labels": "labels|label",
+        },
+    ),
+    "Question.zones": lambda w: Call(
+        lambda name, where, by: w.of_zones.ask(htf.Question.zones(name, where=where, by=by)),
+        {"name": "south", "where": None, "by": ()},
+        {"where": NONE, "by": {"empty list"}},
+        {"name": "zone|there is no", "where": "where|axis|range", "by": "by|level"},
+    ),
+    "Question.by": lambda w: Call(
+        lambda name, where: w.of_zones.ask(htf.Question.by(name, where=where)),
+        {"name": "half", "where": None},
+        {"name": {"empty text"}, "where": NONE},
+        {"name": "by|level", "where": "where|axis|range"},
+    ),
+    "Answer.minus": lambda w: Call(w.release.count().minus, {"other": w.release.count()}),
+    "Answer.per": lambda w: Call(
+        w.sums.count().per, {"counts": w.release.count()}, {}, {"counts": "other answer"}
+    ),
     "Release.plot": lambda w: Call(
         w.release.plot,
         {
@@ -1272,12 +1235,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "h3_zones": lambda w: Call(
         h3_zones, {"domain": w.domain, "resolution": 2}, {"resolution": WHOLE}
-    ),
-    "zone_layer": lambda w: Call(
-        zone_layer,
-        {"release": w.release, "zones": grid_zones(w.domain, columns=2), "where": None},
-        {"where": NONE},
-        {"where": "where|axis"},
     ),
     "difference": lambda w: Call(
         difference,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Answers, FrequencyMatrix, Mechanism, Release, publish
+from htf import Answer, FrequencyMatrix, Mechanism, Release, publish
 from htf.forecast.counting import ExactCounter
 from htf.forecast.workloads import Boxes, read_workload
 from htf.frame.domain import Domain, FloatArray, IntArray
@@ -77,7 +77,7 @@ def half_widths_away(release: Release, truth: ExactCounter, regions: IntArray) -
     return distances(answers, truth.count(boxes))
 
 
-def distances(answers: Answers, truth: IntArray) -> FloatArray:
+def distances(answers: Answer, truth: IntArray) -> FloatArray:
     middle, half = (answers.low + answers.high) / 2, (answers.high - answers.low) / 2
     return np.asarray(np.abs(middle - truth) / half)
 

@@ -219,15 +219,15 @@ def test_exact_values_are_named_exact() -> None:
 
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
-        "Account", "Activity", "Answers", "Axis", "Background", "BudgetError", "BudgetFile", "Changes", "Check", "CityPoints",
+        "Account", "Activity", "Answer", "Axis", "Background", "BudgetError", "BudgetFile", "Check", "CityPoints",
         "Clipped", "Curator",
-        "Difference", "DistinctCounts", "DistinctPeople", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
+        "Difference", "DistinctCounts", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
         "Histogram", "HtfError", "InputError", "Layer", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
         "MissingExtraError", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
-        "OutputError", "PeopleByBox", "PointsCheck", "Prior", "Protection", "Ratios", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
+        "OutputError", "PeopleByBox", "PointsCheck", "Prior", "Protection", "Question", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
         "Series", "SeriesPlan", "Suggestion", "ToldApart", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "check_points", "difference", "draw", "grid_zones",
-        "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "publish", "ratio", "read_people_by_box", "read_points", "read_prior", "read_records_per_person", "read_zones",
-        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report", "zone_layer",
+        "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "publish", "read_people_by_box", "read_points", "read_prior", "read_records_per_person", "read_zones",
+        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name

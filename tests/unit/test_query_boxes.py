@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain
+from htf.query.answer import Answer
 from htf.query.boxes import BLOCK, RowCounter, count_boxes, share_inside, to_snapped_cells
-from htf.query.columns import COLUMNS, Answers
+from htf.query.columns import COLUMNS, COUNTS
 from htf.query.index import BoxIndex
 from htf.query.outside import outside_note
 
@@ -202,7 +203,7 @@ def test_only_edges_snap() -> None:
 
 def test_answers_compare_by_identity() -> None:
     one = np.zeros(1)
-    assert Answers(*[one] * len(COLUMNS)) != Answers(*[one] * len(COLUMNS))
+    assert Answer(COUNTS, (one,) * len(COLUMNS)) != Answer(COUNTS, (one,) * len(COLUMNS))
 
 
 # Widths below a billionth of a cell count as none: see above.

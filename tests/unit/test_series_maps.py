@@ -99,7 +99,7 @@ def test_changes_are_those_of_the_series_and_marked_all_together(page: str, year
     assert [grid.shape for grid in grids] == [(16, 16), (32, 32)]
     assert max(grids[-1].shape) == MOST_SQUARES
     rows = np.vstack([rows_of_grid(year.release(MONTHS[0]), XY, None, grid) for grid in grids])
-    table = year.changes(rows).to_pandas()
+    table = year.count(rows).changes().to_pandas()
     assert data["changes"][0] is None
     for sheets, month in zip(data["changes"][1:], MONTHS[1:], strict=True):
         part = table[table.period == month]
@@ -141,7 +141,7 @@ def test_zones_change_too_and_are_marked_all_together(tmp_path: Path) -> None:
     assert data["changes"][0] is None
     edges = [np.arange(12), 4 * np.arange(3)], [np.arange(1, 13), 4 * np.arange(1, 4)]
     rows = np.column_stack([np.concatenate(ends) for ends in edges]).astype(float)
-    table = made.changes(rows).to_pandas()
+    table = made.count(rows).changes().to_pandas()
     for sheets, month in zip(data["changes"][1:], MONTHS[1:], strict=True):
         part = table[table.period == month]
         step = (part.high - part.low) / 64 + 1e-3

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import (
+    Answer,
     BudgetFile,
     Clipped,
     Domain,
@@ -28,7 +29,6 @@ from htf import (
     measure_activity,
     measure_clipped,
     publish,
-    ratio,
     read_points,
     verify,
 )
@@ -343,6 +343,10 @@ def counts(protection: Protection = Protection(), domain: Domain = DOMAIN) -> Re
     return publish(dense, 1, noise="seeded:4")
 
 
+def ratio(sums: Release, counts: Release, *asked: Any) -> Answer:
+    return sums.count(*asked).per(counts.count(*asked))
+
+
 def test_a_mean_is_the_ratio_with_fiellers_interval() -> None:
     sums, records = released(), counts()
     boxes = [[0, 0, 1, 1], [0, 0, 0.5, 0.5], [0.1, 0.1, 0.7, 0.6]]
@@ -364,13 +368,14 @@ def test_polygons_and_ranges() -> None:
     shapely = pytest.importorskip("shapely")
     sums, records = released(), counts()
     of_box = ratio(sums, records, [0.25, 0.25, 0.75, 0.75])
-    of_polygon = ratio(sums, records, polygons=shapely.box(0.25, 0.25, 0.75, 0.75))
+    square = shapely.box(0.25, 0.25, 0.75, 0.75)
+    of_polygon = sums.count_polygons(square).per(records.count_polygons(square))
     assert of_polygon.mean == pytest.approx(of_box.mean)
     assert of_polygon.high == pytest.approx(of_box.high, rel=1e-6)
-    with pytest.raises(InputError, match="boxes or polygons, not both"):
-        ratio(sums, records, [0, 0, 1, 1], polygons=shapely.box(0, 0, 1, 1))
+    with pytest.raises(InputError, match="different questions"):
+        sums.count([0, 0, 1, 1]).per(records.count_polygons(square))
     with pytest.raises(InputError, match="hour"):
-        ratio(sums, records, where={"hour": (7, 10)})
+        ratio(sums, records, None, {"hour": (7, 10)})
 
 
 def test_a_mean_of_perhaps_nothing_is_unbounded() -> None:

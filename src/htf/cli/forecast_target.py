@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from htf.cli.meaning import say_meaning
-from htf.cli.query_polygons import read_layer
 from htf.cli.screen import console, progress_bar, say, say_json, show_table
 from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output, write_whole
+from htf.query.polygon_files import read_layer
 
 if TYPE_CHECKING:
     from htf.forecast.search import Found

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.files import write_whole
-from htf.query.where import Where, told_range
 from htf.release.file import digests
 
 if TYPE_CHECKING:
@@ -34,12 +33,6 @@ def provenance(release: Release, rule: str) -> dict[str, Any]:
         "software": f"htf-dp {version('htf-dp')}",
         "rule": rule,
     }
-
-
-def told_where(where: Where) -> str:
-    """A sentence for a rule on the ranges of further axes that were counted; empty if they were whole."""
-    ranges = (f"{name} from {told_range(asked)}" for name, asked in where.items())
-    return f" Counted: {', '.join(ranges)}." if where else ""
 
 
 def as_metadata(key: str, about: dict[str, Any]) -> dict[bytes, bytes]:

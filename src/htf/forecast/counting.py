@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from htf.curator.frequency import FrequencyMatrix
 from htf.forecast.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
-from htf.query.columns import Answers
+from htf.query.answer import Answer
 from htf.query.index import BoxIndex
 from htf.release.release import Release
 
@@ -59,7 +59,7 @@ def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
     return release.derived.index.measure(low, high).estimate
 
 
-def reaches_for_count(answers: Answers) -> NDArray[np.bool_]:
+def reaches_for_count(answers: Answer) -> NDArray[np.bool_]:
     """Where the interval of the raw counts was made longer so that it contains the count: it ends there then."""
     return np.asarray(
         ((answers.low == answers.count) & (answers.count > 0)) | (answers.high == answers.count)

@@ -17,8 +17,8 @@ from htf.estimation.level import OUTSIDE
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
+from htf.query.answer import Answer
 from htf.query.change import mark_beyond_noise, reaches, widest_reach
-from htf.query.columns import Answers
 from htf.query.where import Where, full_ranges
 from htf.release.release import Release, check_release
 
@@ -35,7 +35,7 @@ class Difference:
     ----------
     domain : Domain
         The grid.
-    first, second : Answers
+    first, second : Answer
         What each release says about each square.
 
     Examples
@@ -51,8 +51,8 @@ class Difference:
     """
 
     domain: Domain  # the grid
-    first: Answers
-    second: Answers
+    first: Answer
+    second: Answer
 
     @property
     def value(self) -> FloatArray:

@@ -68,7 +68,7 @@ def draw(
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> release = htf.publish(matrix, 1, "singular")
+    >>> release = htf.publish(matrix, 1)
     >>> htf.draw([htf.Layer.of(release, "city")], "city.png", boxes=True)
     """
     given = check_layers(layers)

@@ -58,7 +58,7 @@ from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import check_release
 
 if TYPE_CHECKING:
-    from htf.estimation.distinct import DistinctPeople
+    from htf.query.answer import Answer
     from htf.release.release import Release
 
 MOST_SQUARES = 64  # per side, of a difference in a picture
@@ -251,7 +251,7 @@ class Boxes(Grid):
     shape = "box"
 
     @cached_property
-    def table(self) -> DistinctPeople:
+    def table(self) -> Answer:
         return self.release.count_distinct()
 
     @property

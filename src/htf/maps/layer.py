@@ -51,7 +51,7 @@ class Layer:
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
     >>> may, june = (
-    ...     htf.Layer.of(htf.publish(matrix, 1, "singular"), month) for month in ("May", "June")
+    ...     htf.Layer.of(htf.publish(matrix, 1), month) for month in ("May", "June")
     ... )
     >>> htf.draw([may, june], "both.png")
     >>> htf.draw([june.minus(may)], "difference.png")
@@ -227,7 +227,7 @@ class Layer:
         >>> rides = htf.FrequencyMatrix.from_dense(
         ...     htf.Domain((*domain.axes, hour)), np.full((2, 2, 4), 50)
         ... )
-        >>> layer = htf.Layer.of(htf.publish(rides, 1, "singular"), "rides")
+        >>> layer = htf.Layer.of(htf.publish(rides, 1), "rides")
         >>> [one.step for one in layer.by("hour")]
         ['hour 0 to 6', 'hour 6 to 12', 'hour 12 to 18', 'hour 18 to 24']
         """

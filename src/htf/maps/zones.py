@@ -23,7 +23,7 @@ from htf.query.where import Where, full_ranges, full_rows, read_where
 from htf.release.zones import labels_at
 
 if TYPE_CHECKING:
-    from htf.query.columns import Answers
+    from htf.query.answer import Answer
     from htf.release.release import Release
 
 Shapes = NDArray[Any]
@@ -49,7 +49,7 @@ class ZoneView:
 
     domain: Domain
     drawn: DrawnZones
-    answers: Answers
+    answers: Answer
 
     @property
     def names(self) -> Names:
@@ -101,7 +101,7 @@ class FlowView:
     domain: Domain
     origins: DrawnZones
     destinations: DrawnZones
-    answers: Answers
+    answers: Answer
 
     @property
     def level(self) -> str:
@@ -140,7 +140,7 @@ class FlowView:
         return are_clear(self.answers)
 
 
-def are_clear(answers: Answers) -> NDArray[np.bool_]:
+def are_clear(answers: Answer) -> NDArray[np.bool_]:
     """Which counts are more than noise: those whose interval lies above zero."""
     return np.asarray((answers.low > 0) & (answers.count > 0))
 

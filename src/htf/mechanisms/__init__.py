@@ -71,7 +71,7 @@ def find_mechanism(name: str) -> type[Mechanism] | None:
     return found if isinstance(found, type) else None
 
 
-def make_mechanism(name: str, /, **settings: Any) -> Mechanism:
+def make_mechanism(name: str, **settings: Any) -> Mechanism:
     """Make the mechanism of this name, with `settings` in place of its defaults.
 
     Parameters

@@ -19,7 +19,6 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.background import Background
-from htf.estimation.distinct import DistinctPeople, estimate_distinct
 from htf.estimation.expectation import trust_shape
 from htf.estimation.homogeneous import ON_MAP, PRIOR_TRUST
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, OWN_EPSILON, WITH_MAP
@@ -51,9 +50,9 @@ if TYPE_CHECKING:
 
     from htf.maps.views import View
     from htf.mechanisms.base import Histogram
-    from htf.query.change import Changes
-    from htf.query.columns import Answers
+    from htf.query.answer import Answer
     from htf.query.derived import Derived
+    from htf.query.question import Question
     from htf.query.where import Where
 
 LARGEST = (
@@ -546,10 +545,38 @@ class Release(ReadOnlyArrays):
 
         return Derived.of(self)
 
-    def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
-        """Count the records or split people in boxes, with errors.
+    def ask(self, question: Question) -> Answer:
+        """Answer a question: counts with errors of boxes, polygons, zones or names.
 
-        Warns about boxes that lie outside of the map: they count 0, whatever is there.
+        Warns about places outside of the map: they count 0, whatever is there.
+
+        Parameters
+        ----------
+        question : Question
+            What is asked. `Question.boxes`, `polygons`, `zones` and `by` make one.
+
+        Returns
+        -------
+        Answer
+            One entry for each box, polygon or name.
+
+        Raises
+        ------
+        InputError
+            If the question does not fit the map.
+
+        Examples
+        --------
+        >>> answer = release.ask(htf.Question.boxes([-30.02, 39.98, -29.98, 40.02]))
+        >>> bool(answer.low[0] < answer.high[0])
+        True
+        """
+        from htf.query.question import ask
+
+        return ask(question, self)
+
+    def count(self, boxes: Any = None, where: Where | None = None) -> Answer:
+        """Count the records or split people in boxes, with errors: short for `ask(Question.boxes(boxes, where))`.
 
         Parameters
         ----------
@@ -561,7 +588,7 @@ class Release(ReadOnlyArrays):
 
         Returns
         -------
-        Answers
+        Answer
             One entry for each box.
 
         Raises
@@ -575,23 +602,18 @@ class Release(ReadOnlyArrays):
         >>> bool(answers.low[0] < answers.high[0])
         True
         """
-        from htf.query.boxes import count_boxes
-        from htf.query.columns import label_answers
-        from htf.query.outside import warn_of_boxes
+        from htf.query.question import Question, ask
 
-        answers = count_boxes(self.domain, self.derived.answering_index, boxes, where)
-        warn_of_boxes(self.domain, boxes, where, answers.inside)
-        return label_answers(answers, self)
+        return ask(Question.boxes(boxes, where), self)
 
-    def count_distinct(self) -> DistinctPeople:
-        """Count the different people in each box of the grid of a table of different people, with errors.
-
-        The boxes are fixed, and must not be added up: somebody who was in two of them counts in both.
+    def count_distinct(self) -> Answer:
+        """Count the different people in each box of the grid of a table of different people, with errors: short for
+        `ask(Question.different_people())`.
 
         Returns
         -------
-        DistinctPeople
-            The table.
+        Answer
+            `different_people`, `std_error`, `low` and `high` of each box.
 
         Raises
         ------
@@ -603,11 +625,9 @@ class Release(ReadOnlyArrays):
         >>> release.distinct is None
         True
         """
-        if self.distinct is None:
-            raise InputError(
-                "this release has no table of different people: one is made with `htf release --user COLUMN --distinct 16`"
-            )
-        return estimate_distinct(self.distinct, self.domain)
+        from htf.query.question import Question, ask
+
+        return ask(Question.different_people(), self)
 
     def count_polygons(
         self,
@@ -615,10 +635,9 @@ class Release(ReadOnlyArrays):
         *,
         crs: Any = None,
         where: Where | None = None,
-    ) -> Answers:
-        """Count the records or split people in polygons, with errors. Needs shapely.
-
-        Warns if none of the polygons lies on the map.
+    ) -> Answer:
+        """Count the records or split people in polygons, with errors: short for `ask(Question.polygons(geometries))`.
+        Needs shapely.
 
         Parameters
         ----------
@@ -631,7 +650,7 @@ class Release(ReadOnlyArrays):
 
         Returns
         -------
-        Answers
+        Answer
             One entry for each polygon.
 
         Raises
@@ -646,60 +665,12 @@ class Release(ReadOnlyArrays):
         >>> float(answers.inside[0])
         1.0
         """
-        from htf.query.columns import label_answers
-        from htf.query.outside import warn_of_polygons
-        from htf.query.polygons import count_polygons
+        from htf.query.question import Question, ask
 
-        index = self.derived.answering_index
-        answers = count_polygons(self.domain, index, geometries, crs=crs, where=where)
-        warn_of_polygons(self.domain, answers.inside)
-        return label_answers(answers, self)
-
-    def difference(
-        self,
-        other: Release,
-        boxes: Any = None,
-        *,
-        polygons: Any = None,
-        crs: Any = None,
-        where: Where | None = None,
-    ) -> Changes:
-        """Find what changed since another release: this one minus the other, with intervals.
-
-        Parameters
-        ----------
-        other : Release
-            The release from before. It counts the same thing. Its map may be another, if both cover what is asked.
-        boxes : array_like, optional
-            One box W,S,E,N or many, as in `count`; by default the whole map.
-        polygons : object, optional
-            Polygons in place of boxes, as in `count_polygons`.
-        crs : object, optional
-            The reference system of bare shapely geometries, by default that of the map.
-        where : mapping, optional
-            Ranges of further axes, such as `{"hour": (7, 10)}`.
-
-        Returns
-        -------
-        Changes
-            One entry for each box or polygon.
-
-        Raises
-        ------
-        InputError
-            If the releases count different things, or a box lies on one of the maps only.
-
-        Examples
-        --------
-        >>> release.difference(release, [-30.02, 39.98, -29.98, 40.02]).change
-        array([0.])
-        """
-        from htf.query.change import difference_of
-
-        return difference_of(self, other, boxes, polygons=polygons, crs=crs, where=where)
+        return ask(Question.polygons(geometries, crs=crs, where=where), self)
 
     def table(self, *by: str, where: Where | None = None) -> pa.Table:
-        """Count by names: a row for each zone or category of a level, or for each step of an axis.
+        """Count by names, as a table of Arrow: short for `ask(Question.by(…)).to_arrow()`.
 
         Parameters
         ----------
@@ -712,7 +683,7 @@ class Release(ReadOnlyArrays):
         Returns
         -------
         pyarrow.Table
-            Labels, all that the layer says of zones, and the columns of `Answers`.
+            Labels, all that the layer says of zones, and the counts.
 
         Raises
         ------
@@ -727,9 +698,9 @@ class Release(ReadOnlyArrays):
         >>> htf.publish(matrix, 1, noise="seeded:1").table("kind")["kind"].to_pylist()
         ['tram', 'bus']
         """
-        from htf.query.named import count_by
+        from htf.query.question import Question, ask
 
-        return count_by(self, by, where)
+        return ask(Question.by(*by, where=where), self).to_arrow()
 
     def plot(self, **options: Any) -> Figure:
         """Draw the density on a map, with a log scale. Needs matplotlib, and for zones shapely.

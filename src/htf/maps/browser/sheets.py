@@ -18,7 +18,7 @@ from htf.frame.domain import FloatArray
 from htf.maps.comparison import Difference
 from htf.maps.scale import density_limits, difference_limits
 from htf.maps.zones import per_area
-from htf.query.columns import Answers
+from htf.query.answer import Answer
 
 STEPS = 32  # numbers are rounded to 1/32 of their standard error
 
@@ -37,7 +37,7 @@ class Sheet:
     def of(
         cls,
         area: FloatArray,
-        answers: Answers,
+        answers: Answer,
         is_clear: NDArray[np.bool_],
         is_unsure: NDArray[np.bool_] | None = None,
     ) -> Sheet:
