@@ -448,17 +448,15 @@ def _long_metadata(seeds: dict[str, Path], path: Path) -> Path:
     return replace(file, others={**file.others, b"x": b"y" * 2**23}).write(path)
 
 
-def _as_format_3(seeds: dict[str, Path], path: Path) -> Path:
-    """Said to be of a format in which the columns that are drawn had no digest."""
-    file = Opened.read(seeds["plane"])
-    file = file.with_column("std_error", 0 * file.table["std_error"].to_numpy())
-    older = {name: value for name, value in file.header.items() if name != "columns_digest"}
-    return replace(file, header={**older, "format": 3}).write(path)
-
-
 def _rotated(file: Opened) -> Opened:
     """The same rows in another order, which the header does not know of."""
     return replace(file, table=pa.concat_tables([file.table.slice(3), file.table.slice(0, 3)]))
+
+
+def _without_a_digest(file: Opened) -> Opened:
+    file = file.with_column("std_error", 0 * file.table["std_error"].to_numpy())
+    rest = {name: value for name, value in file.header.items() if name != "columns_digest"}
+    return replace(file, header=rest)
 
 
 def _reversed_outlines(outlines: Any) -> list[bytes]:
@@ -482,7 +480,7 @@ DOCTORED = (
     Hostile("geometry: outlines in another order", column("geometry", lambda g: g[::-1].tolist())),
     Hostile("std_error: zero", column("std_error", lambda v: 0 * v)),
     Hostile("std_error: a tenth", column("std_error", lambda v: v / 10)),
-    Hostile("std_error: zero, in an older format", _as_format_3),
+    Hostile("std_error: zero, without a digest", changed(_without_a_digest)),
     Hostile("x_low: moved", column("x_low", lambda v: v + 0.001)),
     Hostile("x_high and x_low swapped", column("x_low", lambda v: v[::-1])),
     Hostile("y_high: one edge", column("y_high", lambda v: np.append(v[:-1], v[-1] + 1e-9))),

@@ -44,7 +44,7 @@ from scipy.special import log_ndtr
 
 from htf.errors import InputError
 from htf.estimation.hierarchy import HIERARCHY
-from htf.estimation.homogeneous import ON_MAP
+from htf.estimation.homogeneous import FROM_LEAVES
 from htf.estimation.inside_zones import INSIDE_ZONES, WITH_MAP
 from htf.estimation.least_squares import (
     LEAST_SQUARES,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from htf.query.polygons import Outlines
 
 # Estimators that use every count in the tree, whatever bias they add in the end.
-ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, *ON_MAP, HIERARCHY, INSIDE_ZONES, WITH_MAP)
+ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, FROM_LEAVES, HIERARCHY, INSIDE_ZONES, WITH_MAP)
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
 FEWEST_PAIRS = 10  # of neighbours of about one size, from which kappa is learnt for small places

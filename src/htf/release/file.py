@@ -44,8 +44,7 @@ from htf.release.header import (
     LONGEST_ENTRY,
     LONGEST_HEADER,
     MOST_LINES,
-    WITH_COLUMNS,
-    NewerFileError,
+    OtherFormatError,
     read_header,
     read_json,
 )
@@ -138,23 +137,19 @@ class Contents:
     metadata: dict[bytes, bytes]
 
 
-def read(path: Path, *, every_column: bool = False) -> Contents:
-    """A release with its file. Before format 4, columns from which nothing is read had no digest. In such a
-    file they are read only if every column is asked for."""
-    return _read(_opened(path), path, every_column)
+def read(path: Path) -> Contents:
+    """A release with its file."""
+    return _read(_opened(path), path)
 
 
-def _read(opened: AbstractContextManager[_File], path: Path, every_column: bool) -> Contents:
+def _read(opened: AbstractContextManager[_File], path: Path) -> Contents:
     with opened as file:
         metadata = _metadata(file)
         header = _read_header(metadata, path)
-        covered = header["format"] >= WITH_COLUMNS
         with _said_of(path):
             domain = Domain.from_dict(header["domain"])
             _check_known_crs(domain.crs)
             names = _check_columns(file, header, domain)
-            if not (covered or every_column):
-                names = [name for name in names if name not in _drawn_columns(domain)]
             packed = _check_sizes(file, names)
         table = file.read(names, packed)
     with _said_of(path):
@@ -165,11 +160,11 @@ def _read(opened: AbstractContextManager[_File], path: Path, every_column: bool)
         zones = None
         if INSIDE in header:
             content = b"".join(table[INNER].to_pylist())
-            zones = _read(_opened(path, content), path, every_column).release
+            zones = _read(_opened(path, content), path).release
         release = _from_table(table, header, domain, zones)
         found, geo = digests(release), metadata.get(GEO)
-        drawn = _digest_of_columns(table, geo, domain) if covered else None
-    if header["digest"] != found or header.get("columns_digest") != drawn:
+        drawn = _digest_of_columns(table, geo, domain)
+    if (header["digest"], header["columns_digest"]) != (found, drawn):
         raise ReleaseFileError(
             f"{path} was changed after it was written: its digest does not match"
         )
@@ -182,7 +177,7 @@ def _said_of(path: Path) -> Iterator[None]:
     are checked before anything is made of them; the longer list is a net for what that forgets."""
     try:
         yield
-    except NewerFileError:
+    except OtherFormatError:
         raise
     except HtfError as error:
         raise ReleaseFileError(f"{path} is damaged: {error}") from None
@@ -290,7 +285,7 @@ def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
 def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[str]:
     """The names of the columns, which must be those of a release, with their types, and no others."""
     found = file.reader.schema_arrow
-    wanted = _schema(domain, bool(_said_of_priors(header)), INSIDE in header, BACKGROUND in header)
+    wanted = _schema(domain, "priors" in header, INSIDE in header, BACKGROUND in header)
     for name in found.names:
         if name not in wanted.names:
             raise ReleaseFileError(f"it has a column {name!r:.100}, which no release has")
@@ -303,7 +298,7 @@ def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[
 
 
 def _schema(domain: Domain, with_prior: bool, with_inner: bool, with_background: bool) -> pa.Schema:
-    """The columns of a release: the same in every format."""
+    """The columns of a release."""
     import pyarrow as pa
 
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
@@ -532,15 +527,10 @@ def _from_table(
     )
 
 
-def _said_of_priors(header: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the header says of each prior."""
-    return [header["prior"]] if "prior" in header else list(header.get("priors", ()))
-
-
 def _priors_from(table: pa.Table, header: dict[str, Any], domain: Domain) -> tuple[Prior, ...]:
     """The priors, whose weights stand one after the other in one column."""
     found: list[Prior] = []
-    if said := _said_of_priors(header):
+    if said := header.get("priors"):
         weights = _numbers(_flat(table["prior"]))
         ends = np.cumsum([math.prod(one["cells"]) for one in said])
         if ends[-1] != len(weights):

@@ -33,8 +33,7 @@ from htf.privacy.protection import (
 )
 
 MOST_PERIODS = 10_000  # of a background
-FORMAT = 7  # the newest that is read, and the one that is written
-WITH_COLUMNS = 4  # from this one on a digest covers every column
+FORMAT = 8  # the only one that is read; those before were of versions that were never released
 LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
 LONGEST_REST = 2**20  # bytes beside the axes; HDMM's strategies of 1024 x 1024 cells take 20 kB
 DEEPEST = 16  # lists in lists, or objects in objects
@@ -54,23 +53,27 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
     number = header.get("format") if isinstance(header, dict) else None
     if type(number) is not int or number < 1:
         raise ReleaseFileError("its header cannot be read")
-    if number > FORMAT:
-        maker = str(header.get("software"))[:LONGEST_NAME]
-        raise NewerFileError(
-            f"{path} has format {number}, made by a newer version ({maker}); "
-            f"this one reads up to format {FORMAT}: upgrade htf-dp"
-        )
+    if number != FORMAT:
+        raise OtherFormatError(path, number, str(header.get("software"))[:LONGEST_NAME])
     rest = {name: value for name, value in header.items() if name != "domain"}
     if len(json.dumps(rest)) > LONGEST_REST:
         raise ReleaseFileError(f"its header has more than {LONGEST_REST:,} bytes beside its axes")
     HEADER(header, "")
-    if number >= WITH_COLUMNS and "columns_digest" not in header:
-        raise ReleaseFileError("its header has no 'columns_digest'")
     return header  # type: ignore[no-any-return]
 
 
-class NewerFileError(ReleaseFileError):
-    """A file that is not damaged, but made by a later version."""
+class OtherFormatError(ReleaseFileError):
+    """A file that is not damaged, but made by another version."""
+
+    def __init__(self, path: Path, number: int, maker: str) -> None:
+        if number > FORMAT:
+            age, remedy = "a newer version", "upgrade htf-dp"
+        else:
+            age = "a version that was never released"
+            remedy = "use that version, or read its columns with any Parquet reader"
+        super().__init__(
+            f"{path} has format {number}, made by {age} ({maker}); this one reads format {FORMAT} alone: {remedy}"
+        )
 
 
 def read_json(content: bytes) -> Any:
@@ -248,8 +251,6 @@ _protection = _fields(
         "max_records": _whole(1, MOST_RECORDS_OF_A_PERSON),
         "once_per": _one_of(None, *ONCE_PER),
         "of_query": _flag,
-    },
-    {
         "count": _one_of(*COUNTED),
         "per": _one_of(None, *PERIODS),
         "shares": _whole(1, MOST_SHARES),
@@ -286,8 +287,6 @@ _activity = _fields(
         "private": _flag,
         "decides": _flag,
         "per": _one_of(None, *PERIODS),
-    },
-    {  # from format 7 on
         "most": _whole(1, MOST_RECORDS_OF_A_PERSON),
         "offsets": _list(_whole(-(2**62), 2**62), 1, len(DOUBLING) + 1),
     },
@@ -323,9 +322,9 @@ HEADER = _fields(
         "ledger": _list(_line, 0, MOST_LINES),
         "statement": _text(LONGEST_TEXT),
         "digest": _list(_sha256, 2, 2),
+        "columns_digest": _sha256,
     },
     {
-        "prior": _prior,  # of formats before 6, which had at most one
         "priors": _list(_prior, 1, MOST_PRIORS),
         "background": _fields({"periods": _whole(1, MOST_PERIODS)}),
         "protection": _protection,
@@ -336,6 +335,5 @@ HEADER = _fields(
         "inside_zones": _list(_sha256, 2, 2),
         "clipped": _clipped,
         "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
-        "columns_digest": _sha256,
     },
 )
