@@ -92,7 +92,7 @@ def test_the_parts_never_exceed_the_claim(
     total, cost = Epsilon(units), suggested + measured
     bought = (
         Suggestion(1, SHARES[0], 2, Epsilon(suggested), "", True) if suggested else None,
-        Activity((0,), (0,), 1, Epsilon(measured), "", True) if measured else None,
+        Activity((0,) * 21, (0,) * 21, 2**20, Epsilon(measured), "", True) if measured else None,
     )
     assert price_of_bought(*bought) == Epsilon(cost)
     protection = Protection("person", number)

@@ -250,20 +250,3 @@ def test_a_series_of_days_keeps_the_clock_of_a_program(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a record might be in two periods"):
         made.add(people(**days, utc_offset=3600), "2026-01-02", noise="fast")
     made.add(people(**days), "2026-01-02", noise="fast")
-
-
-def test_a_series_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
-    """It kept the clock of the command line, but no column of people; and nothing where a program made it."""
-    made = Series.create(
-        tmp_path / "s", SeriesPlan.of(DOMAIN, "month", "person", total=4, releases=4)
-    )
-    made.add(people(), "2026-01", noise="fast")
-    for number, before in enumerate(('{"time": null}\n', None), start=2):
-        (made.folder / "clock.json").unlink()
-        if before is not None:
-            (made.folder / "clock.json").write_text(before)
-        made.add(people(), f"2026-0{number}", noise="fast")
-        assert json.loads((made.folder / "clock.json").read_text()) == {
-            "time": None,
-            "user": "rider",
-        }

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from htf.base.compiled import few
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.query.asked import AskedBoxes
@@ -55,7 +56,8 @@ def count_boxes(
     table = np.empty((len(COLUMNS), len(rows)))
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
-        table[:, block] = index.answer(rows[block], axes).T
+        with few(len(rows)):
+            table[:, block] = index.answer(rows[block], axes).T
     table.flags.writeable = False
     return Answers(*table, asked=AskedBoxes(domain, rows))
 

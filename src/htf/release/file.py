@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, fields
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 KEY, GEO = b"htf", b"geo"
+NO_LINE = MOST_LINES  # of the ledger: after all of them
 BACKGROUND = "background"  # the column, and the member of the header, of what earlier releases of a series count
 INSIDE, INNER = (
     "inside_zones",
@@ -425,7 +425,8 @@ def _ends_of(outlines: pa.Array) -> NDArray[np.int32]:
 
 def _to_table(release: Release) -> pa.Table:
     columns = table_of_columns(release)
-    header = {**_header(release), "statement": release.statement}
+    made = {"format": FORMAT, "software": _software(), "statement": release.statement}
+    header = {**made, **_header(release)}
     header["digest"] = digests(release)
     metadata = {}
     if _has_geometry(release.domain):
@@ -502,6 +503,7 @@ def _from_table(
     }
     tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
     measurements = _measurements_from(table, domain)
+    tree.check_regions(measurements.region)
     _check_agreeing(tree, measurements)
     _check_looks(measurements)
     return Release(
@@ -572,9 +574,8 @@ def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
 def _check_agreeing(tree: RegionTree, measurements: MeasurementTable) -> None:
     """Counts that were drawn together are of regions that make up each other."""
     table = measurements.of_kind("agreeing")
-    for line in np.unique(table.line):
+    for line in sorted(set(table.line.tolist())):
         regions = table.region[table.line == line]
-        tree.check_regions(regions)
         try:
             Nesting.of(tree, regions)
         except InputError as error:
@@ -584,14 +585,11 @@ def _check_agreeing(tree: RegionTree, measurements: MeasurementTable) -> None:
 def _check_looks(measurements: MeasurementTable) -> None:
     """A region is looked at before its count is refined, once each."""
     looks, refined = measurements.of_kind("look"), measurements.of_kind("refined")
-    order = np.argsort(looks.region)
-    places = np.searchsorted(looks.region, refined.region, sorter=order)
-    known = places < len(order)
-    known[known] = looks.region[order[places[known]]] == refined.region[known]
-    if known.all():
-        known = looks.line[order[places]] < refined.line
-    once = all(len(np.unique(table.region)) == len(table) for table in (looks, refined))
-    if not (known.all() and once):
+    size = measurements.region.max(initial=0) + 1
+    looked = np.full(size, NO_LINE)
+    looked[looks.region] = looks.line
+    once = all(np.bincount(one.region).max(initial=0) <= 1 for one in (looks, refined))
+    if not (once and np.all(looked[refined.region] < refined.line)):
         raise ReleaseFileError(
             "its measurements cannot be: a count was refined of what was not looked at once"
         )
@@ -599,8 +597,10 @@ def _check_looks(measurements: MeasurementTable) -> None:
 
 def _order(numbers: IntArray) -> IntArray:
     """The permutation that sorts rows numbered from 0 on."""
-    order = np.argsort(numbers)
-    if not np.array_equal(numbers[order], np.arange(len(numbers))):
+    order = np.full(len(numbers), -1)
+    if len(numbers) and numbers.min() >= 0 and numbers.max() < len(numbers):
+        order[numbers] = np.arange(len(numbers))
+    if np.any(order < 0):
         raise ReleaseFileError("regions or measurements are missing")
     return order
 
@@ -643,8 +643,6 @@ def _header(release: Release) -> dict[str, Any]:
     background = {} if known is None else {BACKGROUND: {"periods": known.periods}}
     entry = {} if release.budget_entry is None else {"budget_entry": release.budget_entry}
     return {
-        "format": FORMAT,
-        "software": _software(),
         "domain": release.domain.to_dict(),
         "epsilon": str(release.epsilon),
         "mechanism": release.mechanism,
@@ -662,18 +660,15 @@ def _header(release: Release) -> dict[str, Any]:
 
 
 def _software() -> str:
+    from importlib.metadata import version  # slow to load
+
     return f"htf-dp {version('htf-dp')}, wording {WORDING}"
 
 
 def digests(release: Release) -> list[str]:
-    """SHA-256 of what the header says and of the rows, as the file has them."""
-    return [_digest(_header(release)), _digest_of_rows(release)]
-
-
-def _digest(header: dict[str, Any]) -> str:
-    """Of what the header says, whatever version wrote it."""
-    said = {name: value for name, value in header.items() if name not in ("format", "software")}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    """SHA-256 of what the header says, whatever version wrote it, and of the rows, as the file has them."""
+    said = json.dumps(_header(release), sort_keys=True)
+    return [hashlib.sha256(said.encode()).hexdigest(), _digest_of_rows(release)]
 
 
 def _digest_of_rows(release: Release) -> str:
@@ -683,7 +678,7 @@ def _digest_of_rows(release: Release) -> str:
     known = release.background
     background = [] if known is None else [known.values, known.variances]
     for array in [*arrays, *release.measurements.columns().values(), *priors, *background]:
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(array))
     for content in content_of_zones(release.domain):
         digest.update(content)
     return digest.hexdigest()
@@ -704,9 +699,9 @@ def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> st
     for name in ("regions", "measurements"):
         chunks = table[name].chunks
         for chunk in chunks:
-            digest.update(np.diff(_numbers(chunk.offsets)).tobytes())
+            digest.update(np.diff(_numbers(chunk.offsets)))
         for chunk in chunks:
-            digest.update(_numbers(chunk.flatten().field(0)).tobytes())
+            digest.update(_numbers(_entries(chunk).field(0)))
     return digest.hexdigest()
 
 
@@ -723,7 +718,7 @@ def _stored_bytes(chunk: pa.Array) -> Any:
     import pyarrow as pa
 
     if not (pa.types.is_binary(chunk.type) or pa.types.is_string(chunk.type)):
-        return _numbers(chunk).tobytes()
+        return _numbers(chunk)
     if chunk.null_count:
         raise ReleaseFileError("values are missing")
     ends = _ends_of(chunk)
@@ -773,8 +768,14 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 
     if column.null_count:
         raise ReleaseFileError("values are missing")
-    found = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
+    found = pa.chunked_array([_entries(chunk) for chunk in column.chunks], column.type.value_type)
     return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
+
+
+def _entries(lists: pa.ListArray) -> pa.Array:
+    """Those of all lists. (Flattening them loads much of pyarrow.)"""
+    ends = _numbers(lists.offsets)
+    return lists.values[int(ends[0]) : int(ends[-1])]
 
 
 def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
@@ -785,10 +786,13 @@ def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
 
 
 def _numbers(array: pa.Array) -> Any:
-    """A copy, of the type that the column has."""
+    """Read-only, of the type that the column has. (What pyarrow has for this loads pandas.)"""
     if array.null_count:
         raise ReleaseFileError("values are missing")
-    return np.array(array.to_numpy(zero_copy_only=False))
+    kind = array.type.to_pandas_dtype()
+    if len(array) == 0:
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
 
 
 def _rectangles(release: Release) -> pa.Array:

@@ -19,7 +19,6 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.background import Background
-from htf.estimation.distinct import DistinctPeople, estimate_distinct
 from htf.estimation.expectation import trust_shape
 from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, OWN_EPSILON, WITH_MAP
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
+    from htf.estimation.distinct import DistinctPeople
     from htf.maps.views import View
     from htf.mechanisms.base import Histogram
     from htf.query.change import Changes
@@ -159,15 +159,17 @@ class MeasurementTable(ReadOnlyArrays):
         table, counts = self.of_kind("count"), TreeCounts()
         counts.add(table.region, table.value, table.epsilon)
         table = self.of_kind("agreeing")
-        for line in np.unique(table.line):  # those of one line were drawn together
+        for line in sorted(set(table.line.tolist())):  # those of one line were drawn together
             rows = table.line == line
             columns = table.region[rows], table.value[rows], table.epsilon[rows]
             counts.add(*columns, agreeing=True)
         looks, refined = self.of_kind("look"), self.of_kind("refined")
-        alone = ~np.isin(looks.region, refined.region)
+        size = self.region.max(initial=0) + 1
+        is_refined, paid = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.int64)
+        is_refined[refined.region] = True
+        alone = ~is_refined[looks.region]
         counts.add(looks.region[alone], looks.value[alone], looks.epsilon[alone])
         counts.searched = looks.region[alone]
-        paid = np.zeros(self.region.max(initial=0) + 1, dtype=np.int64)
         paid[looks.region] = looks.epsilon
         counts.add(refined.region, refined.value, paid[refined.region] + refined.epsilon)
         return counts
@@ -600,6 +602,8 @@ class Release(ReadOnlyArrays):
         >>> release.distinct is None
         True
         """
+        from htf.estimation.distinct import estimate_distinct  # slow to load
+
         if self.distinct is None:
             raise InputError(
                 "this release has no table of different people: one is made with `htf release --user COLUMN --distinct 16`"
