@@ -93,8 +93,9 @@ class Opened:
 
 
 def _digest_of_header(header: dict[str, Any]) -> str:
-    unsaid = ("statement", "digest", "columns_digest")
-    return release_file._digest({name: header[name] for name in header if name not in unsaid})
+    unsaid = ("format", "software", "statement", "digest", "columns_digest")
+    said = {name: header[name] for name in header if name not in unsaid}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _digest_of_rows(table: pa.Table, names: list[str]) -> str:

@@ -504,8 +504,8 @@ def test_verify_finds_claims_that_do_not_follow() -> None:
 def exact(name: str) -> Activity:
     """Without noise."""
     people = RecordsPerPerson.from_records(GROUPS[name], MOST)
-    numbers = (tuple(one(people).tolist()) for one in (people_by_class, offsets_by_class))
-    return Activity(*numbers, MOST, Epsilon.of(1), "fast", True)
+    counted, offsets = (tuple(of(people).tolist()) for of in (people_by_class, offsets_by_class))
+    return Activity(counted, offsets, MOST, Epsilon.of(1), "fast", True)
 
 
 @pytest.mark.parametrize("name", [*SMOOTH, "single"])

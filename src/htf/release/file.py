@@ -678,7 +678,7 @@ def _digest_of_rows(release: Release) -> str:
     known = release.background
     background = [] if known is None else [known.values, known.variances]
     for array in [*arrays, *release.measurements.columns().values(), *priors, *background]:
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     for content in content_of_zones(release.domain):
         digest.update(content)
     return digest.hexdigest()
