@@ -29,6 +29,7 @@ from htf.frame.domain import Axis
 from htf.frame.tree import RegionTree
 from htf.mechanisms import registry
 from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import Protection
 from htf.release import file as release_file
 from htf.release.header import FORMAT
 from htf.release.release import MeasurementTable
@@ -473,6 +474,7 @@ def _nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
+USUAL = Protection().to_dict()
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 
 # What was published, changed: above all the columns and metadata that GIS tools read.
@@ -579,21 +581,21 @@ HOSTILE = (
     Hostile("axis: another name", axis(name="x\x1b[2J")),
     Hostile("prior: said, and not there", header(prior={"name": "p", "sha256": "", "cells": [4, 4]})),
     Hostile("prior: 2**40 cells", header(prior={"name": "p", "sha256": "", "cells": [2**20, 2**20]})),
-    Hostile("protection: 10**12 records", header(protection={"unit": "person", "max_records": 10**12, "once_per": None, "of_query": False})),
+    Hostile("protection: 10**12 records", header(protection={**USUAL, "unit": "person", "max_records": 10**12})),
     Hostile("suggestion: a quantile of 1/0", header(suggestion={"max_records": 1, "quantile": "1/0", "most": 1, "epsilon": "0.1", "noise": "", "private": True})),
-    Hostile("activity: of nobody, for nothing", header(activity={"people": [0] * 14, "epsilon": "0", "noise": "", "private": True, "decides": False, "per": None})),
-    Hostile("activity: 13 classes", header(activity={"people": [1] * 13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
-    Hostile("activity: 2**62 people of each class", header(factor=2.0, activity={"people": [2**62] * 14, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
-    Hostile("weight: of people", header(protection={"unit": "person", "max_records": 1, "once_per": None, "of_query": False, "count": "people", "shares": 256, "weight": "w", "max_weight": 2})),
-    Hostile("weight: a limit without a column", header(protection={"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "max_weight": 2})),
-    Hostile("weight: a name that moves the cursor", header(protection={"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "x\x1b[2J", "max_weight": 2})),
-    Hostile("weight: a name of 20 kB", header(protection={"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w" * 20_000, "max_weight": 2})),
-    Hostile("weight: up to 2**62", header(protection={"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2**62})),
-    Hostile("weight: 2**20 of 2**20 records", header(protection={"unit": "person", "max_records": 2**20, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2**20})),
-    Hostile("clipped: without a weight", header(clipped={"within": 1, "above": 1, "protection": {"unit": "record", "max_records": 1, "once_per": None, "of_query": False}, "epsilon": "0.1", "noise": "", "private": True})),
-    Hostile("clipped: of another weight", header(clipped={"within": 1, "above": 1, "protection": {"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2}, "epsilon": "0.1", "noise": "", "private": True})),
-    Hostile("clipped: 2**70 records", header(clipped={"within": 2**70, "above": 1, "protection": {"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2}, "epsilon": "0.1", "noise": "", "private": True})),
-    Hostile("clipped: for nothing", header(clipped={"within": 1, "above": 1, "protection": {"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2}, "epsilon": "0", "noise": "", "private": True})),
+    Hostile("activity: of nobody, for nothing", header(activity={"people": [0] * 14, "offsets": [0] * 14, "most": 2**13, "epsilon": "0", "noise": "", "private": True, "decides": False, "per": None})),
+    Hostile("activity: 13 classes", header(activity={"people": [1] * 13, "offsets": [0] * 13, "most": 2**13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
+    Hostile("activity: 2**62 people of each class", header(factor=2.0, activity={"people": [2**62] * 14, "offsets": [0] * 14, "most": 2**13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
+    Hostile("weight: of people", header(protection={**USUAL, "unit": "person", "max_records": 1, "count": "people", "shares": 256, "weight": "w", "max_weight": 2})),
+    Hostile("weight: a limit without a column", header(protection={**USUAL, "unit": "record", "max_records": 1, "max_weight": 2})),
+    Hostile("weight: a name that moves the cursor", header(protection={**USUAL, "unit": "record", "max_records": 1, "weight": "x\x1b[2J", "max_weight": 2})),
+    Hostile("weight: a name of 20 kB", header(protection={**USUAL, "unit": "record", "max_records": 1, "weight": "w" * 20_000, "max_weight": 2})),
+    Hostile("weight: up to 2**62", header(protection={**USUAL, "unit": "record", "max_records": 1, "weight": "w", "max_weight": 2**62})),
+    Hostile("weight: 2**20 of 2**20 records", header(protection={**USUAL, "unit": "person", "max_records": 2**20, "weight": "w", "max_weight": 2**20})),
+    Hostile("clipped: without a weight", header(clipped={"within": 1, "above": 1, "protection": {**USUAL, "unit": "record", "max_records": 1}, "epsilon": "0.1", "noise": "", "private": True})),
+    Hostile("clipped: of another weight", header(clipped={"within": 1, "above": 1, "protection": {**USUAL, "unit": "record", "max_records": 1, "weight": "w", "max_weight": 2}, "epsilon": "0.1", "noise": "", "private": True})),
+    Hostile("clipped: 2**70 records", header(clipped={"within": 2**70, "above": 1, "protection": {**USUAL, "unit": "record", "max_records": 1, "weight": "w", "max_weight": 2}, "epsilon": "0.1", "noise": "", "private": True})),
+    Hostile("clipped: for nothing", header(clipped={"within": 1, "above": 1, "protection": {**USUAL, "unit": "record", "max_records": 1, "weight": "w", "max_weight": 2}, "epsilon": "0", "noise": "", "private": True})),
     Hostile("factor: 1e308, without an activity", header(factor=1e308)),
     Hostile("factor: NaN", header(factor=float("nan"))),
     Hostile("noise_scale: 1e154", column("noise_scale", lambda v: np.full(len(v), 1e154))),
