@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from itertools import product
 from typing import Any
 from unittest import mock
@@ -77,16 +76,6 @@ VARIANTS: dict[str, tuple[str, Patches]] = {
     ),
     "nothing learnt: least squares": ("htf", estimate_by(least_squares)),
     "even boxes are cut like others": ("htf", [(growth, "MOST_EVEN", 1.0)]),
-    "leaves are not judged first": (
-        "htf",
-        [
-            (
-                growth,
-                "estimate_regions",
-                partial(estimation.estimate_regions, estimator=estimation.HOMOGENEOUS),
-            )
-        ],
-    ),
     "nothing is kept for the last round": ("htf:last_share=0", []),
     "twice as much is kept for the last round": ("htf:last_share=0.4", []),
     "four halvings in the last round": ("htf", [(growth, "LAST_HALVINGS", 4)]),

@@ -36,7 +36,7 @@ from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import Protection
 from htf.query import index, tree_index
-from htf.query.tree_index import FARTHEST_BELOW
+from htf.query.tree_kernels import FARTHEST_BELOW
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower

@@ -124,13 +124,11 @@ def verify(release: Release | str | Path) -> list[Check]:
     """
     if isinstance(release, Release):
         return _verify(release, None)
-    return verify_file(
-        read(arguments.path(release, "a release to verify", "or a Release"), every_column=True)
-    )
+    return verify_file(read(arguments.path(release, "a release to verify", "or a Release")))
 
 
 def verify_file(file: Contents) -> list[Check]:
-    """The same for a file that was read with every column."""
+    """The same for a file that was read."""
     checks = [Check("file", True, "sound, its digest matches"), _check_columns(file)]
     statement = file.header["statement"], is_worded_here(file.header)
     return checks + _verify(file.release, statement)

@@ -385,16 +385,6 @@ def test_files_that_are_no_budget(tmp_path: Path, budget: BudgetFile) -> None:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
 
 
-def test_a_newer_format_is_refused(budget: BudgetFile) -> None:
-    with opened(budget.path) as connection:
-        connection.execute("PRAGMA user_version = 4")
-    for use in (lambda: BudgetFile(budget.path, "pings"), lambda: budget.charge("0.1", "ug")):
-        with pytest.raises(InputError, match="has format 4, and this version knows format 3"):
-            use()
-    with pytest.raises(InputError, match="has format 4"):
-        BudgetFile.create(budget.path, "trips", 1)
-
-
 COPY = "charged, mechanism, label, {}, epsilon, unit, state, file, sha256, withdrawn FROM entry"
 OF_PINGS = "name, unit, relation, 9 * cap_units, '9', created, NULL, NULL FROM dataset WHERE name = 'pings'"
 

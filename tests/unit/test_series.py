@@ -134,10 +134,13 @@ def test_the_plan_is_final(tmp_path: Path) -> None:
         Series.create(tmp_path / "a", plan())
     with pytest.raises(InputError, match=r"is no series: it has no series\.json"):
         Series(tmp_path)
-    for damage in ("{", "[]", '{"format": 1}', '{"format": 2}'):
+    for damage in ("{", "[]", '{"format": 2}'):
         (tmp_path / "a" / "series.json").write_text(damage)
-        with pytest.raises(InputError, match=r"cannot read the plan|has the format 2"):
+        with pytest.raises(InputError, match="cannot read the plan"):
             Series(tmp_path / "a")
+    (tmp_path / "a" / "series.json").write_text('{"format": 1}')
+    with pytest.raises(InputError, match=r"has the format 1, .* begin a new one, whose total is"):
+        Series(tmp_path / "a")
 
 
 def test_a_period_is_released_once(year: Series) -> None:
@@ -507,8 +510,10 @@ def test_a_release_carries_what_it_has_borrowed(year: Series, tmp_path: Path) ->
     assert wrong == "sums"
     with pytest.raises(InputError, match="one value for each region"):
         replace(made, background=Background(np.ones(3), np.ones(3), 1))
-    with pytest.raises(InputError, match="says how far it trusts them"):
-        replace(made, priors=(), facts={"rounds": 1})
+    with pytest.raises(InputError, match="there are none"):
+        replace(made, priors=())
+    with pytest.raises(InputError, match="the trust in priors"):
+        replace(made, facts={"rounds": 1})
 
 
 def test_a_background_that_earlier_releases_do_not_say_is_found(tmp_path: Path) -> None:

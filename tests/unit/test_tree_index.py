@@ -469,8 +469,12 @@ def uneven_city(prior: bool) -> Release:
     known = read_prior(random.gamma(0.3, 1, (128, 128)), domain) if prior else None
     matrix = FrequencyMatrix.from_cells(domain, cells.T)
     made = publish(matrix, "0.2", "htf", noise="seeded:4", prior=known)
-    # As in releases that trust their prior wholly, because this one has nothing to do with the data.
-    return replace(made, facts={name: f for name, f in made.facts.items() if name != PRIOR_TRUST})
+    if not prior:
+        return made
+    # Trusted wholly, because it has nothing to do with the data.
+    return replace(
+        made, facts={**made.facts, PRIOR_TRUST: np.ones(made.prior_trust.shape).tolist()}
+    )
 
 
 def hourly_city() -> Release:

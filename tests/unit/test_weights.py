@@ -84,12 +84,6 @@ def test_protections_are_told(
     assert Protection.from_dict(json.loads(json.dumps(protection.to_dict()))) == protection
 
 
-def test_older_protections_keep_their_digest() -> None:
-    assert Protection("person", 3).to_dict() == {
-        "unit": "person", "max_records": 3, "once_per": None, "of_query": False,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -306,7 +300,8 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "no weight": ({"protection": Protection().to_dict()}, "cut records were measured"),
     "fewer cut": ({"clipped": {**measure_clipped(matrix(), "0.05", noise="seeded:1").to_dict(), "above": 0}}, "changed"),
     "a number beyond": ({"clipped": {"above": 2**63}}, "beyond 64 bits"),
-    "half a record": ({"clipped": {"above": 0.5}}, "header"),
+    "half a record": ({"clipped": {**measure_clipped(matrix(), "0.05", noise="seeded:1").to_dict(), "above": 0.5}}, "whole number"),
+    "one number": ({"clipped": {"above": 1}}, "cut records must have .*, but has no within"),
 }  # fmt: skip
 
 

@@ -7,7 +7,6 @@ release holds for it. The digest is that of the release file, so that the two ca
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,8 @@ EXPORT, SAMPLE = "htf-export", "htf-sample"  # keys in the metadata of files; a 
 
 def provenance(release: Release, rule: str) -> dict[str, Any]:
     """The provenance as plain values; `rule` says how the contents were computed."""
+    from importlib.metadata import version  # slow to load
+
     return {
         "private": release.private,  # false: NOT PRIVATE, and the statement says why
         "epsilon": str(release.epsilon),

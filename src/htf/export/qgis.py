@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -139,6 +138,8 @@ def _numbers(layer: geopandas.GeoDataFrame, column: str) -> FloatArray:
 
 def _qml(rules: Sequence[Rule]) -> str:
     """A style with a rule for each colour."""
+    from xml.sax.saxutils import quoteattr  # slow to load
+
     keys = "".join(
         f'<rule key="{{rule-{place}}}" filter={quoteattr(rule.test)} label={quoteattr(rule.label)} symbol="{place}"/>'
         for place, rule in enumerate(rules)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from htf.base.compiled import few
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.query.answer import Answer, counts_answer
@@ -61,7 +62,8 @@ def count_rows(asked: AskedRows, index: BoxIndex | TreeIndex) -> Answer:
     axes, table = axis_table(domain.axes), np.empty((len(COLUMNS), len(rows)))
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
-        table[:, block] = index.answer(rows[block], axes).T
+        with few(len(rows)):
+            table[:, block] = index.answer(rows[block], axes).T
     table.flags.writeable = False
     return counts_answer(table, asked)
 

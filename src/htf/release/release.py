@@ -20,7 +20,7 @@ from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.background import Background
 from htf.estimation.expectation import trust_shape
-from htf.estimation.homogeneous import ON_MAP, PRIOR_TRUST
+from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, OWN_EPSILON, WITH_MAP
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import MOST_PRIORS, Prior
@@ -158,15 +158,17 @@ class MeasurementTable(ReadOnlyArrays):
         table, counts = self.of_kind("count"), TreeCounts()
         counts.add(table.region, table.value, table.epsilon)
         table = self.of_kind("agreeing")
-        for line in np.unique(table.line):  # those of one line were drawn together
+        for line in sorted(set(table.line.tolist())):  # those of one line were drawn together
             rows = table.line == line
             columns = table.region[rows], table.value[rows], table.epsilon[rows]
             counts.add(*columns, agreeing=True)
         looks, refined = self.of_kind("look"), self.of_kind("refined")
-        alone = ~np.isin(looks.region, refined.region)
+        size = self.region.max(initial=0) + 1
+        is_refined, paid = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.int64)
+        is_refined[refined.region] = True
+        alone = ~is_refined[looks.region]
         counts.add(looks.region[alone], looks.value[alone], looks.epsilon[alone])
         counts.searched = looks.region[alone]
-        paid = np.zeros(self.region.max(initial=0) + 1, dtype=np.int64)
         paid[looks.region] = looks.epsilon
         counts.add(refined.region, refined.value, paid[refined.region] + refined.epsilon)
         return counts
@@ -331,15 +333,11 @@ class Release(ReadOnlyArrays):
         for prior in self.priors:
             arguments.instance(prior, Prior, "each prior of a release")
             prior.check_map(self.domain)
-        if self.priors and self.estimator not in ON_MAP:
+        if self.priors and self.estimator != FROM_LEAVES:
             raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
         if len(self.priors) > MOST_PRIORS:
             raise InputError(f"a release has at most {MOST_PRIORS} priors, not {len(self.priors)}")
-        if PRIOR_TRUST not in self.facts and (len(self.priors) > 1 or self.background is not None):
-            raise InputError(
-                "a release with several priors, or a background, says how far it trusts them"
-            )
-        if PRIOR_TRUST in self.facts:
+        if self.priors:
             trust, shape = self.prior_trust, trust_shape(self.domain.shape, len(self.priors))
             if trust.shape != shape or not np.all(trust >= 0) or np.any(trust.sum(axis=0) > 1):
                 raise InputError("the trust in the priors of a release does not fit them")
@@ -478,10 +476,11 @@ class Release(ReadOnlyArrays):
     @property
     def prior_trust(self) -> FloatArray:
         """How far each prior was trusted, from 0 to 1: by prior, by level (at level n regions are 1/4^n of the map) and by
-        density of the land (thin, usual, dense). Releases of versions that did not learn it trust their prior wholly."""
-        found = np.ones(trust_shape(self.domain.shape, len(self.priors)))
-        if PRIOR_TRUST in self.facts:
-            found = arguments.array(self.facts[PRIOR_TRUST], "the trust in priors").astype(float)
+        density of the land (thin, usual, dense)."""
+        found = np.ones(trust_shape(self.domain.shape, 0))
+        if self.priors:
+            given = self.facts.get(PRIOR_TRUST)
+            found = arguments.array(given, "the trust in priors").astype(float)
         make_read_only(found)
         return found
 

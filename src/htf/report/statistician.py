@@ -59,8 +59,8 @@ def _mechanism(release: Release) -> Iterator[tuple[str, Content]]:
         yield f"ε of one {release.protection.piece}", str(release.record_epsilon)
     if release.factor != 1:
         yield "counts multiplied by", f"{release.factor:.4g}, by the activity of people"
-    if release.activity is not None and (most := release.activity.most) is not None:
-        yield "someone with more records", f"counts as having {most:,}"
+    if release.activity is not None:
+        yield "someone with more records", f"counts as having {release.activity.most:,}"
     facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}
     for name, values in (("parameters", release.parameters), ("found with noise", facts)):
         if values:

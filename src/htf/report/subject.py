@@ -85,7 +85,7 @@ def read_subject(
         raise InputError(
             f"{path} is a folder and no series: give the file of one release, such as {path / 'city.parquet'}"
         )
-    file, sha256 = read(path, every_column=True), digest_of(path)
+    file, sha256 = read(path), digest_of(path)
     release = file.release
     account = None if budget is None else _account_of(budget, release, sha256, path)
     return Subject(

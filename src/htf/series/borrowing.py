@@ -41,8 +41,6 @@ def borrow(release: Release, before: Sequence[Release], marks: Sequence[str] = (
         release.measurements.tree_counts(),
         release.priors,
         release.protection.shares,
-        release.estimator,
-        None,
         background,
     )
     facts = {**release.facts, PRIOR_TRUST: made.trust.tolist(), BORROWED_FROM: list(marks)}
