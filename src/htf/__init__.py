@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from htf.curator.clipping import measure_clipped
-    from htf.curator.contributions import RecordsPerPerson, measure_activity, suggest_max_records
+    from htf.curator.contributions import RecordsPerPerson, measure_activity
     from htf.curator.curator import Curator
     from htf.curator.distinct import PeopleByBox, measure_distinct
     from htf.curator.frequency import FrequencyMatrix, WeighedRecords
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.ledger import LedgerLine
     from htf.privacy.origins import FileMark
-    from htf.privacy.protection import Protection, Suggestion
+    from htf.privacy.protection import Protection
     from htf.privacy.zones import ZonesBought
     from htf.publication import publish
     from htf.query.change import Changes
@@ -127,7 +127,6 @@ _HOME = {
     "ReleaseFileError": "htf.errors",
     "Series": "htf.series.series",
     "SeriesPlan": "htf.series.plan",
-    "Suggestion": "htf.privacy.protection",
     "ToldApart": "htf.privacy.apart",
     "Trips": "htf.evaluation.trips",
     "View": "htf.maps.views",
@@ -156,7 +155,6 @@ _HOME = {
     "read_prior": "htf.ingest.prior",
     "read_records_per_person": "htf.ingest.records",
     "read_zones": "htf.ingest.layers",
-    "suggest_max_records": "htf.curator.contributions",
     "synthetic_city": "htf.evaluation.synthetic",
     "synthetic_trips": "htf.evaluation.trips",
     "synthetic_visits": "htf.evaluation.visits",
@@ -214,7 +212,6 @@ __all__ = [
     "ReleaseFileError",
     "Series",
     "SeriesPlan",
-    "Suggestion",
     "ToldApart",
     "Trips",
     "View",
@@ -243,7 +240,6 @@ __all__ = [
     "read_prior",
     "read_records_per_person",
     "read_zones",
-    "suggest_max_records",
     "synthetic_city",
     "synthetic_trips",
     "synthetic_visits",

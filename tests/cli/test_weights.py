@@ -55,10 +55,6 @@ CHARGED: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
 OF_TAXIS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "kept": (["--max-records", "3"], [("clipped", "0.05"), ("htf", "0.95")]),
     "not scaled": (["--max-records", "3", "--activity", "0"], [("clipped", "0.05"), ("htf", "0.95")]),
-    "found": (
-        ["--suggest-max-records", "0.2", "--records-range", "30"],
-        [("max-records", "0.2"), ("clipped", "0.05"), ("htf", "0.75")],
-    ),
     "with distinct": (
         ["--max-records", "3", "--distinct", "4"],
         [("distinct", "0.2"), ("clipped", "0.05"), ("htf", "0.75")],

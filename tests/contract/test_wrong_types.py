@@ -48,7 +48,6 @@ from htf.maps.plot_distinct import plot_distinct
 from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
-from htf.privacy.protection import Suggestion
 from htf.query.columns import COLUMNS
 from htf.query.zones import grid_zones, h3_zones, zone_layer
 from htf.release.release import MeasurementTable
@@ -152,9 +151,6 @@ class World:
         )
         self.by_box = htf.PeopleByBox(2, [[5, 4, 3, 2], [4, 3, 2, 1]])
         self.distinct = htf.measure_distinct(self.by_box, "0.1", noise="fast")
-        self.suggestion = htf.suggest_max_records(
-            self.people, "0.1", noise="fast", budget=self.riders
-        )
         self.activity = htf.measure_activity(self.people, "0.1", noise="fast", budget=self.riders)
         self.persons = htf.read_points(
             {"x": [0.5, 0.25], "y": [0.5, 0.5], "who": [1, 2]},
@@ -349,7 +345,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": TEXT,
             "private": {"true"},
             "prior": NONE,
-            "suggestion": NONE,
             "activity": NONE,
             "distinct": NONE,
             "clipped": NONE,
@@ -556,26 +551,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "Protection.from_dict": lambda _: Call(
         htf.Protection.from_dict, {"data": htf.Protection().to_dict()}, {}, {"data": "protected"}
     ),
-    "Suggestion": lambda w: Call(
-        Suggestion,
-        {f.name: getattr(w.suggestion, f.name) for f in fields(Suggestion)},
-        {
-            "max_records": {"int", "numpy int"},
-            "most": {"int", "numpy int"},
-            "quantile": {"fraction"},
-            "epsilon": {"instance of ours"},
-            "noise": TEXT,
-            "private": {"true"},
-            "per": NONE,
-            "budget_entry": {*NONE, *TEXT},
-        },
-        {
-            "max_records": "records|suggestion",
-            "most": "records|suggestion",
-            "per": "period",
-            "budget_entry": "entry",
-        },
-    ),
     "Activity": lambda w: Call(
         htf.Activity,
         {f.name: getattr(w.activity, f.name) for f in fields(htf.Activity)},
@@ -604,12 +579,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {},
         {"protection": "protection"},
     ),
-    "Suggestion.check_fits": lambda w: Call(
-        w.suggestion.check_fits,
-        {"protection": htf.Protection("person", 3)},
-        {},
-        {"protection": "protection"},
-    ),
     "measure_activity": lambda w: Call(
         htf.measure_activity,
         {
@@ -633,9 +602,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"activity": w.activity, "epsilon": htf.Epsilon.of(1), "most": 50},
         {"epsilon": {*EPSILON, "instance of ours"}, "most": WHOLE},
         {"most": "records"},
-    ),
-    "Suggestion.from_dict": lambda w: Call(
-        Suggestion.from_dict, {"data": w.suggestion.to_dict()}, {}, {"data": "suggestion"}
     ),
     "PeopleByBox": lambda _: Call(
         htf.PeopleByBox,
@@ -1029,12 +995,10 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": "seeded:1",
             "budget": None,
             "label": "",
-            "suggestion": None,
             "activity": None,
             "distinct": None,
             "clipped": None,
             "progress": None,
-            "ledger": None,
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
@@ -1043,14 +1007,11 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": NONE,
             "budget": NONE,
             "label": TEXT,
-            "suggestion": NONE,
             "activity": NONE,
             "distinct": NONE,
             "clipped": NONE,
             "progress": FUNCTION,
-            "ledger": NONE,
         },
-        {"ledger": "budget"},
     ),
     "publish charged": lambda w: Call(
         htf.publish,
@@ -1074,7 +1035,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "prior": None,
             "budget": None,
             "label": "",
-            "suggestion": None,
             "activity": None,
             "distinct": None,
             "clipped": None,
@@ -1085,7 +1045,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "prior": {*NONE, "empty list"},
             "budget": NONE,
             "label": TEXT,
-            "suggestion": NONE,
             "activity": NONE,
             "distinct": NONE,
             "clipped": NONE,
@@ -1099,26 +1058,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         lambda **given: htf.Curator(w.matrix, htf.Epsilon.of(1), SeededNoise(1)).run(**given),
         {"mechanism": htf.make_mechanism("singular"), "progress": None},
         {"progress": FUNCTION},
-    ),
-    "suggest_max_records": lambda w: Call(
-        htf.suggest_max_records,
-        {
-            "people": w.people,
-            "epsilon": 1,
-            "quantile": "0.9",
-            "noise": "seeded:1",
-            "budget": None,
-            "label": "",
-            "per": None,
-        },
-        {
-            "epsilon": {*EPSILON, "instance of ours"},
-            "quantile": SHARES,
-            "budget": NONE,
-            "label": TEXT,
-            "per": NONE,
-        },
-        {"per": "period"},
     ),
     "verify": lambda w: Call(htf.verify, {"release": w.saved}, {}, {"release": "release|file"}),
     "write_report": lambda w: Call(
@@ -1190,7 +1129,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         w.budget.withdraw, {"id_": w.charge().make().budget_entry}, {}, {"id_": "entry"}, runs=False
     ),
     "BudgetFile.check_bought": lambda w: Call(
-        w.riders.check_bought, {"bought": w.suggestion}, {}, {"bought": "bought"}
+        w.riders.check_bought, {"bought": w.activity}, {}, {"bought": "bought"}
     ),
     "BudgetFile.check_output": lambda w: Call(
         w.budget.check_output, {"path": w.output(".parquet")}, {"path": PATHS}, {"path": "output"}

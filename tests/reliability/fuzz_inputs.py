@@ -176,8 +176,6 @@ def option_command(
         "--set": lambda: f"{chance.choice(SETTINGS)}={chance.choice(NUMBERS)}",
         "--mechanism": lambda: chance.choice(MECHANISMS),
         "--noise": lambda: chance.choice(("seeded:", "seeded:-1", "seeded:1e9", f"seeded:{'9' * 400}", "secret", "")),
-        "--quantile": lambda: chance.choice(NUMBERS),
-        "--suggest-max-records": lambda: chance.choice(NUMBERS),
         "--crs": lambda: chance.choice(("EPSG:3857", "EPSG:0", "+proj=", "WGS84", "x" * 3000, *WORDS)),
         "--memory": lambda: chance.choice(("1GB", "1KB", "-1GB", "0", *NUMBERS)),
     }  # fmt: skip

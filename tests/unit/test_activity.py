@@ -27,7 +27,6 @@ from htf import (
     best_max_records,
     measure_activity,
     publish,
-    suggest_max_records,
     verify,
 )
 from htf.curator.contributions import offsets_by_class, people_by_class
@@ -266,12 +265,6 @@ def test_a_release_claims_the_total() -> None:
     (spend,) = [check for check in verify(release) if check.name == "spend"]
     assert spend.finding.endswith("a person loses at most 1 of 1")
     assert wrong(release) == []
-    both = made(
-        activity=measured(), suggestion=suggest_max_records(of_group("alike"), "0.2", noise="fast")
-    )
-    assert both.record_epsilon == Epsilon.of("0.14")
-    assert [one.charged_as for one in both.bought] == ["max-records", "activity"]
-    assert wrong(both) == []
 
 
 def test_counts_are_multiplied_after_the_noise() -> None:
@@ -307,18 +300,13 @@ def test_releases_that_it_does_not_fit(protection: Protection, says: str) -> Non
         measured().check_fits(protection)
 
 
-@pytest.mark.parametrize("kind", ["activity", "suggestion"])
-def test_periods_are_told_apart(kind: str) -> None:
+def test_periods_are_told_apart() -> None:
     """A person-day is a small part of a person: what is measured for it costs a person much more."""
-    by_day: Any = (
-        measured(per="day")
-        if kind == "activity"
-        else suggest_max_records(of_group("alike"), "0.1", noise="fast", per="day")
-    )
-    assert made(Protection("person", 5, per="day"), **{kind: by_day}).bought == (by_day,)
+    by_day = measured(per="day")
+    assert made(Protection("person", 5, per="day"), activity=by_day).bought == (by_day,)
     for other in (PERSON, Protection("person", 5, per="week")):
         with pytest.raises(InputError, match=r"for one person in one day, but .*\(per\)"):
-            made(other, **{kind: by_day})
+            made(other, activity=by_day)
 
 
 def test_activities_that_do_not_belong(budget: BudgetFile, tmp_path: Path) -> None:

@@ -209,10 +209,10 @@ def test_public_names() -> None:
         "Histogram", "HtfError", "InputError", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
         "MissingExtraError", "Named", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
         "OutputError", "PeopleByBox", "PointsCheck", "Prior", "Protection", "Ratios", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
-        "Series", "SeriesPlan", "Suggestion", "ToldApart", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "check_points", "difference", "grid_zones",
+        "Series", "SeriesPlan", "ToldApart", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "check_points", "difference", "grid_zones",
         "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "plot_comparison",
         "plot_difference", "plot_distinct", "publish", "ratio", "read_people_by_box", "read_points", "read_prior", "read_records_per_person", "read_zones",
-        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report", "zone_layer",
+        "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report", "zone_layer",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name

@@ -378,7 +378,7 @@ def command(points: Path, *more: Any) -> list[str]:
 @pytest.mark.parametrize(
     "counting",
     [[], ["--count", "people"], ["--max-records", "3"], ["--max-records", "3", "--once-per", "all"],
-     ["--max-records", "auto"], ["--suggest-max-records", "0.1"], ["--per", "day", "--time", "at"]],
+     ["--max-records", "auto"], ["--per", "day", "--time", "at"]],
 )  # fmt: skip
 def test_a_table_is_made_and_shown(
     counting: list[str], visits: Path, capsys: pytest.CaptureFixture[str]

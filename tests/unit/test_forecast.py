@@ -23,7 +23,6 @@ from htf import (
     measure_activity,
     publish,
     read_points,
-    suggest_max_records,
 )
 from htf.estimation.activity import read_profiles
 from htf.estimation.nonnegative import non_negative
@@ -402,13 +401,6 @@ def test_what_a_release_of_people_tells() -> None:
     assert of_people is not None
     assert of_people.people == pytest.approx(5000, rel=0.02)
     assert (of_people.counted, of_people.records) == (Counted(), None)
-    found = suggest_max_records(
-        RecordsPerPerson.from_records(people.records_each, 2**20), "0.2", noise="seeded:1"
-    )
-    eight = people.kept(Protection("person", 8), np.random.default_rng(2))
-    suggested = Known.of(publish(eight, 1, noise="seeded:1", suggestion=found))
-    assert suggested is not None
-    assert suggested.counted == Counted("records", 8, elsewhere=Fraction(1, 5))
     bought = measure_activity(
         RecordsPerPerson.from_records(people.records_each, 2**20), "0.1", noise="seeded:1"
     )

@@ -122,7 +122,7 @@ def test_a_secret_type_would_be_seen() -> None:
 
     assert named_types(htf.Measurement.answer) == {ExactCells, htf.NoiseSource}
     assert named_types(htf.Mechanism.build) == {htf.Window, htf.Histogram, htf.Measurement}
-    assert named_types(htf.publish) > {htf.BudgetFile, htf.Release, htf.Suggestion}
+    assert named_types(htf.publish) > {htf.BudgetFile, htf.Release, htf.Activity}
 
 
 def test_every_public_name_is_explained() -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htf.cli.screen import say
-from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.privacy.protection import OF_RECORDS, Protection
 
@@ -25,19 +24,6 @@ if TYPE_CHECKING:
 
 BUDGET = "htf.budget"  # in Click's context: the file that is charged
 CHARGE, NOTHING = "The charge of ", "Nothing was charged"  # notes about charges start like this
-
-# The name that --budget had up to version 0.1.
-old_budget_option = click.option("--ledger", type=FileName(), hidden=True)
-
-
-def read_old_budget(budget: Path | None, ledger: Path | None) -> Path | None:
-    """The budget file, by its new or its old option."""
-    if ledger is None:
-        return budget
-    if budget is not None:
-        raise InputError("--ledger is the old name of --budget: give --budget only")
-    say("Note: --ledger is now called --budget. The next version drops the old name.", err=True)
-    return ledger
 
 
 def open_budget(file: Path | None, dataset: str | None, output: Path) -> BudgetFile | None:
@@ -131,7 +117,7 @@ def notes_charges(command: Callable[..., None]) -> Callable[..., None]:
 
 def is_given(options: dict[str, Any]) -> bool:
     """Whether a budget was named, even if it could not be opened."""
-    return options.get("budget") is not None or options.get("ledger") is not None
+    return options.get("budget") is not None
 
 
 def _note_charges(error: BaseException) -> None:

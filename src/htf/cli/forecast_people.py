@@ -69,7 +69,6 @@ def people_options(command: F) -> F:
             help=f"With --max-records: share of epsilon that measures how many records people have.  [default: {ACTIVITY_SHARE}, "
             "or that of the release]",
         ),
-        option_of(ReleaseOptions, "records_range", help="With auto: look for K between 1 and N."),
         option_of(
             ReleaseOptions,
             "most_records",
@@ -91,7 +90,6 @@ class PeopleOptions:
     per: str | None
     max_records: str | None
     activity: str | None
-    records_range: int
     most_records: int
 
     @property
@@ -113,9 +111,10 @@ class Crowd:
 
 def read_crowd(options: PeopleOptions, release: Release | None) -> Crowd | None:
     """The people, by the options and by the release that stands in; None if single records are protected."""
+    from htf.estimation.activity import MOST_KEPT
     from htf.evaluation.protecting import Known
 
-    known = None if release is None else Known.of(release, options.records_range)
+    known = None if release is None else Known.of(release, MOST_KEPT)
     if known is None and not options.given:
         return None
     counted = _read_counted(options, known)
@@ -150,6 +149,7 @@ def _make_crowd(
 
 
 def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
+    from htf.estimation.activity import MOST_KEPT
     from htf.evaluation.protecting import Counted
 
     like = None if known is None else known.counted
@@ -178,7 +178,7 @@ def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
         RECORDS,
         kept,
         share,
-        options.records_range,
+        MOST_KEPT,
         per,
         once_per,
         most_records=options.most_records,

@@ -113,9 +113,6 @@ def _show_guarantee(release: Release) -> None:
     if release.protection != OF_RECORDS:
         title = f"Epsilon {release.epsilon} for {release.protection.name}"
         show_table(("name", ">value"), _protection_rows(release), title)
-    if release.suggestion is not None:
-        rows = [*release.suggestion.to_dict().items()]
-        show_table(("name", ">value"), rows, "Suggested with noise")
     if (activity := release.activity) is not None:
         show_table(*_activity_table(activity, release.factor))
     if (clipped := release.clipped) is not None:

@@ -19,9 +19,7 @@ from htf.cli import streams
 from htf.cli.charging import (
     check_charge,
     notes_charges,
-    old_budget_option,
     open_budget,
-    read_old_budget,
     report_charge,
 )
 from htf.cli.declared import options_of, take
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from htf.privacy.clipping import Clipped
     from htf.privacy.distinct import DistinctCounts
     from htf.privacy.epsilon import Epsilon
-    from htf.privacy.protection import Protection, Suggestion
+    from htf.privacy.protection import Protection
     from htf.release.release import Release
 
     Priors = tuple[Prior, ...]
@@ -72,13 +70,6 @@ class ReleaseOptions:
     """The options of `htf release` that do not describe the points."""
 
     epsilon: str = field(metadata=option("Privacy budget of the release."))
-    suggest_max_records: str | None = field(
-        default=None,
-        metadata=option(
-            "Find K with noise, for this part of epsilon. It stays spent even if you stop afterwards.",
-            "EPSILON",
-        ),
-    )
     activity: str | None = field(
         default=None,
         metadata=option(
@@ -87,10 +78,6 @@ class ReleaseOptions:
             "SHARE",
         ),
     )
-    records_range: int = field(
-        default=1000,
-        metadata=option("Look for K between 1 and N. Choose N without looking at the data.", "N"),
-    )
     most_records: int = field(
         default=USUAL_MOST_RECORDS,
         metadata=option(
@@ -98,10 +85,6 @@ class ReleaseOptions:
             "at the data, and no larger than needed: intervals allow for a few such people whom noise may hide.",
             "N",
         ),
-    )
-    quantile: str = field(
-        default="0.9",
-        metadata=option("Find the K at which this share of people lose no record.", "Q"),
     )
     mechanism: str | None = field(
         default=None,
@@ -196,9 +179,8 @@ def asking_options(command: Callable[..., None]) -> Callable[..., None]:
 @options_of(DistinctOptions)
 @options_of(WeightOptions)
 @asking_options
-@old_budget_option
 @notes_charges
-def release(points: str, ledger: Path | None, **given: Any) -> None:
+def release(points: str, **given: Any) -> None:
     """Publish points as a differentially private map.
 
     POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files; a GeoPackage,
@@ -211,8 +193,7 @@ def release(points: str, ledger: Path | None, **given: Any) -> None:
     """
 
     options = ReleaseOptions(**take(ReleaseOptions, given))
-    read = as_asked(read_points_options(points, given), options)
-    options = replace(options, budget=read_old_budget(options.budget, ledger))
+    read = read_points_options(points, given)
     run_plan(_make_plan(read, options), options, given, asking=Asking.of(given))
 
 
@@ -239,10 +220,6 @@ def run_plan(
     _rehearse(plan, unit, priors, options)
     if asking is not None and not _goes_on(plan, unit, options, asking):
         return None
-    suggestion = None if options.suggest_max_records is None else _suggest(plan, options)
-    if suggestion is not None:
-        plan = plan.keeping(_settle(suggestion))
-        _rehearse(plan, plan.points.reading.protection, priors, options)
     # If the number of records to keep is known, reading may fail before the activity is charged.
     known = plan.points.reading.max_records != AUTO
     matrix = _read_matrix(plan) if known else None
@@ -257,7 +234,6 @@ def run_plan(
     distinct = None if plan.distinct is None else _measure_distinct(plan, plan.distinct)
     clipped = None if plan.clipped is None else _measure_clipped(plan, matrix, plan.clipped)
     bought = {
-        "suggestion": suggestion,
         "activity": activity,
         "distinct": distinct,
         "clipped": clipped,
@@ -410,40 +386,24 @@ def _check_lists(points: Points) -> None:
 
 def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     """Returns what epsilon will protect. Refuses what cannot become a release."""
-    from htf.curator.contributions import read_quantile
+    from htf.estimation.activity import MOST_KEPT
     from htf.privacy.activity import check_kept
-    from htf.privacy.epsilon import Epsilon
     from htf.privacy.protection import PERSON, Protection, epsilon_per_share
 
     Protection(PERSON, options.most_records)
-    reading, suggest = plan.points.reading, options.suggest_max_records
+    reading = plan.points.reading
     epsilon, share = plan.epsilon, _share_for_activity(reading, options)
     left = _without_others(plan, epsilon - _part(epsilon, share, options.most_records))
-    if suggest is None and reading.max_records != AUTO:
+    if reading.max_records != AUTO:
         unit = reading.protection
         epsilon_per_share(left, unit)
         check_kept(unit.max_records, options.most_records if share > 0 else None)
         return unit
     if reading.user is None:
-        limit = "--suggest-max-records" if suggest is not None else f"--max-records {AUTO}"
         raise InputError(
-            f"{limit} limits the records per person: name the column of people with --user"
+            f"--max-records {AUTO} limits the records per person: name the column of people with --user"
         )
-    if suggest is not None and reading.max_records is not None:
-        raise InputError(
-            f"give --max-records {reading.max_records}, or --suggest-max-records {suggest} to find K with noise, "
-            "not both"
-        )
-    if suggest is not None and Epsilon.of(suggest) >= left:
-        raise InputError(
-            f"--suggest-max-records {suggest} is a part of --epsilon {epsilon}"
-            + (f", of which {epsilon - left} is spent on other things" if left < epsilon else "")
-            + ": it must be less"
-        )
-    if suggest is not None:
-        read_quantile(options.quantile)
-        left -= Epsilon.of(suggest)
-    most = replace(reading, max_records=options.records_range).protection
+    most = replace(reading, max_records=MOST_KEPT).protection
     epsilon_per_share(left, most)  # before anything is spent
     return most
 
@@ -468,7 +428,6 @@ def _price_of_zones(plan: Plan, options: ReleaseOptions) -> Epsilon | None:
         )
     others = {
         "--prior": len(options.priors) > 0,
-        "--suggest-max-records": options.suggest_max_records is not None,
         "--activity": _share_for_activity(plan.points.reading, options) > 0,
         "--mechanism": FROM_LEAVES not in plan.mechanism.estimators,
     }
@@ -557,20 +516,6 @@ def _tell_what_counts(plan: Plan, unit: Protection) -> None:
         )
 
 
-def as_asked(points: Points, options: ReleaseOptions) -> Points:
-    """The points, with what is counted spelled out: a suggestion is about records."""
-    from htf.privacy.protection import PEOPLE, RECORDS
-
-    reading = points.reading
-    if options.suggest_max_records is None:
-        return points
-    if reading.count == PEOPLE:
-        raise InputError(
-            "--suggest-max-records is for counting records; split people need no limit: leave it out, or --count people"
-        )
-    return replace(points, reading=replace(reading, count=RECORDS))
-
-
 def _rehearse(plan: Plan, unit: Protection, priors: Priors, options: ReleaseOptions) -> None:
     """Find out before the data are read what the mechanism, the noise or the installation would refuse
     whatever the data hold.
@@ -597,12 +542,8 @@ def _rehearse(plan: Plan, unit: Protection, priors: Priors, options: ReleaseOpti
 
 def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
     """What remains once everything that is measured before the map is paid for."""
-    from htf.privacy.epsilon import Epsilon
-
     share = _share_for_activity(plan.points.reading, options)
-    left = _without_others(plan, plan.epsilon - _part(plan.epsilon, share, plan.most_records))
-    suggest = options.suggest_max_records
-    return left if suggest is None else left - Epsilon.of(suggest)
+    return _without_others(plan, plan.epsilon - _part(plan.epsilon, share, plan.most_records))
 
 
 def _without_others(plan: Plan, epsilon: Epsilon) -> Epsilon:
@@ -648,20 +589,6 @@ def _read_people(plan: Plan, most: int) -> RecordsPerPerson:
     return RecordsPerPerson(people, points.reading.told_apart)
 
 
-def _suggest(plan: Plan, options: ReleaseOptions) -> Suggestion:
-    from htf.curator.contributions import suggest_max_records
-
-    return suggest_max_records(
-        _read_people(plan, options.records_range),
-        str(options.suggest_max_records),
-        quantile=options.quantile,
-        noise=plan.noise,
-        budget=plan.budget,
-        label=plan.label,
-        per=plan.points.reading.per,
-    )
-
-
 def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     from htf.curator.contributions import measure_activity
 
@@ -700,7 +627,7 @@ def _best(plan: Plan, activity: Activity, priors: Priors, options: ReleaseOption
     """
     from htf.estimation.activity import best_max_records
 
-    most = best_max_records(activity, _left_for_map(plan, options), options.records_range)
+    most = best_max_records(activity, _left_for_map(plan, options))
     while most > 1 and not _is_accepted(plan.keeping(most), priors, options):
         most //= 2
     with _even_if_unseen():
@@ -750,27 +677,6 @@ def _even_if_unseen() -> Iterator[None]:
         streams.give_up()
         reason = error.strerror if isinstance(error, OSError) else error
         say(f"Note: some messages could not be shown ({reason}).", err=True)
-
-
-def _settle(suggestion: Suggestion) -> int:
-    """The curator may choose another number: a choice based on the noisy one costs nothing."""
-    from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
-
-    with _even_if_unseen():
-        say(
-            f"About {float(suggestion.quantile):.0%} of people have at most {suggestion.max_records} records "
-            f"here (found with noise, for epsilon {suggestion.epsilon})."
-        )
-    if not sys.stdin.isatty():
-        return suggestion.max_records
-    streams.let_interrupt()
-    return int(
-        click.prompt(
-            "Keep how many records per person, at most?",
-            default=suggestion.max_records,
-            type=WholeNumber(1, MOST_RECORDS_OF_A_PERSON),
-        )
-    )
 
 
 def _read_priors(sources: tuple[str, ...], points: Points) -> Priors:

@@ -13,12 +13,12 @@ import click
 from htf.base.options import AUTO, OPTION
 from htf.cli.budget import UNITS
 from htf.cli.charging import BUDGET as CHARGED
-from htf.cli.charging import notes_charges, old_budget_option
+from htf.cli.charging import notes_charges
 from htf.cli.declared import option_of, options_of, take
 from htf.cli.distinct import DistinctOptions
 from htf.cli.options import json_option
 from htf.cli.points import MapOptions, Points, points_of
-from htf.cli.release import Asking, Plan, ReleaseOptions, as_asked, asking_options, run_plan
+from htf.cli.release import Asking, Plan, ReleaseOptions, asking_options, run_plan
 from htf.cli.screen import console, progress_bar, say, say_json, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.cli.weights import WeightOptions
@@ -142,7 +142,6 @@ def init(
     help="Correct a period of a series of persons although later periods can then not all be released.",
 )
 @asking_options
-@old_budget_option
 @notes_charges
 def add(
     folder: Path,
@@ -153,7 +152,6 @@ def add(
     correct: bool,
     resume: bool,
     take_from_later: bool,
-    ledger: Path | None,  # noqa: ARG001 - the decorator of charges looks for it
     **given: Any,
 ) -> None:
     """Charge and release one more period of SERIES, from POINTS.
@@ -268,7 +266,7 @@ def _make(
         None if read.reading.weight is None else "0"
     )  # it would have a charge of its own
     plan = Plan(
-        points=as_asked(read, options),
+        points=read,
         epsilon=opened.plan.each,
         mechanism=mechanism_of(read.domain, addition.priors),
         noise=noise_from_text(options.noise),

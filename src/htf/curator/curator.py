@@ -38,7 +38,6 @@ from htf.privacy.protection import (
     RECORD,
     RECORDS,
     Protection,
-    Suggestion,
     epsilon_per_share,
     price_of_map,
 )
@@ -64,7 +63,7 @@ class Curator:
     matrix : FrequencyMatrix
         The exact counts.
     epsilon : Epsilon
-        The privacy budget. It includes what a `suggestion`, an `activity`, a table of `distinct` people and
+        The privacy budget. It includes what an `activity`, a table of `distinct` people and
         `clipped` records have cost.
     noise : NoiseSource, optional
         Where noise comes from, by default OpenDP.
@@ -74,8 +73,6 @@ class Curator:
         The budget to charge before the first noise is drawn.
     label : str
         What to call the charge.
-    suggestion : Suggestion, optional
-        What `suggest_max_records` found. It was charged when it was made.
     activity : Activity, optional
         What `measure_activity` found. It was charged when it was made.
     distinct : DistinctCounts, optional
@@ -100,7 +97,7 @@ class Curator:
 
     __slots__ = (
         "_activity", "_budget", "_cells", "_clipped", "_distinct", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
-        "_protection", "_suggestion", "_taken", "_told_apart", "_used", "window",
+        "_protection", "_taken", "_told_apart", "_used", "window",
     )  # fmt: skip
 
     def __init__(
@@ -112,13 +109,12 @@ class Curator:
         *,
         budget: BudgetFile | None = None,
         label: str = "",
-        suggestion: Suggestion | None = None,
         activity: Activity | None = None,
         distinct: DistinctCounts | None = None,
         clipped: Clipped | None = None,
     ) -> None:
         priors = all_priors(prior)
-        _check_given(matrix, noise, budget, label, suggestion, activity, distinct, clipped)
+        _check_given(matrix, noise, budget, label, activity, distinct, clipped)
         check_crs(matrix.domain.crs)
         check_bounds(matrix.domain)
         for one in priors:
@@ -126,9 +122,9 @@ class Curator:
             check_not_data(one.file, matrix.files)
         published = tuple(one.as_published() for one in priors)
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
-        self._suggestion, self._activity, self._distinct = suggestion, activity, distinct
+        self._activity, self._distinct = activity, distinct
         self._clipped = clipped
-        all_bought = suggestion, activity, distinct, clipped
+        all_bought = activity, distinct, clipped
         each = epsilon_per_share(self._epsilon, self._protection, *all_bought)
         if distinct is not None:
             distinct.check_map(matrix.domain)
@@ -279,7 +275,6 @@ class Curator:
             ledger=self._ledger.lines,
             priors=self.window.priors,
             protection=self._protection,
-            suggestion=self._suggestion,
             activity=self._activity,
             distinct=self._distinct,
             clipped=self._clipped,
@@ -314,7 +309,7 @@ class Curator:
 
     @property
     def _price(self) -> Epsilon:
-        bought = self._suggestion, self._activity, self._distinct, self._clipped
+        bought = self._activity, self._distinct, self._clipped
         return price_of_map(self._epsilon, *bought)
 
     def _table(self) -> MeasurementTable:
@@ -335,7 +330,6 @@ def _check_given(
     noise: object,
     budget: object,
     label: object,
-    suggestion: object,
     activity: object,
     distinct: object,
     clipped: object,
@@ -346,7 +340,6 @@ def _check_given(
     for value, kind, name, remedy in (
         (noise, NoiseSource, "noise", "or one of the texts opendp, fast and seeded:NUMBER"),
         (budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"),
-        (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
         (activity, Activity, "activity", "make one with htf.measure_activity"),
         (distinct, DistinctCounts, "distinct", "make one with htf.measure_distinct"),
         (clipped, Clipped, "clipped", "make one with htf.measure_clipped"),
@@ -357,7 +350,7 @@ def _check_given(
 
 
 def check_bought(
-    bought: Suggestion | Activity | DistinctCounts | Clipped,
+    bought: Activity | DistinctCounts | Clipped,
     noise: NoiseSource,
     budget: BudgetFile | None,
 ) -> None:

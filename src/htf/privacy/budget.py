@@ -41,7 +41,7 @@ from htf.privacy.budget_store import READ, WRITE, Books, open_books
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import Bought, Suggestion, price_of_map
+from htf.privacy.protection import Bought, price_of_map
 
 if TYPE_CHECKING:
     from htf.release.release import Release
@@ -50,7 +50,7 @@ LONGEST_NAME = 200
 ADD_OR_REMOVE = "added or removed"  # the neighbouring relation of every unit
 BY_HAND = "measurements"  # what is charged and is no mechanism
 BOUGHT: dict[str, type[Bought]] = {
-    kind.charged_as: kind for kind in (Suggestion, Activity, DistinctCounts, Clipped)
+    kind.charged_as: kind for kind in (Activity, DistinctCounts, Clipped)
 }
 JOURNALS = ("-journal", "-wal", "-shm")
 FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a published file
@@ -407,7 +407,7 @@ class BudgetFile:
     def withdraw(self, id_: str) -> Entry:
         """Enter that a published file is withdrawn, and may be deleted or overwritten.
 
-        Nothing is refunded: others have seen it. A suggestion that the file published goes with it.
+        Nothing is refunded: others have seen it. What was bought for the file goes with it.
 
         Parameters
         ----------
@@ -446,12 +446,12 @@ class BudgetFile:
             )
         return replace(found, state=WITHDRAWN, withdrawn=now)
 
-    def check_bought(self, bought: Suggestion | Activity | DistinctCounts | Clipped) -> None:
-        """Refuse what was not charged here, such as a suggestion: its epsilon would be missing from the sum.
+    def check_bought(self, bought: Activity | DistinctCounts | Clipped) -> None:
+        """Refuse what was not charged here, such as an activity: its epsilon would be missing from the sum.
 
         Parameters
         ----------
-        bought : Suggestion, Activity, DistinctCounts or Clipped
+        bought : Activity, DistinctCounts or Clipped
             What was measured before the map.
 
         Raises
@@ -463,8 +463,8 @@ class BudgetFile:
         --------
         >>> riders = htf.BudgetFile.create("budget.sqlite", "guests", cap=1, unit="one person")
         >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
-        >>> suggestion = htf.suggest_max_records(people, "0.1", budget=riders)
-        >>> riders.check_bought(suggestion)
+        >>> activity = htf.measure_activity(people, "0.1", budget=riders)
+        >>> riders.check_bought(activity)
         """
         if not isinstance(bought, tuple(BOUGHT.values())):
             kinds = " or ".join(kind.__name__ for kind in BOUGHT.values())

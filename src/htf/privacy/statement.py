@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from htf.privacy.activity import Activity
     from htf.privacy.clipping import Clipped
     from htf.privacy.distinct import DistinctCounts
-    from htf.privacy.protection import Protection, Suggestion
+    from htf.privacy.protection import Protection
     from htf.release.release import Release
 
 NOT_PRIVATE = (
@@ -109,11 +109,6 @@ DISTINCT = (
     "per cell in which a record of theirs was kept."
 )
 
-SUGGESTED = (
-    "The number of records to keep per person was chosen with noise: {suggested}, out of 1 to {most}. It estimates "
-    "the number that a share of {quantile} of the people do not exceed. This cost {price} of the epsilon of {epsilon}."
-)
-
 DISTINCT_TABLE = (
     "The release also has a table of {quantity} in a grid of {columns} x {rows} boxes over the map. Whoever has a record in "
     "a box counts there once{in_each}, in at most {most} boxes; of whoever was in more, {most} boxes were chosen by nothing but "
@@ -180,7 +175,7 @@ BORROWED = (
 )
 
 SENTENCES = (
-    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, AT_MOST, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
+    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, AT_MOST, DECIDES, FIRST, DISTINCT, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
     OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, PRIORS_USED, BORROWED, DISTINCT_TABLE, DISTINCT_CHOSEN,
     DISTINCT_GIVEN, KNOWN_GRID, KNOWN_BOXES, WEIGHTED, WEIGHTED_ALONE, CLIPPED, CLIPPED_SHARE, CLIPPED_HIDDEN, CLIPPED_UNKNOWN,
     KNOWN_WEIGHT,
@@ -197,8 +192,6 @@ def privacy_statement(release: Release) -> str:
         parts.append(_shared(release) if protection.count == PEOPLE else _bounded(release))
     if protection.weight is not None:
         parts.append(_clipped(release, release.clipped))
-    if release.suggestion is not None:
-        parts.append(_suggested(release, release.suggestion))
     if release.activity is not None:
         parts.append(_scaled(release, release.activity))
     if release.distinct is not None:
@@ -323,7 +316,7 @@ def _known_bound(release: Release) -> str:
     if release.protection.count == PEOPLE:
         return KNOWN_SHARES.format(quantity=release.protection.quantity)
     chosen = release.activity is not None and release.activity.decides
-    return KNOWN_BOUND if release.suggestion is None and not chosen else KNOWN_RANGE
+    return KNOWN_RANGE if chosen else KNOWN_BOUND
 
 
 def _scaled(release: Release, activity: Activity) -> str:
@@ -357,14 +350,4 @@ def _distinct(release: Release, distinct: DistinctCounts) -> str:
         epsilon=release.epsilon,
         chosen=chosen if distinct.people else "",
         in_each=_in_each(release.protection)["in_each"],
-    )
-
-
-def _suggested(release: Release, suggestion: Suggestion) -> str:
-    return SUGGESTED.format(
-        suggested=suggestion.max_records,
-        most=suggestion.most,
-        quantile=suggestion.quantile,
-        price=suggestion.epsilon,
-        epsilon=release.epsilon,
     )

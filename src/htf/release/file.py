@@ -37,7 +37,7 @@ from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine
-from htf.privacy.protection import OF_RECORDS, Protection, Suggestion
+from htf.privacy.protection import OF_RECORDS, Protection
 from htf.privacy.statement import WORDING
 from htf.release.header import (
     FORMAT,
@@ -619,7 +619,6 @@ def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
     """The protection that `_guarantee` wrote."""
     readers: dict[str, Callable[[Any], Any]] = {
         "protection": Protection.from_dict,
-        "suggestion": Suggestion.from_dict,
         "activity": Activity.from_dict,
         "factor": float,
         "distinct": DistinctCounts.from_dict,
@@ -633,8 +632,6 @@ def _guarantee(release: Release) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if release.protection != OF_RECORDS:
         found["protection"] = release.protection.to_dict()
-    if release.suggestion is not None:
-        found["suggestion"] = release.suggestion.to_dict()
     if release.activity is not None:
         found["activity"], found["factor"] = release.activity.to_dict(), release.factor
     if release.distinct is not None:

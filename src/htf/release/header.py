@@ -267,17 +267,6 @@ _clipped = _fields(
         "private": _flag,
     }
 )
-_suggestion = _fields(
-    {
-        "max_records": _whole(1, MOST_RECORDS_OF_A_PERSON),
-        "quantile": _text(form=r"\d{1,30}(/[1-9]\d{0,29})?"),
-        "most": _whole(1, MOST_RECORDS_OF_A_PERSON),
-        "epsilon": _epsilon,
-        "noise": _text(),
-        "private": _flag,
-    },
-    {"per": _one_of(None, *PERIODS)},
-)
 _activity = _fields(
     {
         "people": _list(_whole(-(2**62), 2**62), 1, len(DOUBLING) + 1),
@@ -329,7 +318,6 @@ HEADER = _fields(
         "priors": _list(_prior, 1, MOST_PRIORS),
         "background": _fields({"periods": _whole(1, MOST_PERIODS)}),
         "protection": _protection,
-        "suggestion": _suggestion,
         "activity": _activity,
         "factor": _number,
         "distinct": _distinct,

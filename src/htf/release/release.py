@@ -38,7 +38,6 @@ from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
     Protection,
-    Suggestion,
     epsilon_per_share,
 )
 from htf.privacy.statement import privacy_statement
@@ -230,8 +229,6 @@ class Release(ReadOnlyArrays):
         In a series: what the releases of earlier periods count in each region. Estimates follow from it too.
     protection : Protection
         The unit, and how its records were bounded.
-    suggestion : Suggestion, optional
-        Where that bound was found with noise. `epsilon` includes its cost.
     activity : Activity, optional
         How many people have how many records, found with noise. `epsilon` includes its cost.
     factor : float
@@ -275,7 +272,6 @@ class Release(ReadOnlyArrays):
     priors: tuple[Prior, ...] = ()  # public, given by the curator; estimates follow from them too
     background: Background | None = None  # what earlier releases of a series count in each region
     protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
-    suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
     activity: Activity | None = None  # of people, found with noise; `epsilon` counts it in
     factor: float = 1.0  # by which counts of kept records are multiplied, for those of all records
     distinct: DistinctCounts | None = None  # people in boxes of a grid; `epsilon` counts it in
@@ -310,7 +306,6 @@ class Release(ReadOnlyArrays):
             "priors": tuple,
             "background": Background | None,
             "protection": Protection,
-            "suggestion": Suggestion | None,
             "activity": Activity | None,
             "factor": float,
             "distinct": DistinctCounts | None,
@@ -472,7 +467,7 @@ class Release(ReadOnlyArrays):
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger, self.priors, self.background)
         zones = None if self.zones is None else self.zones._content()
-        claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct)
+        claim = (self.protection, self.activity, self.factor, self.distinct)
         claims = (*claim, self.clipped, zones)
         return (*plain, *rest, *claims, *(array.tobytes() for array in arrays))
 
@@ -501,9 +496,9 @@ class Release(ReadOnlyArrays):
         return Epsilon.of(arguments.text(self.facts.get(OWN_EPSILON), "the own epsilon of zones"))
 
     @property
-    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts | Clipped | ZonesBought, ...]:
+    def bought(self) -> tuple[Activity | DistinctCounts | Clipped | ZonesBought, ...]:
         """What was measured about people, weights or zones beside the map. `epsilon` includes its cost."""
-        bought = (self.suggestion, self.activity, self.distinct, self.clipped, self._zones_bought)
+        bought = (self.activity, self.distinct, self.clipped, self._zones_bought)
         return tuple(one for one in bought if one is not None)
 
     @property
@@ -903,7 +898,6 @@ class Release(ReadOnlyArrays):
             "quantity": self.quantity,
             "counted": self.counted,
             "record_epsilon": str(self.record_epsilon),
-            "suggestion": None if self.suggestion is None else self.suggestion.to_dict(),
             "activity": None if self.activity is None else self.activity.to_dict(),
             "factor": self.factor,
             "distinct": None if self.distinct is None else self.distinct.to_dict(),
