@@ -161,7 +161,7 @@ def release_auto(data: Data, epsilon: str, runs: int, most: int | None = None) -
         activity = measure_activity(people, price, noise=f"seeded:{1000 + run}")
         kept = most or best_max_records(activity, total - price, MOST)
         matrix, noise = data.read_kept(kept), f"seeded:{run}"
-        made.append(publish(matrix, total, noise=noise, activity=activity))
+        made.append(publish(matrix, total, noise=noise, bought=(activity,)))
     return made
 
 

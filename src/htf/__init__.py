@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from htf.query.columns import Answers
     from htf.query.ratios import Ratios, ratio
     from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
+    from htf.recipes.quote import Quote
+    from htf.recipes.recipe import Recipe
     from htf.release.inside_zones import inside_zones
     from htf.release.release import MeasurementTable, Release
     from htf.report.document import write_report
@@ -120,7 +122,9 @@ _HOME = {
     "PointsCheck": "htf.ingest.check",
     "Prior": "htf.estimation.prior",
     "Protection": "htf.privacy.protection",
+    "Quote": "htf.recipes.quote",
     "Ratios": "htf.query.ratios",
+    "Recipe": "htf.recipes.recipe",
     "RecordsPerPerson": "htf.curator.contributions",
     "RegionTree": "htf.frame.tree",
     "Release": "htf.release.release",
@@ -205,7 +209,9 @@ __all__ = [
     "PointsCheck",
     "Prior",
     "Protection",
+    "Quote",
     "Ratios",
+    "Recipe",
     "RecordsPerPerson",
     "RegionTree",
     "Release",

@@ -14,11 +14,9 @@ from htf.estimation.prior import Prior
 from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
-from htf.privacy.activity import Activity
 from htf.privacy.budget import BudgetFile
-from htf.privacy.clipping import Clipped
-from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
+from htf.privacy.purchases import Measured
 from htf.release.release import Release
 
 DEFAULT_MECHANISM = "htf"
@@ -39,9 +37,7 @@ def publish(
     noise: NoiseSource | str = "opendp",
     budget: BudgetFile | None = None,
     label: str = "",
-    activity: Activity | None = None,
-    distinct: DistinctCounts | None = None,
-    clipped: Clipped | None = None,
+    bought: Sequence[Measured] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Release:
     """Spend `epsilon` on a private release, for each unit that `matrix.protection` names.
@@ -51,8 +47,7 @@ def publish(
     matrix : FrequencyMatrix
         The exact counts, from `read_points`.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
-        The privacy budget. With an `activity`, `distinct` people or `clipped` records it is the total,
-        and includes what they have cost.
+        The privacy budget. It is the total, and includes the cost of what was `bought`.
     mechanism : Mechanism or str, optional
         The mechanism, or its name. `make_mechanism` sets its parameters. By default `zones` where the first axis has
         named cells, else `htf`.
@@ -64,13 +59,9 @@ def publish(
         The budget to charge before any noise is drawn. Write the release with its `save`.
     label : str
         What to call the charge.
-    activity : Activity, optional
-        What `measure_activity` found for these data, where records of people are counted. Counts are then of all
-        records, not only of those that were kept.
-    distinct : DistinctCounts, optional
-        What `measure_distinct` found for these data: a table of different people that the release carries.
-    clipped : Clipped, optional
-        What `measure_clipped` found for these data, where records have weights: how many were cut at the largest one.
+    bought : sequence of Activity, DistinctCounts or Clipped
+        What `measure_activity`, `measure_distinct` and `measure_clipped` found for these data. With an activity, counts
+        are of all records of people, not only of those that were kept.
     progress : callable, optional
         Called with the label of each measurement.
 
@@ -114,8 +105,6 @@ def publish(
         prior,
         budget=budget,
         label=label,
-        activity=activity,
-        distinct=distinct,
-        clipped=clipped,
+        bought=bought,
     )
     return curator.run(mechanism, progress)

@@ -339,7 +339,7 @@ def test_a_budget_for_people(
     domain = Domain.from_bounds(0, 0, 1, 1, 4)
     people = FrequencyMatrix(domain, *cells, Protection("person", 4, "day"))
     activity = measure_activity(RecordsPerPerson([4, 3, 2, 1]), "0.1", noise="fast", budget=budget)
-    made = publish(people, "0.5", "ug", budget=budget, activity=activity)
+    made = publish(people, "0.5", "ug", budget=budget, bought=(activity,))
     made.save(output)  # and the machine stops here
     for entry in budget.account().pending:
         command = ["budget", "publish", str(file), "--dataset", "pings", "--entry", entry.id]
@@ -540,7 +540,7 @@ def test_an_activity_is_withdrawn_with_the_file_that_published_it(tmp_path: Path
     cells = np.zeros((2, 1), dtype=np.int32), np.array([50])
     domain = Domain.from_bounds(0, 0, 1, 1, 4)
     people = FrequencyMatrix(domain, *cells, Protection("person", 4, "day"))
-    made = publish(people, "0.5", "ug", budget=budget, activity=activity, noise="fast")
+    made = publish(people, "0.5", "ug", budget=budget, bought=(activity,), noise="fast")
     entry = budget.save(made, tmp_path / "out.parquet")
     budget.withdraw(entry.id)
     assert [entry.state for entry in budget.account().entries] == ["withdrawn", "withdrawn"]

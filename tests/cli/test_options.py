@@ -12,14 +12,11 @@ import pytest
 import htf
 from htf import read_points
 from htf.base.options import OPTION
-from htf.cli.distinct import DistinctOptions
 from htf.cli.main import cli, run
-from htf.cli.points import MapOptions
 from htf.cli.release import ReleaseOptions
-from htf.cli.weights import WeightOptions
 from htf.ingest.reading import Reading
-
-NOT_OPTIONS = {"columns"}  # which --x, --y, --dest-x, --dest-y and --axis name
+from htf.recipes.maps import MapOptions
+from htf.recipes.recipe import HOME, Recipe
 
 
 def options_of_command(name: str) -> dict[str, click.Option]:
@@ -38,11 +35,9 @@ def test_read_points_takes_what_the_declaration_says() -> None:
 def test_htf_release_offers_every_declared_option() -> None:
     offered = options_of_command("release")
     declared = [
-        one
-        for what in (Reading, MapOptions, ReleaseOptions, DistinctOptions, WeightOptions)
-        for one in fields(what)
+        one for what in (Recipe, ReleaseOptions) for one in fields(what) if OPTION in one.metadata
     ]
-    names = [one.name for one in declared if one.name not in NOT_OPTIONS]
+    names = [one.name for one in declared]
     assert len(names) == len(set(names))
     asking = {
         "dry_run",
@@ -52,8 +47,6 @@ def test_htf_release_offers_every_declared_option() -> None:
     }  # before a charge, and nothing about the release
     assert set(names) | asking == set(offered)
     for one in declared:
-        if one.name in NOT_OPTIONS:
-            continue
         option = offered[one.name]
         assert option.help == one.metadata[OPTION].help
         assert option.required == (one.default is MISSING)
@@ -61,12 +54,20 @@ def test_htf_release_offers_every_declared_option() -> None:
             assert option.default == one.default
 
 
+def test_a_recipe_has_every_option_about_records_and_the_map() -> None:
+    homes = [one.metadata[HOME] for one in fields(Recipe) if HOME in one.metadata]
+    assert len(homes) == len(set(homes))
+    for declaration in (Reading, MapOptions):
+        options = {one.name for one in fields(declaration) if OPTION in one.metadata}
+        assert {name for home, name in homes if home is declaration} == options
+
+
 @pytest.mark.parametrize("command", ["forecast", "evaluate", "paper"])
 def test_other_commands_share_the_options_of_the_map(command: str) -> None:
     offered, own = options_of_command(command), options_of_command("release")
-    for name in ("x_column", "y_column", "bounds"):
-        assert offered[name].opts == own[name].opts
-        assert offered[name].metavar == own[name].metavar
+    for name, here in (("x", "x_column"), ("y", "y_column"), ("bounds", "bounds")):
+        assert offered[here].opts == own[name].opts
+        assert offered[here].metavar == own[name].metavar
 
 
 def test_every_option_of_every_command_is_explained() -> None:

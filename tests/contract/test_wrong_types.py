@@ -159,7 +159,7 @@ class World:
             max_records=1,
         )
         self.with_distinct = htf.publish(
-            self.persons, 1, "singular", noise="fast", distinct=self.distinct
+            self.persons, 1, "singular", noise="fast", bought=(self.distinct,)
         )
         self.budget = htf.BudgetFile.create(folder / "budget.sqlite", "pings", 1000)
         rides = {"x": [0.5, 0.25], "y": [0.5, 0.5], "passengers": [1, 9]}
@@ -345,10 +345,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": TEXT,
             "private": {"true"},
             "prior": NONE,
-            "activity": NONE,
-            "distinct": NONE,
-            "clipped": NONE,
-            "zones": NONE,
+            "bought": set(),
             "budget_entry": {*NONE, *TEXT},
         },
         {"estimates": "estimate", "scales": "scale"},
@@ -995,9 +992,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": "seeded:1",
             "budget": None,
             "label": "",
-            "activity": None,
-            "distinct": None,
-            "clipped": None,
+            "bought": (),
             "progress": None,
         },
         {
@@ -1007,9 +1002,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": NONE,
             "budget": NONE,
             "label": TEXT,
-            "activity": NONE,
-            "distinct": NONE,
-            "clipped": NONE,
+            "bought": {"empty list"},
             "progress": FUNCTION,
         },
     ),
@@ -1035,9 +1028,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "prior": None,
             "budget": None,
             "label": "",
-            "activity": None,
-            "distinct": None,
-            "clipped": None,
+            "bought": (),
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
@@ -1045,9 +1036,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "prior": {*NONE, "empty list"},
             "budget": NONE,
             "label": TEXT,
-            "activity": NONE,
-            "distinct": NONE,
-            "clipped": NONE,
+            "bought": {"empty list"},
         },
     ),
     "Curator.measure": lambda w: Call(

@@ -22,7 +22,6 @@ from htf import (
     publish,
     verify,
 )
-from htf.cli.release import _part
 from htf.curator.contributions import (
     CLASSES_OF_A_PERSON,
     offsets_by_class,
@@ -36,6 +35,8 @@ from htf.privacy.protection import (
     price_of_bought,
     price_of_map,
 )
+from htf.recipes.quote import OFFERS
+from htf.recipes.recipe import Recipe
 from support import city_matrix
 
 ALARM = 1e-6  # for each statistical check; seeds are fixed
@@ -96,6 +97,11 @@ def test_the_parts_never_exceed_the_claim(
     assert lost <= total
 
 
+def part_of(total: Epsilon, share: Fraction, most: int) -> Epsilon:
+    recipe = Recipe(source=None, epsilon=1, most_records=most)
+    return OFFERS["activity"].price(recipe, total, share)
+
+
 @given(
     st.integers(1, 10**18),
     st.fractions(0, 1).filter(lambda share: share < 1),
@@ -103,13 +109,13 @@ def test_the_parts_never_exceed_the_claim(
 )
 @settings(max_examples=200)
 def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction, most: int) -> None:
-    """As `htf release --activity` takes it: rounded down, and never all."""
+    """As `htf release --spend` takes it: rounded down, and never all."""
     total = Epsilon(units)
     if share > 0 and int(units * share) < least_price(most).units:
         with pytest.raises(InputError, match=f"less than {least_price(most)}, the smallest"):
-            _part(total, share, most)
+            part_of(total, share, most)
         return
-    part = _part(total, share, most)
+    part = part_of(total, share, most)
     assert 0 <= units * share - part.units < 1
     assert part < total
 

@@ -167,7 +167,7 @@ def option_command(
         "--epsilon": lambda: chance.choice(NUMBERS),
         "--axis": lambda: ":".join(chance.choice((*WORDS, *NUMBERS)) for _ in range(chance.choice((5, 5, 2)))),
         "--max-records": lambda: chance.choice(("auto", *NUMBERS)),
-        "--activity": lambda: chance.choice(("1/3", "1/0", *NUMBERS)),
+        "--spend": lambda: f"{chance.choice(('activity', 'x'))}={chance.choice(('1/3', '1/0', *NUMBERS))}",
         "--user": lambda: chance.choice(WORDS),
         "--x": lambda: chance.choice(WORDS),
         "--time": lambda: chance.choice(WORDS),

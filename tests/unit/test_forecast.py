@@ -364,7 +364,7 @@ def test_totals_are_drawn_several_times_for_each_map() -> None:
     for number in (1, SCALINGS - 1):
         noise = seeded_noise(BENCH, trial, f"activity {number}")
         again = measure_activity(each, "0.1", noise=noise)
-        other = publish(made.measured, 1, noise=seeded_noise(BENCH, trial), activity=again)
+        other = publish(made.measured, 1, noise=seeded_noise(BENCH, trial), bought=(again,))
         wanted = made.release.estimates * made.scalings[number]
         assert np.allclose(other.estimates, wanted, rtol=1e-9)
     assert release_people(BENCH, trial, replace(counted, activity=Fraction(0))).scalings == (1.0,)
@@ -405,7 +405,7 @@ def test_what_a_release_of_people_tells() -> None:
         RecordsPerPerson.from_records(people.records_each, 2**20), "0.1", noise="seeded:1"
     )
     kept = people.kept(Protection("person", 8), np.random.default_rng(2))
-    scaled = Known.of(publish(kept, 1, noise="seeded:1", activity=bought))
+    scaled = Known.of(publish(kept, 1, noise="seeded:1", bought=(bought,)))
     assert scaled is not None
     assert scaled.counted == Counted("records", 8, Fraction(1, 10))
     assert scaled.records == RecordsByActivity(bought)

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from htf import Epsilon, InputError, make_mechanism
 from htf.base.numerals import decimal, fraction, shown, whole
 from htf.cli.main import run
-from htf.cli.points import read_axis, read_cells
 from htf.curator.noise import noise_from_text
 from htf.evaluation.workloads import read_workload
 from htf.frame.domain import Axis, Domain
 from htf.ingest.engines import read_memory
 from htf.query.texts import read_boxes, read_numbers, read_where
 from htf.query.where import full_ranges
+from htf.recipes.maps import read_axis, read_cells
 
 # To Python these are numbers.
 LENIENT = ["1_0", "٣", "１", "0_5", "1_0.5", "१.५", "1e1_0", "１e1"]

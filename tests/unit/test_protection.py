@@ -225,7 +225,7 @@ def test_the_statement_of_a_query() -> None:
 
 
 def test_the_statement_of_a_number_that_follows_and_of_a_total() -> None:
-    release = made(activity=replace(measured(), decides=True))
+    release = made(bought=(replace(measured(), decides=True),))
     assert "The number of records to keep per person follows from it" in release.statement
     # What was chosen with noise is covered, and not named among what is public beforehand.
     assert "the range from which the number of records to keep was chosen" in release.statement
@@ -326,13 +326,13 @@ def test_what_people_are_counted_by_travels_too(per: str | None, tmp_path: Path)
 
 
 def test_an_activity_travels_too(tmp_path: Path) -> None:
-    release, path = made(activity=measured()), tmp_path / "r.parquet"
+    release, path = made(bought=(measured(),)), tmp_path / "r.parquet"
     assert (release.epsilon, release.record_epsilon) == (Epsilon.of(1), Epsilon.of("0.16"))
     release.save(path)
     again = Release.load(path)
     assert again == release
     assert again.activity == release.activity
-    assert again != replace(release, activity=None, factor=1.0)
+    assert again != replace(release, bought=(), factor=1.0)
     assert again.summary()["activity"]["most"] == 20
     assert wrong(path) == []
 
@@ -366,14 +366,14 @@ def rewrite(path: Path, change: Any) -> None:
 )
 def test_changed_claims_are_refused(tmp_path: Path, change: Any, says: str) -> None:
     path = tmp_path / "r.parquet"
-    made(activity=measured()).save(path)
+    made(bought=(measured(),)).save(path)
     rewrite(path, change)
     with pytest.raises(ReleaseFileError, match=says):
         Release.load(path)
 
 
 def test_verify_finds_claims_that_do_not_follow(tmp_path: Path) -> None:
-    release = made(activity=measured())
+    release = made(bought=(measured(),))
     assert wrong(release) == []
     (spend,) = [check for check in verify(release) if check.name == "spend"]
     assert spend.finding.startswith("the measurements spend 0.16 of 0.16")
@@ -382,14 +382,14 @@ def test_verify_finds_claims_that_do_not_follow(tmp_path: Path) -> None:
     assert "spend" in wrong(replace(release, protection=weaker))
     assert release.activity is not None
     dearer = replace(release.activity, epsilon=Epsilon.of("0.3"))
-    assert "spend" in wrong(replace(release, activity=dearer))
+    assert "spend" in wrong(replace(release, bought=(dearer,)))
     assert "spend" in wrong(replace(release, epsilon=Epsilon.of("0.999999999999999")))
     for change in (
         {"private": False},
         {"noise": "seeded:1"},
         {"private": False, "noise": "seeded:1"},
     ):
-        assert wrong(replace(release, activity=replace(release.activity, **change))) == ["noise"]
+        assert wrong(replace(release, bought=(replace(release.activity, **change),))) == ["noise"]
     path = tmp_path / "r.parquet"
     release.save(path)
     words = "1-differentially private for one person"
@@ -451,14 +451,14 @@ def test_units_are_kept_apart(budget: BudgetFile) -> None:
 
 def test_a_release_is_charged_what_its_activity_was_not(budget: BudgetFile, tmp_path: Path) -> None:
     found = measured(budget=budget)
-    release = made(budget=budget, activity=found)
+    release = made(budget=budget, bought=(found,))
     assert budget.account().spent == release.epsilon == Epsilon.of(1)
     assert len(budget.account().pending) == 2
     entry = budget.save(release, tmp_path / "r.parquet")
     assert entry.epsilon == Epsilon.of("0.8")
     assert budget.account().pending == ()
     assert {e.sha256 for e in budget.account().entries} == {entry.sha256}
-    again = made(budget=budget, activity=found, epsilon="0.5")  # it is paid, and may be used again
+    again = made(budget=budget, bought=(found,), epsilon="0.5")  # it is paid, and may be used again
     budget.save(again, tmp_path / "again.parquet")
     assert budget.account().spent == Epsilon.of("1.3")
     assert budget.account().entries[0].file == "r.parquet"
@@ -470,7 +470,7 @@ def test_a_release_is_charged_what_its_activity_was_not(budget: BudgetFile, tmp_
 @pytest.fixture
 def lost(budget: BudgetFile, tmp_path: Path) -> Path:
     """A release that was written, and whose charges are still pending."""
-    release = made(budget=budget, activity=measured(budget=budget))
+    release = made(budget=budget, bought=(measured(budget=budget),))
     release.save(tmp_path / "r.parquet")
     return tmp_path / "r.parquet"
 

@@ -146,7 +146,7 @@ def test_what_is_bought_before_the_map_must_mean_the_same_days(days: BudgetFile)
     """An activity by days of UTC, and a map by days that begin twelve hours later."""
     by_hand = htf.RecordsPerPerson([30, 20, 5], told_apart=UTC)
     activity = htf.measure_activity(by_hand, "0.1", noise=FastNoise(), budget=days, per="day")
-    options: dict[str, Any] = {"noise": FastNoise(), "budget": days, "activity": activity}
+    options: dict[str, Any] = {"noise": FastNoise(), "budget": days, "bought": [activity]}
     with pytest.raises(InputError, match=r"at UTC\+00:00, but this charge"):
         htf.publish(read(utc_offset=12 * 3600), 1, "uniform", **options)
     htf.publish(read(), 1, "uniform", **options)
@@ -254,19 +254,11 @@ def test_a_file_without_it_is_read_as_it_is(old: Path) -> None:
 
 
 def test_the_first_charge_notes_it(old: Path, capsys: Any) -> None:
-    from htf.cli.charging import check_charge
-    from htf.mechanisms import make_mechanism
+    from htf.cli.charging import note_account
 
     riders = BudgetFile(old, "riders")
     known = read_accounts(old)
-    check_charge(
-        riders,
-        htf.Epsilon.of(1),
-        make_mechanism("htf"),
-        FastNoise(),
-        htf.Protection("person", count="people", shares=256, per="day"),
-        UTC,
-    )
+    note_account(riders, UTC)
     said = " ".join(capsys.readouterr().err.split())
     assert (
         "do not say how people are told apart (an earlier version or a program entered them). This one notes it: by "

@@ -11,15 +11,11 @@ import click
 
 from htf.cli.screen import say
 from htf.errors import InputError
-from htf.privacy.protection import OF_RECORDS, Protection
 
 if TYPE_CHECKING:
-    from htf.curator.noise import NoiseSource
-    from htf.mechanisms.base import Mechanism
     from htf.privacy.account import Account
     from htf.privacy.apart import ToldApart
     from htf.privacy.budget import BudgetFile
-    from htf.privacy.epsilon import Epsilon
     from htf.release.release import Release
 
 BUDGET = "htf.budget"  # in Click's context: the file that is charged
@@ -40,25 +36,12 @@ def open_budget(file: Path | None, dataset: str | None, output: Path) -> BudgetF
     return budget
 
 
-def check_charge(
-    budget: BudgetFile,
-    epsilon: Epsilon,
-    mechanism: Mechanism,
-    noise: NoiseSource,
-    protection: Protection = OF_RECORDS,
-    told_apart: ToldApart | None = None,
-) -> None:
-    """Refuse before the data are read what the charge would refuse anyway."""
-    from htf.privacy.budget import check_adds_up
-
-    check_adds_up(noise.private, mechanism.parameters())
+def note_account(budget: BudgetFile, told_apart: ToldApart) -> None:
+    """Say what a charge will note, and which earlier ones have no release."""
     account = budget.account()
-    account.check_told_apart(told_apart)
     _say_pin(account, told_apart)
-    if budget.resumes:  # what is left does not pay for it: it was charged before
-        return
-    report_pending(account)
-    account.check(epsilon, protection.name)
+    if not budget.resumes:
+        report_pending(account)
 
 
 def _say_pin(account: Account, told_apart: ToldApart | None) -> None:

@@ -23,9 +23,9 @@ from htf.cli.experiments import (
     write_reports,
 )
 from htf.cli.options import folder_option, jobs_option, overwrite_folder_option, seed_option
-from htf.cli.points import MapOptions
 from htf.cli.screen import console, say, show_table
 from htf.cli.types import WholeNumber
+from htf.recipes.maps import MapOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from htf.cli.points import read_domain
 from htf.cli.screen import console, described, say, show_table
 from htf.errors import InputError, MissingExtraError
 from htf.files import exists
 from htf.query.texts import read_numbers
+from htf.recipes.maps import read_domain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

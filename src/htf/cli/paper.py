@@ -19,10 +19,10 @@ from htf.cli.experiments import (
     write_reports,
 )
 from htf.cli.options import folder_option, jobs_option, overwrite_folder_option, seed_option
-from htf.cli.points import MapOptions
 from htf.cli.screen import say
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
+from htf.recipes.maps import MapOptions
 
 
 @click.command()

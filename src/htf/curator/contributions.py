@@ -180,22 +180,22 @@ def measure_activity(
     (496, 298, 183, 5)
     """
     _check_people(people)
-    purchase = Purchase.of(epsilon, noise, budget, label, per, people.told_apart)
-    if purchase.price < (least := least_price(people.most)):
+    payment = Payment.of(epsilon, noise, budget, label, per, people.told_apart)
+    if payment.price < (least := least_price(people.most)):
         raise InputError(
-            f"an activity of people with up to {people.most:,} records costs at least {least}, got {purchase.price}"
+            f"an activity of people with up to {people.most:,} records costs at least {least}, got {payment.price}"
         )
-    of_people, of_offsets = (np.array([price.units]) for price in split_price(purchase.price))
-    ends, draw = class_ends(people.most), purchase.noise.draw
-    with purchase.charged(Activity.charged_as) as entry:
+    of_people, of_offsets = (np.array([price.units]) for price in split_price(payment.price))
+    ends, draw = class_ends(people.most), payment.noise.draw
+    with payment.charged(Activity.kind) as entry:
         noisy = people_by_class(people) + draw(of_people.repeat(len(ends)), CLASSES_OF_A_PERSON)
         # Where a class is one number, nobody is off it.
         noises = [int(draw(of_offsets, reach)[0]) if reach else 0 for reach in reaches(ends)]
         offsets = offsets_by_class(people) + np.array(noises)
-        drawn = purchase.noise.description, purchase.noise.private
+        drawn = payment.noise.description, payment.noise.private
         return Activity(
             tuple(noisy.tolist()),
-            purchase.price,
+            payment.price,
             *drawn,
             per=per,
             budget_entry=entry,
@@ -228,7 +228,7 @@ def _check_people(people: object) -> None:
 
 
 @dataclass(frozen=True)
-class Purchase:
+class Payment:
     """A measurement about people that is about to be paid for, with checked arguments."""
 
     price: Epsilon
@@ -247,7 +247,7 @@ class Purchase:
         label: object,
         per: object,
         told_apart: ToldApart | None,
-    ) -> Purchase:
+    ) -> Payment:
         if budget is not None:
             remedy = "open it with htf.BudgetFile(path, dataset)"
             arguments.instance(budget, BudgetFile, "budget", remedy)

@@ -116,7 +116,7 @@ class DistinctPeople(ReadOnlyArrays):
     >>> people = htf.read_people_by_box(rides, domain, 2, user="rider")
     >>> distinct = htf.measure_distinct(people, 1, noise="seeded:1")
     >>> matrix = htf.read_points(rides, domain, user="rider")
-    >>> release = htf.publish(matrix, 2, distinct=distinct, noise="seeded:2")
+    >>> release = htf.publish(matrix, 2, bought=[distinct], noise="seeded:2")
     >>> table = release.count_distinct()
     >>> len(table), table.quantity
     (4, 'different people')

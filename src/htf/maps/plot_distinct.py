@@ -68,7 +68,7 @@ def plot_distinct(release: Release, *, boxes: bool = False) -> Figure:
     >>> people = htf.read_people_by_box(rides, domain, 2, user="rider")
     >>> distinct = htf.measure_distinct(people, 1, noise="seeded:1")
     >>> matrix = htf.read_points(rides, domain, user="rider")
-    >>> release = htf.publish(matrix, 2, distinct=distinct, noise="seeded:2")
+    >>> release = htf.publish(matrix, 2, bought=[distinct], noise="seeded:2")
     >>> htf.plot_distinct(release).savefig("distinct.png")
     """
     try:

@@ -16,11 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
+
+if TYPE_CHECKING:
+    from htf.privacy.purchase import Purchase
 
 RECORD, PERSON = "record", "person"
 RECORDS, PEOPLE = "records", "people"
@@ -311,32 +314,6 @@ def explain_people(quantity: str) -> str:
     )
 
 
-class Bought(Protocol):
-    """What was measured about people or weights before the map, for a part of the epsilon of its release."""
-
-    charged_as: ClassVar[str]  # how a budget file calls the charge, in place of a mechanism
-    option: ClassVar[str]  # of the command line that asks for it
-
-    @property
-    def epsilon(self) -> Epsilon:
-        """What it has cost each unit."""
-
-    @property
-    def noise(self) -> str:
-        """Where its noise came from."""
-
-    @property
-    def private(self) -> bool:
-        """Whether that noise was secret."""
-
-    @property
-    def budget_entry(self) -> str | None:
-        """The entry of the budget file that was charged."""
-
-    def check_fits(self, protection: Protection) -> None:
-        """Refuse a release that it cannot belong to."""
-
-
 def check_counts_records(what: str, protection: Protection, per: str | None) -> None:
     """Refuse what is about records of people, where something else is counted, or another unit is protected.
 
@@ -356,16 +333,16 @@ def check_counts_records(what: str, protection: Protection, per: str | None) -> 
         )
 
 
-def price_of_bought(*bought: Bought | None) -> Epsilon:
+def price_of_bought(*bought: Purchase) -> Epsilon:
     """What was spent before the map; nothing, where nothing was bought."""
-    return sum((one.epsilon for one in bought if one is not None), Epsilon(0))
+    return sum((one.epsilon for one in bought), Epsilon(0))
 
 
-def price_of_map(epsilon: Epsilon, *bought: Bought | None) -> Epsilon:
+def price_of_map(epsilon: Epsilon, *bought: Purchase) -> Epsilon:
     """What a total of `epsilon` leaves for the map after paying for what was bought before it."""
     cost = price_of_bought(*bought)
     if cost >= epsilon:
-        what = " and ".join(one.option for one in bought if one is not None)
+        what = " and ".join(one.name for one in bought)
         raise InputError(
             f"what was measured before the map ({what}) cost {cost}, which is part of the epsilon of the "
             f"release: {epsilon} leaves nothing for the map"
@@ -373,15 +350,14 @@ def price_of_map(epsilon: Epsilon, *bought: Bought | None) -> Epsilon:
     return epsilon - cost
 
 
-def epsilon_per_share(epsilon: Epsilon, protection: Protection, *bought: Bought | None) -> Epsilon:
+def epsilon_per_share(epsilon: Epsilon, protection: Protection, *bought: Purchase) -> Epsilon:
     """What measurements may cost each counted record or share of a person, so that each unit loses at most
     `epsilon` in all.
 
     Proof: docs/proofs/people.md
     """
     for one in bought:
-        if one is not None:
-            one.check_fits(protection)
+        one.check_fits(protection)
     price = price_of_map(epsilon, *bought)
     share = price // protection.most_shares
     if share.units == 0:
