@@ -74,7 +74,7 @@ class Half:
         activity = measure_activity(people, part, noise=f"seeded:{seed + 5_000}")
         most = best_max_records(activity, price_of_map(total, activity), RANGE)
         matrix = self.read(user="person", max_records=most)
-        return publish(matrix, total, noise=noise, activity=activity)
+        return publish(matrix, total, noise=noise, bought=(activity,))
 
 
 @lru_cache(maxsize=32)

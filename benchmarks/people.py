@@ -52,7 +52,7 @@ QUERIES = 1000
 KEPT = [digit * 10**power for power in range(4) for digit in (1, 2, 3, 5, 7)]
 SHARES = (1, 4, 16, 64, 256, 1024, 4096)
 ACTIVITY = Fraction(1, 10)  # of epsilon, as in `htf release`
-MOST = 1000  # the default of --records-range
+MOST = 1000  # that auto looks for K among
 SMOOTHING = 20  # records
 NAME = "SHARES_OF_A_PERSON"  # in htf.ingest.reading, which has no option for it
 MANY_SHARES = 2**20  # of a person, where the truth is computed
@@ -161,7 +161,7 @@ def release_auto(data: Data, epsilon: str, runs: int, most: int | None = None) -
         activity = measure_activity(people, price, noise=f"seeded:{1000 + run}")
         kept = most or best_max_records(activity, total - price, MOST)
         matrix, noise = data.read_kept(kept), f"seeded:{run}"
-        made.append(publish(matrix, total, noise=noise, activity=activity))
+        made.append(publish(matrix, total, noise=noise, bought=(activity,)))
     return made
 
 

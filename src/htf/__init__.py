@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from htf.curator.clipping import measure_clipped
-    from htf.curator.contributions import RecordsPerPerson, measure_activity, suggest_max_records
+    from htf.curator.contributions import RecordsPerPerson, measure_activity
     from htf.curator.curator import Curator
     from htf.curator.distinct import PeopleByBox, measure_distinct
     from htf.curator.frequency import FrequencyMatrix, WeighedRecords
@@ -60,12 +60,14 @@ if TYPE_CHECKING:
     from htf.privacy.epsilon import Epsilon
     from htf.privacy.ledger import LedgerLine
     from htf.privacy.origins import FileMark
-    from htf.privacy.protection import Protection, Suggestion
+    from htf.privacy.protection import Protection
     from htf.privacy.zones import ZonesBought
     from htf.publication import publish
     from htf.query.answer import Answer
     from htf.query.question import Question
     from htf.query.zones import Zones, grid_zones, h3_zones
+    from htf.recipes.quote import Quote
+    from htf.recipes.recipe import Recipe
     from htf.release.inside_zones import inside_zones
     from htf.release.release import MeasurementTable, Release
     from htf.report.document import write_report
@@ -117,13 +119,14 @@ _HOME = {
     "Prior": "htf.estimation.prior",
     "Protection": "htf.privacy.protection",
     "Question": "htf.query.question",
+    "Quote": "htf.recipes.quote",
+    "Recipe": "htf.recipes.recipe",
     "RecordsPerPerson": "htf.curator.contributions",
     "RegionTree": "htf.frame.tree",
     "Release": "htf.release.release",
     "ReleaseFileError": "htf.errors",
     "Series": "htf.series.series",
     "SeriesPlan": "htf.series.plan",
-    "Suggestion": "htf.privacy.protection",
     "ToldApart": "htf.privacy.apart",
     "Trips": "htf.synthetic.trips",
     "View": "htf.maps.views",
@@ -149,7 +152,6 @@ _HOME = {
     "read_prior": "htf.ingest.prior",
     "read_records_per_person": "htf.ingest.records",
     "read_zones": "htf.ingest.layers",
-    "suggest_max_records": "htf.curator.contributions",
     "synthetic_city": "htf.synthetic.city",
     "synthetic_trips": "htf.synthetic.trips",
     "synthetic_visits": "htf.synthetic.visits",
@@ -198,13 +200,14 @@ __all__ = [
     "Prior",
     "Protection",
     "Question",
+    "Quote",
+    "Recipe",
     "RecordsPerPerson",
     "RegionTree",
     "Release",
     "ReleaseFileError",
     "Series",
     "SeriesPlan",
-    "Suggestion",
     "ToldApart",
     "Trips",
     "View",
@@ -230,7 +233,6 @@ __all__ = [
     "read_prior",
     "read_records_per_person",
     "read_zones",
-    "suggest_max_records",
     "synthetic_city",
     "synthetic_trips",
     "synthetic_visits",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -11,17 +10,13 @@ from htf.base import arguments
 from htf.curator.curator import Curator
 from htf.curator.frequency import FrequencyMatrix
 from htf.curator.noise import NoiseSource, noise_from_text
-from htf.errors import InputError
 from htf.estimation.prior import Prior
 from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
-from htf.privacy.activity import Activity
 from htf.privacy.budget import BudgetFile
-from htf.privacy.clipping import Clipped
-from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import Suggestion
+from htf.privacy.purchases import Measured
 from htf.release.release import Release
 
 DEFAULT_MECHANISM = "htf"
@@ -42,12 +37,8 @@ def publish(
     noise: NoiseSource | str = "opendp",
     budget: BudgetFile | None = None,
     label: str = "",
-    suggestion: Suggestion | None = None,
-    activity: Activity | None = None,
-    distinct: DistinctCounts | None = None,
-    clipped: Clipped | None = None,
+    bought: Sequence[Measured] = (),
     progress: Callable[[str], None] | None = None,
-    ledger: BudgetFile | None = None,
 ) -> Release:
     """Spend `epsilon` on a private release, for each unit that `matrix.protection` names.
 
@@ -56,8 +47,7 @@ def publish(
     matrix : FrequencyMatrix
         The exact counts, from `read_points`.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
-        The privacy budget. With a `suggestion`, an `activity`, `distinct` people or `clipped` records it is the total,
-        and includes what they have cost.
+        The privacy budget. It is the total, and includes the cost of what was `bought`.
     mechanism : Mechanism or str, optional
         The mechanism, or its name. `make_mechanism` sets its parameters. By default `zones` where the first axis has
         named cells, else `htf`.
@@ -69,19 +59,11 @@ def publish(
         The budget to charge before any noise is drawn. Write the release with its `save`.
     label : str
         What to call the charge.
-    suggestion : Suggestion, optional
-        What `suggest_max_records` found for these data.
-    activity : Activity, optional
-        What `measure_activity` found for these data, where records of people are counted. Counts are then of all
-        records, not only of those that were kept.
-    distinct : DistinctCounts, optional
-        What `measure_distinct` found for these data: a table of different people that the release carries.
-    clipped : Clipped, optional
-        What `measure_clipped` found for these data, where records have weights: how many were cut at the largest one.
+    bought : sequence of Activity, DistinctCounts or Clipped
+        What `measure_activity`, `measure_distinct` and `measure_clipped` found for these data. With an activity, counts
+        are of all records of people, not only of those that were kept.
     progress : callable, optional
         Called with the label of each measurement.
-    ledger : BudgetFile, optional
-        The old name of `budget`.
 
     Returns
     -------
@@ -105,8 +87,6 @@ def publish(
     >>> release.private, str(release.epsilon)
     (True, '0.5')
     """
-    if ledger is not None:
-        budget = _by_old_name(budget, ledger)
     if mechanism is None:
         first = "count the points first, with htf.read_points(points, domain, [column, column])"
         arguments.instance(matrix, FrequencyMatrix, "matrix", first)
@@ -125,19 +105,6 @@ def publish(
         prior,
         budget=budget,
         label=label,
-        suggestion=suggestion,
-        activity=activity,
-        distinct=distinct,
-        clipped=clipped,
+        bought=bought,
     )
     return curator.run(mechanism, progress)
-
-
-def _by_old_name(budget: BudgetFile | None, ledger: BudgetFile) -> BudgetFile:
-    if budget is not None:
-        raise InputError("ledger is the old name of budget: give budget only")
-    remedy = "open it with htf.BudgetFile(path, dataset)"
-    arguments.instance(ledger, BudgetFile, "the budget", remedy)
-    message = "publish(ledger=…) is now publish(budget=…); the next version drops the old name"
-    warnings.warn(message, DeprecationWarning, stacklevel=3)
-    return ledger

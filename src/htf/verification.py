@@ -27,11 +27,13 @@ from htf.frame.crs import same_projjson
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.frame.nesting import Nesting
 from htf.mechanisms import find_mechanism
+from htf.privacy.activity import Activity
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine, sum_along_paths
 from htf.privacy.protection import RECORD, price_of_bought
+from htf.privacy.zones import ZonesBought
 from htf.release.file import (
     GEO,
     KEY,
@@ -137,12 +139,8 @@ def verify_file(file: Contents) -> list[Check]:
 def _verify(release: Release, statement: tuple[str, bool] | None) -> list[Check]:
     """What a release holds. The statement is that of its file, and whether this version worded it."""
     checks = [check(release) for check in CHECKS]
-    if release.zones is not None:
-        checks += [_of_zones(check(release.zones)) for check in CHECKS if check is not _check_sums]
-    if release.distinct is not None:
-        checks.append(_check_distinct(release.distinct))
-    if release.clipped is not None:
-        checks.append(_check_clipped(release, release.clipped))
+    for one in release.bought:
+        checks += BOUGHT[type(one)](release, one)
     checks.append(_check_statement(release, statement))
     return checks
 
@@ -290,8 +288,15 @@ def _adds_up(line: LedgerLine, release: Release, rows: slice) -> bool:
     return not len(inner) or np.array_equal(nesting.sum_parts(inner, values), values[inner])
 
 
-def _of_zones(check: Check) -> Check:
-    return replace(check, name=f"zones: {check.name}")
+def _check_zones(_: Release, bought: ZonesBought) -> list[Check]:
+    """The zones are checked like a release, but their estimates with those of the map (`_check_joined`)."""
+    found = [check(bought.release) for check in CHECKS if check is not _check_sums]
+    return [replace(one, name=f"zones: {one.name}") for one in found]
+
+
+def _check_activity(_: Release, __: Activity) -> list[Check]:
+    """Estimates and the factor follow from it, which `_check_sums` looks at."""
+    return []
 
 
 def _check_joined(release: Release) -> Check:
@@ -417,7 +422,7 @@ def _check_noise(release: Release) -> Check:
     return Check("noise", passed, "; before the map: ".join(words))
 
 
-def _check_distinct(distinct: DistinctCounts) -> Check:
+def _check_distinct(_: Release, distinct: DistinctCounts) -> list[Check]:
     """The number of boxes in which a person counts is the one that the noisy numbers of people give, if it was chosen
     by them. Everything else about different people follows from the noisy numbers when it is asked for."""
     passed = True
@@ -427,18 +432,18 @@ def _check_distinct(distinct: DistinctCounts) -> Check:
     columns, rows = distinct.grid
     chosen = "chosen with noise" if distinct.decides else "chosen by the curator"
     finding = f"{columns} x {rows} boxes; a person counts in at most {distinct.max_boxes}, {chosen}"
-    return Check("different people", passed, finding if passed else f"not as found: {finding}")
+    return [Check("different people", passed, finding if passed else f"not as found: {finding}")]
 
 
-def _check_clipped(release: Release, clipped: Clipped) -> Check:
+def _check_clipped(release: Release, clipped: Clipped) -> list[Check]:
     """They were measured for the weight, the limit and the unit of the release. Their share follows from them whenever it
     is asked for."""
     try:
         clipped.check_fits(release.protection)
     except InputError as error:
-        return Check("clipped", False, str(error))
+        return [Check("clipped", False, str(error))]
     found = f"{clipped.above:,} of {clipped.within + clipped.above:,} records above {clipped.protection.max_weight:,}"
-    return Check("clipped", True, f"{found}, with noise, for epsilon {clipped.epsilon}")
+    return [Check("clipped", True, f"{found}, with noise, for epsilon {clipped.epsilon}")]
 
 
 def _check_statement(release: Release, stored: tuple[str, bool] | None) -> Check:
@@ -456,3 +461,9 @@ def _check_statement(release: Release, stored: tuple[str, bool] | None) -> Check
 
 
 CHECKS = (_check_tiling, _check_spend, _check_ledger, _check_sums, _check_noise)
+BOUGHT: dict[type, Callable[..., list[Check]]] = {
+    Activity: _check_activity,
+    DistinctCounts: _check_distinct,
+    Clipped: _check_clipped,
+    ZonesBought: _check_zones,
+}

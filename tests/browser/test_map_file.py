@@ -319,7 +319,7 @@ def test_distinct_people_are_shown_box_by_box(tmp_path: Path, window: Any) -> No
     table = measure_distinct(by_box, 1, max_boxes=1, noise="seeded:1")
     shared = Protection("person", count="people", shares=256)
     people = FrequencyMatrix(domain, np.zeros((2, 1), dtype=np.int32), np.array([25_600]), shared)
-    release = publish(people, 2, "ug", distinct=table, noise="seeded:2")
+    release = publish(people, 2, "ug", bought=(table,), noise="seeded:2")
     release.save(tmp_path / "reach.parquet")
     page = window().open(draw(tmp_path, tmp_path, "reach", more=("--distinct",)))
     found = release.count_distinct()

@@ -98,14 +98,8 @@ def test_python_and_the_command_find_the_same_k(
 
 CHARGED: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "a tenth": (["--max-records", "3"], [("activity", "0.1"), ("ug", "0.9")]),
-    "a share": (["--max-records", "3", "--activity", "1/3"], [("activity", "0.333333333333333"), ("ug", "0.666666666666667")]),
-    "nothing": (["--max-records", "3", "--activity", "0"], [("ug", "1")]),
-    "with a suggestion": (
-        ["--suggest-max-records", "0.2"], [("max-records", "0.2"), ("activity", "0.1"), ("ug", "0.7")],
-    ),
-    "a suggestion alone": (
-        ["--suggest-max-records", "0.2", "--activity", "0"], [("max-records", "0.2"), ("ug", "0.8")],
-    ),
+    "a share": (["--max-records", "3", "--spend", "activity=1/3"], [("activity", "0.333333333333333"), ("ug", "0.666666666666667")]),
+    "nothing": (["--max-records", "3", "--spend", "activity=0"], [("ug", "1")]),
     "auto": (["--max-records", "auto"], [("activity", "0.1"), ("ug", "0.9")]),
     "people": ([], [("ug", "1")]),
 }  # fmt: skip
@@ -146,7 +140,7 @@ def test_counts_are_of_all_records(points: Path, tmp_path: Path) -> None:
         str(output),
     ]
     for share, most, truth in (("0", 0.05, np.minimum(RECORDS, 3).sum()), ("0.1", 0.2, TRUTH)):
-        assert run([*made, "--activity", share, "--overwrite"]) == 0
+        assert run([*made, "--spend", f"activity={share}", "--overwrite"]) == 0
         found = Release.load(output).count([0, 0, 1, 1])
         assert found.low[0] < truth < found.high[0]
         assert found.count[0] == pytest.approx(truth, rel=most)
@@ -155,10 +149,10 @@ def test_counts_are_of_all_records(points: Path, tmp_path: Path) -> None:
 def test_a_number_that_follows_is_told_and_kept_to(
     points: Path, budget: BudgetFile, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(command(points, budget, "--max-records", "auto", "--records-range", "4")) == 0
+    assert run(command(points, budget, "--max-records", "auto")) == 0
     release = published(budget)
     most = release.protection.max_records
-    assert 1 <= most <= 4
+    assert 1 <= most <= 1000
     assert release.activity is not None
     assert release.activity.decides
     records = "record" if most == 1 else "records"
@@ -186,25 +180,22 @@ def test_periods_are_charged_for_their_own_unit(points: Path, tmp_path: Path) ->
 
 AUTO = ("--max-records", "auto")
 REFUSED: dict[str, tuple[list[str], int, str]] = {
-    "all of it": (["--max-records", "3", "--activity", "1"], 2, "a share of epsilon, from 0 to below 1"),
-    "more than all": (["--max-records", "3", "--activity", "1.5"], 2, "a share of epsilon"),
-    "less than nothing": (["--max-records", "3", "--activity", "-0.1"], 2, "a share of epsilon"),
-    "no number": (["--max-records", "3", "--activity", "x"], 2, "got 'x'"),
-    "not a number": (["--max-records", "3", "--activity", "nan"], 2, "a share of epsilon"),
-    "by nothing": (["--max-records", "3", "--activity", "1/0"], 2, "a share of epsilon"),
-    "of people": (["--activity", "0.5"], 2, "here split people are counted: leave out --activity 0.5, or count records (--max-records K)"),
-    "of people, by their name": (["--count", "people", "--activity", "0.1"], 2, "leave out --activity 0.1"),
-    "none of people": (["--activity", "0"], 2, "leave out --activity 0,"),
-    "auto of nothing": ([*AUTO, "--activity", "0"], 2, "give --activity a share above 0"),
+    "all of it": (["--max-records", "3", "--spend", "activity=1"], 2, "a share of epsilon, from 0 to below 1"),
+    "more than all": (["--max-records", "3", "--spend", "activity=1.5"], 2, "a share of epsilon"),
+    "less than nothing": (["--max-records", "3", "--spend", "activity=-0.1"], 2, "a share of epsilon"),
+    "no number": (["--max-records", "3", "--spend", "activity=x"], 2, "got 'x'"),
+    "not a number": (["--max-records", "3", "--spend", "activity=nan"], 2, "a share of epsilon"),
+    "by nothing": (["--max-records", "3", "--spend", "activity=1/0"], 2, "a share of epsilon"),
+    "of people": (["--spend", "activity=0.5"], 2, "here split people are counted: leave it out, or count records (--max-records K)"),
+    "of people, by their name": (["--count", "people", "--spend", "activity=0.1"], 2, "--spend activity=0.1: the activity is for counting records"),
+    "none of people": (["--spend", "activity=0"], 2, "--spend activity=0: the activity is for"),
+    "auto of nothing": ([*AUTO, "--spend", "activity=0"], 2, "give --spend activity a share above 0"),
     "auto of people": ([*AUTO, "--count", "people"], 2, "leave out --max-records auto"),
-    "auto twice": ([*AUTO, "--suggest-max-records", "0.1"], 2, "not both"),
-    "auto of a wrong range": ([*AUTO, "--records-range", "1048577"], 2, "between 1 and 1048576"),
-    "less than a unit": (["--max-records", "3", "--epsilon", "5e-15"], 2, "less than 0.00000000000244, the smallest: spend more, or count kept records (--activity 0)"),
+    "less than a unit": (["--max-records", "3", "--epsilon", "5e-15"], 2, "less than 0.00000000000244, the smallest: spend more, or leave it out (--spend activity=0)"),
     "a range of no people": (["--max-records", "3", "--most-records", "1048577"], 2, "between 1 and 1048576"),
     "more than anybody counts as having": (["--max-records", "3000"], 2, "choose a larger --most-records, or keep fewer"),
     "too little for each": (["--max-records", "30000", "--epsilon", "3e-11"], 2, "is less than 1e-15 each"),
-    "too little for the range": ([*AUTO, "--records-range", "30000", "--epsilon", "3e-11"], 2, "over 30000 records per person is less than 1e-15"),
-    "nothing left for the map": (["--suggest-max-records", "0.9"], 2, "of which 0.1 is spent on other things: it must be less"),
+    "too little for the range": ([*AUTO, "--most-records", "1", "--epsilon", "9e-13"], 2, "over 1000 records per person is less than 1e-15"),
     "too little for the mechanism": ([*AUTO, "--mechanism", "htf-paper", "--epsilon", "0.001"], 3, "is too small"),
     "over the cap": ([*AUTO, "--epsilon", "3.1"], 3, "more than"),
     "not private": ([*AUTO, "--noise", "seeded:1"], 2, "seeded or scripted noise"),
@@ -231,9 +222,12 @@ def test_auto_needs_people(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     asked = ["--bounds", "0,0,1,1", "--epsilon", "1", "-o", str(tmp_path / "out.parquet")]
     assert run(["release", "not-there.csv", *asked, "--max-records", "auto"]) == 2
     assert "--max-records auto limits the records per person: name" in capfd.readouterr().err
-    assert run(["release", "not-there.csv", *asked, "--activity", "0.2"]) == 2
+    assert run(["release", "not-there.csv", *asked, "--spend", "activity=0.2"]) == 2
     told = " ".join(capfd.readouterr().err.split())
-    assert "leave out --activity 0.2, or name the column of people with --user" in told
+    assert (
+        "--spend activity=0.2: the activity is for counting records of people: leave it out, or name the column of people with --user"
+        in told
+    )
 
 
 @pytest.mark.parametrize("most", ["3", "auto"])
@@ -247,16 +241,6 @@ def test_nobody_inside_charges_nothing(
     assert run([*asked, "--allow-empty"]) == 0
     assert [one[0] for one in charges(budget)] == ["activity", "ug"]
     assert published(budget).activity is not None
-
-
-def test_a_refusal_after_a_suggestion_comes_before_the_activity_is_charged(
-    points: Path, budget: BudgetFile, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Nine is found, but for a chance of exp(-100), and the paper's mechanism refuses what it leaves for a record."""
-    options = ["--suggest-max-records", "0.88", "--records-range", "9", "--mechanism", "htf-paper"]
-    assert run(command(points, budget, *options, "--cells", "64")) == 3
-    assert "at most 9 records each" in " ".join(capfd.readouterr().err.split())
-    assert charges(budget) == [("max-records", "0.88", "pending")]
 
 
 def broken_reading(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
@@ -277,8 +261,6 @@ def test_what_cannot_be_read_is_not_charged(
     assert run(command(points, budget, "--max-records", "3")) == 2
     assert "Nothing was charged" in capfd.readouterr().err
     assert charges(budget) == []
-    assert run(command(points, budget, "--suggest-max-records", "0.2")) == 2
-    assert charges(budget) == [("max-records", "0.2", "pending")]
 
 
 # --- between the two charges ----------------------------------------------------------------------
@@ -298,7 +280,10 @@ def test_what_fails_after_the_activity_says_that_its_charge_stands(
     assert charges(budget) == [("activity", "0.1", "pending")]
     told = " ".join(capfd.readouterr().err.split())
     assert f"The charge of 0.1 stands, as entry {entry.id} of 'pings'" in told
-    assert "It paid for what --activity measures before the map, which is not refunded" in told
+    assert (
+        "It paid for the activity of people, which was measured before the map and is not refunded"
+        in told
+    )
     assert "Nothing was charged" not in told
     monkeypatch.undo()
     assert run(command(points, budget, "--max-records", "3")) == 0

@@ -433,7 +433,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("case", EMPTY)
-@pytest.mark.parametrize("bound", [("--max-records", "2"), ("--suggest-max-records", "0.1")])
+@pytest.mark.parametrize("bound", [("--max-records", "2"), ("--max-records", "auto")])
 def test_what_only_the_data_tell_is_refused_before_the_charge_and_can_be_allowed(
     case: str, bound: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,7 +83,6 @@ WITHOUT_DATA: dict[str, tuple[list[str], int, str]] = {
     "nobody": (["--max-records", "3"], 2, "name the column of people with --user"),
     "no bound": (["--user", "who"], 2, "--max-records K"),
     "for people": (["--user", "who", "--max-records", "3"], 2, "epsilons of different units cannot be added"),
-    "no quantile": (["--user", "who", "--suggest-max-records", "0.1", "--quantile", "90"], 2, "between 0 and 1"),
     "no time": (["--user", "who", "--max-records", "3", "--once-per", "day"], 2, "needs times"),
     "no slot": (["--user", "who", "--max-records", "3", "--once-per", "week"], 2, "one of hour, day, all"),
     "no unit": (["--time-unit", "h"], 2, "one of s, ms, us, ns"),

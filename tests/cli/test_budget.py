@@ -32,8 +32,8 @@ from htf import (
     Protection,
     RecordsPerPerson,
     Release,
+    measure_activity,
     publish,
-    suggest_max_records,
 )
 from htf.cli.main import run
 
@@ -338,8 +338,8 @@ def test_a_budget_for_people(
     cells = np.zeros((2, 1), dtype=np.int32), np.array([50])
     domain = Domain.from_bounds(0, 0, 1, 1, 4)
     people = FrequencyMatrix(domain, *cells, Protection("person", 4, "day"))
-    suggestion = suggest_max_records(RecordsPerPerson([3, 1]), "0.1", noise="fast", budget=budget)
-    made = publish(people, "0.5", "ug", budget=budget, suggestion=suggestion)
+    activity = measure_activity(RecordsPerPerson([4, 3, 2, 1]), "0.1", noise="fast", budget=budget)
+    made = publish(people, "0.5", "ug", budget=budget, bought=(activity,))
     made.save(output)  # and the machine stops here
     for entry in budget.account().pending:
         command = ["budget", "publish", str(file), "--dataset", "pings", "--entry", entry.id]
@@ -357,50 +357,11 @@ def test_a_budget_for_people(
     assert run(["info", str(output)]) == 0
     told = " ".join(capfd.readouterr().out.split())
     for words in (
-        "Epsilon 0.5 for one person", "records used of a person in one cell one per day", "epsilon of a record 0.1", "Suggested with noise", "quantile 9/10",
+        "Epsilon 0.5 for one person", "records used of a person in one cell one per day", "epsilon of a record 0.1", "Activity, for epsilon 0.1",
         "Ledger: 0.1 spent of 0.1 for each record",
     ):  # fmt: skip
         assert words in told
     assert run(["verify", str(output)]) == 0
-
-
-def test_whatever_fails_after_a_suggestion_says_that_its_charge_stands(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Here a mechanism that refuses what is left for a record, if nine of a person are kept."""
-    points, output = tmp_path / "points.csv", tmp_path / "out.parquet"
-    people = [f"0.5,0.5,person {number}\n" * 9 for number in range(300)]
-    points.write_text("lon,lat,who\n" + "".join(people))
-    budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1, unit="one person")
-    command = [
-        *("release", str(points), "--bounds", "0,0,1,1", "--cells", "64", "--user", "who", "--noise", "fast"),
-        *("--budget", str(budget.path), "--dataset", "pings", "-o", str(output), "--mechanism", "htf-paper"),
-        *("--activity", "0"),
-    ]  # fmt: skip
-    amounts = ["--epsilon", "0.0011", "--suggest-max-records", "0.001"]
-    too_little = ["--epsilon", "2e-15", "--suggest-max-records", "1e-15"]
-    for refused, says in (
-        ([*amounts, "--records-range", "1048577"], "a whole number between 1 and 1048576, got 1048577"),
-        ([*too_little, "--records-range", "2"], "over 2 records per person is less than 1e-15"),
-    ):  # fmt: skip
-        assert run([*command, *refused]) == 2
-        assert says in capfd.readouterr().err
-    assert budget.account().entries == ()
-    assert run([*command, *amounts]) == 3  # whatever number would be found
-    assert "Nothing was charged." in capfd.readouterr().err
-    assert budget.account().entries == ()
-    amounts = ["--epsilon", "0.9", "--suggest-max-records", "0.88", "--records-range", "9"]
-    # Nine is found, but for a chance of exp(-100).
-    assert run([*command, *amounts]) == 3
-    (entry,) = budget.account().entries
-    assert (entry.mechanism, entry.epsilon) == ("max-records", Epsilon.of("0.88"))
-    told = capfd.readouterr().err
-    assert (
-        f"The charge of 0.88 stands, as entry {entry.id} of 'pings' in {budget.path}. It paid"
-        in told
-    )
-    assert "Nothing was charged" not in told
-    assert not output.exists()
 
 
 def test_what_is_pending_is_said(
@@ -573,13 +534,13 @@ def test_a_published_file_is_withdrawn_before_it_is_overwritten(
     assert "withdrawn" in capfd.readouterr().out
 
 
-def test_a_suggestion_is_withdrawn_with_the_file_that_published_it(tmp_path: Path) -> None:
+def test_an_activity_is_withdrawn_with_the_file_that_published_it(tmp_path: Path) -> None:
     budget = BudgetFile.create(tmp_path / "b.sqlite", "riders", 1, unit="one person")
-    suggestion = suggest_max_records(RecordsPerPerson([3, 1]), "0.1", noise="fast", budget=budget)
+    activity = measure_activity(RecordsPerPerson([4, 3, 2, 1]), "0.1", noise="fast", budget=budget)
     cells = np.zeros((2, 1), dtype=np.int32), np.array([50])
     domain = Domain.from_bounds(0, 0, 1, 1, 4)
     people = FrequencyMatrix(domain, *cells, Protection("person", 4, "day"))
-    made = publish(people, "0.5", "ug", budget=budget, suggestion=suggestion, noise="fast")
+    made = publish(people, "0.5", "ug", budget=budget, bought=(activity,), noise="fast")
     entry = budget.save(made, tmp_path / "out.parquet")
     budget.withdraw(entry.id)
     assert [entry.state for entry in budget.account().entries] == ["withdrawn", "withdrawn"]

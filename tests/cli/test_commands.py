@@ -21,8 +21,8 @@ import pytest
 
 from htf import Release
 from htf.cli.main import cli, run
-from htf.cli.points import read_domain
 from htf.frame.crs import CRS84
+from htf.recipes.maps import read_domain
 
 BOUNDS = "-74.3,40.4,-73.6,41.0"
 

@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kinds = {
         "people": [],
         "scaled": ["--max-records", "auto"],
-        "kept": ["--max-records", "20", "--activity", "0"],
+        "kept": ["--max-records", "20", "--spend", "activity=0"],
     }
     for name, kind in kinds.items():
         words = ["release", place / "visits.parquet", "--user", "who", "--bounds", BOUNDS]
@@ -143,7 +143,7 @@ def test_records_of_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Counted: records, at most 20 per person, scaled." in out
     assert "Where the error comes from" in out
     told = json.loads(
-        ask(capsys, *PEOPLE, *EACH, "--max-records", 20, "--activity", 0, "--json")[0]
+        ask(capsys, *PEOPLE, *EACH, "--max-records", 20, "--spend", "activity=0", "--json")[0]
     )
     assert told["counted"] == "records, at most 20 per person"
     assert told["stand_in"]["people"] == 3000
@@ -251,24 +251,24 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         ),
         "bad limit": (but(*PEOPLE, *EACH, "--max-records", "some"), 2, "a whole number or auto"),
         "bad share": (
-            but(*PEOPLE, *EACH, "--max-records", "5", "--activity", "1"),
+            but(*PEOPLE, *EACH, "--max-records", "5", "--spend", "activity=1"),
             2,
-            "--activity is a share of epsilon",
+            "--spend activity takes a share of epsilon",
         ),
         "auto without a share": (
-            but(*PEOPLE, *EACH, "--max-records", "auto", "--activity", "0"),
+            but(*PEOPLE, *EACH, "--max-records", "auto", "--spend", "activity=0"),
             2,
-            "give --activity a share above 0",
+            "give --spend activity a share above 0",
         ),
         "a share for people": (
-            but(*PEOPLE, *EACH, "--activity", "0.2"),
+            but(*PEOPLE, *EACH, "--spend", "activity=0.2"),
             2,
-            "here split people are counted: leave out --activity 0.2",
+            "--spend activity=0.2: the activity is for counting records",
         ),
         "a share for a release of people": (
-            but("--like", folder / "people.parquet", "--activity", "0.2"),
+            but("--like", folder / "people.parquet", "--spend", "activity=0.2"),
             2,
-            "here split people are counted: leave out --activity 0.2",
+            "--spend activity=0.2: the activity is for counting records",
         ),
         "bad count": (but(*PEOPLE, "--count", "cows"), 2, "cows"),
         "no budget": (

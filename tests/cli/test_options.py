@@ -5,23 +5,18 @@ from __future__ import annotations
 import inspect
 from dataclasses import MISSING, fields
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 
 import htf
-from htf import BudgetFile, read_points
+from htf import read_points
 from htf.base.options import OPTION
-from htf.cli.distinct import DistinctOptions
 from htf.cli.main import cli, run
-from htf.cli.points import MapOptions
 from htf.cli.release import ReleaseOptions
-from htf.cli.weights import WeightOptions
 from htf.ingest.reading import Reading
-
-NOT_OPTIONS = {"columns"}  # which --x, --y, --dest-x, --dest-y and --axis name
+from htf.recipes.maps import MapOptions
+from htf.recipes.recipe import HOME, Recipe
 
 
 def command_named(name: str) -> click.Command:
@@ -46,11 +41,9 @@ def test_read_points_takes_what_the_declaration_says() -> None:
 def test_htf_release_offers_every_declared_option() -> None:
     offered = options_of_command("release")
     declared = [
-        one
-        for what in (Reading, MapOptions, ReleaseOptions, DistinctOptions, WeightOptions)
-        for one in fields(what)
+        one for what in (Recipe, ReleaseOptions) for one in fields(what) if OPTION in one.metadata
     ]
-    names = [one.name for one in declared if one.name not in NOT_OPTIONS]
+    names = [one.name for one in declared]
     assert len(names) == len(set(names))
     asking = {
         "dry_run",
@@ -58,10 +51,8 @@ def test_htf_release_offers_every_declared_option() -> None:
         "yes",
         "points_about",
     }  # before a charge, and nothing about the release
-    assert set(names) | asking | {"ledger"} == set(offered)
+    assert set(names) | asking == set(offered)
     for one in declared:
-        if one.name in NOT_OPTIONS:
-            continue
         option = offered[one.name]
         assert option.help == one.metadata[OPTION].help
         assert option.required == (one.default is MISSING)
@@ -69,12 +60,20 @@ def test_htf_release_offers_every_declared_option() -> None:
             assert option.default == one.default
 
 
+def test_a_recipe_has_every_option_about_records_and_the_map() -> None:
+    homes = [one.metadata[HOME] for one in fields(Recipe) if HOME in one.metadata]
+    assert len(homes) == len(set(homes))
+    for declaration in (Reading, MapOptions):
+        options = {one.name for one in fields(declaration) if OPTION in one.metadata}
+        assert {name for home, name in homes if home is declaration} == options
+
+
 @pytest.mark.parametrize("command", ["forecast", "evaluate", "paper"])
 def test_other_commands_share_the_options_of_the_map(command: str) -> None:
     offered, own = options_of_command(command), options_of_command("release")
-    for name in ("x_column", "y_column", "bounds"):
-        assert offered[name].opts == own[name].opts
-        assert offered[name].metavar == own[name].metavar
+    for name, here in (("x", "x_column"), ("y", "y_column"), ("bounds", "bounds")):
+        assert offered[here].opts == own[name].opts
+        assert offered[here].metavar == own[name].metavar
 
 
 def test_every_option_of_every_command_is_explained() -> None:
@@ -87,48 +86,6 @@ def test_every_option_of_every_command_is_explained() -> None:
             if isinstance(param, click.Option) and not param.hidden:
                 assert param.help, f"{command.name} {param.opts[-1]}"
                 assert param.help[0].isupper() or param.help[0] in "`0", param.help
-
-
-# --- the old name of --budget ---------------------------------------------------------------------
-
-
-def charged(folder: Path, *budget: Any) -> list[str]:
-    (folder / "points.csv").write_text("lon,lat\n0.5,0.5\n0.25,0.75\n")
-    asked = ["--bounds", "0,0,1,1", "--cells", "4", "--mechanism", "uniform", "--epsilon", "0.5"]
-    given = [*asked, "--noise", "fast", *budget, "--dataset", "pings", "-o", folder / "r.parquet"]
-    return ["release", str(folder / "points.csv"), *map(str, given)]
-
-
-def test_the_old_name_of_the_option_works_and_names_the_new_one(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1)
-    assert run(charged(tmp_path, "--ledger", budget.path)) == 0
-    told = capfd.readouterr()
-    note = "Note: --ledger is now called --budget. The next version drops the old name."
-    assert [line for line in told.err.splitlines() if "--ledger" in line] == [note]
-    assert "ε = 0.5 of 1 remains" in told.out
-    assert str(budget.account().spent) == "0.5"
-
-
-def test_the_new_name_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1)
-    assert run(charged(tmp_path, "--budget", budget.path)) == 0
-    assert "--ledger" not in capfd.readouterr().err
-    assert run(["release", "--help"]) == 0
-    shown = capfd.readouterr().out
-    assert "--budget FILE" in shown
-    assert "--ledger" not in shown
-
-
-def test_both_names_at_once_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    budget = BudgetFile.create(tmp_path / "budget.sqlite", "pings", 1)
-    command = charged(tmp_path, "--ledger", budget.path, "--budget", budget.path)
-    assert run(command) == 2
-    told = capfd.readouterr().err
-    assert "--ledger is the old name of --budget: give --budget only" in told
-    assert "Nothing was charged." in told
-    assert budget.account().entries == ()
 
 
 # --- tracebacks -----------------------------------------------------------------------------------

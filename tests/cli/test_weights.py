@@ -50,16 +50,12 @@ def pair(points: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 
 CHARGED: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "a twentieth": (WEIGHT, [("clipped", "0.05"), ("htf", "0.95")]),
-    "a share": ([*WEIGHT, "--clipped", "0.2"], [("clipped", "0.2"), ("htf", "0.8")]),
-    "nothing": ([*WEIGHT, "--clipped", "0"], [("htf", "1")]),
+    "a share": ([*WEIGHT, "--spend", "clipped=0.2"], [("clipped", "0.2"), ("htf", "0.8")]),
+    "nothing": ([*WEIGHT, "--spend", "clipped=0"], [("htf", "1")]),
 }
 OF_TAXIS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "kept": (["--max-records", "3"], [("clipped", "0.05"), ("htf", "0.95")]),
-    "not scaled": (["--max-records", "3", "--activity", "0"], [("clipped", "0.05"), ("htf", "0.95")]),
-    "found": (
-        ["--suggest-max-records", "0.2", "--records-range", "30"],
-        [("max-records", "0.2"), ("clipped", "0.05"), ("htf", "0.75")],
-    ),
+    "not scaled": (["--max-records", "3", "--spend", "activity=0"], [("clipped", "0.05"), ("htf", "0.95")]),
     "with distinct": (
         ["--max-records", "3", "--distinct", "4"],
         [("distinct", "0.2"), ("clipped", "0.05"), ("htf", "0.75")],
@@ -99,13 +95,13 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "counted people": ([*WEIGHT, "--user", "taxi", "--count", "people"], "everyone counts once"),
     "once": ([*WEIGHT, "--user", "taxi", "--max-records", "3", "--once-per", "all"], "may differ"),
     "auto": ([*WEIGHT, "--user", "taxi", "--max-records", "auto"], "cannot be scaled to all records"),
-    "an activity": ([*WEIGHT, "--user", "taxi", "--max-records", "3", "--activity", "0.2"], "cannot be scaled"),
-    "cut without weights": (["--clipped", "0.1"], "--clipped is about records above a largest weight"),
-    "all of it": ([*WEIGHT, "--clipped", "1"], "--clipped is a share of epsilon"),
-    "not a share": ([*WEIGHT, "--clipped", "some"], "--clipped is a share of epsilon"),
-    "hardly any": ([*WEIGHT, "--clipped", "1e-16"], "less than 1e-15"),
+    "an activity": ([*WEIGHT, "--user", "taxi", "--max-records", "3", "--spend", "activity=0.2"], "cannot be scaled"),
+    "cut without weights": (["--spend", "clipped=0.1"], "it is about records above a largest weight"),
+    "all of it": ([*WEIGHT, "--spend", "clipped=1"], "--spend clipped takes a share of epsilon"),
+    "not a share": ([*WEIGHT, "--spend", "clipped=some"], "--spend clipped takes a share of epsilon"),
+    "hardly any": ([*WEIGHT, "--spend", "clipped=1e-16"], "less than 0.000000000000001, the smallest"),
     "nothing left": (
-        [*WEIGHT, "--user", "taxi", "--max-records", "3", "--clipped", "0.9", "--distinct", "4"], "leave nothing for the map",
+        [*WEIGHT, "--user", "taxi", "--max-records", "3", "--spend", "clipped=0.9", "--distinct", "4"], "leave nothing for the map",
     ),
     "too much together": ([*WEIGHT[:3], "1000000", "--user", "taxi", "--max-records", "3"], "more than 1048576 together"),
 }  # fmt: skip

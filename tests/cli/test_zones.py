@@ -13,7 +13,7 @@ import shapely
 
 from htf import BudgetFile, InputError, Release, verify
 from htf.cli.main import run
-from htf.cli.points import MapOptions
+from htf.recipes.maps import MapOptions
 
 WEST, SOUTH = 2_600_000, 1_200_000
 
@@ -60,7 +60,7 @@ TRIPS = ("--x", "x", "--y", "y", "--dest-x", "dest_x", "--dest-y", "dest_y")
         ((*ZONES, *TRIPS, "--dest-zones", "degrees.geojson"), "over 9 x 9 zones"),
         ((*ZONES, "--crs", "EPSG:4326", "--points-crs", "EPSG:2056"), "over 9 zones"),
         ((*ZONES, "--category", "offence=offences.csv", "--other", "offence"), "over 9 zones"),
-        ((*ZONES, "--category", "kind:offence=Theft,Arson", "--user", "rider", "--max-records", "2", "--activity", 0), "over 9 zones"),
+        ((*ZONES, "--category", "kind:offence=Theft,Arson", "--user", "rider", "--max-records", "2", "--spend", "activity=0"), "over 9 zones"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")
@@ -80,11 +80,11 @@ def test_releases(options: Any, told: str | None, capfd: pytest.CaptureFixture[s
         (("--zones", "zones.gpkg"), "give --by COLUMN"),
         (("--zones", "nowhere.gpkg", "--by", "tract"), "there is no file nowhere.gpkg"),
         ((*ZONES, "--bounds", "0,0,1,1", "--axis", "h:h:0:24:4"), "leave out --axis"),
-        ((*ZONES, "--bounds", "0,0,1,1", "--zones-share", "1"), "between 0 and 1"),
+        ((*ZONES, "--bounds", "0,0,1,1", "--spend", "zones=1"), "between 0 and 1"),
         ((*ZONES, "--bounds", "0,0,1,1"), "leave out --mechanism"),
         ((*ZONES, "--around", "0,0,1", "--bounds", "0,0,1,1"), "--around"),
         ((*ZONES, "--cells", "1024"), "leave out --cells, or give --bounds"),
-        ((*ZONES, "--zones-share", "0.2"), "give --zones and --bounds"),
+        ((*ZONES, "--spend", "zones=0.2"), "give --zones and --bounds"),
         ((*ZONES, "--elsewhere", "keep"), "elsewhere"),
         ((*ZONES, "--within", "ward"), "has no column 'ward'"),
         ((*ZONES, "--dest-zones", "same"), "give --dest-x and --dest-y"),

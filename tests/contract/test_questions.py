@@ -52,7 +52,7 @@ def people_by_box() -> Release:
     people = htf.read_people_by_box(PLACES, domain, 4, ["lon", "lat"], user="who")
     distinct = htf.measure_distinct(people, "0.5", noise="seeded:1")
     matrix = htf.read_points(PLACES, domain, ["lon", "lat"], user="who")
-    return htf.publish(matrix, 2, distinct=distinct, noise="seeded:2")
+    return htf.publish(matrix, 2, bought=[distinct], noise="seeded:2")
 
 
 def inside() -> Release:

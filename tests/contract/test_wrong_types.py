@@ -44,7 +44,6 @@ from htf.maps.layer import Layer
 from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
-from htf.privacy.protection import Suggestion
 from htf.query.zones import grid_zones, h3_zones
 from htf.release.release import MeasurementTable
 from htf.synthetic.city import synthetic_city
@@ -150,9 +149,6 @@ class World:
         )
         self.by_box = htf.PeopleByBox(2, [[5, 4, 3, 2], [4, 3, 2, 1]])
         self.distinct = htf.measure_distinct(self.by_box, "0.1", noise="fast")
-        self.suggestion = htf.suggest_max_records(
-            self.people, "0.1", noise="fast", budget=self.riders
-        )
         self.activity = htf.measure_activity(self.people, "0.1", noise="fast", budget=self.riders)
         self.persons = htf.read_points(
             {"x": [0.5, 0.25], "y": [0.5, 0.5], "who": [1, 2]},
@@ -161,7 +157,7 @@ class World:
             max_records=1,
         )
         self.with_distinct = htf.publish(
-            self.persons, 1, "singular", noise="fast", distinct=self.distinct
+            self.persons, 1, "singular", noise="fast", bought=(self.distinct,)
         )
         self.budget = htf.BudgetFile.create(folder / "budget.sqlite", "pings", 1000)
         rides = {"x": [0.5, 0.25], "y": [0.5, 0.5], "passengers": [1, 9]}
@@ -337,11 +333,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": TEXT,
             "private": {"true"},
             "prior": NONE,
-            "suggestion": NONE,
-            "activity": NONE,
-            "distinct": NONE,
-            "clipped": NONE,
-            "zones": NONE,
+            "bought": set(),
             "budget_entry": {*NONE, *TEXT},
         },
         {"estimates": "estimate", "scales": "scale"},
@@ -496,26 +488,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "Protection.from_dict": lambda _: Call(
         htf.Protection.from_dict, {"data": htf.Protection().to_dict()}, {}, {"data": "protected"}
     ),
-    "Suggestion": lambda w: Call(
-        Suggestion,
-        {f.name: getattr(w.suggestion, f.name) for f in fields(Suggestion)},
-        {
-            "max_records": {"int", "numpy int"},
-            "most": {"int", "numpy int"},
-            "quantile": {"fraction"},
-            "epsilon": {"instance of ours"},
-            "noise": TEXT,
-            "private": {"true"},
-            "per": NONE,
-            "budget_entry": {*NONE, *TEXT},
-        },
-        {
-            "max_records": "records|suggestion",
-            "most": "records|suggestion",
-            "per": "period",
-            "budget_entry": "entry",
-        },
-    ),
     "Activity": lambda w: Call(
         htf.Activity,
         {f.name: getattr(w.activity, f.name) for f in fields(htf.Activity)},
@@ -544,12 +516,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {},
         {"protection": "protection"},
     ),
-    "Suggestion.check_fits": lambda w: Call(
-        w.suggestion.check_fits,
-        {"protection": htf.Protection("person", 3)},
-        {},
-        {"protection": "protection"},
-    ),
     "measure_activity": lambda w: Call(
         htf.measure_activity,
         {
@@ -573,9 +539,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"activity": w.activity, "epsilon": htf.Epsilon.of(1), "most": 50},
         {"epsilon": {*EPSILON, "instance of ours"}, "most": WHOLE},
         {"most": "records"},
-    ),
-    "Suggestion.from_dict": lambda w: Call(
-        Suggestion.from_dict, {"data": w.suggestion.to_dict()}, {}, {"data": "suggestion"}
     ),
     "PeopleByBox": lambda _: Call(
         htf.PeopleByBox,
@@ -961,12 +924,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": "seeded:1",
             "budget": None,
             "label": "",
-            "suggestion": None,
-            "activity": None,
-            "distinct": None,
-            "clipped": None,
+            "bought": (),
             "progress": None,
-            "ledger": None,
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
@@ -975,14 +934,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": NONE,
             "budget": NONE,
             "label": TEXT,
-            "suggestion": NONE,
-            "activity": NONE,
-            "distinct": NONE,
-            "clipped": NONE,
+            "bought": {"empty list"},
             "progress": FUNCTION,
-            "ledger": NONE,
         },
-        {"ledger": "budget"},
     ),
     "publish charged": lambda w: Call(
         htf.publish,
@@ -1006,10 +960,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "prior": None,
             "budget": None,
             "label": "",
-            "suggestion": None,
-            "activity": None,
-            "distinct": None,
-            "clipped": None,
+            "bought": (),
         },
         {
             "epsilon": {*EPSILON, "instance of ours"},
@@ -1017,10 +968,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "prior": {*NONE, "empty list"},
             "budget": NONE,
             "label": TEXT,
-            "suggestion": NONE,
-            "activity": NONE,
-            "distinct": NONE,
-            "clipped": NONE,
+            "bought": {"empty list"},
         },
     ),
     "Curator.measure": lambda w: Call(
@@ -1031,26 +979,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         lambda **given: htf.Curator(w.matrix, htf.Epsilon.of(1), SeededNoise(1)).run(**given),
         {"mechanism": htf.make_mechanism("singular"), "progress": None},
         {"progress": FUNCTION},
-    ),
-    "suggest_max_records": lambda w: Call(
-        htf.suggest_max_records,
-        {
-            "people": w.people,
-            "epsilon": 1,
-            "quantile": "0.9",
-            "noise": "seeded:1",
-            "budget": None,
-            "label": "",
-            "per": None,
-        },
-        {
-            "epsilon": {*EPSILON, "instance of ours"},
-            "quantile": SHARES,
-            "budget": NONE,
-            "label": TEXT,
-            "per": NONE,
-        },
-        {"per": "period"},
     ),
     "verify": lambda w: Call(htf.verify, {"release": w.saved}, {}, {"release": "release|file"}),
     "write_report": lambda w: Call(
@@ -1122,7 +1050,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         w.budget.withdraw, {"id_": w.charge().make().budget_entry}, {}, {"id_": "entry"}, runs=False
     ),
     "BudgetFile.check_bought": lambda w: Call(
-        w.riders.check_bought, {"bought": w.suggestion}, {}, {"bought": "bought"}
+        w.riders.check_bought, {"bought": w.activity}, {}, {"bought": "bought"}
     ),
     "BudgetFile.check_output": lambda w: Call(
         w.budget.check_output, {"path": w.output(".parquet")}, {"path": PATHS}, {"path": "output"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise, product
@@ -24,8 +25,9 @@ from htf.curator.measurements import (
     joint,
     round_up_logarithm,
 )
-from htf.curator.medians import choose_medians, choose_run_exactly, uniform_below
+from htf.curator.medians import _cumulated, choose_medians, choose_run_exactly, uniform_below
 from htf.curator.noise import SeededNoise
+from htf.curator.sampler import Words
 from htf.frame.tree import RegionTree
 from support import city_matrix, dense, grid, matrices, with_one_more
 
@@ -134,6 +136,45 @@ def test_a_number_on_a_bound_is_decided_by_more_words() -> None:
     assert choose_run_exactly(runs, Fraction(1, 10), 2**63, words) == 1
     assert choose_run_exactly(runs, Fraction(1, 10), 2**63 - 1, words) == 0
     assert asked, "the bound itself cannot be told in 64 bits"
+
+
+def test_uniform_numbers_beside_a_bound_fall_on_the_right_side() -> None:
+    """Numbers of 160 bits around every bound, which the first 64 leave open."""
+    generator, asked = random.Random(7), 0
+    for _ in range(12):
+        sizes = np.array([generator.randrange(1, 9) for _ in range(generator.randrange(2, 9))])
+        utilities = np.array([generator.randrange(40) for _ in sizes])
+        runs = np.cumsum(sizes) - sizes, sizes, utilities
+        rate = Fraction(generator.choice([1, 10, 90]), 10 * generator.randrange(2, 20))
+        bounds = _cumulated(runs, rate, 300)
+        for bound in bounds[1:-1]:
+            for away in (-(2**70), -(2**30), -3, 3, 2**30, 2**70):
+                number = min(max(int(bound * 2**160) + away, 0), 2**160 - 1)
+                left = [number >> shift & 0xFFFFFFFF for shift in (64, 32, 0)]
+
+                def words(size: int, left: list[int] = left) -> Words:
+                    return np.array([left.pop(0) for _ in range(size)], dtype=np.uint32)
+
+                chosen = choose_run_exactly(runs, rate, number >> 96, words)
+                assert chosen == sum(b <= Fraction(number, 2**160) for b in bounds[1:-1])
+                asked += len(left) < 3
+    assert asked > 100
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_bound_beside_the_first_64_bits_is_decided_by_more(side: int) -> None:
+    """It is 2**-110 away from three quarters, and the uniform number between the two."""
+    bound = Fraction(3, 4) + side * Fraction(1, 2**110)
+    context = Context(prec=150)
+    odds = bound / (1 - bound)
+    rate = Fraction(context.ln(context.divide(Decimal(odds.numerator), Decimal(odds.denominator))))
+    runs = np.array([1, 2]), np.array([1, 1]), np.array([0, 1])
+    word, first = (0, 3 * 2**62) if side > 0 else (2**32 - 1, 3 * 2**62 - 1)
+
+    def words(size: int) -> Words:
+        return np.full(size, word, dtype=np.uint32)
+
+    assert choose_run_exactly(runs, rate, first, words) == (0 if side > 0 else 1)
 
 
 def cut_bounds(counts: Any, rate: Fraction) -> list[tuple[int, int, int]]:

@@ -60,7 +60,7 @@ MAP = ("--bounds", "0,0,1,1", "--cells", "16", "--mechanism", "ug", "--noise", "
 SCENARIOS = {
     "records": ("--epsilon", "0.6"),
     "people": ("--epsilon", "0.6", "--user", "who"),
-    "limited": ("--epsilon", "0.6", "--user", "who", "--suggest-max-records", "0.1"),
+    "limited": ("--epsilon", "0.6", "--user", "who", "--max-records", "auto"),
 }
 
 
@@ -230,7 +230,7 @@ def _about_charges(case: Case, ids: list[str]) -> list[str]:
     """Every charge that stands is told, and every one that does not."""
     told = _told_entries(case)
     unsure = "may stand" in case.said
-    # The charges of a suggestion and an activity are part of what was asked for. If all went well, only the map's,
+    # The charge of an activity is part of what was asked for. If all went well, only the map's,
     # which comes last, is told by itself.
     due = ids[-1:] if case.code == 0 else ids
     wrong = [f"the charge of entry {id_} is not told" for id_ in due if id_ not in told]

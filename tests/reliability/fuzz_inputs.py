@@ -167,7 +167,7 @@ def option_command(
         "--epsilon": lambda: chance.choice(NUMBERS),
         "--axis": lambda: ":".join(chance.choice((*WORDS, *NUMBERS)) for _ in range(chance.choice((5, 5, 2)))),
         "--max-records": lambda: chance.choice(("auto", *NUMBERS)),
-        "--activity": lambda: chance.choice(("1/3", "1/0", *NUMBERS)),
+        "--spend": lambda: f"{chance.choice(('activity', 'x'))}={chance.choice(('1/3', '1/0', *NUMBERS))}",
         "--user": lambda: chance.choice(WORDS),
         "--x": lambda: chance.choice(WORDS),
         "--time": lambda: chance.choice(WORDS),
@@ -176,8 +176,6 @@ def option_command(
         "--set": lambda: f"{chance.choice(SETTINGS)}={chance.choice(NUMBERS)}",
         "--mechanism": lambda: chance.choice(MECHANISMS),
         "--noise": lambda: chance.choice(("seeded:", "seeded:-1", "seeded:1e9", f"seeded:{'9' * 400}", "secret", "")),
-        "--quantile": lambda: chance.choice(NUMBERS),
-        "--suggest-max-records": lambda: chance.choice(NUMBERS),
         "--crs": lambda: chance.choice(("EPSG:3857", "EPSG:0", "+proj=", "WGS84", "x" * 3000, *WORDS)),
         "--memory": lambda: chance.choice(("1GB", "1KB", "-1GB", "0", *NUMBERS)),
     }  # fmt: skip

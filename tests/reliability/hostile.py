@@ -582,7 +582,6 @@ HOSTILE = (
     Hostile("prior: said, and not there", header(prior={"name": "p", "sha256": "", "cells": [4, 4]})),
     Hostile("prior: 2**40 cells", header(prior={"name": "p", "sha256": "", "cells": [2**20, 2**20]})),
     Hostile("protection: 10**12 records", header(protection={**USUAL, "unit": "person", "max_records": 10**12})),
-    Hostile("suggestion: a quantile of 1/0", header(suggestion={"max_records": 1, "quantile": "1/0", "most": 1, "epsilon": "0.1", "noise": "", "private": True})),
     Hostile("activity: of nobody, for nothing", header(activity={"people": [0] * 14, "offsets": [0] * 14, "most": 2**13, "epsilon": "0", "noise": "", "private": True, "decides": False, "per": None})),
     Hostile("activity: 13 classes", header(activity={"people": [1] * 13, "offsets": [0] * 13, "most": 2**13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
     Hostile("activity: 2**62 people of each class", header(factor=2.0, activity={"people": [2**62] * 14, "offsets": [0] * 14, "most": 2**13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),

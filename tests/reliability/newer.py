@@ -89,11 +89,11 @@ def make_kinds(folder: Path) -> dict[str, Path]:
     made = {
         "zones": htf.publish(count(of_zones), "0.5", **noise),
         "inside": htf.inside_zones(map_release, zone_release),
-        "sums": htf.publish(sums, 1, clipped=htf.measure_clipped(sums, "0.1", **noise), **noise),
+        "sums": htf.publish(sums, 1, bought=(htf.measure_clipped(sums, "0.1", **noise),), **noise),
         "kept": htf.publish(
-            count(on_map, user="who", max_records=3), 1, activity=activity, **noise
+            count(on_map, user="who", max_records=3), 1, bought=(activity,), **noise
         ),
-        "different": htf.publish(count(on_map, user="who"), 1, distinct=distinct, **noise),
+        "different": htf.publish(count(on_map, user="who"), 1, bought=(distinct,), **noise),
     }
     paths = {}
     for name, release in made.items():

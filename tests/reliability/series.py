@@ -159,7 +159,7 @@ def _killed(folder: Path, unit: str, correct: bool, step: int, *, in_the_way: bo
 
 def _add_elsewhere(folder: Path, matrix: htf.FrequencyMatrix, noise: FastNoise) -> None:
     """As `htf series add` does it, where something is in the place of the release once it has been made."""
-    from htf.cli.release import Plan, _save
+    from htf.cli.release import Run, _save
     from htf.errors import OutputError
 
     series = htf.Series(folder)
@@ -174,10 +174,9 @@ def _add_elsewhere(folder: Path, matrix: htf.FrequencyMatrix, noise: FastNoise) 
         }
         made = htf.publish(matrix, series.plan.each, prior=addition.priors, **options)
         addition.output.write_bytes(IN_THE_WAY)
-        unused: Any = None
-        plan = Plan(unused, made.epsilon, unused, noise, addition.output, False, addition.budget)
+        run = Run(addition.output, overwrite=False, budget=addition.budget)
         with suppress(OutputError):
-            _save(plan, made)
+            _save(run, made)
 
 
 def _finding(folder: Path, unit: str, correct: bool, step: int) -> str:

@@ -22,7 +22,7 @@ def test_it_is_served_where_there_is_one(tmp_path: Path) -> None:
     matrix = FrequencyMatrix(domain, cells, np.full(16, 2560), protection)
     people = PeopleByBox((2, 2), [[300, 200, 100, 50], [30, 20, 10, 5]])
     table = measure_distinct(people, "0.2", noise="fast")
-    release = publish(matrix, 1, "ug", noise="fast", distinct=table)
+    release = publish(matrix, 1, "ug", noise="fast", bought=(table,))
     release.save(tmp_path / "with.parquet")
     publish(matrix, 1, "ug", noise="fast").save(tmp_path / "without.parquet")
     with (

@@ -27,7 +27,6 @@ from htf import (
     best_max_records,
     measure_activity,
     publish,
-    suggest_max_records,
     verify,
 )
 from htf.curator.contributions import offsets_by_class, people_by_class
@@ -153,7 +152,10 @@ def test_it_is_charged_before_it_is_drawn(budget: BudgetFile) -> None:
         measured(noise=noise, budget=budget)
     (note,) = caught.value.__notes__
     assert note.startswith("The charge of 0.1 stands, as entry ")
-    assert "It paid for what --activity measures before the map, which is not refunded" in note
+    assert (
+        "It paid for the activity of people, which was measured before the map and is not refunded"
+        in note
+    )
     assert budget.account().spent == Epsilon.of("0.2")
 
 
@@ -257,23 +259,17 @@ def test_offsets_that_nobody_makes_are_refused(change: dict[str, Any], says: str
 
 
 def test_a_release_claims_the_total() -> None:
-    release = made(activity=measured())
+    release = made(bought=(measured(),))
     assert (release.epsilon, release.record_epsilon) == (Epsilon.of(1), Epsilon.of("0.18"))
     (spend,) = [check for check in verify(release) if check.name == "spend"]
     assert spend.finding.endswith("a person loses at most 1 of 1")
     assert wrong(release) == []
-    both = made(
-        activity=measured(), suggestion=suggest_max_records(of_group("alike"), "0.2", noise="fast")
-    )
-    assert both.record_epsilon == Epsilon.of("0.14")
-    assert [one.charged_as for one in both.bought] == ["max-records", "activity"]
-    assert wrong(both) == []
 
 
 def test_counts_are_multiplied_after_the_noise() -> None:
     """What is measured of the map is what a release without the activity measures, at the same epsilon."""
     plain = made(epsilon="0.9", noise="seeded:1")
-    scaled = made(activity=measured(noise="seeded:2"), noise="seeded:1")
+    scaled = made(bought=(measured(noise="seeded:2"),), noise="seeded:1")
     for name, column in plain.measurements.columns().items():
         assert np.array_equal(column, scaled.measurements.columns()[name])
     assert scaled.factor > 1
@@ -298,33 +294,30 @@ def test_counts_are_multiplied_after_the_noise() -> None:
 )
 def test_releases_that_it_does_not_fit(protection: Protection, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        made(protection, activity=measured())
+        made(protection, bought=(measured(),))
     with pytest.raises(InputError, match=says):
         measured().check_fits(protection)
 
 
-@pytest.mark.parametrize("kind", ["activity", "suggestion"])
-def test_periods_are_told_apart(kind: str) -> None:
+def test_periods_are_told_apart() -> None:
     """A person-day is a small part of a person: what is measured for it costs a person much more."""
-    by_day: Any = (
-        measured(per="day")
-        if kind == "activity"
-        else suggest_max_records(of_group("alike"), "0.1", noise="fast", per="day")
-    )
-    assert made(Protection("person", 5, per="day"), **{kind: by_day}).bought == (by_day,)
+    by_day = measured(per="day")
+    assert made(Protection("person", 5, per="day"), bought=(by_day,)).bought == (by_day,)
     for other in (PERSON, Protection("person", 5, per="week")):
         with pytest.raises(InputError, match=r"for one person in one day, but .*\(per\)"):
-            made(other, **{kind: by_day})
+            made(other, bought=(by_day,))
 
 
 def test_activities_that_do_not_belong(budget: BudgetFile, tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"\(--activity\) cost 0\.1.* 0\.1 leaves nothing for the map"
+        InputError, match=r"\(the activity of people\) cost 0\.1.* 0\.1 leaves nothing for the map"
     ):
-        made(epsilon="0.1", activity=measured())
-    with pytest.raises(InputError, match=r"--activity measured has noise .* \(seeded:1\)"):
-        made(activity=measured(noise="seeded:1"))
-    assert not made(activity=measured(noise="seeded:1"), noise="seeded:1").private
+        made(epsilon="0.1", bought=(measured(),))
+    with pytest.raises(
+        InputError, match=r"the activity of people was measured with noise .* \(seeded:1\)"
+    ):
+        made(bought=(measured(noise="seeded:1"),))
+    assert not made(bought=(measured(noise="seeded:1"),), noise="seeded:1").private
     charged = measured(budget=budget)
     other = BudgetFile.create(tmp_path / "other.sqlite", "pings", 2, unit=ONE_PERSON)
     for activity, file in (
@@ -334,14 +327,14 @@ def test_activities_that_do_not_belong(budget: BudgetFile, tmp_path: Path) -> No
         (replace(charged, budget_entry=other.charge("0.1", "ug", unit=ONE_PERSON).id), other),
     ):
         before = file.account()
-        with pytest.raises(InputError, match="--activity measured was not charged to 'pings'"):
-            made(activity=activity, budget=file)
+        with pytest.raises(InputError, match="the activity of people was not charged to 'pings'"):
+            made(bought=(activity,), budget=file)
         assert file.account() == before
 
 
 def test_two_charges_are_entered_and_withdrawn_together(budget: BudgetFile, tmp_path: Path) -> None:
     activity = measured(budget=budget)
-    first = made(activity=activity, budget=budget)
+    first = made(bought=(activity,), budget=budget)
     assert [(e.mechanism, str(e.epsilon), e.state) for e in budget.account().entries] == [
         ("activity", "0.1", "pending"),
         ("ug", "0.9", "pending"),
@@ -349,7 +342,7 @@ def test_two_charges_are_entered_and_withdrawn_together(budget: BudgetFile, tmp_
     entry = budget.save(first, tmp_path / "first.parquet")
     assert {e.sha256 for e in budget.account().entries} == {entry.sha256}
     # A second release by the same activity claims it too, and is charged for its map alone.
-    second = made(epsilon="0.5", activity=activity, budget=budget)
+    second = made(epsilon="0.5", bought=(activity,), budget=budget)
     assert budget.account().spent == Epsilon.of("1.4")
     assert second.epsilon == Epsilon.of("0.5")
     budget.withdraw(entry.id)
@@ -363,7 +356,7 @@ def test_what_broke_before_it_was_entered_is_entered_by_hand(
     path = tmp_path / "r.parquet"
     activity = measured(budget=budget)
     unrelated = budget.charge("0.2", "activity", unit=ONE_PERSON)
-    made(activity=activity, budget=budget).save(path)
+    made(bought=(activity,), budget=budget).save(path)
     of_activity, _, of_map = budget.account().entries
     with pytest.raises(
         InputError, match=r"charged for: that is epsilon 0\.2 for one person by activity"
@@ -380,7 +373,7 @@ def test_what_broke_before_it_was_entered_is_entered_by_hand(
 
 
 def test_the_statement_tells_of_it() -> None:
-    release = made(activity=measured())
+    release = made(bought=(measured(),))
     text = release.statement
     for words in (
         "measured with noise first, for 0.1 of the epsilon of 1.",
@@ -392,11 +385,11 @@ def test_the_statement_tells_of_it() -> None:
     for words in ("lower than the truth", "follows from it", "{"):
         assert words not in text
     assert release.counted == "records, at most 5 per person, scaled"
-    decided = made(activity=replace(measured(), decides=True)).statement
+    decided = made(bought=(replace(measured(), decides=True),)).statement
     assert "The number of records to keep per person follows from it." in decided
     assert "how many records were kept per person; facts" not in decided
     assert "the range from which the number of records to keep was chosen" in decided
-    once = made(Protection("person", 5, "all"), activity=measured()).statement
+    once = made(Protection("person", 5, "all"), bought=(measured(),)).statement
     assert "different people" not in once  # they are multiplied
 
 
@@ -417,13 +410,13 @@ def rewrite(path: Path, change: Any) -> None:
 
 def test_it_travels_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
-    release = made(activity=replace(measured(), decides=True))
+    release = made(bought=(replace(measured(), decides=True),))
     release.save(path)
     again = Release.load(path)
     assert again == release
     assert (again.activity, again.factor) == (release.activity, release.factor)
     assert (again.statement, worth_of(again)) == (release.statement, worth_of(release))
-    assert again != replace(release, activity=measured())
+    assert again != replace(release, bought=(measured(),))
     assert again.summary()["activity"]["decides"] is True
     assert wrong(path) == []
     boxes = [[0, 0, 1, 1], [0, 0, 0.3, 0.6]]
@@ -475,14 +468,14 @@ HOSTILE: dict[str, Any] = {
 def test_changed_files_are_refused(case: str, tmp_path: Path) -> None:
     change, says = HOSTILE[case]
     path = tmp_path / "r.parquet"
-    made(activity=measured()).save(path)
+    made(bought=(measured(),)).save(path)
     rewrite(path, change)
     with pytest.raises(ReleaseFileError, match=says):
         Release.load(path)
 
 
 def test_verify_finds_claims_that_do_not_follow() -> None:
-    release = made(activity=measured())
+    release = made(bought=(measured(),))
     activity: Any = release.activity
     # With another digest these would load.
     assert "sums" in wrong(replace(release, factor=release.factor * (1 + 1e-6)))
@@ -490,12 +483,14 @@ def test_verify_finds_claims_that_do_not_follow() -> None:
     scaled = replace(release, factor=2.0, estimates=release.estimates / release.factor * 2)
     assert "sums" in wrong(scaled)
     people = (activity.people[0] + 10_000, *activity.people[1:3], 0, *activity.people[4:])
-    assert "sums" in wrong(replace(release, activity=replace(activity, people=people)))
-    assert "spend" in wrong(replace(release, activity=replace(activity, epsilon=Epsilon.of("0.2"))))
+    assert "sums" in wrong(replace(release, bought=(replace(activity, people=people),)))
+    assert "spend" in wrong(
+        replace(release, bought=(replace(activity, epsilon=Epsilon.of("0.2")),))
+    )
     for change in ({"private": False}, {"noise": "seeded:1"}, {"private": False, "noise": "x"}):
-        assert wrong(replace(release, activity=replace(activity, **change))) == ["noise"]
+        assert wrong(replace(release, bought=(replace(activity, **change),))) == ["noise"]
     with pytest.raises(InputError, match="the factor of a release is at least 1, and 1 without"):
-        replace(release, activity=None)
+        replace(release, bought=())
 
 
 # --- what is made of it ---------------------------------------------------------------------------
@@ -613,7 +608,7 @@ def test_huge_noise_does_not_break_a_release() -> None:
     """A release that was paid for must not fail because its numbers are too large."""
     for seed in range(10):
         activity = measured("one heavy", epsilon="2e-9", noise=f"seeded:{seed}")
-        release = made(Protection("person", 3), epsilon="1e-8", mechanism="uniform", activity=activity, noise="seeded:1")  # fmt: skip
+        release = made(Protection("person", 3), epsilon="1e-8", mechanism="uniform", bought=(activity,), noise="seeded:1")  # fmt: skip
         assert wrong(release) == []
 
 
@@ -790,7 +785,7 @@ def test_an_estimate_lies_in_its_interval_and_follows_the_offsets() -> None:
 def test_people_above_the_most_count_as_having_it() -> None:
     most, above = 50, RecordsPerPerson.from_records([10, 400, 90_000], 50)
     assert np.array_equal(people_by_class(above), people_by_class(RecordsPerPerson.from_records([10, 50, 50], most)))  # fmt: skip
-    release = made(activity=measure_activity(above, "0.1", noise="fast"))
+    release = made(bought=(measure_activity(above, "0.1", noise="fast"),))
     assert "Someone with more than 50 records counts as having 50." in release.statement
 
 

@@ -67,17 +67,6 @@ def refused(budget: BudgetFile, error: type[Exception], says: str, **options: An
     assert budget.account() == before
 
 
-def test_publish_takes_the_old_name_of_budget(budget: BudgetFile) -> None:
-    with pytest.warns(DeprecationWarning, match=r"is now publish\(budget=…\)"):
-        old = publish(MATRIX, "0.4", "ug", ledger=budget)
-    new = publish(MATRIX, "0.2", "ug", budget=budget)
-    entries = budget.account().entries
-    assert [entry.id for entry in entries] == [old.budget_entry, new.budget_entry]
-    with pytest.raises(InputError, match="ledger is the old name of budget: give budget only"):
-        publish(MATRIX, "0.1", "ug", budget=budget, ledger=budget)
-    assert budget.account().entries == entries
-
-
 def test_charges_add_up_exactly(budget: BudgetFile) -> None:
     for number in range(10):
         budget.charge(0.1, "ug", f"release {number}")  # ten floats of 0.1 come to less than 1

@@ -61,7 +61,7 @@ def made(
     table: DistinctCounts | None = None, protection: Protection = SHARED, **options: Any
 ) -> Release:
     given = {"epsilon": 1, "mechanism": "ug", "noise": "fast", **options}
-    return publish(matrix(protection), distinct=table or distinct(), **given)
+    return publish(matrix(protection), bought=(table or distinct(),), **given)
 
 
 def wrong(release: Release | Path) -> list[str]:
@@ -105,7 +105,9 @@ def test_what_does_not_fit_is_refused() -> None:
         made(measure_distinct(people(per="day"), 0.1, noise="fast"))
     with pytest.raises(InputError, match="11 boxes along 'x', but the map has only 10 cells"):
         made(measure_distinct(people((11, 2)), 0.1, noise="fast"))
-    with pytest.raises(InputError, match=r"--distinct\) cost 1, which is part of the epsilon"):
+    with pytest.raises(
+        InputError, match=r"different people\) cost 1, which is part of the epsilon"
+    ):
         made(distinct(epsilon=1))
     with pytest.raises(InputError, match="noise that is not secret"):
         made(distinct(noise="seeded:1"))
@@ -220,7 +222,8 @@ def test_a_file_is_the_release(most: int | None, tmp_path: Path) -> None:
     assert again == release
     assert again.distinct == release.distinct
     assert wrong(path) == []
-    assert again != replace(release, distinct=replace(release.distinct, counts=(7,) * 12))  # type: ignore[type-var]
+    assert release.distinct is not None
+    assert again != replace(release, bought=(replace(release.distinct, counts=(7,) * 12),))
 
 
 def test_the_largest_grid_fits_a_file(tmp_path: Path) -> None:
@@ -233,7 +236,7 @@ def test_the_largest_grid_fits_a_file(tmp_path: Path) -> None:
         1,
         "ug",
         noise="fast",
-        distinct=table,
+        bought=(table,),
     )
     release.save(tmp_path / "a.parquet")
     assert Release.load(tmp_path / "a.parquet") == release
@@ -287,7 +290,7 @@ def test_a_number_of_boxes_that_noise_did_not_give_is_found() -> None:
     release = made()
     assert release.distinct is not None
     other = 1 if release.distinct.max_boxes > 1 else 2
-    assert wrong(replace(release, distinct=replace(release.distinct, max_boxes=other))) == [
+    assert wrong(replace(release, bought=(replace(release.distinct, max_boxes=other),))) == [
         "different people"
     ]
 
@@ -305,7 +308,7 @@ def test_a_budget_is_charged_before_noise_and_in_all_parts(
     assert str(budget.account().left) == "1"
     budget.save(release, tmp_path / "a.parquet")
     assert {e.state for e in budget.account().entries} == {"published"}
-    with pytest.raises(InputError, match="what --distinct measured was not charged"):
+    with pytest.raises(InputError, match="the table of different people was not charged"):
         made(budget=budget)
     with pytest.raises(BudgetError):
         distinct(epsilon=5, budget=budget)
@@ -377,7 +380,7 @@ def command(points: Path, *more: Any) -> list[str]:
 @pytest.mark.parametrize(
     "counting",
     [[], ["--count", "people"], ["--max-records", "3"], ["--max-records", "3", "--once-per", "all"],
-     ["--max-records", "auto"], ["--suggest-max-records", "0.1"], ["--per", "day", "--time", "at"]],
+     ["--max-records", "auto"], ["--per", "day", "--time", "at"]],
 )  # fmt: skip
 def test_a_table_is_made_and_shown(
     counting: list[str], visits: Path, capsys: pytest.CaptureFixture[str]
@@ -435,19 +438,19 @@ def test_a_table_is_written(ending: str, visits: Path) -> None:
             "a whole number, or auto",
         ),
         (
-            ["--user", "who", "--distinct", "4", "--distinct-share", "0"],
+            ["--user", "who", "--distinct", "4", "--spend", "distinct=0"],
             "between 0 and 1 such as 0.2",
         ),
         (
-            ["--user", "who", "--distinct", "4", "--distinct-share", "1"],
+            ["--user", "who", "--distinct", "4", "--spend", "distinct=1"],
             "between 0 and 1 such as 0.2",
         ),
         (
-            ["--user", "who", "--distinct", "4", "--distinct-share", "0.95", "--max-records", "3"],
+            ["--user", "who", "--distinct", "4", "--spend", "distinct=0.95", "--max-records", "3"],
             "leave nothing",
         ),
         (["--user", "who", "--distinct-boxes", "4"], "ask for it with --distinct"),
-        (["--user", "who", "--distinct-share", "0.1"], "ask for it with --distinct"),
+        (["--user", "who", "--spend", "distinct=0.1"], "ask for it with --distinct"),
     ],
 )
 def test_mistakes_are_found_before_any_charge(

@@ -23,7 +23,6 @@ from htf import (
     measure_activity,
     publish,
     read_points,
-    suggest_max_records,
 )
 from htf.estimation.activity import read_profiles
 from htf.estimation.nonnegative import non_negative
@@ -368,7 +367,7 @@ def test_totals_are_drawn_several_times_for_each_map() -> None:
     for number in (1, SCALINGS - 1):
         noise = seeded_noise(BENCH, trial, f"activity {number}")
         again = measure_activity(each, "0.1", noise=noise)
-        other = publish(made.measured, 1, noise=seeded_noise(BENCH, trial), activity=again)
+        other = publish(made.measured, 1, noise=seeded_noise(BENCH, trial), bought=(again,))
         wanted = made.release.estimates * made.scalings[number]
         assert np.allclose(other.estimates, wanted, rtol=1e-9)
     assert release_people(BENCH, trial, replace(counted, activity=Fraction(0))).scalings == (1.0,)
@@ -405,18 +404,11 @@ def test_what_a_release_of_people_tells() -> None:
     assert of_people is not None
     assert of_people.people == pytest.approx(5000, rel=0.02)
     assert (of_people.counted, of_people.records) == (Counted(), None)
-    found = suggest_max_records(
-        RecordsPerPerson.from_records(people.records_each, 2**20), "0.2", noise="seeded:1"
-    )
-    eight = people.kept(Protection("person", 8), np.random.default_rng(2))
-    suggested = Known.of(publish(eight, 1, noise="seeded:1", suggestion=found))
-    assert suggested is not None
-    assert suggested.counted == Counted("records", 8, elsewhere=Fraction(1, 5))
     bought = measure_activity(
         RecordsPerPerson.from_records(people.records_each, 2**20), "0.1", noise="seeded:1"
     )
     kept = people.kept(Protection("person", 8), np.random.default_rng(2))
-    scaled = Known.of(publish(kept, 1, noise="seeded:1", activity=bought))
+    scaled = Known.of(publish(kept, 1, noise="seeded:1", bought=(bought,)))
     assert scaled is not None
     assert scaled.counted == Counted("records", 8, Fraction(1, 10))
     assert scaled.records == RecordsByActivity(bought)

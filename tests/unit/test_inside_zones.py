@@ -25,6 +25,7 @@ from htf.estimation.least_squares import TreeCounts, least_squares
 from htf.frame.halving import halve_often
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import Epsilon
+from htf.privacy.zones import ZonesBought
 from htf.release.inside_zones import inside_zones, taken_apart, zone_of_cells
 
 
@@ -251,7 +252,11 @@ def test_changed_estimates_are_found_out() -> None:
     more = both.estimates.copy()
     more[0] += 1
     assert not sums(replace(both, estimates=more))
-    assert not sums(replace(both, zones=replace(both.zones, estimates=both.zones.estimates + 1)))
+    assert not sums(
+        replace(
+            both, bought=(ZonesBought(replace(both.zones, estimates=both.zones.estimates + 1)),)
+        )
+    )
     assert not sums(replace(both, facts={**both.facts, COUNTED_REGIONS: 1}))
 
 
@@ -268,9 +273,9 @@ def test_zones_are_inside_of_nothing() -> None:
     on_map, zones, _ = pair(cells=16)
     both = inside_zones(on_map, zones)
     for wrong in (
-        {"zones": None},
-        {"zones": both},
-        {"zones": on_map},
+        {"bought": ()},
+        {"bought": (ZonesBought(both),)},
+        {"bought": (ZonesBought(on_map),)},
         {"estimator": "homogeneous"},
     ):
         with pytest.raises(InputError, match="a map inside zones"):
@@ -327,4 +332,4 @@ def test_zones_that_say_nothing_sound_of_their_own_epsilon_are_refused(own: str 
     with pytest.raises(InputError, match="epsilon"):
         replace(both.zones, facts=facts)
     with pytest.raises(InputError, match="same epsilon"):
-        replace(both, zones=replace(both.zones, epsilon=Epsilon.of("0.2")))
+        replace(both, bought=(ZonesBought(replace(both.zones, epsilon=Epsilon.of("0.2"))),))

@@ -236,7 +236,7 @@ def test_wrong_noise_costs_nothing(tmp_path: Path) -> None:
     curator = htf.Curator(few_records(), htf.Epsilon.of(1), HalfScale())
     for start in (
         lambda: htf.publish(few_records(), 1, noise=HalfScale(), budget=budget),
-        lambda: htf.suggest_max_records(people, 1, noise=HalfScale(), budget=budget),
+        lambda: htf.measure_activity(people, 1, noise=HalfScale(), budget=budget),
         lambda: curator.run(htf.make_mechanism("uniform")),
     ):
         with pytest.raises(InputError, match="does not have the distribution") as refusal:

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from htf import Epsilon, InputError, RecordsPerPerson, make_mechanism, suggest_max_records
+from htf import Epsilon, InputError, make_mechanism
 from htf.base.numerals import decimal, fraction, shown, whole
 from htf.cli.main import run
-from htf.cli.points import read_axis, read_cells
 from htf.curator.noise import noise_from_text
 from htf.frame.domain import Axis, Domain
 from htf.ingest.engines import read_memory
 from htf.query.texts import read_boxes, read_numbers, read_where
 from htf.query.where import full_ranges
+from htf.recipes.maps import read_axis, read_cells
 from htf_bench.workloads import read_workload
 
 # To Python these are numbers.
@@ -74,10 +74,6 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "a parameter": (lambda text: make_mechanism("htf", growth=text), "1.7"),
     "a share": (lambda text: make_mechanism("ag", alpha=text), "0.3"),
     "an epsilon": (lambda text: make_mechanism("htf-paper", epsilon_height=text), "0.01"),
-    "quantile": (
-        lambda text: suggest_max_records(RecordsPerPerson([3, 1]), 1, quantile=text, noise="fast"),
-        "9/10",
-    ),
     "workload": (lambda text: read_workload(f"{text}%"), "2"),
     "places": (lambda text: read_workload(f"places-{text}"), "2"),
     "memory": (lambda text: read_memory(f"{text}GB"), "4"),
@@ -96,7 +92,7 @@ def test_every_reader_is_strict(reader: str) -> None:
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        ("release", "--max-records"), ("release", "--records-range"), ("sample", "--n"), ("sample", "--seed"),
+        ("release", "--max-records"), ("sample", "--n"), ("sample", "--seed"),
         ("export", "--h3"), ("serve", "--port"), ("serve", "--max-seconds"), ("serve", "--max-mb"), ("forecast", "--runs"),
         ("demo", "--points"), ("evaluate", "--jobs"), ("evaluate", "--seed"),
     ],

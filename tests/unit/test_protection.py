@@ -7,7 +7,6 @@ import hashlib
 import json
 import shutil
 from dataclasses import asdict, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import (
+    Activity,
     BudgetError,
     BudgetFile,
     Curator,
@@ -28,14 +28,12 @@ from htf import (
     Release,
     ReleaseFileError,
     make_mechanism,
+    measure_activity,
     publish,
-    suggest_max_records,
     verify,
 )
-from htf.curator.noise import FastNoise, SeededNoise
-from htf.curator.noise_check import check_noise
-from htf.curator.sampler import Words
-from htf.privacy.protection import OF_RECORDS, Suggestion, epsilon_per_share
+from htf.curator.noise import SeededNoise
+from htf.privacy.protection import OF_RECORDS, epsilon_per_share
 from htf.release.header import FORMAT
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
@@ -53,8 +51,8 @@ def made(protection: Protection = PERSON, **options: Any) -> Release:
     return publish(matrix(protection), **{"epsilon": 1, "mechanism": "ug", **options})
 
 
-def suggested(**options: Any) -> Suggestion:
-    return suggest_max_records(PEOPLE, **{"epsilon": "0.2", "noise": "fast", **options})
+def measured(**options: Any) -> Activity:
+    return measure_activity(PEOPLE, **{"epsilon": "0.2", "noise": "fast", **options})
 
 
 def wrong(release: Release | Path) -> list[str]:
@@ -98,23 +96,6 @@ def test_claims_that_cannot_be_kept_are_refused(claim: tuple[Any, ...], says: st
         Protection(*claim)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"private": "no"}, "private must be"),  # any text is true
-        ({"private": 1}, "private must be"),
-        ({"epsilon": 0.1}, "the epsilon of a suggestion must be"),
-        ({"most": 2**20 + 1}, "between 1 and 1048576, got 1048577"),
-        ({"noise": None}, "the noise of a suggestion must be"),
-        ({"budget_entry": 7}, "the budget entry of a suggestion must be"),
-    ],
-)
-def test_suggestions_that_nobody_makes_are_refused(wrong: dict[str, Any], says: str) -> None:
-    sound = Suggestion(3, Fraction(9, 10), 20, Epsilon.of("0.1"), "fast", True)
-    with pytest.raises(InputError, match=says):
-        replace(sound, **wrong)
-
-
 def test_claims_at_their_bounds() -> None:
     for number in (1, 256, 2**20):
         counted = Protection("person", count="people", shares=number)
@@ -122,10 +103,6 @@ def test_claims_at_their_bounds() -> None:
         assert epsilon_per_share(Epsilon.of(1), counted).units == 10**15 // number
         kept = Protection("person", number)
         assert epsilon_per_share(Epsilon.of(1), kept).units == 10**15 // number
-    fields: dict[str, Any] = {"noise": "fast", "private": True, "epsilon": Epsilon.of(1)}
-    for number, most, quantile in ((0, 5, "0.9"), (6, 5, "0.9"), (1, 5, "0"), (1, 5, "1")):
-        with pytest.raises(InputError, match="a suggestion lies between 1 and 5"):
-            Suggestion(number, Fraction(quantile), most, **fields)
 
 
 def test_a_release_claims_the_whole_for_a_person() -> None:
@@ -136,7 +113,7 @@ def test_a_release_claims_the_whole_for_a_person() -> None:
     told = release.summary()
     assert (told["epsilon"], told["record_epsilon"]) == ("1", "0.2")
     assert told["protection"] == asdict(release.protection)
-    assert told["suggestion"] is None
+    assert told["activity"] is None
     plain = made(OF_RECORDS)
     assert plain.record_epsilon == plain.epsilon
     assert "person" not in repr(plain)
@@ -245,15 +222,13 @@ def test_the_statement_of_a_query() -> None:
         )
 
 
-def test_the_statement_of_a_suggestion_and_of_a_total() -> None:
-    release = made(suggestion=replace(suggested(), max_records=9))
-    assert "chosen with noise: 9, out of 1 to 20. It estimates" in release.statement
-    assert "a share of 9/10 of the people" in release.statement
+def test_the_statement_of_a_number_that_follows_and_of_a_total() -> None:
+    release = made(bought=(replace(measured(), decides=True),))
+    assert "The number of records to keep per person follows from it" in release.statement
     # What was chosen with noise is covered, and not named among what is public beforehand.
     assert "the range from which the number of records to keep was chosen" in release.statement
     assert "how many records were kept per person" not in release.statement
-    assert "cost 0.2 of the epsilon of 1" in release.statement
-    assert "At most 5 records" in release.statement  # which need not be what was suggested
+    assert "for 0.2 of the epsilon of 1" in release.statement
     told = said(PERSON, mechanism=make_mechanism("ug", public_total="272"))
     assert "Whether any one person is part of that number is not protected" in told
 
@@ -315,15 +290,15 @@ def test_what_people_are_counted_by_travels_too(per: str | None, tmp_path: Path)
             Release.load(changed)
 
 
-def test_a_suggestion_travels_too(tmp_path: Path) -> None:
-    release, path = made(suggestion=suggested()), tmp_path / "r.parquet"
+def test_an_activity_travels_too(tmp_path: Path) -> None:
+    release, path = made(bought=(measured(),)), tmp_path / "r.parquet"
     assert (release.epsilon, release.record_epsilon) == (Epsilon.of(1), Epsilon.of("0.16"))
     release.save(path)
     again = Release.load(path)
     assert again == release
-    assert again.suggestion == release.suggestion
-    assert again != replace(release, suggestion=None)
-    assert again.summary()["suggestion"]["quantile"] == "9/10"
+    assert again.activity == release.activity
+    assert again != replace(release, bought=(), factor=1.0)
+    assert again.summary()["activity"]["most"] == 20
     assert wrong(path) == []
 
 
@@ -344,41 +319,42 @@ def rewrite(path: Path, change: Any) -> None:
         (lambda h: h["protection"].update(max_records=0), "is damaged"),
         (lambda h: h["protection"].update(extra=1), "is damaged"),
         (lambda h: h.update(protection=None), "is damaged"),
-        (lambda h: h.pop("protection"), "is damaged"),  # a suggestion is for people
-        (lambda h: (h.pop("protection"), h.pop("suggestion")), "was changed"),
-        (lambda h: h.pop("suggestion"), "was changed"),
-        (lambda h: h["suggestion"].update(epsilon="0.1"), "was changed"),
-        (lambda h: h["suggestion"].update(epsilon="1"), "is damaged"),
-        (lambda h: h["suggestion"].update(max_records=21), "is damaged"),
-        (lambda h: h["suggestion"].update(quantile="1/0"), "is damaged"),
+        (lambda h: h.pop("protection"), "is damaged"),  # an activity is for people
+        (lambda h: (h.pop("protection"), h.pop("activity")), "is damaged"),
+        (lambda h: h.pop("activity"), "is damaged"),  # its factor is left
+        (lambda h: h["activity"].update(epsilon="0.1"), "was changed"),
+        (lambda h: h["activity"].update(epsilon="1"), "is damaged"),
+        (lambda h: h["activity"].update(most=21), "was changed"),
+        (lambda h: h["activity"].update(most=0), "is damaged"),
         (lambda h: h.update(epsilon="2"), "was changed"),
     ],
 )
 def test_changed_claims_are_refused(tmp_path: Path, change: Any, says: str) -> None:
     path = tmp_path / "r.parquet"
-    made(suggestion=suggested()).save(path)
+    made(bought=(measured(),)).save(path)
     rewrite(path, change)
     with pytest.raises(ReleaseFileError, match=says):
         Release.load(path)
 
 
 def test_verify_finds_claims_that_do_not_follow(tmp_path: Path) -> None:
-    release = made(suggestion=suggested())
+    release = made(bought=(measured(),))
     assert wrong(release) == []
     (spend,) = [check for check in verify(release) if check.name == "spend"]
     assert spend.finding.startswith("the measurements spend 0.16 of 0.16")
     assert spend.finding.endswith("a person loses at most 1 of 1")
     weaker = replace(PERSON, max_records=6)
     assert "spend" in wrong(replace(release, protection=weaker))
-    dearer = replace(suggested(), epsilon=Epsilon.of("0.3"))
-    assert "spend" in wrong(replace(release, suggestion=dearer))
+    assert release.activity is not None
+    dearer = replace(release.activity, epsilon=Epsilon.of("0.3"))
+    assert "spend" in wrong(replace(release, bought=(dearer,)))
     assert "spend" in wrong(replace(release, epsilon=Epsilon.of("0.999999999999999")))
     for change in (
         {"private": False},
         {"noise": "seeded:1"},
         {"private": False, "noise": "seeded:1"},
     ):
-        assert wrong(replace(release, suggestion=replace(suggested(), **change))) == ["noise"]
+        assert wrong(replace(release, bought=(replace(release.activity, **change),))) == ["noise"]
     path = tmp_path / "r.parquet"
     release.save(path)
     words = "1-differentially private for one person"
@@ -391,7 +367,7 @@ def test_verify_finds_claims_that_do_not_follow(tmp_path: Path) -> None:
     assert wrong(path) == ["statement"]
 
 
-# --- suggestions ----------------------------------------------------------------------------------
+# --- activities -----------------------------------------------------------------------------------
 
 
 def test_people_are_counted_and_not_shown() -> None:
@@ -416,36 +392,6 @@ def test_records_that_cannot_be(records: Any, most: int) -> None:
         RecordsPerPerson.from_records(records, most)
 
 
-@pytest.mark.parametrize("quantile", [0, 1, -0.1, "x", "1/0", float("nan"), "0.1234567", None])
-def test_quantiles_that_cannot_be(quantile: Any, budget: BudgetFile) -> None:
-    with pytest.raises(InputError, match="the quantile is the share of people"):
-        suggested(quantile=quantile, budget=budget)
-    assert budget.account().entries == ()
-
-
-def test_a_suggestion_says_how_it_was_made() -> None:
-    found = suggested(quantile=0.75)
-    assert 1 <= found.max_records <= 20
-    assert (found.quantile, found.most) == (Fraction(3, 4), 20)
-    assert (found.epsilon, found.private) == (Epsilon.of("0.2"), True)
-    assert (found.noise, found.budget_entry) == (FastNoise.description, None)
-    assert not suggested(noise="seeded:1").private
-    assert suggested(noise="seeded:1") == suggested(noise=SeededNoise(1))
-
-
-def test_suggestions_that_do_not_belong() -> None:
-    with pytest.raises(
-        InputError,
-        match="the unit is one record, and records are counted: leave it out",
-    ):
-        made(OF_RECORDS, suggestion=suggested())
-    with pytest.raises(InputError, match=r"0\.2 leaves nothing for the map"):
-        made(epsilon="0.2", suggestion=suggested())
-    with pytest.raises(InputError, match=r"noise that is not secret \(seeded:1\)"):
-        made(suggestion=suggested(noise="seeded:1"))
-    assert not made(suggestion=suggested(noise="seeded:1"), noise="seeded:1").private
-
-
 # --- budgets --------------------------------------------------------------------------------------
 
 
@@ -460,7 +406,7 @@ def test_units_are_kept_apart(budget: BudgetFile) -> None:
     with pytest.raises(InputError, match="for one person, but this charge is for one record"):
         made(OF_RECORDS, budget=budget)
     records = BudgetFile.create(budget.path, "records", 2)
-    for charge in (lambda: made(budget=records), lambda: suggested(budget=records)):
+    for charge in (lambda: made(budget=records), lambda: measured(budget=records)):
         with pytest.raises(
             InputError, match=r"one record, but this charge is .* one person.*budget\.md"
         ):
@@ -468,69 +414,19 @@ def test_units_are_kept_apart(budget: BudgetFile) -> None:
     assert budget.account().entries == records.account().entries == ()
 
 
-def test_a_suggestion_is_charged_before_it_is_drawn(budget: BudgetFile) -> None:
-    class Watching(FastNoise):
-        broken, tested = False, False
-
-        def words(self, number: int) -> Words:
-            assert not self.tested or len(budget.account().pending) == 1 + self.broken
-            if self.broken:
-                raise KeyboardInterrupt
-            return super().words(number)
-
-    noise = Watching()
-    check_noise(noise)  # which draws, and hides nothing with it
-    noise.tested = True
-    found = suggested(noise=noise, budget=budget, label="how many")
-    (entry,) = budget.account().entries
-    assert (entry.id, entry.mechanism, entry.label) == (
-        found.budget_entry,
-        "max-records",
-        "how many",
-    )
-    assert (entry.epsilon, entry.unit) == (Epsilon.of("0.2"), ONE_PERSON)
-    noise.broken = True
-    with pytest.raises(KeyboardInterrupt) as caught:
-        suggested(noise=noise, budget=budget)
-    assert caught.value.__notes__[0].startswith("The charge of 0.2 stands")
-    assert budget.account().spent == Epsilon.of("0.4")
-    with pytest.raises(InputError, match="seeded or scripted noise hides nothing"):
-        suggested(noise="seeded:1", budget=budget)
-    with pytest.raises(BudgetError, match="more than the budget of"):
-        suggested(epsilon=2, budget=budget)
-    assert budget.account().spent == Epsilon.of("0.4")
-
-
-def test_a_release_is_charged_what_its_suggestion_was_not(
-    budget: BudgetFile, tmp_path: Path
-) -> None:
-    found = suggested(budget=budget)
-    release = made(budget=budget, suggestion=found)
+def test_a_release_is_charged_what_its_activity_was_not(budget: BudgetFile, tmp_path: Path) -> None:
+    found = measured(budget=budget)
+    release = made(budget=budget, bought=(found,))
     assert budget.account().spent == release.epsilon == Epsilon.of(1)
     assert len(budget.account().pending) == 2
     entry = budget.save(release, tmp_path / "r.parquet")
     assert entry.epsilon == Epsilon.of("0.8")
     assert budget.account().pending == ()
     assert {e.sha256 for e in budget.account().entries} == {entry.sha256}
-    again = made(
-        budget=budget, suggestion=found, epsilon="0.5"
-    )  # it is paid, and may be used again
+    again = made(budget=budget, bought=(found,), epsilon="0.5")  # it is paid, and may be used again
     budget.save(again, tmp_path / "again.parquet")
     assert budget.account().spent == Epsilon.of("1.3")
     assert budget.account().entries[0].file == "r.parquet"
-
-
-def test_a_suggestion_must_have_been_charged_here(budget: BudgetFile) -> None:
-    other = BudgetFile.create(budget.path, "trips", 1, unit=ONE_PERSON)
-    unpaid = [suggested(), suggested(budget=other)]
-    paid = suggested(budget=budget)
-    unpaid.append(replace(paid, epsilon=Epsilon.of("0.5")))
-    paid_for_a_release = made(epsilon="0.2", budget=budget).budget_entry
-    unpaid.append(replace(paid, budget_entry=paid_for_a_release))
-    for found in unpaid:
-        with pytest.raises(InputError, match="was not charged to 'pings'"):
-            made(budget=budget, suggestion=found)
-    assert len(budget.account().entries) == 2
 
 
 # --- entering what was written --------------------------------------------------------------------
@@ -539,7 +435,7 @@ def test_a_suggestion_must_have_been_charged_here(budget: BudgetFile) -> None:
 @pytest.fixture
 def lost(budget: BudgetFile, tmp_path: Path) -> Path:
     """A release that was written, and whose charges are still pending."""
-    release = made(budget=budget, suggestion=suggested(budget=budget))
+    release = made(budget=budget, bought=(measured(budget=budget),))
     release.save(tmp_path / "r.parquet")
     return tmp_path / "r.parquet"
 
@@ -560,7 +456,7 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
     budget: BudgetFile, lost: Path, tmp_path: Path
 ) -> None:
     before = budget.account()
-    suggestion, id_ = (entry.id for entry in before.pending)
+    activity, id_ = (entry.id for entry in before.pending)
     path, exact_total = tmp_path / "other.parquet", make_mechanism("ug", public_total="272")
     for other, says in (
         (made(), r"charged for: that is epsilon 0\.8 for one person by ug, the file has 1 for one"),
@@ -574,8 +470,8 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
         with pytest.raises(InputError, match=says):
             budget.publish(id_, path)
     made().save(path, overwrite=True)
-    with pytest.raises(InputError, match="the file has 0 for one person by max-records"):
-        budget.publish(suggestion, path)
+    with pytest.raises(InputError, match="the file has 0 for one person by activity"):
+        budget.publish(activity, path)
     with pytest.raises(InputError, match="no entry x for"):
         budget.publish("x", lost)
     path.write_text("no release")

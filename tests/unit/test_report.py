@@ -59,7 +59,7 @@ def with_distinct() -> Release:
     people = htf.read_people_by_box(rides, domain, 2, user="rider")
     distinct = htf.measure_distinct(people, 1, noise="seeded:1")
     matrix = htf.read_points(rides, domain, user="rider")
-    return publish(matrix, 2, distinct=distinct, noise="seeded:2")
+    return publish(matrix, 2, bought=(distinct,), noise="seeded:2")
 
 
 KINDS: dict[str, Callable[[], Release]] = {

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import Axis, Domain, InputError, publish, read_points, suggest_max_records
+from htf import Axis, Domain, InputError, measure_activity, publish, read_points
 from htf.cli import main
 
 MAP = Domain.from_bounds(0, 0, 1, 1, 4)
@@ -233,25 +233,25 @@ def test_the_screen_says_it_and_the_release_does_not(
     assert "holds no number" not in out + repr(pq.read_schema(output).metadata)
 
 
-def test_it_is_said_once_and_before_a_suggestion_is_charged(
+def test_it_is_said_once_and_before_an_activity_is_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """For that the data are read first, and then again for the release."""
     seen: list[str] = []
 
-    def suggest(*asked: Any, **options: Any) -> Any:
+    def measure(*asked: Any, **options: Any) -> Any:
         seen.append(capfd.readouterr().err)
-        return suggest_max_records(*asked, **options)
+        return measure_activity(*asked, **options)
 
-    monkeypatch.setattr("htf.curator.contributions.suggest_max_records", suggest)
+    monkeypatch.setattr("htf.curator.contributions.measure_activity", measure)
     rows = ["0.5,0.5,a"] * 10 + ["north,0.5,a"] * 1234
     path = write(tmp_path / "a.csv", "lon,lat,who", *rows)
     asked = ["release", str(path), "--bounds", "0,0,1,1", "--cells", "8", "--noise", "fast"]
-    people = ["--user", "who", "--suggest-max-records", "0.1", "--epsilon", "1", "--activity", "0"]
+    people = ["--user", "who", "--max-records", "auto", "--epsilon", "1"]
     assert main.run([*asked, *people, "-o", str(tmp_path / "out.parquet")]) == 0
     assert "1,234 of 1,244 rows are left out" in seen[0]
     assert "Using the columns" in seen[0]
-    assert capfd.readouterr().err == ""
+    assert "left out" not in capfd.readouterr().err
 
 
 def test_a_release_from_python_has_no_note_either() -> None:

@@ -53,8 +53,8 @@ def matrix(
 
 def released(protection: Protection = WEIGHED, price: str | None = "0.05") -> Release:
     counts = matrix(protection)
-    clipped = None if price is None else measure_clipped(counts, price, noise="seeded:1")
-    return publish(counts, 1, noise="seeded:2", clipped=clipped)
+    bought = () if price is None else (measure_clipped(counts, price, noise="seeded:1"),)
+    return publish(counts, 1, noise="seeded:2", bought=bought)
 
 
 # --- what is protected ------------------------------------------------------------------------------
@@ -189,13 +189,13 @@ def test_it_is_charged_for_its_unit(tmp_path: Path) -> None:
         )
         counts = matrix(protection)
         clipped = measure_clipped(counts, "0.05", noise="fast", budget=budget)
-        made = publish(counts, 1, noise="fast", budget=budget, clipped=clipped)
+        made = publish(counts, 1, noise="fast", budget=budget, bought=(clipped,))
         budget.save(made, tmp_path / f"{protection.unit}.parquet")
         entries = [(e.mechanism, str(e.epsilon), e.state) for e in budget.account().entries]
         assert entries == [("clipped", "0.05", "published"), ("htf", "0.95", "published")]
         with pytest.raises(InputError, match="was not charged to"):
             publish(
-                counts, 1, noise="fast", budget=budget, clipped=replace(clipped, budget_entry="x")
+                counts, 1, noise="fast", budget=budget, bought=(replace(clipped, budget_entry="x"),)
             )
 
 
@@ -211,12 +211,12 @@ def test_cut_records_that_do_not_belong(tmp_path: Path) -> None:
         cells = np.zeros((2, 1), dtype=np.int32)
         counts = FrequencyMatrix(DOMAIN, cells, np.ones(1, np.int64), other, weighed=exact)
         with pytest.raises(InputError, match="cut records were measured for one record"):
-            publish(counts, 1, noise="seeded:1", clipped=clipped)
-    publish(matrix(replace(WEIGHED, of_query=True)), 1, noise="seeded:1", clipped=clipped)
+            publish(counts, 1, noise="seeded:1", bought=(clipped,))
+    publish(matrix(replace(WEIGHED, of_query=True)), 1, noise="seeded:1", bought=(clipped,))
     with pytest.raises(InputError, match="needs secret noise there too"):
-        publish(matrix(), 1, noise="fast", clipped=clipped)
-    with pytest.raises(InputError, match=r"\(--clipped\) cost 0\.05"):
-        publish(matrix(), "0.05", noise="seeded:1", clipped=clipped)
+        publish(matrix(), 1, noise="fast", bought=(clipped,))
+    with pytest.raises(InputError, match=r"\(the number of cut records\) cost 0\.05"):
+        publish(matrix(), "0.05", noise="seeded:1", bought=(clipped,))
     plain = FrequencyMatrix.from_dense(DOMAIN, np.ones((4, 4), dtype=np.int64))
     with pytest.raises(InputError, match="does not know which records were cut"):
         measure_clipped(plain, 1)
@@ -228,13 +228,13 @@ def test_cut_records_that_do_not_belong(tmp_path: Path) -> None:
 def test_an_activity_does_not_go_with_weights() -> None:
     activity = measure_activity(RecordsPerPerson([5, 4, 3]), "0.1", noise="seeded:1")
     with pytest.raises(InputError, match="says nothing of their weights"):
-        publish(matrix(OF_PEOPLE), 1, noise="seeded:1", activity=activity)
+        publish(matrix(OF_PEOPLE), 1, noise="seeded:1", bought=(activity,))
 
 
 def test_a_share_that_noise_hides_is_not_told() -> None:
     few = Clipped(3, 1, WEIGHED, Epsilon.of("0.05"), "none", False)
     assert few.share is None
-    made = publish(matrix(exact=WeighedRecords(0, 0)), 1, noise="seeded:1", clipped=few)
+    made = publish(matrix(exact=WeighedRecords(0, 0)), 1, noise="seeded:1", bought=(few,))
     assert "the noise is too large to tell" in made.statement
     assert Clipped(10**6, 0, WEIGHED, Epsilon.of(1), "none", False).share == pytest.approx(
         (0, 0, 4e-6), abs=1e-6
@@ -422,5 +422,5 @@ def test_releases_that_have_no_mean() -> None:
     activity = measure_activity(RecordsPerPerson([50, 40, 30]), "0.1", noise="seeded:1")
     cells = np.indices((4, 4), dtype=np.int32).reshape(2, -1)
     scaled = FrequencyMatrix(DOMAIN, cells, np.full(16, 60), person)
-    with pytest.raises(InputError, match="--activity 0"):
-        ratio(released(OF_PEOPLE), publish(scaled, 1, noise="seeded:1", activity=activity))
+    with pytest.raises(InputError, match="--spend activity=0"):
+        ratio(released(OF_PEOPLE), publish(scaled, 1, noise="seeded:1", bought=(activity,)))

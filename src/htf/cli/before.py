@@ -12,35 +12,34 @@ if TYPE_CHECKING:
     from htf.frame.domain import Domain
     from htf.mechanisms.base import Mechanism
     from htf.privacy.budget import BudgetFile
-    from htf.privacy.epsilon import Epsilon
-    from htf.privacy.protection import Protection
+    from htf.recipes.quote import Quote
 
 POINTS = 100_000  # assumed where nothing is said
 FINEST = 4  # cells along a square, at least
 MOST_CELLS = 2048 * 2048  # of a map that is simulated here, so that it takes a second or two
 
 
-def say_before(
-    domain: Domain, unit: Protection, epsilon: Epsilon, budget: BudgetFile | None
-) -> None:
+def say_before(domain: Domain, quote: Quote, budget: BudgetFile | None) -> None:
     """Say what will be spent, on what map, and what that means."""
     left = ""
     if budget is not None:
         account = budget.account()
         left = f"; {account.left} of {account.cap} remains in {budget.path}"
-    say(f"Map{_size(domain)}, unit: {unit.name}, ε {epsilon}{left}.", err=True)
-    say_meaning(epsilon, unit, err=True)
+    say(f"Map{_size(domain)}, unit: {quote.unit.name}, ε {quote.epsilon}{left}.", err=True)
+    if quote.prices:
+        parts = ", ".join(f"{kind} ε {price}" for kind, price in quote.prices.items())
+        say(f"Of that: {parts}, map ε {quote.left}.", err=True)
+    say_meaning(quote.epsilon, quote.unit, err=True)
 
 
-def say_error(
-    domain: Domain, unit: Protection, epsilon: Epsilon, mechanism: Mechanism, points: int | None
-) -> None:
+def say_error(domain: Domain, quote: Quote, mechanism: Mechanism, points: int | None) -> None:
     """Say what error to expect, by a short simulation on the made-up city."""
     from htf.forecast.datasets import City
     from htf.forecast.simulation import Simulation
     from htf.forecast.specs import Spec
     from htf.forecast.targets import Squares, Target, ask_once
 
+    unit, epsilon = quote.unit, quote.left
     is_plain = unit.unit == RECORD and unit.weight is None and domain.dimensions == 2
     if not (is_plain and domain.has_map and FINEST**2 <= domain.size <= MOST_CELLS):
         say("The error is not simulated here for this release: see `htf forecast`.", err=True)

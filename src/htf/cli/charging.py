@@ -10,34 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htf.cli.screen import say
-from htf.cli.types import FileName
 from htf.errors import InputError
-from htf.privacy.protection import OF_RECORDS, Protection
 
 if TYPE_CHECKING:
-    from htf.curator.noise import NoiseSource
-    from htf.mechanisms.base import Mechanism
     from htf.privacy.account import Account
     from htf.privacy.apart import ToldApart
     from htf.privacy.budget import BudgetFile
-    from htf.privacy.epsilon import Epsilon
     from htf.release.release import Release
 
 BUDGET = "htf.budget"  # in Click's context: the file that is charged
 CHARGE, NOTHING = "The charge of ", "Nothing was charged"  # notes about charges start like this
-
-# The name that --budget had up to version 0.1.
-old_budget_option = click.option("--ledger", type=FileName(), hidden=True)
-
-
-def read_old_budget(budget: Path | None, ledger: Path | None) -> Path | None:
-    """The budget file, by its new or its old option."""
-    if ledger is None:
-        return budget
-    if budget is not None:
-        raise InputError("--ledger is the old name of --budget: give --budget only")
-    say("Note: --ledger is now called --budget. The next version drops the old name.", err=True)
-    return ledger
 
 
 def open_budget(file: Path | None, dataset: str | None, output: Path) -> BudgetFile | None:
@@ -54,26 +36,12 @@ def open_budget(file: Path | None, dataset: str | None, output: Path) -> BudgetF
     return budget
 
 
-def check_charge(
-    budget: BudgetFile,
-    epsilon: Epsilon,
-    mechanism: Mechanism,
-    noise: NoiseSource,
-    protection: Protection = OF_RECORDS,
-    told_apart: ToldApart | None = None,
-) -> None:
-    """Refuse before the data are read what the charge would refuse anyway."""
-    from htf.privacy.budget import check_adds_up
-
-    check_adds_up(noise.private, mechanism.parameters())
+def note_account(budget: BudgetFile, told_apart: ToldApart) -> None:
+    """Say what a charge will note, and which earlier ones have no release."""
     account = budget.account()
-    if protection.name == account.unit:  # else that is refused below
-        account.check_told_apart(told_apart)
-        _say_pin(account, told_apart)
-    if budget.resumes:  # what is left does not pay for it: it was charged before
-        return
-    report_pending(account)
-    account.check(epsilon, protection.name)
+    _say_pin(account, told_apart)
+    if not budget.resumes:
+        report_pending(account)
 
 
 def _say_pin(account: Account, told_apart: ToldApart | None) -> None:
@@ -132,7 +100,7 @@ def notes_charges(command: Callable[..., None]) -> Callable[..., None]:
 
 def is_given(options: dict[str, Any]) -> bool:
     """Whether a budget was named, even if it could not be opened."""
-    return options.get("budget") is not None or options.get("ledger") is not None
+    return options.get("budget") is not None
 
 
 def _note_charges(error: BaseException) -> None:

@@ -9,9 +9,10 @@ import click
 
 from htf.cli.declared import options_of, take
 from htf.cli.options import json_option
-from htf.cli.points import MapOptions, name_of_points
+from htf.cli.points import name_of_points
 from htf.cli.screen import progress_bar, say, say_json
 from htf.ingest.reading import Reading
+from htf.recipes.maps import MapOptions
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain

@@ -12,12 +12,13 @@ from htf.base.options import AUTO, OPTION, Option
 from htf.cli.types import FileName, WholeNumber, WholeNumberOr
 
 F = TypeVar("F", bound=Callable[..., Any])
-SEVERAL = "tuple[str, ...]"
+SEVERAL = ("tuple[str, ...]", "Texts")
 # By the type of a field, without "or None". All else is text.
 TYPES: dict[str, click.ParamType[Any]] = {
     "int": WholeNumber(1),
     "int | str": WholeNumberOr(AUTO, 1),
     "Path": FileName(),
+    "Path | str": FileName(),
 }
 
 
@@ -59,7 +60,7 @@ def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
     kind = str(field.type).removesuffix(" | None")
     if kind == "bool":
         settings["is_flag"] = True
-    elif kind == SEVERAL:
+    elif kind in SEVERAL:
         settings["multiple"] = True
     elif field.default is MISSING:
         settings["required"] = True

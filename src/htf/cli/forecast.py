@@ -21,20 +21,15 @@ from htf.cli.forecast_target import (
     target_options,
 )
 from htf.cli.meaning import say_meaning
-from htf.cli.options import json_option, read_settings
-from htf.cli.points import (
-    MapOptions,
-    read_cells,
-    read_domain,
-    take_written,
-    written_options,
-)
-from htf.cli.release import ReleaseOptions
+from htf.cli.options import json_option
+from htf.cli.points import take_written, written_options
 from htf.cli.screen import console, progress_bar, say_json, show_table, warn_if_not_private
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import is_file
 from htf.privacy.protection import different_people, explain_people
+from htf.recipes.maps import MapOptions, read_cells, read_domain
+from htf.recipes.recipe import Recipe, read_settings
 
 if TYPE_CHECKING:
     from htf.forecast.datasets import DataSet
@@ -65,7 +60,7 @@ SCATTERED = (
 
 
 @click.command()
-@option_of(ReleaseOptions, "epsilon", required=False, help="Privacy budget to simulate.")
+@option_of(Recipe, "epsilon", help="Privacy budget to simulate.")
 @target_options
 @option_of(
     MapOptions,
@@ -96,10 +91,8 @@ SCATTERED = (
 @option_of(
     MapOptions, "map_crs", help="Reference system of --bounds.  [default: degrees, OGC:CRS84]"
 )
-@option_of(
-    ReleaseOptions, "mechanism", help="See `htf mechanisms`.  [default: that of `htf release`]"
-)
-@option_of(ReleaseOptions, "settings")
+@option_of(Recipe, "mechanism", help="See `htf mechanisms`.  [default: that of `htf release`]")
+@option_of(Recipe, "settings")
 @click.option(
     "--runs",
     type=WholeNumber(1, 1000),

@@ -11,23 +11,20 @@ import click
 
 from htf.cli.declared import option_of
 from htf.cli.points import read_made_up, reading_option
-from htf.cli.release import (
-    ACTIVITY_SHARE,
-    ReleaseOptions,
-    check_no_activity,
-    read_activity,
-)
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
 from htf.privacy.protection import PEOPLE, RECORDS
+from htf.recipes.recipe import USUAL_SHARES, Recipe
 
 if TYPE_CHECKING:
     from htf.forecast.population import RecordsByActivity, RecordsEach
     from htf.forecast.protecting import Counted, Known
+    from htf.ingest.reading import Reading
     from htf.release.release import Release
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_PEOPLE = 20_000_000
+ACTIVITY = "activity"
 MODEL = (
     "People are made up: homes and places are drawn from the stand-in, most of them near the home. The error depends "
     "on how close together the records of a person lie, which no release tells."
@@ -62,16 +59,14 @@ def people_options(command: F) -> F:
         reading_option("per"),
         reading_option("max_records"),
         option_of(
-            ReleaseOptions,
-            "activity",
-            default=None,
-            show_default=False,
-            help=f"With --max-records: share of epsilon that measures how many records people have.  [default: {ACTIVITY_SHARE}, "
+            Recipe,
+            "spend",
+            metavar="activity=SHARE",
+            help=f"With --max-records: share of epsilon that measures how many records people have.  [default: {USUAL_SHARES[ACTIVITY]}, "
             "or that of the release]",
         ),
-        option_of(ReleaseOptions, "records_range", help="With auto: look for K between 1 and N."),
         option_of(
-            ReleaseOptions,
+            Recipe,
             "most_records",
             help="As in htf release. With --like, that of the release.",
         ),
@@ -90,15 +85,23 @@ class PeopleOptions:
     count: str | None
     per: str | None
     max_records: str | None
-    activity: str | None
-    records_range: int
+    spend: tuple[str, ...]
     most_records: int
 
     @property
     def given(self) -> list[str]:
         """The options that were given, as they are written."""
-        words = ("people", "records_per_person", "count", "per", "max_records", "activity")
-        return [f"--{word.replace('_', '-')}" for word in words if getattr(self, word) is not None]
+        words = ("people", "records_per_person", "count", "per", "max_records", "spend")
+        return [
+            f"--{word.replace('_', '-')}" for word in words if getattr(self, word) not in (None, ())
+        ]
+
+    @property
+    def share(self) -> str | None:
+        """The share of epsilon for the activity, if it was given."""
+        from htf.recipes.quote import read_spend
+
+        return read_spend(self.spend, (ACTIVITY,)).get(ACTIVITY)
 
 
 @dataclass(frozen=True)
@@ -113,9 +116,10 @@ class Crowd:
 
 def read_crowd(options: PeopleOptions, release: Release | None) -> Crowd | None:
     """The people, by the options and by the release that stands in; None if single records are protected."""
+    from htf.estimation.activity import MOST_KEPT
     from htf.forecast.protecting import Known
 
-    known = None if release is None else Known.of(release, options.records_range)
+    known = None if release is None else Known.of(release, MOST_KEPT)
     if known is None and not options.given:
         return None
     counted = _read_counted(options, known)
@@ -150,7 +154,9 @@ def _make_crowd(
 
 
 def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
+    from htf.estimation.activity import MOST_KEPT
     from htf.forecast.protecting import Counted
+    from htf.recipes.quote import OFFERS
 
     like = None if known is None else known.counted
     per = options.per or (None if like is None else like.per)
@@ -158,31 +164,38 @@ def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
     asked = read_made_up(options.count, per, options.max_records)
     if like is not None and asked.max_records is None and options.count in (None, like.count):
         if like.count == PEOPLE:
-            check_no_activity(options.activity, has_people=True)
+            _check_no_activity(options, asked)
             return replace(like, per=per, activity=Fraction(0))
-        share = like.activity if options.activity is None else read_activity(options.activity)
+        share = like.activity if options.share is None else OFFERS[ACTIVITY].read(options.share)
         return replace(like, per=per, activity=share)
     if asked.counted == PEOPLE:
-        check_no_activity(options.activity, has_people=True)
+        _check_no_activity(options, asked)
         return Counted(PEOPLE, per=per, once_per=once_per)
     share, finds_most = (
-        read_activity(options.activity or ACTIVITY_SHARE),
+        OFFERS[ACTIVITY].read(options.share or USUAL_SHARES[ACTIVITY]),
         isinstance(asked.max_records, str),
     )
     if finds_most and share == 0:
         raise InputError(
-            "--max-records auto follows from the activity of people: give --activity a share above 0"
+            "--max-records auto follows from the activity of people: give --spend activity a share above 0"
         )
     kept = None if finds_most else asked.protection.max_records  # says what is missing
     return Counted(
         RECORDS,
         kept,
         share,
-        options.records_range,
+        MOST_KEPT,
         per,
         once_per,
         most_records=options.most_records,
     )
+
+
+def _check_no_activity(options: PeopleOptions, reading: Reading) -> None:
+    from htf.recipes.quote import no_activity
+
+    if options.share is not None:
+        raise InputError(f"--spend activity={options.share}: {no_activity(reading)}")
 
 
 def _whom(counted: Counted) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,8 +19,6 @@ from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
 from htf.query.answer_texts import counts_of
 
 if TYPE_CHECKING:
-    from htf.privacy.activity import Activity
-    from htf.privacy.clipping import Clipped
     from htf.release.release import Release
 
 LONGEST_VALUE = 60
@@ -113,44 +111,9 @@ def _show_guarantee(release: Release) -> None:
     if release.protection != OF_RECORDS:
         title = f"Epsilon {release.epsilon} for {release.protection.name}"
         show_table(("name", ">value"), _protection_rows(release), title)
-    if release.suggestion is not None:
-        rows = [*release.suggestion.to_dict().items()]
-        show_table(("name", ">value"), rows, "Suggested with noise")
-    if (activity := release.activity) is not None:
-        show_table(*_activity_table(activity, release.factor))
-    if (clipped := release.clipped) is not None:
-        title = f"Records by {clipped.protection.weight}, for epsilon {clipped.epsilon}"
-        headers = f"{clipped.protection.weight} of a record", ">records, with noise"
-        show_table(headers, _clipped_rows(clipped), title)
-    if (distinct := release.distinct) is not None:
-        told = {**distinct.to_dict(), "grid": "{} x {}".format(*distinct.grid)}
-        rows = [(name, value) for name, value in told.items() if name not in ("counts", "people")]
-        show_table(
-            ("name", ">value"), rows, f"Table of {distinct.quantity}: `htf query --distinct`"
-        )
-
-
-def _activity_table(activity: Activity, factor: float) -> tuple[tuple[str, ...], list[Any], str]:
-    title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {factor:.4g}"
-    headers = ("records of a person", ">people, with noise", ">their records, with noise")
-    classes = zip(activity.ends, activity.people, activity.middles, activity.offsets, strict=True)
-    rows = [
-        (f"up to {end:,}", people, f"{off:+,} beside {middle:,} each" if middle < end else "")
-        for end, people, middle, off in classes
-    ]
-    return headers, rows, title
-
-
-def _clipped_rows(clipped: Clipped) -> list[tuple[str, object]]:
-    most = f"{clipped.protection.max_weight:,}"
-    rows: list[tuple[str, object]] = [
-        (f"up to {most}", f"{clipped.within:,}"),
-        (f"above {most}, counted as {most}", f"{clipped.above:,}"),
-    ]
-    if clipped.share is not None:
-        share, low, high = (f"{100 * one:.2g} %" for one in clipped.share)
-        rows.append((f"share above {most}", f"{share} ({low} to {high})"))
-    return rows
+    for one in release.bought:
+        rows = one.rows(release)
+        show_table(rows.headers, list(rows.rows), rows.title)
 
 
 def _protection_rows(release: Release) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from htf.cli.types import FileName
-from htf.errors import InputError
 
 release_argument = click.argument("release_file", metavar="RELEASE", type=FileName())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -21,16 +20,3 @@ where_option = click.option(
     metavar="AXIS=LOW:HIGH",
     help="Range of a further axis, e.g. hour=7:10. Can be repeated; other axes count in full.",
 )
-
-
-def read_settings(settings: tuple[str, ...]) -> dict[str, str]:
-    """Parameters of a mechanism, from texts such as `height=6`."""
-    values: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError(f"--set takes NAME=VALUE, got {setting!r}")
-        if name in values:
-            raise InputError(f"--set {name} is given twice")
-        values[name] = value
-    return values

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.base.options import AUTO, OPTION
+from htf.base.options import AUTO
 from htf.cli.budget import UNITS
 from htf.cli.charging import BUDGET as CHARGED
-from htf.cli.charging import notes_charges, old_budget_option
+from htf.cli.charging import notes_charges
 from htf.cli.declared import option_of, options_of, take
-from htf.cli.distinct import DistinctOptions
 from htf.cli.options import json_option
-from htf.cli.points import MapOptions, Points, points_of
-from htf.cli.release import Asking, Plan, ReleaseOptions, as_asked, asking_options, run_plan
+from htf.cli.release import Asking, ReleaseOptions, Run, asking_options, make_release
 from htf.cli.screen import console, progress_bar, say, say_json, show_table
 from htf.cli.types import FileName, WholeNumber
-from htf.cli.weights import WeightOptions
 from htf.errors import InputError, NothingInsideError
 from htf.ingest.reading import Reading
 from htf.privacy.protection import PERSON, RECORD
+from htf.recipes.maps import MapOptions
+from htf.recipes.recipe import Recipe, fields_of
 from htf.series.periods import KINDS
 
 if TYPE_CHECKING:
@@ -142,7 +141,6 @@ def init(
     help="Correct a period of a series of persons although later periods can then not all be released.",
 )
 @asking_options
-@old_budget_option
 @notes_charges
 def add(
     folder: Path,
@@ -153,7 +151,6 @@ def add(
     correct: bool,
     resume: bool,
     take_from_later: bool,
-    ledger: Path | None,  # noqa: ARG001 - the decorator of charges looks for it
     **given: Any,
 ) -> None:
     """Charge and release one more period of SERIES, from POINTS.
@@ -161,7 +158,6 @@ def add(
     With --time, only records of the period are counted. Without it, all of POINTS must be of the period. A period without
     any record is refused, since a mistake is likelier, and nothing is charged; with --allow-empty it is released.
     """
-    from htf.ingest.sources import files_behind
     from htf.release.release import Release
     from htf.series.plan import period_of
     from htf.series.series import Series
@@ -184,14 +180,14 @@ def add(
             )
             return
         click.get_current_context().meta[CHARGED] = addition.budget
-        opened.check_not_layer([] if "://" in points else files_behind(points))
+        recipe = _recipe(opened, addition, points, reading)
+        opened.check_not_layer(recipe.files)
         if not asking.dry_run:
             opened.pin_clock(_clock(reading), reading.user)
-        read = points_of(points, opened.plan.domain, reading)
         if addition.told:
             say(addition.told)
         try:
-            _make(opened, addition, read, given, asking)
+            _make(opened, addition, recipe, given["noise"], asking)
         except NothingInsideError as error:
             raise NothingInsideError(_nothing(error, addition, reading)) from None
 
@@ -245,51 +241,36 @@ def _check_one_charge(reading: Reading) -> None:
         )
 
 
-def _make(
-    opened: Series, addition: Addition, read: Points, given: dict[str, Any], asking: Asking
-) -> None:
-    from htf.curator.noise import noise_from_text
-    from htf.series.borrowing import mechanism_of
-
-    others = {**_defaults(ReleaseOptions), **_defaults(DistinctOptions), **_defaults(WeightOptions)}
-    options = ReleaseOptions(
-        **take(
-            ReleaseOptions,
-            {
-                **others,
-                **given,
-                "epsilon": str(opened.plan.each),
-                "output": addition.output,
-                "activity": "0" if read.reading.max_records is not None else None,
-            },
-        )
-    )
-    others["clipped"] = (
-        None if read.reading.weight is None else "0"
-    )  # it would have a charge of its own
-    plan = Plan(
-        points=as_asked(read, options),
-        epsilon=opened.plan.each,
-        mechanism=mechanism_of(read.domain, addition.priors),
-        noise=noise_from_text(options.noise),
+def _make(opened: Series, addition: Addition, recipe: Recipe, noise: str, asking: Asking) -> None:
+    run = Run(
         output=addition.output,
         overwrite=False,
         budget=addition.budget,
-        label=addition.label,
         finish=lambda made: opened.finish(made, addition.period, lambda text: say(text, err=True)),
         remains="" if opened.plan.adds_up else f" for corrections of {addition.period.name}",
         adopt=f"htf series adopt {quote(str(opened.folder))}",
     )
-    run_plan(plan, options, {**others, **given}, addition.priors, asking)
+    make_release(recipe, noise, run, asking)
 
 
-def _defaults(declaration: type) -> dict[str, Any]:
-    """What the command line would give where nothing is said."""
-    return {
-        one.name: None if one.default is MISSING or one.metadata[OPTION].read else one.default
-        for one in fields(declaration)
-        if OPTION in one.metadata
-    }
+def _recipe(opened: Series, addition: Addition, points: str, reading: Reading) -> Recipe:
+    """The release of one period. It buys nothing, which would have a charge of its own."""
+    from htf.series.borrowing import mechanism_of
+
+    x, y = reading.columns or (None, None)
+    kinds = {"activity": reading.max_records is not None, "clipped": reading.weight is not None}
+    return Recipe(
+        source=points,
+        domain=opened.plan.domain,
+        x=x,
+        y=y,
+        **fields_of(reading),
+        epsilon=opened.plan.each,
+        mechanism=mechanism_of(opened.plan.domain, addition.priors),
+        prior=addition.priors,
+        spend={kind: 0 for kind, is_usual in kinds.items() if is_usual},
+        label=addition.label,
+    )
 
 
 @series.command()

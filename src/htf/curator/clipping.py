@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from htf.base import arguments
-from htf.curator.contributions import Purchase
+from htf.curator.contributions import Payment
 from htf.curator.frequency import FrequencyMatrix
 from htf.curator.noise import NoiseSource
 from htf.errors import InputError
@@ -74,13 +74,13 @@ def measure_clipped(
     arguments.instance(matrix, FrequencyMatrix, "matrix", first)
     exact = records_by_weight(matrix)
     protection = matrix.protection
-    purchase = Purchase.of(epsilon, noise, budget, label, protection.per, matrix.told_apart)
-    purchase = replace(purchase, unit=protection.name)
-    units = np.full(len(exact), purchase.price.units, dtype=np.int64)
-    with purchase.charged(Clipped.charged_as) as entry:
-        within, above = (exact + purchase.noise.draw(units, protection.max_records)).tolist()
-        drawn = purchase.noise.description, purchase.noise.private
-        return Clipped(within, above, protection, purchase.price, *drawn, budget_entry=entry)
+    payment = Payment.of(epsilon, noise, budget, label, protection.per, matrix.told_apart)
+    payment = replace(payment, unit=protection.name)
+    units = np.full(len(exact), payment.price.units, dtype=np.int64)
+    with payment.charged(Clipped.kind) as entry:
+        within, above = (exact + payment.noise.draw(units, protection.max_records)).tolist()
+        drawn = payment.noise.description, payment.noise.private
+        return Clipped(within, above, protection, payment.price, *drawn, budget_entry=entry)
 
 
 def records_by_weight(matrix: FrequencyMatrix) -> IntArray:

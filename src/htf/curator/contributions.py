@@ -1,13 +1,9 @@
-"""Measures how many records people have, with noise, and chooses by it how many to keep. Sensitive.
+"""Measures how many records people have, with noise. Sensitive.
 
 The activity of people is a histogram: every person is in one class, so one person moves one number by one. A second
 question sums, in each class, by how much people's numbers of records are off its middle; one person moves one sum by
 at most half the class. Together they tell how many records are missed, and which number to keep gives the least error.
-
-The older way to choose that number is a quantile. Keeping few records loses counts, keeping many costs noise, and
-the numbers of records per person are secret. So the limit is a noisy quantile of records per person, by the
-exponential mechanism over the public range 1 to `most`, sampled exactly. One person moves the ranks by one, however
-many records they have, so the price is not multiplied by anything. Proof: docs/proofs/people.md.
+Proof: docs/proofs/people.md.
 """
 
 from __future__ import annotations
@@ -21,10 +17,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from htf.base import arguments, numerals
+from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.curator.frequency import MOST_RECORDS
-from htf.curator.medians import Runs, choose_run_exactly, uniform_below, wide_words
 from htf.curator.noise import NoiseSource, noise_from_text
 from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
@@ -33,11 +28,10 @@ from htf.frame.domain import IntArray
 from htf.privacy.activity import Activity, class_ends, least_price, middles, reaches, split_price
 from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
-from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection, Suggestion
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 
 CLASSES_OF_A_PERSON = 1  # each person is counted in one class: what noise must cover
-LARGEST_DENOMINATOR = 10**6  # of a quantile; times the most people, ranks still fit 64 bits
 
 
 class RecordsPerPerson(ReadOnlyArrays):
@@ -133,67 +127,6 @@ class RecordsPerPerson(ReadOnlyArrays):
         return f"RecordsPerPerson(1 to {self.most} records, exact numbers not shown)"
 
 
-def suggest_max_records(
-    people: RecordsPerPerson,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
-    *,
-    quantile: Fraction | str | float | Decimal = Fraction(9, 10),
-    noise: NoiseSource | str = "opendp",
-    budget: BudgetFile | None = None,
-    label: str = "",
-    per: str | None = None,
-) -> Suggestion:
-    """Spend `epsilon`, for one person, on the K at which a share of `quantile` of people lose no record.
-
-    Hand the suggestion to `publish`, whose epsilon is then the total of both.
-
-    Parameters
-    ----------
-    people : RecordsPerPerson
-        How many people have how many records.
-    epsilon : Epsilon, str, int, float, Decimal or Fraction
-        The privacy budget of the suggestion.
-    quantile : Fraction, str, float or Decimal
-        The share of people who are to lose no record.
-    noise : NoiseSource or str
-        As in `publish`.
-    budget : BudgetFile, optional
-        The budget to charge before anything is drawn. The charge stands whatever follows.
-    label : str
-        What to call the charge.
-    per : {"day", "week", "month"}, optional
-        The period, if the unit is one person in one period. `people` then counts each of them.
-
-    Returns
-    -------
-    Suggestion
-        The number, and what it has cost.
-
-    Raises
-    ------
-    InputError
-        If an argument is wrong.
-    BudgetError
-        If the budget does not suffice.
-
-    Examples
-    --------
-    >>> import htf
-    >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
-    >>> htf.suggest_max_records(people, 0.5, noise="seeded:1").max_records
-    3
-    """
-    share = read_quantile(quantile)
-    _check_people(people)
-    purchase = Purchase.of(epsilon, noise, budget, label, per, people.told_apart)
-    with purchase.charged(Suggestion.charged_as) as entry:
-        chosen = _choose(people, purchase.price, share, purchase.noise)
-        drawn = purchase.noise.description, purchase.noise.private
-        return Suggestion(
-            chosen, share, people.most, purchase.price, *drawn, per=per, budget_entry=entry
-        )
-
-
 def measure_activity(
     people: RecordsPerPerson,
     epsilon: Epsilon | str | int | float | Decimal | Fraction,
@@ -247,24 +180,24 @@ def measure_activity(
     (496, 298, 183, 5)
     """
     _check_people(people)
-    purchase = Purchase.of(epsilon, noise, budget, label, per, people.told_apart)
-    if purchase.price < (least := least_price(people.most)):
+    payment = Payment.of(epsilon, noise, budget, label, per, people.told_apart)
+    if payment.price < (least := least_price(people.most)):
         raise InputError(
-            f"an activity of people with up to {people.most:,} records costs at least {least}, got {purchase.price}"
+            f"an activity of people with up to {people.most:,} records costs at least {least}, got {payment.price}"
         )
-    of_people, of_offsets = (np.array([price.units]) for price in split_price(purchase.price))
-    ends, draw = class_ends(people.most), purchase.noise.draw
-    with purchase.charged(Activity.charged_as) as entry:
+    of_people, of_offsets = (np.array([price.units]) for price in split_price(payment.price))
+    ends, draw = class_ends(people.most), payment.noise.draw
+    with payment.charged(Activity.kind) as entry:
         noisy = people_by_class(people) + draw(of_people.repeat(len(ends)), CLASSES_OF_A_PERSON)
         # Where a class is one number, nobody is off it.
         noises = [int(draw(of_offsets, reach)[0]) if reach else 0 for reach in reaches(ends)]
         offsets = offsets_by_class(people) + np.array(noises)
-        drawn = purchase.noise.description, purchase.noise.private
+        drawn = payment.noise.description, payment.noise.private
         return Activity(
             tuple(noisy.tolist()),
             tuple(offsets.tolist()),
             people.most,
-            purchase.price,
+            payment.price,
             *drawn,
             per=per,
             budget_entry=entry,
@@ -295,7 +228,7 @@ def _check_people(people: object) -> None:
 
 
 @dataclass(frozen=True)
-class Purchase:
+class Payment:
     """A measurement about people that is about to be paid for, with checked arguments."""
 
     price: Epsilon
@@ -314,7 +247,7 @@ class Purchase:
         label: object,
         per: object,
         told_apart: ToldApart | None,
-    ) -> Purchase:
+    ) -> Payment:
         if budget is not None:
             remedy = "open it with htf.BudgetFile(path, dataset)"
             arguments.instance(budget, BudgetFile, "budget", remedy)
@@ -340,45 +273,3 @@ class Purchase:
                 )
                 entry = charge.id
             yield entry
-
-
-def _choose(people: RecordsPerPerson, epsilon: Epsilon, share: Fraction, noise: NoiseSource) -> int:
-    """k with probability proportional to exp(-rate * |utility of k|)."""
-    runs = rank_runs(people, share)
-    rate = Fraction(epsilon.units, 2 * utility_sensitivity(share) * UNITS_PER_EPSILON)
-    drawn = int(wide_words(1, noise.words)[0])
-    run = choose_run_exactly(runs, rate, drawn, noise.words)
-    return int(runs[0][run] + uniform_below(runs[1][run : run + 1], noise.words)[0])
-
-
-def rank_runs(people: RecordsPerPerson, share: Fraction) -> Runs:
-    """Numbers k = 1 … most with their utilities, in runs of k that nobody's number tells apart.
-
-    With share = a / (a + b), the utility of k is b * (people with up to k) - a * (people with more):
-    zero if exactly that share of the people are covered. The runs have its absolute value.
-    """
-    up_to = np.cumsum(people.exact_persons)
-    beyond = up_to[-1] - up_to
-    a, b = share.numerator, share.denominator - share.numerator
-    starts = np.flatnonzero(np.r_[True, people.exact_persons[1:] > 0])
-    sizes = np.diff(np.r_[starts, people.most])
-    return starts + 1, sizes, np.abs(b * up_to[starts] - a * beyond[starts])
-
-
-def utility_sensitivity(share: Fraction) -> int:
-    """One person more is one of "up to k" or one of "more", for every k."""
-    return max(share.numerator, share.denominator - share.numerator)
-
-
-def read_quantile(quantile: Fraction | str | float | Decimal) -> Fraction:
-    try:
-        known = isinstance(quantile, str) or arguments.is_number(quantile)
-        share = numerals.fraction(str(quantile)) if known else Fraction(0)
-    except ValueError:
-        share = Fraction(0)
-    if not (0 < share < 1 and share.denominator <= LARGEST_DENOMINATOR):
-        raise InputError(
-            "the quantile is the share of people who are to lose nothing, between 0 and 1 such as 0.9 and "
-            f"with at most six digits, got {arguments.described(quantile)}"
-        )
-    return share

@@ -26,10 +26,7 @@ from htf.frame.bounds import check_bounds
 from htf.frame.crs import check_crs
 from htf.frame.domain import Domain, IntArray
 from htf.frame.tree import RegionTree
-from htf.privacy.activity import Activity
 from htf.privacy.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
-from htf.privacy.clipping import Clipped
-from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import Ledger
 from htf.privacy.origins import check_not_data
@@ -38,10 +35,12 @@ from htf.privacy.protection import (
     RECORD,
     RECORDS,
     Protection,
-    Suggestion,
     epsilon_per_share,
     price_of_map,
 )
+from htf.privacy.purchase import in_order
+from htf.privacy.purchases import MEASURED, PURCHASES, Measured
+from htf.privacy.zones import ZonesBought
 from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ class Curator:
     matrix : FrequencyMatrix
         The exact counts.
     epsilon : Epsilon
-        The privacy budget. It includes what a `suggestion`, an `activity`, a table of `distinct` people and
-        `clipped` records have cost.
+        The privacy budget. It includes the cost of what was `bought`.
     noise : NoiseSource, optional
         Where noise comes from, by default OpenDP.
     prior : Prior or sequence of Prior, optional
@@ -74,14 +72,8 @@ class Curator:
         The budget to charge before the first noise is drawn.
     label : str
         What to call the charge.
-    suggestion : Suggestion, optional
-        What `suggest_max_records` found. It was charged when it was made.
-    activity : Activity, optional
-        What `measure_activity` found. It was charged when it was made.
-    distinct : DistinctCounts, optional
-        What `measure_distinct` found. It was charged when it was made.
-    clipped : Clipped, optional
-        What `measure_clipped` found. It was charged when it was made.
+    bought : sequence of Activity, DistinctCounts or Clipped
+        What `measure_activity`, `measure_distinct` and `measure_clipped` found. Each was charged when it was made.
 
     Raises
     ------
@@ -99,8 +91,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_activity", "_budget", "_cells", "_clipped", "_distinct", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
-        "_protection", "_suggestion", "_taken", "_told_apart", "_used", "window",
+        "_bought", "_budget", "_cells", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
+        "_protection", "_taken", "_told_apart", "_used", "window",
     )  # fmt: skip
 
     def __init__(
@@ -112,13 +104,10 @@ class Curator:
         *,
         budget: BudgetFile | None = None,
         label: str = "",
-        suggestion: Suggestion | None = None,
-        activity: Activity | None = None,
-        distinct: DistinctCounts | None = None,
-        clipped: Clipped | None = None,
+        bought: Sequence[Measured] = (),
     ) -> None:
         priors = all_priors(prior)
-        _check_given(matrix, noise, budget, label, suggestion, activity, distinct, clipped)
+        _check_given(matrix, noise, budget, label, bought)
         check_crs(matrix.domain.crs)
         check_bounds(matrix.domain)
         for one in priors:
@@ -126,20 +115,17 @@ class Curator:
             check_not_data(one.file, matrix.files)
         published = tuple(one.as_published() for one in priors)
         self._epsilon, self._protection = Epsilon.of(epsilon), matrix.protection
-        self._suggestion, self._activity, self._distinct = suggestion, activity, distinct
-        self._clipped = clipped
-        all_bought = suggestion, activity, distinct, clipped
-        each = epsilon_per_share(self._epsilon, self._protection, *all_bought)
-        if distinct is not None:
-            distinct.check_map(matrix.domain)
+        self._bought = in_order(bought, PURCHASES)
+        each = epsilon_per_share(self._epsilon, self._protection, *self._bought)
+        for purchase in self._bought:
+            purchase.check_map(matrix.domain)
         tree = RegionTree(matrix.domain.shape)
         self.window = Window(matrix.domain, tree, each, published, self._protection.shares)
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, each)
         self._noise = OpenDPNoise() if noise is None else noise
-        for bought in all_bought:
-            if bought is not None:
-                check_bought(bought, self._noise, budget)
+        for purchase in self._bought:
+            check_bought(purchase, self._noise, budget)
         self._budget, self._label, self._told_apart = budget, label, matrix.told_apart
         self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
@@ -279,10 +265,7 @@ class Curator:
             ledger=self._ledger.lines,
             priors=self.window.priors,
             protection=self._protection,
-            suggestion=self._suggestion,
-            activity=self._activity,
-            distinct=self._distinct,
-            clipped=self._clipped,
+            bought=self._bought,
             budget_entry=self._entry,
         )
 
@@ -314,8 +297,7 @@ class Curator:
 
     @property
     def _price(self) -> Epsilon:
-        bought = self._suggestion, self._activity, self._distinct, self._clipped
-        return price_of_map(self._epsilon, *bought)
+        return price_of_map(self._epsilon, *self._bought)
 
     def _table(self) -> MeasurementTable:
         return MeasurementTable.from_parts(
@@ -331,14 +313,7 @@ class Curator:
 
 
 def _check_given(
-    matrix: object,
-    noise: object,
-    budget: object,
-    label: object,
-    suggestion: object,
-    activity: object,
-    distinct: object,
-    clipped: object,
+    matrix: object, noise: object, budget: object, label: object, bought: object
 ) -> None:
     """Check the types of all arguments before anything is done with them."""
     first = "count the points first, with htf.read_points(points, domain, [column, column])"
@@ -346,25 +321,23 @@ def _check_given(
     for value, kind, name, remedy in (
         (noise, NoiseSource, "noise", "or one of the texts opendp, fast and seeded:NUMBER"),
         (budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"),
-        (suggestion, Suggestion, "suggestion", "make one with htf.suggest_max_records"),
-        (activity, Activity, "activity", "make one with htf.measure_activity"),
-        (distinct, DistinctCounts, "distinct", "make one with htf.measure_distinct"),
-        (clipped, Clipped, "clipped", "make one with htf.measure_clipped"),
     ):
         if value is not None:
             arguments.instance(value, kind, name, remedy)
+    remedy = "make it with htf.measure_activity, htf.measure_distinct or htf.measure_clipped"
+    for one in arguments.items(bought, "what was bought (bought)", f"a list; {remedy}"):
+        if isinstance(one, ZonesBought):
+            raise InputError("zones join a map that is published: htf.inside_zones(map, zones)")
+        if not isinstance(one, MEASURED):
+            raise arguments.unfit("each of what was bought", "a purchase", one, remedy)
     arguments.text(label, "label")
 
 
-def check_bought(
-    bought: Suggestion | Activity | DistinctCounts | Clipped,
-    noise: NoiseSource,
-    budget: BudgetFile | None,
-) -> None:
+def check_bought(bought: Measured, noise: NoiseSource, budget: BudgetFile | None) -> None:
     """Refuse what would make the release claim, or the budget hold, less than was lost."""
     if noise.private and not bought.private:
         raise InputError(
-            f"what {bought.option} measured has noise that is not secret ({bought.noise}): a release with secret "
+            f"{bought.name} was measured with noise that is not secret ({bought.noise}): a release with secret "
             "noise needs secret noise there too"
         )
     if budget is not None:

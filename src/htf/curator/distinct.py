@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
-from htf.curator.contributions import CLASSES_OF_A_PERSON, Purchase
+from htf.curator.contributions import CLASSES_OF_A_PERSON, Payment
 from htf.curator.frequency import MOST_RECORDS
 from htf.curator.noise import NoiseSource
 from htf.errors import InputError
@@ -160,32 +160,32 @@ def measure_distinct(
     boxes = people.grid[0] * people.grid[1]
     if max_boxes is not None:
         max_boxes = check_max_boxes(max_boxes, people.grid)
-    purchase = Purchase.of(epsilon, noise, budget, label, people.per, people.told_apart)
-    part = purchase.price // PART_FOR_PEOPLE if boxes > 1 and max_boxes != boxes else Epsilon(0)
-    rest = purchase.price - part
+    payment = Payment.of(epsilon, noise, budget, label, people.per, people.told_apart)
+    part = payment.price // PART_FOR_PEOPLE if boxes > 1 and max_boxes != boxes else Epsilon(0)
+    rest = payment.price - part
     if boxes > 1 and max_boxes != boxes and part.units == 0:
-        raise InputError(f"epsilon {purchase.price} is too small to be divided: spend more")
+        raise InputError(f"epsilon {payment.price} is too small to be divided: spend more")
     decides = max_boxes is None and boxes > 1
-    with purchase.charged(DistinctCounts.charged_as) as entry:
+    with payment.charged(DistinctCounts.kind) as entry:
         by_class: tuple[int, ...] = ()
         if part.units:
             exact = people_by_class(people)
             units = np.full(len(exact), part.units, dtype=np.int64)
-            drawn = purchase.noise.draw(units, CLASSES_OF_A_PERSON)
+            drawn = payment.noise.draw(units, CLASSES_OF_A_PERSON)
             by_class = tuple((exact + drawn).tolist())
         most = best_max_boxes(by_class, boxes, rest) if decides else max_boxes or 1
         counted = people_in_boxes(people, most)
         units = np.full(boxes, rest.units, dtype=np.int64)
-        counts = counted + purchase.noise.draw(units, most)
+        counts = counted + payment.noise.draw(units, most)
     return DistinctCounts(
         people.grid,
         most,
         tuple(counts.tolist()),
         by_class,
-        purchase.price,
+        payment.price,
         part,
-        purchase.noise.description,
-        purchase.noise.private,
+        payment.noise.description,
+        payment.noise.private,
         decides=decides,
         per=people.per,
         budget_entry=entry,

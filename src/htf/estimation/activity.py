@@ -22,8 +22,11 @@ from htf.estimation.noise_law import NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import Activity
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
+from htf.privacy.protection import PERSON, Protection
 
+MOST_KEPT = (
+    1000  # records per person that `auto` chooses from: fixed, so that it says nothing of the data
+)
 LAST_SINGLE = 16  # numbers of records up to here are points of their own
 POINTS_PER_DOUBLING = 8  # above
 TAIL = 0.25  # the share of people, those with most records, whose numbers are smoothed at least
@@ -101,9 +104,7 @@ class Profiles:
         return np.asarray(np.abs(factor[:, None] * kept - numbers) @ people / total)
 
 
-def best_max_records(
-    activity: Activity, epsilon: Epsilon, most: int = MOST_RECORDS_OF_A_PERSON
-) -> int:
+def best_max_records(activity: Activity, epsilon: Epsilon, most: int = MOST_KEPT) -> int:
     """Find the number of records to keep per person that has the least expected error.
 
     The error is that of squares with about 1 % of the records. If few are kept, scaling puts more records on the

@@ -186,7 +186,7 @@ def _post_processing(release: Release) -> str:
 
 
 def _composition(release: Release) -> str:
-    parts = [f"{one.charged_as} {one.epsilon}" for one in release.bought]
+    parts = [f"{one.kind} {one.epsilon}" for one in release.bought]
     if not parts:
         return COMPOSITION
     return f"{COMPOSITION} What was measured beside the map is part of epsilon: {', '.join(parts)}."

@@ -29,6 +29,7 @@ from htf.privacy.protection import (
     price_of_map,
 )
 from htf.publication import publish
+from htf.recipes.quote import part_of
 from htf.release.release import Release
 
 SCALINGS = 8  # draws of the activity of people per simulated map
@@ -132,14 +133,14 @@ def release_people(bench: Bench, trial: Trial, counted: Counted) -> Made:
     """The steps of `htf release`, with seeded noise, on a population."""
     population = arguments.instance(trial.data_set, Population, "the data set of people")
     total, noise = Epsilon.of(trial.epsilon), seeded_noise(bench, trial)
-    epsilon = total - Epsilon(int(total.units * counted.elsewhere))
+    epsilon = total - part_of(total, counted.elsewhere)
     if counted.count == PEOPLE:
         matrix = population.shared(counted.protection(1))
         return Made(publish(matrix, epsilon, trial.spec.make(), noise=noise), matrix)
     activity: Activity | None = None
     most = counted.max_records
     people = RecordsPerPerson.from_records(population.records_each, counted.most_records)
-    part = Epsilon(int(total.units * counted.activity))
+    part = part_of(total, counted.activity)
     if counted.activity > 0:
         other = seeded_noise(bench, trial, "activity")
         activity = measure_activity(people, part, noise=other, per=counted.per)
@@ -147,7 +148,8 @@ def release_people(bench: Bench, trial: Trial, counted: Counted) -> Made:
             most = best_max_records(activity, price_of_map(epsilon, activity), counted.most)
     chance = np.random.default_rng(derive_seeds(bench.seed, "kept", trial.run))
     matrix = population.kept(counted.protection(most or 1), chance)
-    made = publish(matrix, epsilon, trial.spec.make(), noise=noise, activity=activity)
+    bought = () if activity is None else (activity,)
+    made = publish(matrix, epsilon, trial.spec.make(), noise=noise, bought=bought)
     if activity is None:
         return Made(made, matrix)
     kept, others = made.estimates / made.factor, []

@@ -374,7 +374,7 @@ class Reading(Access):
             )
         if isinstance(self.max_records, str) and self.max_records == AUTO:
             raise InputError(
-                "max_records='auto' is for htf release; in Python, give the number that "
+                "max_records='auto' is for htf release and htf.Recipe: here give the number that "
                 "htf.best_max_records(activity, epsilon) finds"
             )
         most = arguments.whole(self.max_records, "max_records")

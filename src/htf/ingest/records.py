@@ -1,4 +1,4 @@
-"""How many records people have: what `measure_activity` and `suggest_max_records` start from (sensitive)."""
+"""How many records people have: what `measure_activity` starts from (sensitive)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_records_per_person(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> RecordsPerPerson:
-    """Count how many people have how many records inside the map, for `measure_activity` and `suggest_max_records`.
+    """Count how many people have how many records inside the map, for `measure_activity`.
 
     Give the arguments that `read_points` gets, so that the same records count: those outside the bounds do not.
 

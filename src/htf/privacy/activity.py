@@ -9,17 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, Protection, check_counts_records
+from htf.privacy.purchase import Rows
+
+if TYPE_CHECKING:
+    from htf.frame.domain import Domain
+    from htf.release.release import Release
 
 # A person with n records is in the first class whose end is at least n.
 DOUBLING = tuple(2**power for power in range(20))
 PARTS, PARTS_OF_OFFSETS = 5, 1  # of the price: one of five for the offsets, and the rest for people
 MOST_PEOPLE = 2**62  # and noise: sums of squares are still finite
+
+SCALED = (
+    "How many people have how many records was measured with noise first, for {price} of the epsilon of {epsilon}.{decides} "
+    "By that, counts were multiplied by {factor}, so that they are of all records and not only of those kept. The "
+    "intervals include the error of this: that of the total, and that people with many records may be in other places "
+    "than the rest."
+)
+AT_MOST = (
+    " Someone with more than {most:,} records counts as having {most:,}. Noise may hide a few people with that many, so "
+    "intervals reach further up than down."
+)
+DECIDES = " The number of records to keep per person follows from it."
 
 
 def class_ends(most: int) -> tuple[int, ...]:
@@ -93,8 +110,9 @@ class Activity:
     (4, '0.5')
     """
 
-    charged_as: ClassVar[str] = "activity"
-    option: ClassVar[str] = "--activity"
+    kind: ClassVar[str] = "activity"
+    name: ClassVar[str] = "the activity of people"
+    words: ClassVar[tuple[str, ...]] = (SCALED, AT_MOST, DECIDES)
 
     people: tuple[int, ...]
     offsets: tuple[int, ...]
@@ -121,6 +139,11 @@ class Activity:
         Protection(PERSON, per=self.per)
         if self.budget_entry is not None:
             arguments.text(self.budget_entry, "the budget entry of an activity")
+
+    @property
+    def charged_as(self) -> str:
+        """How a budget file calls the charge."""
+        return self.kind
 
     def _check_numbers(self, name: str) -> None:
         given = arguments.items(
@@ -178,6 +201,41 @@ class Activity:
                 "weight"
             )
         check_kept(protection.max_records, self.most)
+
+    def check_map(self, domain: Domain) -> None:
+        """Any map will do."""
+
+    def sentences(self, release: Release) -> list[str]:
+        """What the statement says of it."""
+        said = SCALED.format(
+            price=self.epsilon,
+            epsilon=release.epsilon,
+            decides=DECIDES if self.decides else "",
+            factor=f"{release.factor:.4g}",
+        )
+        return [said if self.most is None else said + AT_MOST.format(most=self.most)]
+
+    def known(self) -> str:
+        """Nothing but how many records are kept, which the statement knows."""
+        return ""
+
+    def rows(self, release: Release) -> Rows:
+        """The noisy numbers of people, for people."""
+        title = (
+            f"Activity, for epsilon {self.epsilon}; counts are multiplied by {release.factor:.4g}"
+        )
+        headers: tuple[str, ...] = ("records of a person", ">people, with noise")
+        rows: list[Any] = [
+            (f"up to {end:,}", n) for end, n in zip(self.ends, self.people, strict=True)
+        ]
+        if self.offsets is None:
+            return Rows(title, headers, rows)
+        parts = zip(self.ends, self.middles, self.offsets, strict=True)
+        sums = [
+            f"{off:+,} beside {middle:,} each" if middle < end else "" for end, middle, off in parts
+        ]
+        rows = [(*row, off) for row, off in zip(rows, sums, strict=True)]
+        return Rows(title, (*headers, ">their records, with noise"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the activity with plain values, for JSON.

@@ -35,13 +35,11 @@ from htf.privacy.account import (
     Account,
     Entry,
 )
-from htf.privacy.activity import Activity
 from htf.privacy.apart import UNSAID, ToldApart, as_stored, check_told_apart
 from htf.privacy.budget_store import READ, WRITE, Books, open_books
-from htf.privacy.clipping import Clipped
-from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import Bought, Suggestion, price_of_map
+from htf.privacy.protection import price_of_map
+from htf.privacy.purchases import MEASURED, MEASURED_BY_KIND, Measured
 
 if TYPE_CHECKING:
     from htf.release.release import Release
@@ -49,9 +47,6 @@ if TYPE_CHECKING:
 LONGEST_NAME = 200
 ADD_OR_REMOVE = "added or removed"  # the neighbouring relation of every unit
 BY_HAND = "measurements"  # what is charged and is no mechanism
-BOUGHT: dict[str, type[Bought]] = {
-    kind.charged_as: kind for kind in (Suggestion, Activity, DistinctCounts, Clipped)
-}
 JOURNALS = ("-journal", "-wal", "-shm")
 FOUND, CHANGED, MISSING = "found", "changed", "missing"  # what became of a published file
 
@@ -407,7 +402,7 @@ class BudgetFile:
     def withdraw(self, id_: str) -> Entry:
         """Enter that a published file is withdrawn, and may be deleted or overwritten.
 
-        Nothing is refunded: others have seen it. A suggestion that the file published goes with it.
+        Nothing is refunded: others have seen it. What was bought for the file goes with it.
 
         Parameters
         ----------
@@ -446,12 +441,12 @@ class BudgetFile:
             )
         return replace(found, state=WITHDRAWN, withdrawn=now)
 
-    def check_bought(self, bought: Suggestion | Activity | DistinctCounts | Clipped) -> None:
-        """Refuse what was not charged here, such as a suggestion: its epsilon would be missing from the sum.
+    def check_bought(self, bought: Measured) -> None:
+        """Refuse what was not charged here, such as an activity: its epsilon would be missing from the sum.
 
         Parameters
         ----------
-        bought : Suggestion, Activity, DistinctCounts or Clipped
+        bought : Activity, DistinctCounts or Clipped
             What was measured before the map.
 
         Raises
@@ -463,17 +458,17 @@ class BudgetFile:
         --------
         >>> riders = htf.BudgetFile.create("budget.sqlite", "guests", cap=1, unit="one person")
         >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
-        >>> suggestion = htf.suggest_max_records(people, "0.1", budget=riders)
-        >>> riders.check_bought(suggestion)
+        >>> activity = htf.measure_activity(people, "0.1", budget=riders)
+        >>> riders.check_bought(activity)
         """
-        if not isinstance(bought, tuple(BOUGHT.values())):
-            kinds = " or ".join(kind.__name__ for kind in BOUGHT.values())
+        if not isinstance(bought, MEASURED):
+            kinds = " or ".join(kind.__name__ for kind in MEASURED)
             raise arguments.unfit("what was bought before the map", kinds, bought)
         charged = bought.budget_entry, bought.charged_as, bought.epsilon
         if charged in [(e.id, e.mechanism, e.epsilon) for e in self.account().entries]:
             return
         raise InputError(
-            f"what {bought.option} measured was not charged to {self.dataset!r} in {self.path}, and the release would "
+            f"{bought.name} was not charged to {self.dataset!r} in {self.path}, and the release would "
             "be charged without it: measure it with this budget"
         )
 
@@ -666,10 +661,10 @@ class BudgetFile:
     def _next_step(self, entry: Entry) -> str:
         if entry.state != PENDING:
             return f"Its release is complete: {entry.file}."
-        if (kind := BOUGHT.get(entry.mechanism)) is not None:
+        if (kind := MEASURED_BY_KIND.get(entry.mechanism)) is not None:
             return (
-                f"It paid for what {kind.option} measures before the map, which is not refunded: another run with "
-                f"{kind.option} is charged again (docs/budget.md)."
+                f"It paid for {kind.name}, which was measured before the map and is not refunded: another run that buys "
+                "it is charged again (docs/budget.md)."
             )
         if self.after_failure:
             return f"No release was entered for it. {self.after_failure}"
@@ -735,22 +730,16 @@ def _look_for(entry: Entry, folders: list[Path], known: set[str | None]) -> tupl
 
 def _paid_for(entry: Entry, release: Release) -> str | None:
     """What the entry paid for beside the map of this release; None if it paid for the map."""
-    zones = None if release.zones is None else release.zones.mechanism
-    return entry.mechanism if entry.mechanism in (*BOUGHT, zones) else None
+    beside = {*MEASURED_BY_KIND, *(one.charged_as for one in release.bought)}
+    return entry.mechanism if entry.mechanism in beside else None
 
 
 def _check_charged_for(release: Release, entry: Entry, path: Path) -> None:
     """Refuse a release that is not what this entry can have been charged for."""
-    zones = release.zones
-    if zones is not None and entry.mechanism == zones.mechanism:
-        found, mechanism = zones.own_epsilon, zones.mechanism
-    elif entry.mechanism in BOUGHT:
-        found = next(
-            (one.epsilon for one in release.bought if one.charged_as == entry.mechanism), Epsilon(0)
-        )
-        mechanism = entry.mechanism
-    else:
-        found, mechanism = price_of_map(release.epsilon, *release.bought), release.mechanism
+    found, mechanism = price_of_map(release.epsilon, *release.bought), release.mechanism
+    if (beside := _paid_for(entry, release)) is not None:
+        bought = (one.epsilon for one in release.bought if one.charged_as == beside)
+        found, mechanism = next(bought, Epsilon(0)), beside
     same = (entry.epsilon, entry.unit) == (found, release.protection.name)
     if not (same and entry.mechanism in (mechanism, BY_HAND)):
         raise InputError(

@@ -9,15 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.protection import Protection
+from htf.privacy.purchase import Rows
+
+if TYPE_CHECKING:
+    from htf.frame.domain import Domain
+    from htf.release.release import Release
 
 MOST_CLIPPED = 2**62  # records and noise
 OUTSIDE = 0.025  # how often noise on one of the two numbers may be larger: both ends hold at 95 %
+
+CLIPPED = (
+    "How many records have a weight above {most}, and so count as {most}, was measured with noise, for {price} of the "
+    "epsilon of {epsilon}: {share}. How much was cut off from them is not known: sums may be lower than the truth."
+)
+CLIPPED_SHARE = "about {share} of records (between {low} and {high})"
+CLIPPED_HIDDEN = "the noise is too large to tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +64,9 @@ class Clipped:
     (482, 22)
     """
 
-    charged_as: ClassVar[str] = "clipped"
-    option: ClassVar[str] = "--clipped"
+    kind: ClassVar[str] = "clipped"
+    name: ClassVar[str] = "the number of cut records"
+    words: ClassVar[tuple[str, ...]] = (CLIPPED, CLIPPED_SHARE, CLIPPED_HIDDEN)
 
     within: int
     above: int
@@ -79,6 +92,11 @@ class Clipped:
         arguments.flag(self.private, "private")
         if self.budget_entry is not None:
             arguments.text(self.budget_entry, "the budget entry of cut records")
+
+    @property
+    def charged_as(self) -> str:
+        """How a budget file calls the charge."""
+        return self.kind
 
     @property
     def share(self) -> tuple[float, float, float] | None:
@@ -127,6 +145,35 @@ class Clipped:
                 f"cut records were measured for {self.protection.name} and the {self.protection.told}, but the release "
                 f"is for {protection.name} and counts {protection.told}: measure them with the matrix of the release"
             )
+
+    def check_map(self, domain: Domain) -> None:
+        """Any map will do."""
+
+    def sentences(self, release: Release) -> list[str]:
+        """What the statement says of it."""
+        share = CLIPPED_HIDDEN
+        if self.share is not None:
+            found, low, high = (f"{100 * one:.2g} %" for one in self.share)
+            share = CLIPPED_SHARE.format(share=found, low=low, high=high)
+        most, price = self.protection.max_weight, self.epsilon
+        return [CLIPPED.format(share=share, price=price, epsilon=release.epsilon, most=most)]
+
+    def known(self) -> str:
+        """Nothing but the limit of weights, which the statement knows."""
+        return ""
+
+    def rows(self, release: Release) -> Rows:  # noqa: ARG002 - others need it
+        """The noisy numbers of records, for people."""
+        weight, most = self.protection.weight, f"{self.protection.max_weight:,}"
+        rows = [
+            (f"up to {most}", f"{self.within:,}"),
+            (f"above {most}, counted as {most}", f"{self.above:,}"),
+        ]
+        if self.share is not None:
+            share, low, high = (f"{100 * one:.2g} %" for one in self.share)
+            rows.append((f"share above {most}", f"{share} ({low} to {high})"))
+        title = f"Records by {weight}, for epsilon {self.epsilon}"
+        return Rows(title, (f"{weight} of a record", ">records, with noise"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it with plain values, for JSON.

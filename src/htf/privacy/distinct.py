@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.domain import Domain, read_pair
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERIODS, PERSON, Protection, different_people
+from htf.privacy.purchase import Rows
+
+if TYPE_CHECKING:
+    from htf.release.release import Release
 
 MOST_GRID_BOXES = 4096  # 64 x 64
 MOST_BOXES_OF_A_PERSON = 64  # in which a person is counted; noise grows with them
@@ -27,6 +31,17 @@ NOT_PEOPLE = (
     "different people can be counted only where a column names the person: name it with --user (in Python: user), or "
     "leave out --distinct"
 )
+
+DISTINCT_TABLE = (
+    "The release also has a table of {quantity} in a grid of {columns} x {rows} boxes over the map. Whoever has a record in "
+    "a box counts there once{in_each}, in at most {most} boxes; of whoever was in more, {most} boxes were chosen by nothing but "
+    "that person's records. This cost {price} of the epsilon of {epsilon}{chosen}. Numbers of {quantity} do not add "
+    "up: somebody who was in two boxes counts in both."
+)
+DISTINCT_CHOSEN = ", of which {part} went into how many {quantity} were in how many boxes; the limit of {most} was chosen from that"
+DISTINCT_GIVEN = ", of which {part} went into how many {quantity} were in how many boxes"
+KNOWN_GRID = ", the grid of the table of {quantity}"
+KNOWN_BOXES = " and in how many of its boxes a person counts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +83,11 @@ class DistinctCounts:
     ((2, 1), 2)
     """
 
-    charged_as: ClassVar[str] = "distinct"
-    option: ClassVar[str] = "--distinct"
+    kind: ClassVar[str] = "distinct"
+    name: ClassVar[str] = "the table of different people"
+    words: ClassVar[tuple[str, ...]] = (
+        DISTINCT_TABLE, DISTINCT_CHOSEN, DISTINCT_GIVEN, KNOWN_GRID, KNOWN_BOXES,
+    )  # fmt: skip
 
     grid: tuple[int, int]
     max_boxes: int
@@ -115,6 +133,11 @@ class DistinctCounts:
         )
         decides = arguments.flag(self.decides, "decides")
         return self.max_boxes < self.boxes or decides or len(given) > 0
+
+    @property
+    def charged_as(self) -> str:
+        """How a budget file calls the charge."""
+        return self.kind
 
     @property
     def boxes(self) -> int:
@@ -174,6 +197,33 @@ class DistinctCounts:
         >>> distinct.check_map(htf.Domain.from_bounds(0, 0, 1, 1, cells=64))
         """
         check_grid_fits(self.grid, domain)
+
+    def sentences(self, release: Release) -> list[str]:
+        """What the statement says of it."""
+        chosen = (DISTINCT_CHOSEN if self.decides else DISTINCT_GIVEN).format(
+            part=self.people_epsilon, most=self.max_boxes, quantity=self.quantity
+        )
+        said = DISTINCT_TABLE.format(
+            quantity=self.quantity,
+            columns=self.grid[0],
+            rows=self.grid[1],
+            most=self.max_boxes,
+            price=self.epsilon,
+            epsilon=release.epsilon,
+            chosen=chosen if self.people else "",
+            in_each="" if self.per is None else f" in each {self.per}",
+        )
+        return [said]
+
+    def known(self) -> str:
+        """The grid is public, and in how many boxes a person counts unless that was found with noise."""
+        return KNOWN_GRID.format(quantity=self.quantity) + ("" if self.decides else KNOWN_BOXES)
+
+    def rows(self, release: Release) -> Rows:  # noqa: ARG002 - others need it
+        """What the table is of; `htf query --distinct` shows its numbers."""
+        told = {**self.to_dict(), "grid": "{} x {}".format(*self.grid)}
+        rows = [(name, value) for name, value in told.items() if name not in ("counts", "people")]
+        return Rows(f"Table of {self.quantity}: `htf query --distinct`", ("name", ">value"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the counts with plain values, for JSON.

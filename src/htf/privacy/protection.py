@@ -15,13 +15,15 @@ what is published is the sum of the weights. Proof: docs/proofs/weights.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
 
-from htf.base import arguments, numerals
+from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
+
+if TYPE_CHECKING:
+    from htf.privacy.purchase import Purchase
 
 RECORD, PERSON = "record", "person"
 RECORDS, PEOPLE = "records", "people"
@@ -297,164 +299,6 @@ def explain_people(quantity: str) -> str:
     )
 
 
-class Bought(Protocol):
-    """What was measured about people or weights before the map, for a part of the epsilon of its release."""
-
-    charged_as: ClassVar[str]  # how a budget file calls the charge, in place of a mechanism
-    option: ClassVar[str]  # of the command line that asks for it
-
-    @property
-    def epsilon(self) -> Epsilon:
-        """What it has cost each unit."""
-
-    @property
-    def noise(self) -> str:
-        """Where its noise came from."""
-
-    @property
-    def private(self) -> bool:
-        """Whether that noise was secret."""
-
-    @property
-    def budget_entry(self) -> str | None:
-        """The entry of the budget file that was charged."""
-
-    def check_fits(self, protection: Protection) -> None:
-        """Refuse a release that it cannot belong to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """How many records of each person to keep, found with noise. `suggest_max_records` makes one.
-
-    Attributes
-    ----------
-    max_records : int
-        The suggested number.
-    quantile : Fraction
-        The share of people who are to lose no record.
-    most : int
-        The number was chosen from 1 to this, which is public.
-    epsilon : Epsilon
-        What the suggestion has cost each person.
-    noise : str
-        Where the noise came from.
-    private : bool
-        Whether that noise was secret.
-    per : {"day", "week", "month"}, optional
-        The period, if it is about each person in each such period.
-    budget_entry : str, optional
-        The entry of the budget file that was charged. It is not in the file of a release.
-
-    Examples
-    --------
-    >>> import htf
-    >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
-    >>> suggestion = htf.suggest_max_records(people, 0.5, noise="seeded:1")
-    >>> suggestion.max_records
-    3
-    """
-
-    charged_as: ClassVar[str] = "max-records"
-    option: ClassVar[str] = "--suggest-max-records"
-
-    max_records: int
-    quantile: Fraction  # the share of people who are to lose nothing
-    most: int  # it was chosen from 1 to this, which is public
-    epsilon: Epsilon  # for one person
-    noise: str
-    private: bool
-    per: str | None = None  # it is about each person in each such period
-    budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
-
-    def __post_init__(self) -> None:
-        Protection(PERSON, self.most, per=self.per)
-        most = arguments.whole(self.max_records, "the suggested number of records")
-        share = arguments.instance(self.quantile, Fraction, "the quantile of a suggestion")
-        arguments.instance(self.epsilon, Epsilon, "the epsilon of a suggestion", "see Epsilon.of")
-        arguments.text(self.noise, "the noise of a suggestion")
-        arguments.flag(self.private, "private")
-        if self.budget_entry is not None:
-            arguments.text(self.budget_entry, "the budget entry of a suggestion")
-        if not (1 <= most <= self.most and 0 < share < 1):
-            raise InputError(f"a suggestion lies between 1 and {self.most}, at a share below 1")
-
-    def check_fits(self, protection: Protection) -> None:
-        """Refuse a release that does not count records of the same unit.
-
-        Parameters
-        ----------
-        protection : Protection
-            What the release protects and counts.
-
-        Raises
-        ------
-        InputError
-            If it counts something else, or protects people in other periods.
-
-        Examples
-        --------
-        >>> suggestion.check_fits(htf.Protection("person", max_records=3))
-        """
-        check_counts_records("a suggested number of records per person", protection, self.per)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the suggestion with plain values, for JSON.
-
-        Returns
-        -------
-        dict
-            What `from_dict` takes.
-
-        Examples
-        --------
-        >>> suggestion.to_dict()["quantile"]
-        '9/10'
-        """
-        return {
-            "max_records": self.max_records,
-            "quantile": str(self.quantile),
-            "most": self.most,
-            "epsilon": str(self.epsilon),
-            "noise": self.noise,
-            "private": self.private,
-            **({} if self.per is None else {"per": self.per}),  # older files keep their digest
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Suggestion:
-        """Make a suggestion from what `to_dict` gave.
-
-        Parameters
-        ----------
-        data : mapping
-            All fields by name, except the budget entry.
-
-        Returns
-        -------
-        Suggestion
-            The suggestion.
-
-        Raises
-        ------
-        InputError
-            If something is missing or wrong.
-
-        Examples
-        --------
-        >>> htf.Suggestion.from_dict(suggestion.to_dict()) == suggestion
-        True
-        """
-        names = [field.name for field in fields(cls) if field.name != "budget_entry"]
-        given = {"per": None, **arguments.mapping(data, "a suggestion", "a dictionary")}
-        known = arguments.fields(given, "a suggestion", names)
-        try:
-            share = numerals.fraction(arguments.text(known["quantile"], "the quantile"))
-        except ValueError:
-            raise arguments.unfit("the quantile", "a fraction", known["quantile"]) from None
-        return cls(**{**known, "quantile": share, "epsilon": Epsilon.of(known["epsilon"])})
-
-
 def check_counts_records(what: str, protection: Protection, per: str | None) -> None:
     """Refuse what is about records of people, where something else is counted, or another unit is protected.
 
@@ -474,16 +318,16 @@ def check_counts_records(what: str, protection: Protection, per: str | None) -> 
         )
 
 
-def price_of_bought(*bought: Bought | None) -> Epsilon:
+def price_of_bought(*bought: Purchase) -> Epsilon:
     """What was spent before the map; nothing, where nothing was bought."""
-    return sum((one.epsilon for one in bought if one is not None), Epsilon(0))
+    return sum((one.epsilon for one in bought), Epsilon(0))
 
 
-def price_of_map(epsilon: Epsilon, *bought: Bought | None) -> Epsilon:
+def price_of_map(epsilon: Epsilon, *bought: Purchase) -> Epsilon:
     """What a total of `epsilon` leaves for the map after paying for what was bought before it."""
     cost = price_of_bought(*bought)
     if cost >= epsilon:
-        what = " and ".join(one.option for one in bought if one is not None)
+        what = " and ".join(one.name for one in bought)
         raise InputError(
             f"what was measured before the map ({what}) cost {cost}, which is part of the epsilon of the "
             f"release: {epsilon} leaves nothing for the map"
@@ -491,15 +335,14 @@ def price_of_map(epsilon: Epsilon, *bought: Bought | None) -> Epsilon:
     return epsilon - cost
 
 
-def epsilon_per_share(epsilon: Epsilon, protection: Protection, *bought: Bought | None) -> Epsilon:
+def epsilon_per_share(epsilon: Epsilon, protection: Protection, *bought: Purchase) -> Epsilon:
     """What measurements may cost each counted record or share of a person, so that each unit loses at most
     `epsilon` in all.
 
     Proof: docs/proofs/people.md
     """
     for one in bought:
-        if one is not None:
-            one.check_fits(protection)
+        one.check_fits(protection)
     price = price_of_map(epsilon, *bought)
     share = price // protection.most_shares
     if share.units == 0:

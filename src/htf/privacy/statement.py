@@ -6,12 +6,10 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, different_people
+from htf.privacy.purchases import PURCHASES
 
 if TYPE_CHECKING:
-    from htf.privacy.activity import Activity
-    from htf.privacy.clipping import Clipped
-    from htf.privacy.distinct import DistinctCounts
-    from htf.privacy.protection import Protection, Suggestion
+    from htf.privacy.protection import Protection
     from htf.release.release import Release
 
 NOT_PRIVATE = (
@@ -68,17 +66,6 @@ OF_KEPT = (
     "records."
 )
 
-SCALED = (
-    "How many people have how many records was measured with noise first, for {price} of the epsilon of {epsilon}.{decides} "
-    "By that, counts were multiplied by {factor}, so that they are of all records and not only of those kept. The "
-    "intervals include the error of this: that of the total, and that people with many records may be in other places "
-    "than the rest."
-)
-AT_MOST = (
-    " Someone with more than {most:,} records counts as having {most:,}. Noise may hide a few people with that many, so "
-    "intervals reach further up than down."
-)
-DECIDES = " The number of records to keep per person follows from it."
 
 WEIGHTED = (
     "A count is a {quantity}. Every record counts as often as its weight says, the number in the column {weight}: rounded "
@@ -86,12 +73,6 @@ WEIGHTED = (
     "were left out.{alone}"
 )
 WEIGHTED_ALONE = " The noise is that of epsilon {each} per {piece}, so that a record of any weight loses at most epsilon."
-CLIPPED = (
-    "How many records have a weight above {most}, and so count as {most}, was measured with noise, for {price} of the "
-    "epsilon of {epsilon}: {share}. How much was cut off from them is not known: sums may be lower than the truth."
-)
-CLIPPED_SHARE = "about {share} of records (between {low} and {high})"
-CLIPPED_HIDDEN = "the noise is too large to tell"
 CLIPPED_UNKNOWN = (
     "A weight above {most} counts as {most}. How much was cut off by that is not known: sums may be lower than the "
     "truth."
@@ -109,28 +90,11 @@ DISTINCT = (
     "per cell in which a record of theirs was kept."
 )
 
-SUGGESTED = (
-    "The number of records to keep per person was chosen with noise: {suggested}, out of 1 to {most}. It estimates "
-    "the number that a share of {quantile} of the people do not exceed. This cost {price} of the epsilon of {epsilon}."
-)
-
-DISTINCT_TABLE = (
-    "The release also has a table of {quantity} in a grid of {columns} x {rows} boxes over the map. Whoever has a record in "
-    "a box counts there once{in_each}, in at most {most} boxes; of whoever was in more, {most} boxes were chosen by nothing but "
-    "that person's records. This cost {price} of the epsilon of {epsilon}{chosen}. Numbers of {quantity} do not add "
-    "up: somebody who was in two boxes counts in both."
-)
-
-DISTINCT_CHOSEN = ", of which {part} went into how many {quantity} were in how many boxes; the limit of {most} was chosen from that"
-
-DISTINCT_GIVEN = ", of which {part} went into how many {quantity} were in how many boxes"
 
 # What is known beforehand about the bound. A number that was chosen with noise is covered, so it is not listed.
 KNOWN_BOUND = ", how many records were kept per person"
 KNOWN_SHARES = ", that {quantity} are counted and in how many shares"
 KNOWN_WEIGHT = ", which column was added up and its limit of {most} per record"
-KNOWN_GRID = ", the grid of the table of {quantity}"
-KNOWN_BOXES = " and in how many of its boxes a person counts"
 KNOWN_RANGE = ", the range from which the number of records to keep was chosen"
 
 OF_QUERY = (
@@ -139,10 +103,6 @@ OF_QUERY = (
     "covered."
 )
 
-INSIDE_ZONES = (
-    "The release also counts {zones} zones of a public layer. This cost {price} of the epsilon of {epsilon}. The map and the "
-    "zones were then fitted to each other from their noisy counts alone, so that the map adds up to the zones."
-)
 
 NOT_PROTECTED = (
     "Not protected: what is public beforehand, namely {frame}, the mechanism and its "
@@ -180,10 +140,9 @@ BORROWED = (
 )
 
 SENTENCES = (
-    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, SCALED, AT_MOST, DECIDES, FIRST, DISTINCT, SUGGESTED, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
-    OF_QUERY, INSIDE_ZONES, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, PRIORS_USED, BORROWED, DISTINCT_TABLE, DISTINCT_CHOSEN,
-    DISTINCT_GIVEN, KNOWN_GRID, KNOWN_BOXES, WEIGHTED, WEIGHTED_ALONE, CLIPPED, CLIPPED_SHARE, CLIPPED_HIDDEN, CLIPPED_UNKNOWN,
-    KNOWN_WEIGHT,
+    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, FIRST, DISTINCT, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
+    OF_QUERY, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, PRIORS_USED, BORROWED, WEIGHTED, WEIGHTED_ALONE, CLIPPED_UNKNOWN,
+    KNOWN_WEIGHT, *(kind.words for kind in PURCHASES),
 )  # fmt: skip
 # Written into releases. One with another mark was worded by other code, whatever its version is called.
 WORDING = hashlib.sha256(repr(SENTENCES).encode()).hexdigest()[:8]
@@ -195,14 +154,9 @@ def privacy_statement(release: Release) -> str:
         parts.append(_weighted(release))
     if protection.unit == PERSON:
         parts.append(_shared(release) if protection.count == PEOPLE else _bounded(release))
-    if protection.weight is not None:
-        parts.append(_clipped(release, release.clipped))
-    if release.suggestion is not None:
-        parts.append(_suggested(release, release.suggestion))
-    if release.activity is not None:
-        parts.append(_scaled(release, release.activity))
-    if release.distinct is not None:
-        parts.append(_distinct(release, release.distinct))
+    if protection.weight is not None and release.clipped is None:
+        parts.append(CLIPPED_UNKNOWN.format(most=protection.max_weight))
+    parts += [said for one in release.bought for said in one.sentences(release)]
     if protection.of_query:
         parts.append(OF_QUERY.format(one=protection.name))
     if release.priors:
@@ -213,17 +167,9 @@ def privacy_statement(release: Release) -> str:
         parts.append(BORROWED.format(number=release.background.periods))
     if (total := release.parameters.get("public_total")) is not None:
         parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
-    if release.zones is not None:
-        parts.append(_inside_zones(release, release.zones))
     parts.append(_not_protected(release))
     parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
-
-
-def _inside_zones(release: Release, zones: Release) -> str:
-    return INSIDE_ZONES.format(
-        zones=f"{zones.domain.size:,}", price=zones.own_epsilon, epsilon=release.epsilon
-    )
 
 
 def _not_protected(release: Release) -> str:
@@ -237,7 +183,7 @@ def _not_protected(release: Release) -> str:
     return NOT_PROTECTED.format(
         frame=", ".join(FRAME[frame] for frame in frames),
         frame_ends=" or the ".join(FRAME_ENDS[frame] for frame in frames),
-        bound=_known(release) + _known_grid(release),
+        bound=_known(release) + "".join(one.known() for one in release.bought),
         one=release.protection.name,
     )
 
@@ -299,17 +245,6 @@ def _weighted(release: Release) -> str:
     )
 
 
-def _clipped(release: Release, clipped: Clipped | None) -> str:
-    most = release.protection.max_weight
-    if clipped is None:
-        return CLIPPED_UNKNOWN.format(most=most)
-    share = CLIPPED_HIDDEN
-    if clipped.share is not None:
-        found, low, high = (f"{100 * one:.2g} %" for one in clipped.share)
-        share = CLIPPED_SHARE.format(share=found, low=low, high=high)
-    return CLIPPED.format(share=share, price=clipped.epsilon, epsilon=release.epsilon, most=most)
-
-
 def _known(release: Release) -> str:
     if release.protection.weight is not None:
         most = release.protection.max_weight
@@ -323,48 +258,4 @@ def _known_bound(release: Release) -> str:
     if release.protection.count == PEOPLE:
         return KNOWN_SHARES.format(quantity=release.protection.quantity)
     chosen = release.activity is not None and release.activity.decides
-    return KNOWN_BOUND if release.suggestion is None and not chosen else KNOWN_RANGE
-
-
-def _scaled(release: Release, activity: Activity) -> str:
-    said = SCALED.format(
-        price=activity.epsilon,
-        epsilon=release.epsilon,
-        decides=DECIDES if activity.decides else "",
-        factor=f"{release.factor:.4g}",
-    )
-    return said + AT_MOST.format(most=activity.most)
-
-
-def _known_grid(release: Release) -> str:
-    if release.distinct is None:
-        return ""
-    grid = KNOWN_GRID.format(quantity=release.distinct.quantity)
-    return grid + ("" if release.distinct.decides else KNOWN_BOXES)
-
-
-def _distinct(release: Release, distinct: DistinctCounts) -> str:
-    words = DISTINCT_CHOSEN if distinct.decides else DISTINCT_GIVEN
-    chosen = words.format(
-        part=distinct.people_epsilon, most=distinct.max_boxes, quantity=distinct.quantity
-    )
-    return DISTINCT_TABLE.format(
-        quantity=distinct.quantity,
-        columns=distinct.grid[0],
-        rows=distinct.grid[1],
-        most=distinct.max_boxes,
-        price=distinct.epsilon,
-        epsilon=release.epsilon,
-        chosen=chosen if distinct.people else "",
-        in_each=_in_each(release.protection)["in_each"],
-    )
-
-
-def _suggested(release: Release, suggestion: Suggestion) -> str:
-    return SUGGESTED.format(
-        suggested=suggestion.max_records,
-        most=suggestion.most,
-        quantile=suggestion.quantile,
-        price=suggestion.epsilon,
-        epsilon=release.epsilon,
-    )
+    return KNOWN_RANGE if chosen else KNOWN_BOUND

@@ -1,47 +1,74 @@
-"""Zones that a map is inside of, as a part of its price."""
+"""The zones that a map is inside of, as a purchase of its release."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import Protection
+from htf.privacy.purchase import Rows
+
+if TYPE_CHECKING:
+    from htf.frame.domain import Domain
+    from htf.release.release import Release
+
+INSIDE_ZONES = (
+    "The release also counts {zones} zones of a public layer. This cost {price} of the epsilon of {epsilon}. The map and the "
+    "zones were then fitted to each other from their noisy counts alone, so that the map adds up to the zones."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ZonesBought:
-    """What the zones have cost that a map is inside of. `Release.bought` lists it.
+    """The zones that a map adds up to, a release of their own. `inside_zones` makes it a part of the map's.
 
     Attributes
     ----------
-    epsilon : Epsilon
-        What they have cost each unit.
-    noise : str
-        Where their noise came from.
-    private : bool
-        Whether that noise was secret.
-    budget_entry : str, optional
-        The entry of the budget file that was charged.
-    protection : Protection
-        The unit of the zones, and what they count.
+    release : Release
+        The zones.
 
     Examples
     --------
     >>> import htf
-    >>> htf.ZonesBought.option
-    '--zones'
+    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
+    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
+    >>> zones = htf.ZonesBought(htf.publish(matrix, epsilon=1))
+    >>> zones.kind, str(zones.epsilon)
+    ('zones', '1')
     """
 
-    charged_as: ClassVar[str] = "zones"
-    option: ClassVar[str] = "--zones"
+    kind: ClassVar[str] = "zones"
+    name: ClassVar[str] = "the zones"
+    words: ClassVar[tuple[str, ...]] = (INSIDE_ZONES,)
 
-    epsilon: Epsilon
-    noise: str
-    private: bool
-    budget_entry: str | None
-    protection: Protection
+    release: Release
+
+    @property
+    def epsilon(self) -> Epsilon:
+        """What the zones have cost each unit."""
+        return self.release.own_epsilon
+
+    @property
+    def noise(self) -> str:
+        """Where their noise came from."""
+        return self.release.noise
+
+    @property
+    def private(self) -> bool:
+        """Whether that noise was secret."""
+        return self.release.private
+
+    @property
+    def budget_entry(self) -> str | None:
+        """The entry of the budget file that was charged."""
+        return self.release.budget_entry
+
+    @property
+    def charged_as(self) -> str:
+        """How a budget file calls the charge: zones are measured by a mechanism of their own."""
+        return self.release.mechanism
 
     def check_fits(self, protection: Protection) -> None:
         """Refuse a map that protects another unit, or counts another quantity.
@@ -58,12 +85,44 @@ class ZonesBought:
 
         Examples
         --------
-        >>> of_people = htf.Protection("person", count="people", shares=256)
-        >>> zones = htf.ZonesBought(htf.Epsilon.of(1), "opendp", True, None, of_people)
-        >>> zones.check_fits(of_people)
+        >>> zones.check_fits(htf.Protection())
         """
-        if protection != self.protection:
+        own = self.release.protection
+        if protection != own:
             raise InputError(
-                f"the zones count {self.protection.told} and protect {self.protection.spoken}, but the map counts "
+                f"the zones count {own.told} and protect {own.spoken}, but the map counts "
                 f"{protection.told} and protects {protection.spoken}: read both in the same way"
             )
+
+    def check_map(self, domain: Domain) -> None:
+        """A release checks the zones of its map itself, with its estimates."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the zones with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            The summary of their release.
+
+        Examples
+        --------
+        >>> zones.to_dict()["epsilon"]
+        '1'
+        """
+        return self.release.summary()
+
+    def sentences(self, release: Release) -> list[str]:
+        """What the statement says of it."""
+        number = f"{self.release.domain.size:,}"
+        return [INSIDE_ZONES.format(zones=number, price=self.epsilon, epsilon=release.epsilon)]
+
+    def known(self) -> str:
+        """Nothing but the layer, which the statement knows."""
+        return ""
+
+    def rows(self, release: Release) -> Rows:  # noqa: ARG002 - others need it
+        """What was bought; `htf query --zones` shows its numbers."""
+        axis = self.release.domain.axes[0]
+        rows = [("zones", f"{self.release.domain.size:,}"), ("by", axis.name)]
+        return Rows(f"Zones, for epsilon {self.epsilon}", ("name", ">value"), rows)

@@ -60,7 +60,7 @@ def check_pair(over: Release, under: Release) -> None:
     if under.activity is not None:
         raise InputError(
             f"the second release counts {under.counted}: its counts are of all records, but the sums only of those kept. "
-            "Make it with --activity 0"
+            "Make it with --spend activity=0"
         )
     plain = replace(over.protection, weight=None, max_weight=1, of_query=False)
     if plain != replace(under.protection, of_query=False):

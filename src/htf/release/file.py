@@ -31,13 +31,12 @@ from htf.frame.crs import CRS84, check_crs, to_projjson
 from htf.frame.domain import MOST_CELLS_PER_AXIS, Domain, IntArray
 from htf.frame.nesting import Nesting
 from htf.frame.tree import RegionTree
-from htf.privacy.activity import Activity
-from htf.privacy.clipping import Clipped
-from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine
-from htf.privacy.protection import OF_RECORDS, Protection, Suggestion
+from htf.privacy.protection import OF_RECORDS, Protection
+from htf.privacy.purchases import MEASURED, Bought
 from htf.privacy.statement import WORDING
+from htf.privacy.zones import ZonesBought
 from htf.release.header import (
     FORMAT,
     LONGEST_ENTRY,
@@ -523,7 +522,7 @@ def _from_table(
         ledger=tuple(LedgerLine.from_dict(line) for line in header["ledger"]),
         priors=_priors_from(table, header, domain),
         background=_background_from(table, header),
-        zones=zones,
+        bought=_bought_from(header, zones),
         budget_entry=header.get("budget_entry"),
         **_guarantee_from(header),
     )
@@ -609,13 +608,15 @@ def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
     """The protection that `_guarantee` wrote."""
     readers: dict[str, Callable[[Any], Any]] = {
         "protection": Protection.from_dict,
-        "suggestion": Suggestion.from_dict,
-        "activity": Activity.from_dict,
         "factor": float,
-        "distinct": DistinctCounts.from_dict,
-        "clipped": Clipped.from_dict,
     }
     return {name: read(header[name]) for name, read in readers.items() if name in header}
+
+
+def _bought_from(header: dict[str, Any], zones: Release | None) -> tuple[Bought, ...]:
+    """What the header lists beside the map, and the zones that the file holds."""
+    found = [kind.from_dict(header[kind.kind]) for kind in MEASURED if kind.kind in header]
+    return (*found, *(() if zones is None else (ZonesBought(zones),)))
 
 
 def _guarantee(release: Release) -> dict[str, Any]:
@@ -623,16 +624,12 @@ def _guarantee(release: Release) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if release.protection != OF_RECORDS:
         found["protection"] = release.protection.to_dict()
-    if release.suggestion is not None:
-        found["suggestion"] = release.suggestion.to_dict()
     if release.activity is not None:
-        found["activity"], found["factor"] = release.activity.to_dict(), release.factor
-    if release.distinct is not None:
-        found["distinct"] = release.distinct.to_dict()
+        found["factor"] = release.factor
     if release.zones is not None:
         found[INSIDE] = digests(release.zones)
-    if release.clipped is not None:
-        found["clipped"] = release.clipped.to_dict()
+    measured = [one for one in release.bought if isinstance(one, MEASURED)]
+    found.update({one.kind: one.to_dict() for one in measured})
     return found
 
 

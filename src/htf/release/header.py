@@ -210,7 +210,6 @@ HEADER = _fields(
         "priors": _list(_prior, 1, MOST_PRIORS),
         "background": _fields({"periods": _whole(1, MOST_PERIODS)}),
         "protection": _object,
-        "suggestion": _object,
         "activity": _object,
         "factor": _number,
         "distinct": _object,

@@ -31,6 +31,7 @@ from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.frame.zone_index import find_cells
+from htf.privacy.zones import ZonesBought
 from htf.release.release import Release, check_release
 
 OWN_ESTIMATOR = (
@@ -98,6 +99,13 @@ def inside_zones(on_map: Release, zones: Release) -> Release:
     share = tree.cells(leaves) / on_map.tree.cells(on_map.leaves)[owner]
     sums = np.bincount(of_zone[inside], estimates[inside], minlength=zones.domain.size)
     together = on_map.epsilon + zones.epsilon
+    with_map = replace(
+        zones,
+        epsilon=together,
+        estimates=np.asarray(sums * each, np.float64)[zones.low[:, 0]],
+        estimator=WITH_MAP,
+        facts={**zones.facts, OWN_ESTIMATOR: zones.estimator, OWN_EPSILON: str(zones.epsilon)},
+    )
     return replace(
         on_map,
         tree=tree,
@@ -107,17 +115,7 @@ def inside_zones(on_map: Release, zones: Release) -> Release:
         estimator=INSIDE_ZONES,
         facts={**on_map.facts, COUNTED_REGIONS: counted, OWN_ESTIMATOR: on_map.estimator},
         epsilon=together,
-        zones=replace(
-            zones,
-            epsilon=together,
-            estimates=np.asarray(sums * each, np.float64)[zones.low[:, 0]],
-            estimator=WITH_MAP,
-            facts={
-                **zones.facts,
-                OWN_ESTIMATOR: zones.estimator,
-                OWN_EPSILON: str(zones.epsilon),
-            },
-        ),
+        bought=(*on_map.bought, ZonesBought(with_map)),
     )
 
 
@@ -142,7 +140,7 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
             estimator=arguments.text(own_of_map, "the estimator of a map"),
             facts=_without(both.facts, COUNTED_REGIONS, OWN_ESTIMATOR),
             epsilon=both.epsilon - zones.own_epsilon,
-            zones=None,
+            bought=tuple(one for one in both.bought if one.kind != ZonesBought.kind),
         ),
         replace(
             zones,

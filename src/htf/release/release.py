@@ -37,9 +37,10 @@ from htf.privacy.protection import (
     OF_RECORDS,
     RECORD,
     Protection,
-    Suggestion,
     epsilon_per_share,
 )
+from htf.privacy.purchase import find, in_order
+from htf.privacy.purchases import PURCHASES, Bought
 from htf.privacy.statement import privacy_statement
 from htf.privacy.zones import ZonesBought
 from htf.release.kinds import KINDS
@@ -231,18 +232,11 @@ class Release(ReadOnlyArrays):
         In a series: what the releases of earlier periods count in each region. Estimates follow from it too.
     protection : Protection
         The unit, and how its records were bounded.
-    suggestion : Suggestion, optional
-        Where that bound was found with noise. `epsilon` includes its cost.
-    activity : Activity, optional
-        How many people have how many records, found with noise. `epsilon` includes its cost.
+    bought : tuple of Activity, DistinctCounts, Clipped or ZonesBought
+        What was measured beside the map: an activity of people, a table of different people, the number of cut records,
+        zones. `epsilon` includes the cost. `activity`, `distinct`, `clipped` and `zones` find one of them, or None.
     factor : float
         What kept records were multiplied by, so that counts are of all records. It follows from the activity.
-    distinct : DistinctCounts, optional
-        How many different people were in each box of a grid, found with noise. `epsilon` includes its cost.
-    zones : Release, optional
-        The zones that the map adds up to. `epsilon` includes their cost. `inside_zones` makes such a release.
-    clipped : Clipped, optional
-        How many records were cut at the largest weight, found with noise. `epsilon` includes its cost.
     budget_entry : str, optional
         The entry of the budget file that was charged. Random, and public.
     low, high : ndarray of int
@@ -276,12 +270,8 @@ class Release(ReadOnlyArrays):
     priors: tuple[Prior, ...] = ()  # public, given by the curator; estimates follow from them too
     background: Background | None = None  # what earlier releases of a series count in each region
     protection: Protection = OF_RECORDS  # the unit, and how its records were bounded
-    suggestion: Suggestion | None = None  # of that bound, found with noise; `epsilon` counts it in
-    activity: Activity | None = None  # of people, found with noise; `epsilon` counts it in
+    bought: tuple[Bought, ...] = ()  # measured beside the map; `epsilon` counts it in
     factor: float = 1.0  # by which counts of kept records are multiplied, for those of all records
-    distinct: DistinctCounts | None = None  # people in boxes of a grid; `epsilon` counts it in
-    zones: Release | None = None  # that this map is inside of; `epsilon` counts them in
-    clipped: Clipped | None = None  # records above the largest weight; `epsilon` counts it in
     budget_entry: str | None = None  # of the budget file that it was charged to; random, public
     low: IntArray = field(init=False)  # boxes of the leaves, in cells
     high: IntArray = field(init=False)
@@ -311,12 +301,8 @@ class Release(ReadOnlyArrays):
             "priors": tuple,
             "background": Background | None,
             "protection": Protection,
-            "suggestion": Suggestion | None,
-            "activity": Activity | None,
+            "bought": tuple,
             "factor": float,
-            "distinct": DistinctCounts | None,
-            "zones": Release | None,
-            "clipped": Clipped | None,
             "budget_entry": str | None,
         }
         for name, kind in kinds.items():
@@ -326,6 +312,10 @@ class Release(ReadOnlyArrays):
                 raise arguments.unfit(f"{name} of a release", expected, getattr(self, name), remedy)
         for line in self.ledger:
             arguments.instance(line, LedgerLine, "each line of the ledger of a release")
+        for one in self.bought:
+            if not isinstance(one, PURCHASES):
+                raise arguments.unfit("each of what a release bought", "a purchase", one)
+        object.__setattr__(self, "bought", in_order(self.bought, PURCHASES))
         for name, kind in (("leaves", "i"), ("estimates", "f"), ("scales", "f")):
             arguments.row(getattr(self, name), kind, f"{name} of a release")
 
@@ -362,8 +352,8 @@ class Release(ReadOnlyArrays):
             raise InputError("the noise of a release has a scale that no epsilon gives")
         self._check_priors()
         self._check_background()
-        if self.distinct is not None:
-            self.distinct.check_map(self.domain)
+        for one in self.bought:
+            one.check_map(self.domain)
         if self.zones is not None or self.estimator == INSIDE_ZONES:
             self._check_inside()
         if self.own_epsilon > self.epsilon:
@@ -425,7 +415,10 @@ class Release(ReadOnlyArrays):
         True
         """
         order = np.argsort(tree.preorder()[histogram.leaves])
-        protection, activity = rest.get("protection", OF_RECORDS), rest.get("activity")
+        protection, activity = (
+            rest.get("protection", OF_RECORDS),
+            find(rest.get("bought", ()), Activity),
+        )
         factor = scale_to_all(histogram.estimates, histogram.scales, protection, activity)
         total = factor * float(np.sum(histogram.estimates)) / protection.shares
         worth = Worth.of(protection, activity, factor, total)
@@ -468,9 +461,7 @@ class Release(ReadOnlyArrays):
         arrays += [self.estimates, self.scales, *self.measurements.columns().values()]
         plain = (self.domain, self.epsilon, self.mechanism, self.parameters, self.facts)
         rest = (self.estimator, self.noise, self.private, self.ledger, self.priors, self.background)
-        zones = None if self.zones is None else self.zones._content()
-        claim = (self.protection, self.suggestion, self.activity, self.factor, self.distinct)
-        claims = (*claim, self.clipped, zones)
+        claims = (self.protection, self.bought, self.factor)
         return (*plain, *rest, *claims, *(array.tobytes() for array in arrays))
 
     @property
@@ -499,19 +490,25 @@ class Release(ReadOnlyArrays):
         return Epsilon.of(arguments.text(self.facts.get(OWN_EPSILON), "the own epsilon of zones"))
 
     @property
-    def bought(self) -> tuple[Suggestion | Activity | DistinctCounts | Clipped | ZonesBought, ...]:
-        """What was measured about people, weights or zones beside the map. `epsilon` includes its cost."""
-        bought = (self.suggestion, self.activity, self.distinct, self.clipped, self._zones_bought)
-        return tuple(one for one in bought if one is not None)
+    def activity(self) -> Activity | None:
+        """How many people have how many records, found with noise, if that was bought."""
+        return find(self.bought, Activity)
 
     @property
-    def _zones_bought(self) -> ZonesBought | None:
-        zones = self.zones
-        if zones is None:
-            return None
-        return ZonesBought(
-            zones.own_epsilon, zones.noise, zones.private, zones.budget_entry, zones.protection
-        )
+    def distinct(self) -> DistinctCounts | None:
+        """How many different people were in each box of a grid, found with noise, if that was bought."""
+        return find(self.bought, DistinctCounts)
+
+    @property
+    def clipped(self) -> Clipped | None:
+        """How many records were cut at the largest weight, found with noise, if that was bought."""
+        return find(self.bought, Clipped)
+
+    @property
+    def zones(self) -> Release | None:
+        """The zones that the map adds up to, if they were bought. `inside_zones` makes such a release."""
+        found = find(self.bought, ZonesBought)
+        return None if found is None else found.release
 
     @property
     def quantity(self) -> str:
@@ -873,12 +870,9 @@ class Release(ReadOnlyArrays):
             "quantity": self.quantity,
             "counted": self.counted,
             "record_epsilon": str(self.record_epsilon),
-            "suggestion": None if self.suggestion is None else self.suggestion.to_dict(),
-            "activity": None if self.activity is None else self.activity.to_dict(),
             "factor": self.factor,
-            "distinct": None if self.distinct is None else self.distinct.to_dict(),
-            "zones": None if self.zones is None else self.zones.summary(),
-            "clipped": None if self.clipped is None else self.clipped.to_dict(),
+            **{kind.kind: None for kind in PURCHASES},
+            **{one.kind: one.to_dict() for one in self.bought},
             "spent": str(self.spent),
             "noise": self.noise,
             "mechanism": self.mechanism,

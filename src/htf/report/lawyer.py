@@ -21,7 +21,6 @@ MOST_ENTRIES = 4
 LONG = 2600  # characters of a statement that is set smaller
 PART = "— of which "
 BOUGHT_FOR = {
-    "max-records": "how many records to keep per person",
     "activity": "how many records people have",
     "distinct": "the table of different people",
     "clipped": "how many weights are above their limit",
@@ -132,7 +131,7 @@ def _sums(subject: Subject) -> Iterator[tuple[str, Epsilon]]:
     for bought in release.bought:
         if bought.epsilon.units:
             yield (
-                f"{PART}for {BOUGHT_FOR.get(bought.charged_as, bought.charged_as)}",
+                f"{PART}for {BOUGHT_FOR[bought.kind]}",
                 bought.epsilon,
             )
     if release.bought:

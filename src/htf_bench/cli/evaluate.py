@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.declared import option_of
-from htf.cli.points import MapOptions
 from htf.cli.screen import console, say, show_table
 from htf.cli.types import WholeNumber
+from htf.recipes.maps import MapOptions
 from htf_bench.cli.experiments import (
     MOST_QUERIES,
     MOST_RUNS,

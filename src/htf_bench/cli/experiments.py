@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.points import read_domain
 from htf.cli.screen import console, described, say, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import exists
 from htf.query.texts import read_numbers
+from htf.recipes.maps import read_domain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from htf.cli.declared import option_of
-from htf.cli.points import MapOptions
 from htf.cli.screen import say
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
+from htf.recipes.maps import MapOptions
 from htf_bench.cli.experiments import (
     MOST_RUNS,
     check_results_folder,

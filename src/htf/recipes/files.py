@@ -1,0 +1,94 @@
+"""Recipes as TOML files: the names of the fields with their values. What is as usual is left out.
+
+Names of files in a recipe are relative to the current folder, as on the command line.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import fields
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from htf.errors import InputError
+from htf.files import write_whole
+from htf.recipes.recipe import LISTS, Recipe, given_fields
+
+SUFFIX = ".toml"
+NOT_IN_FILES = ("domain",)  # it may hold a whole layer: the options say where that is
+NAMES = tuple(one.name for one in fields(Recipe) if one.name not in NOT_IN_FILES)
+
+
+def read_fields(path: Path) -> dict[str, Any]:
+    """What a recipe file gives, by the names of fields. Refuses names that are none."""
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is no recipe: {error}") from None
+    if unknown := [name for name in found if name not in NAMES]:
+        raise InputError(
+            f"{path}: a recipe has no {', '.join(unknown)}. Its names are {', '.join(NAMES)}"
+        )
+    return {name: _of_times(value) for name, value in found.items()}
+
+
+def load_recipe(path: Path) -> Recipe:
+    """The recipe that a file describes."""
+    given = read_fields(path)
+    return Recipe(**{"source": None, **given})
+
+
+def save_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:
+    """Write a recipe that `load_recipe` reads as the same."""
+    text = to_toml(recipe)
+    write_whole(path, lambda to: _write(to, text), overwrite=overwrite)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, "utf-8")
+
+
+def to_toml(recipe: Recipe) -> str:
+    """A recipe as the text of a TOML file."""
+    lines = []
+    for name, value in given_fields(recipe).items():
+        if name in NOT_IN_FILES:
+            raise InputError(
+                "a recipe with a domain cannot be a file: say where the map is by bounds, around or zones"
+            )
+        lines.append(f"{name} = {_as_toml(name, value)}")
+    return "\n".join([*lines, ""])
+
+
+def _as_toml(name: str, value: Any) -> str:
+    if name in ("since", "until"):
+        return _text(datetime.fromtimestamp(value, UTC).replace(tzinfo=None).isoformat())
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, (str, Path)):
+        return _text(str(value))
+    if name in LISTS and all(isinstance(one, str) for one in value):
+        return f"[{', '.join(map(_text, value))}]"
+    raise InputError(
+        f"the {name} of this recipe is an object of Python, which no file can hold: name a file, or leave it out"
+    )
+
+
+def _text(text: str) -> str:
+    """TOML takes the texts of JSON, but for one control character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{text!r} is no text that a recipe file can hold") from None
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _of_times(value: Any) -> Any:
+    """Dates and times of TOML as the texts that options take."""
+    return value.isoformat() if isinstance(value, date) else value

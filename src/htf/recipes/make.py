@@ -1,0 +1,396 @@
+"""Makes a release of a recipe: checks, prices, charges, reads, measures and publishes. Sensitive.
+
+The order is that of docs/decisions/0013-before-the-charge.md. Whatever can fail without the data fails in `prepare`; what
+needs them is read before anything is charged, if the number of records to keep is known; noise comes after its charge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from htf.base import arguments, numerals
+from htf.base.options import AUTO
+from htf.curator.clipping import measure_clipped
+from htf.curator.curator import rehearse
+from htf.curator.distinct import measure_distinct
+from htf.curator.frequency import FrequencyMatrix
+from htf.curator.noise import NoiseSource, noise_from_text
+from htf.curator.noise_check import check_noise
+from htf.curator.rehearsal import load_loops
+from htf.errors import BudgetError, InputError
+from htf.estimation.prior import Prior, all_priors
+from htf.frame.domain import Domain
+from htf.ingest.reading import Reading
+from htf.mechanisms.base import Mechanism
+from htf.privacy.activity import Activity
+from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
+from htf.privacy.distinct import check_grid, check_grid_fits, check_max_boxes
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import PEOPLE, Protection, explain_people
+from htf.privacy.purchases import Measured
+from htf.publication import default_mechanism, publish
+from htf.recipes.listener import Listener
+from htf.recipes.quote import Quote
+from htf.recipes.recipe import Recipe
+from htf.release.inside_zones import check_size, inside_zones
+from htf.release.release import Release
+
+if TYPE_CHECKING:
+    from htf.privacy.distinct import DistinctCounts
+
+SEEN = 6.0  # scales of noise: a class with more people is not empty
+FEWEST_PEOPLE = 2000  # for counts of records; docs/people.md has what was measured
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A release that is ready to be made, from a recipe that was checked."""
+
+    recipe: Recipe
+    quote: Quote
+    domain: Domain
+    reading: Reading
+    mechanism: Mechanism
+    noise: NoiseSource
+    priors: tuple[Prior, ...]
+    around: Domain | None = None  # the zones that the map is inside of
+    grid: tuple[int, int] | None = None  # of the table of different people
+    max_boxes: int | None = None  # None: found with noise
+    budget: BudgetFile | None = None
+    listen: Listener = field(default_factory=Listener)
+
+    @property
+    def name(self) -> str:
+        """The source for people. An address may hold a password, so none of it is shown."""
+        source = self.recipe.source
+        if not isinstance(source, (str, Path)):
+            return "the data"
+        return "the database" if "://" in str(source) else Path(source).name
+
+    @property
+    def paying(self) -> dict[str, Any]:
+        """What every measurement is charged to, and its noise."""
+        return {"noise": self.noise, "budget": self.budget, "label": self.recipe.label}
+
+    def keeping(self, most: int) -> Prepared:
+        """The same, with this many records kept per person."""
+        return replace(self, reading=replace(self.reading, max_records=most))
+
+    def try_source(self, *, rows: bool = False) -> str | None:
+        """Open the source as a release would, and count nothing. With `rows`, why the first could not be released as they
+        are; that is for the curator's eyes only."""
+        from htf.ingest.check import try_rows
+        from htf.ingest.points import check_source
+
+        asked = self.recipe.source, self.domain, self.reading
+        check_source(*asked)
+        return try_rows(*asked) if rows else None
+
+    def make(self) -> Release:
+        """Read, charge, measure and publish."""
+        # If the number of records to keep is known, reading may fail before the activity is charged.
+        known = self.reading.max_records != AUTO
+        matrix = self._read() if known else None
+        activity, plan = None, self
+        if (price := self.quote.prices.get(Activity.kind)) is not None:
+            activity = self._measure_activity(price)
+            if not known:
+                plan = self.keeping(self._best(activity))
+                activity = replace(activity, decides=True)
+        matrix = plan._read() if matrix is None else matrix
+        zones = None if self.around is None else plan._read(self.around)
+        bought: list[Measured] = [] if activity is None else [activity]
+        bought += plan._measure_others(matrix)
+        return plan._publish(matrix, zones, bought)
+
+    def _measure_others(self, matrix: FrequencyMatrix) -> Iterator[Measured]:
+        """What else is bought, in the order in which it is charged."""
+        if self.grid is not None:
+            yield self._measure_distinct(self.quote.prices["distinct"], self.grid)
+        if (price := self.quote.prices.get("clipped")) is not None:
+            yield measure_clipped(matrix, price, **self.paying)
+
+    def _publish(
+        self, matrix: FrequencyMatrix, around: FrequencyMatrix | None, bought: list[Measured]
+    ) -> Release:
+        epsilon, zones, usual = (
+            self.quote.epsilon,
+            None,
+            {**self.paying, "progress": self.listen.step},
+        )
+        if around is not None:
+            price = self.quote.prices["zones"]
+            zones, epsilon = publish(around, price, **usual), epsilon - price
+        made = publish(matrix, epsilon, self.mechanism, prior=self.priors, bought=bought, **usual)
+        if zones is None:
+            return made
+        self.listen.step("fitting the map to the zones")
+        with still_charged(self.budget):
+            return inside_zones(made, zones)
+
+    def _read(self, domain: Domain | None = None) -> FrequencyMatrix:
+        """The exact counts on the map, or in the zones that it is inside of."""
+        from htf.ingest import points
+
+        with self.listen.reading(self.name) as progress:
+            return points.read_matrix(
+                self.recipe.source,
+                domain or self.domain,
+                self.reading,
+                progress=progress,
+                tell=self.listen.remark,
+            )
+
+    def _measure_activity(self, price: Epsilon) -> Activity:
+        from htf.curator import contributions
+        from htf.ingest.points import read_records_per_person
+
+        most = self.recipe.most_records
+        with self.listen.reading(self.name) as progress:
+            each = read_records_per_person(
+                self.recipe.source,
+                self.domain,
+                self.reading,
+                most,
+                progress=progress,
+                tell=self.listen.remark,
+            )
+        people = contributions.RecordsPerPerson(each, self.reading.told_apart)
+        per = self.reading.per
+        activity = contributions.measure_activity(people, price, per=per, **self.paying)
+        self._tell_of_activity(activity, most)
+        return activity
+
+    def _tell_of_activity(self, activity: Activity, most: int) -> None:
+        if sum(activity.people) < FEWEST_PEOPLE:
+            self.listen.remark(
+                f"By the noisy activity there are fewer than about {FEWEST_PEOPLE:,} people. The total of their records is "
+                "then very uncertain, and intervals may be too narrow: prefer counting split people (--count people)."
+            )
+        noise = 1 / float(activity.prices[0])
+        if activity.people[-1] > SEEN * noise:
+            self.listen.remark(
+                f"By the noisy activity, people have more than {activity.ends[-2]:,} records. Whoever has more than {most:,} "
+                "counts as having that many, so totals may be too low: choose a larger --most-records next time."
+            )
+        self.listen.found(
+            f"Up to about {3 * noise:,.0f} people with up to {most:,} records each cannot be told from none at this epsilon. "
+            "Intervals allow for them, so they reach further up than down (--most-records)."
+        )
+
+    def _best(self, activity: Activity) -> int:
+        """The number of records to keep per person: it follows from the noisy activity, so it costs nothing more.
+
+        The mechanism may refuse what that leaves for each record. It takes what fewer leave: one was rehearsed.
+        """
+        from htf.estimation import activity as estimated
+
+        most = estimated.best_max_records(activity, self.quote.left)
+        while most > 1 and not self.keeping(most).is_accepted:
+            most //= 2
+        records = "record" if most == 1 else "records"
+        self.listen.found(
+            f"Keeping at most {most:,} {records} per person: by the noisy activity of people (epsilon "
+            f"{activity.epsilon}), this number has the least expected error."
+        )
+        return most
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the mechanism takes what this number of records leaves for each."""
+        try:
+            self.rehearse(self.reading.protection)
+        except (BudgetError, InputError):
+            return False
+        return True
+
+    def _measure_distinct(self, price: Epsilon, grid: tuple[int, int]) -> DistinctCounts:
+        from htf.ingest.points import read_people
+
+        with self.listen.reading(self.name) as progress:
+            people = read_people(
+                self.recipe.source,
+                self.domain,
+                self.reading,
+                grid,
+                progress=progress,
+                tell=self.listen.remark,
+            )
+        found = measure_distinct(people, price, max_boxes=self.max_boxes, **self.paying)
+        how = "found with noise" if found.decides else "as given"
+        self.listen.found(
+            f"Counting {found.quantity} in {found.grid[0]} x {found.grid[1]} boxes, each person in at most "
+            f"{found.max_boxes} ({how}), for epsilon {found.epsilon}."
+        )
+        return found
+
+    def rehearse(self, unit: Protection) -> None:
+        """Find out before the data are read what the mechanism, the noise or the installation would refuse
+        whatever the data hold.
+
+        Before it is found with noise, the limit per person is unknown. It may be 1.
+        """
+        check_noise(self.noise)
+        load_loops()
+        if self.reading.max_records in (None, AUTO):
+            unit = replace(unit, max_records=1)
+        rehearse(self.mechanism, self.domain, self.quote.left, unit, self.priors)
+        if self.around is not None:
+            from htf.mechanisms import make_mechanism
+
+            check_size(self.domain)
+            own = make_mechanism(default_mechanism(self.around))
+            rehearse(own, self.around, self.quote.prices["zones"], unit)
+
+
+def prepare(
+    recipe: Recipe, budget: BudgetFile | None, noise: NoiseSource | str, listen: Listener | None
+) -> Prepared:
+    """Check everything that can be checked before the data are read and anything is charged."""
+    arguments.instance(
+        recipe, Recipe, "recipe", "make one with htf.Recipe(source=…, bounds=…, epsilon=…)"
+    )
+    if budget is not None:
+        arguments.instance(
+            budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"
+        )
+    source = noise_from_text(noise) if isinstance(noise, str) else noise
+    remedy = "or one of the texts opendp, fast and seeded:NUMBER"
+    arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
+    if recipe.source is None:
+        raise InputError("say where the records are: name a file, or give source")
+    domain, around, reading = _read_map(recipe)
+    _check_lists(recipe)
+    quote, mechanism = recipe.quote(), recipe.made_by()
+    mechanism.check_priors(list(recipe.prior))
+    grid, boxes = read_grid(recipe, domain)
+    listen = listen or Listener()
+    _tell_what_counts(recipe, quote, listen)
+    if budget is not None:
+        check_charge(budget, quote, mechanism, source, reading)
+    priors = _read_priors(recipe, reading, domain)
+    found = Prepared(
+        recipe,
+        quote,
+        domain,
+        reading,
+        mechanism,
+        source,
+        priors,
+        around,
+        grid,
+        boxes,
+        budget,
+        listen,
+    )
+    found.rehearse(quote.unit)
+    return found
+
+
+def _tell_what_counts(recipe: Recipe, quote: Quote, listen: Listener) -> None:
+    """Say that split people are counted, and what they are, if nobody asked for it."""
+    if quote.unit.count == PEOPLE and recipe.count is None:
+        what = quote.unit.quantity
+        listen.remark(
+            f"Counting {what}. {explain_people(what)} To count records instead: --max-records K."
+        )
+
+
+def check_charge(
+    budget: BudgetFile, quote: Quote, mechanism: Mechanism, noise: NoiseSource, reading: Reading
+) -> None:
+    """Refuse before the data are read what the charge would refuse anyway."""
+    check_adds_up(noise.private, mechanism.parameters())
+    account = budget.account()
+    if quote.unit.name == account.unit:  # else that is refused below
+        account.check_told_apart(reading.told_apart)
+    if not budget.resumes:  # what is left does not pay for that: it was charged before
+        account.check(quote.epsilon, quote.unit.name)
+
+
+def _read_map(recipe: Recipe) -> tuple[Domain, Domain | None, Reading]:
+    """The map, the zones that it is inside of, and how to read the records onto it."""
+    from htf.ingest.columns import inputs
+
+    if recipe.domain is not None:
+        domain = arguments.instance(recipe.domain, Domain, "domain", "see htf.Domain")
+        needed = len(inputs(domain))
+        columns = [recipe.x, recipe.y, *[None] * (needed - 2)] if needed > 1 else None
+        return domain, None, _checked(recipe.reading(columns))
+    options = recipe.map_options()
+    domain, wanted = options.read()
+    return domain, options.read_zones_around(domain), _checked(recipe.reading(wanted))
+
+
+def _checked(reading: Reading) -> Reading:
+    """Refuse now what the reader would refuse too, perhaps after minutes."""
+    from htf.frame.crs import name_of_crs
+    from htf.ingest.engines import read_memory
+
+    if reading.crs is not None:
+        name_of_crs(reading.crs)
+    if reading.memory is not None:
+        read_memory(reading.memory)
+    return reading
+
+
+def _check_lists(recipe: Recipe) -> None:
+    """Refuse a layer of zones or a list of categories that is a file of the data: its names would be published."""
+    from htf.privacy.origins import check_not_data, mark_files
+
+    if lists := recipe.map_options().files:
+        data = mark_files(recipe.files)
+        for one in mark_files(lists):
+            check_not_data(one, data, "layer or list")
+
+
+def read_grid(recipe: Recipe, domain: Domain) -> tuple[tuple[int, int] | None, int | None]:
+    """The grid of a table of different people, and in how many of its boxes a person counts; None where that is found."""
+    if recipe.distinct is None:
+        if recipe.distinct_boxes is not None:
+            raise InputError(
+                "--distinct-boxes is about a table of different people: ask for it with --distinct N"
+            )
+        return None, None
+    try:
+        numbers = [numerals.whole(part) for part in recipe.distinct.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 2):
+        raise InputError(
+            "--distinct takes the number of boxes along both axes, or one for each, as in 16 or 32,16, got "
+            f"{numerals.shown(recipe.distinct)}"
+        )
+    grid = check_grid((numbers[0], numbers[-1]))
+    check_grid_fits(grid, domain)
+    boxes = recipe.distinct_boxes or AUTO
+    return grid, None if boxes == AUTO else check_max_boxes(_whole(boxes), grid)
+
+
+def _whole(text: str) -> int:
+    try:
+        return numerals.whole(text)
+    except ValueError:
+        raise InputError(
+            f"--distinct-boxes takes a whole number, or {AUTO}, got {numerals.shown(text)}"
+        ) from None
+
+
+def _read_priors(recipe: Recipe, reading: Reading, domain: Domain) -> tuple[Prior, ...]:
+    """Read them before the data, so that their mistakes show before any budget is spent. Compare them with the
+    files of the data here too, because reading all of them takes long."""
+    from htf.ingest.prior import LON_LAT, read_prior
+    from htf.privacy.origins import check_not_data, mark_files
+
+    named = (reading.columns or LON_LAT)[:2]
+    columns = [name or default for name, default in zip(named, LON_LAT, strict=True)]
+    found = []
+    for one in recipe.prior:
+        prior = one if isinstance(one, Prior) else read_prior(one, domain, columns)
+        if not isinstance(one, Prior):
+            check_not_data(prior.file, mark_files(recipe.files))
+        found.append(prior)
+    return all_priors(tuple(found))

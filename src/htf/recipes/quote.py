@@ -1,0 +1,254 @@
+"""What a recipe costs, without its data: the unit, the price of each purchase, and what is left for the map.
+
+Every price is computed here and nowhere else. A dry run, the question before a charge, the forecast and the making of a
+release all read the same `Quote`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from htf.base import numerals
+from htf.base.options import AUTO
+from htf.errors import InputError
+from htf.estimation.activity import MOST_KEPT
+from htf.privacy.activity import Activity, check_kept, least_price
+from htf.privacy.clipping import Clipped
+from htf.privacy.distinct import NOT_PEOPLE, DistinctCounts
+from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import PERSON, RECORDS, Protection, epsilon_per_share
+from htf.privacy.zones import ZonesBought
+from htf.recipes.recipe import USUAL_SHARES
+
+if TYPE_CHECKING:
+    from htf.ingest.reading import Reading
+    from htf.recipes.recipe import Recipe
+
+LEAST_TO_DIVIDE = Epsilon(1000)  # a table of different people divides its price
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One kind of purchase: when a recipe buys it, and for which share of epsilon."""
+
+    kind: str
+    may_be_zero: bool
+    refuse: Callable[[Recipe], str]  # why a recipe cannot buy it; empty if it can
+    least: Callable[[Recipe], Epsilon]
+
+    @property
+    def usual(self) -> str:
+        """The share where none is given."""
+        return USUAL_SHARES[self.kind]
+
+    def share(self, recipe: Recipe, given: str | None) -> Fraction:
+        """The share that the recipe spends on it; 0 where it buys none."""
+        if why := self.refuse(recipe):
+            if given is not None:
+                raise InputError(f"--spend {self.kind}={given}: {why}")
+            return Fraction(0)
+        return self.read(self.usual if given is None else given)
+
+    def read(self, text: str) -> Fraction:
+        """A share of epsilon from text."""
+        try:
+            share = numerals.fraction(text)
+        except ValueError:
+            share = Fraction(-1)
+        if 0 < share < 1 or (share == 0 and self.may_be_zero):
+            return share
+        reach = "from 0 to below 1" if self.may_be_zero else "between 0 and 1"
+        raise InputError(
+            f"--spend {self.kind} takes a share of epsilon, {reach} such as {self.usual}, got {numerals.shown(text)}"
+        )
+
+    def price(self, recipe: Recipe, epsilon: Epsilon, share: Fraction) -> Epsilon:
+        """That share of epsilon, unless it is too small to measure anything."""
+        price, least = part_of(epsilon, share), self.least(recipe)
+        if share > 0 and price < least:
+            other = f", or leave it out (--spend {self.kind}=0)" if self.may_be_zero else ""
+            raise InputError(
+                f"--spend {self.kind}={numerals.shown(share)} of --epsilon {epsilon} is less than {least}, the smallest: "
+                f"spend more{other}"
+            )
+        return price
+
+
+def part_of(epsilon: Epsilon, share: Fraction) -> Epsilon:
+    """A share of epsilon, rounded down."""
+    return Epsilon(int(epsilon.units * share))
+
+
+def _no_activity(recipe: Recipe) -> str:
+    return no_activity(recipe.reading())
+
+
+def no_activity(reading: Reading) -> str:
+    """Why the activity of people is not measured; empty where it is."""
+    if reading.user is None:
+        return (
+            "the activity is for counting records of people: leave it out, or name the column of people with --user "
+            "and count records (--max-records K)"
+        )
+    if reading.counted != RECORDS:
+        return (
+            "the activity is for counting records of people, and here split people are counted: leave it out, or count "
+            "records (--max-records K)"
+        )
+    return ""
+
+
+def _no_distinct(recipe: Recipe) -> str:
+    if recipe.distinct is not None:
+        return ""
+    return "it is about a table of different people: ask for it with --distinct N"
+
+
+def _no_clipped(recipe: Recipe) -> str:
+    if recipe.weight is not None:
+        return ""
+    return "it is about records above a largest weight: give --weight COLUMN and --max-weight W"
+
+
+def _no_zones(recipe: Recipe) -> str:
+    if recipe.is_map_inside:
+        return ""
+    return "it is for a map inside zones: give --zones and --bounds"
+
+
+OFFERS = {
+    one.kind: one
+    for one in (
+        Offer(Activity.kind, True, _no_activity, lambda recipe: least_price(recipe.most_records)),
+        Offer(DistinctCounts.kind, False, _no_distinct, lambda _: LEAST_TO_DIVIDE),
+        Offer(Clipped.kind, True, _no_clipped, lambda _: Epsilon(1)),
+        Offer(ZonesBought.kind, False, _no_zones, lambda _: Epsilon(1)),
+    )
+}
+
+
+def read_spend(texts: Iterable[str], kinds: Iterable[str] = tuple(OFFERS)) -> dict[str, str]:
+    """Shares by kind, from texts such as `activity=0.2`."""
+    found: dict[str, str] = {}
+    for text in texts:
+        kind, equals, share = text.partition("=")
+        if not equals or kind not in kinds:
+            raise InputError(
+                f"--spend takes NAME=SHARE, where NAME is one of {', '.join(kinds)}, got {text!r}"
+            )
+        if kind in found:
+            raise InputError(f"--spend {kind} is given twice")
+        found[kind] = share
+    return found
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a recipe will cost. It depends on no data.
+
+    Attributes
+    ----------
+    unit : Protection
+        What epsilon protects. Where the number of records to keep is found with noise, it is the largest there can be.
+    epsilon : Epsilon
+        The whole price.
+    prices : dict of str to Epsilon
+        The price of each purchase, by its kind.
+    left : Epsilon
+        What is left for the map.
+
+    Examples
+    --------
+    >>> import htf
+    >>> recipe = htf.Recipe(source="visits.csv", bounds=(0, 0, 1, 1), user="who", max_records="auto", epsilon=1)
+    >>> quote = recipe.quote()
+    >>> str(quote.prices["activity"]), str(quote.left)
+    ('0.1', '0.9')
+    """
+
+    unit: Protection
+    epsilon: Epsilon
+    prices: Mapping[str, Epsilon]
+    left: Epsilon
+
+    def __str__(self) -> str:
+        parts = [f"{kind} {price}" for kind, price in self.prices.items()]
+        return f"epsilon {self.epsilon} for {self.unit.name}: {', '.join([*parts, f'map {self.left}'])}"
+
+
+def quote_of(recipe: Recipe) -> Quote:
+    """Computes what `Recipe.quote` returns, and refuses what cannot become a release."""
+    reading, epsilon = recipe.reading(), recipe.total
+    given = read_spend(recipe.spend)
+    shares = {kind: offer.share(recipe, given.get(kind)) for kind, offer in OFFERS.items()}
+    _check_together(recipe, reading, shares, given)
+    prices = {
+        kind: OFFERS[kind].price(recipe, epsilon, share) for kind, share in shares.items() if share
+    }
+    left = epsilon
+    for price in prices.values():
+        if price >= left:
+            raise InputError(
+                f"what --spend buys ({', '.join(prices)}) costs shares of epsilon: together they leave nothing for the map"
+            )
+        left -= price
+    return Quote(_unit(recipe, reading, left, prices), epsilon, prices, left)
+
+
+def _check_together(
+    recipe: Recipe, reading: Reading, shares: dict[str, Fraction], given: Mapping[str, str]
+) -> None:
+    """Refuse purchases that do not go with each other, or with what is counted. Settles what weights leave out."""
+    finds = reading.max_records == AUTO
+    if reading.weight is not None:
+        if finds or ("activity" in given and shares["activity"] > 0):
+            raise InputError(
+                "counts with a weight cannot be scaled to all records, because the activity of people says nothing of "
+                "weights: give a number, as in --max-records 20, and no --spend activity. Sums are then of the kept records"
+            )
+        shares["activity"] = Fraction(0)
+    if finds and reading.user is not None and shares["activity"] == 0:
+        raise InputError(
+            "--max-records auto follows from the activity of people: give --spend activity a share above 0"
+        )
+    if recipe.distinct is not None and reading.user is None:
+        raise InputError(NOT_PEOPLE)
+    if shares["zones"]:
+        _check_inside(recipe, shares)
+
+
+def _check_inside(recipe: Recipe, shares: dict[str, Fraction]) -> None:
+    from htf.estimation.homogeneous import FROM_LEAVES
+
+    remedies = {
+        "leave out --prior": bool(recipe.prior),
+        "give --spend activity=0, or --count people": shares["activity"] > 0,
+        "leave out --mechanism": FROM_LEAVES not in recipe.made_by().estimators,
+    }
+    for remedy, is_wrong in remedies.items():
+        if is_wrong:
+            raise InputError(
+                f"a map inside zones is by the mechanism htf, and of what was counted: {remedy}"
+            )
+
+
+def _unit(
+    recipe: Recipe, reading: Reading, left: Epsilon, prices: Mapping[str, Epsilon]
+) -> Protection:
+    """What epsilon will protect."""
+    Protection(PERSON, recipe.most_records)
+    if reading.max_records != AUTO:
+        unit = reading.protection
+        epsilon_per_share(left, unit)
+        check_kept(unit.max_records, recipe.most_records if "activity" in prices else None)
+        return unit
+    if reading.user is None:
+        raise InputError(
+            f"--max-records {AUTO} limits the records per person: name the column of people with --user"
+        )
+    most = replace(reading, max_records=MOST_KEPT).protection
+    epsilon_per_share(left, most)  # before anything is spent
+    return most

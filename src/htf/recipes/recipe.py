@@ -1,0 +1,434 @@
+"""What a release is made of, as one record: the source, the map, the unit, what is counted and bought, and the price.
+
+The command line, Python, a file (htf.recipes.files) and a series fill the same record. Its fields are declared here or, where
+another module needs them too, taken over from there, so that every name, default and help text stands once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from htf.base import arguments
+from htf.base.options import AUTO, OPTION, USUAL_MOST_RECORDS, option
+from htf.errors import InputError
+from htf.ingest.reading import Reading
+from htf.privacy.epsilon import Epsilon
+from htf.recipes.maps import MapOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from htf.curator.noise import NoiseSource
+    from htf.frame.domain import Domain
+    from htf.mechanisms.base import Mechanism
+    from htf.privacy.budget import BudgetFile
+    from htf.recipes.listener import Listener
+    from htf.recipes.make import Prepared
+    from htf.recipes.quote import Quote
+    from htf.release.release import Release
+
+HOME = "home"  # in the metadata of a field: where it is declared, and by which name
+Text = Any  # a text, or a number or several that mean the same
+Texts = Any  # several texts; a dictionary of what stands on both sides of =
+LISTS = ("axes", "categories", "other", "settings", "spend", "prior")
+# Shares of epsilon; docs/people.md, distinct.md, weights.md and zones.md have what was measured of each.
+USUAL_SHARES = {"activity": "0.1", "distinct": "0.2", "clipped": "0.05", "zones": "0.2"}
+SPEND = (
+    "Share of epsilon for one purchase beside the map. activity: with --max-records, how many records people have, so "
+    "that counts are of all records [{activity}; 0: count kept records]. distinct: the table of --distinct [{distinct}]. "
+    "clipped: with --weight, how many records are above the largest weight [{clipped}; may be 0]. zones: for a map inside "
+    "zones [{zones}]."
+).format(**USUAL_SHARES)
+
+
+def same_as(declaration: type, name: str) -> Any:
+    """A field that is declared elsewhere."""
+    (found,) = (one for one in fields(declaration) if one.name == name)
+    return field(default=found.default, metadata={**found.metadata, HOME: (declaration, name)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What a release is made of. It is filled by name; a field that is not given has the default of `htf release`.
+
+    The options of `htf release` have the same names and meanings, with - for _. Texts are as on the command line; pairs and
+    lists of numbers may also be tuples, `spend` and `settings` dictionaries.
+
+    Parameters
+    ----------
+    source : str, Path, or data
+        Where the records are: what `read_points` takes. No release carries it.
+    epsilon : Epsilon, str, int, float, Decimal or Fraction
+        The whole privacy budget of the release, purchases included.
+    domain : Domain, optional
+        The map, in place of `bounds` and the other fields about it.
+    **fields
+        All options of `htf release` about what is released.
+
+    Raises
+    ------
+    InputError
+        If a field is wrong, or fields do not go together.
+
+    Examples
+    --------
+    >>> import htf
+    >>> recipe = htf.Recipe(source="visits.csv", bounds=(0, 0, 1, 1), user="who", epsilon=1)
+    >>> recipe.quote().unit.quantity
+    'split people'
+    """
+
+    source: Any
+    domain: Domain | None = None
+    x: str | None = same_as(MapOptions, "x_column")
+    y: str | None = same_as(MapOptions, "y_column")
+    bounds: Text | None = same_as(MapOptions, "bounds")
+    around: Text | None = same_as(MapOptions, "around")
+    cells: Text | None = same_as(MapOptions, "cells")
+    zones: Path | str | None = same_as(MapOptions, "zones")
+    by: str | None = same_as(MapOptions, "by")
+    within: Text | None = same_as(MapOptions, "within")
+    elsewhere: str | None = same_as(MapOptions, "elsewhere")
+    crs: str | None = same_as(MapOptions, "map_crs")
+    dest_x: str | None = same_as(MapOptions, "dest_x")
+    dest_y: str | None = same_as(MapOptions, "dest_y")
+    dest_zones: str | None = same_as(MapOptions, "dest_zones")
+    dest_by: str | None = same_as(MapOptions, "dest_by")
+    dest_within: Text | None = same_as(MapOptions, "dest_within")
+    axes: Texts = same_as(MapOptions, "axes")
+    categories: Texts = same_as(MapOptions, "categories")
+    other: Texts = same_as(MapOptions, "other")
+    encoding: str | None = same_as(Reading, "encoding")
+    decimal: str = same_as(Reading, "decimal")
+    skip_lines: int | None = same_as(Reading, "skip_lines")
+    skip_last: int | None = same_as(Reading, "skip_last")
+    table: str | None = same_as(Reading, "table")
+    sql: str | None = same_as(Reading, "sql")
+    engine: str = same_as(Reading, "engine")
+    memory: str | None = same_as(Reading, "memory")
+    points_crs: str | None = same_as(Reading, "crs")
+    user: str | None = same_as(Reading, "user")
+    count: str | None = same_as(Reading, "count")
+    per: str | None = same_as(Reading, "per")
+    max_records: int | str | None = same_as(Reading, "max_records")
+    once_per: str | None = same_as(Reading, "once_per")
+    weight: str | None = same_as(Reading, "weight")
+    max_weight: int | None = same_as(Reading, "max_weight")
+    time: str | None = same_as(Reading, "time")
+    time_unit: str = same_as(Reading, "time_unit")
+    time_format: str | None = same_as(Reading, "time_format")
+    utc_offset: int | str = same_as(Reading, "utc_offset")
+    since: int | str | None = same_as(Reading, "since")
+    until: int | str | None = same_as(Reading, "until")
+    allow_empty: bool = same_as(Reading, "allow_empty")
+    epsilon: Text | None = field(
+        default=None, metadata=option("Privacy budget of the release. Required.")
+    )
+    spend: Texts = field(default=(), metadata=option(SPEND, "NAME=SHARE"))
+    most_records: int = field(
+        default=USUAL_MOST_RECORDS,
+        metadata=option(
+            "For the activity of people: someone with more than N records counts as having N, in totals too. Choose N "
+            "without looking at the data, and no larger than needed: intervals allow for a few such people whom noise "
+            "may hide.",
+            "N",
+        ),
+    )
+    distinct: Text | None = field(
+        default=None,
+        metadata=option(
+            "With --user: add a table of different people in each box of a grid of N x N boxes, or of NX x NY.",
+            "N|NX,NY",
+        ),
+    )
+    distinct_boxes: Text | None = field(
+        default=None,
+        metadata=option(
+            "Count each person in at most M boxes of that table. auto finds M with noise.  [default: auto]",
+            "M|auto",
+        ),
+    )
+    mechanism: Any = field(
+        default=None,
+        metadata=option(
+            "See `htf mechanisms`.  [default: htf; zones where the first axis has named cells]"
+        ),
+    )
+    settings: Texts = field(
+        default=(), metadata=option("Set a parameter of the mechanism.", "NAME=VALUE", flag="--set")
+    )
+    prior: Texts = field(
+        default=(),
+        metadata=option(
+            "Public weights, points or release. Never these points. May be given several times.",
+            "FILE",
+        ),
+    )
+    label: str = ""  # of the charges in a budget file
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            object.__setattr__(self, one.name, _normal(one, getattr(self, one.name)))
+        if self.epsilon is None:
+            raise InputError("say how much to spend: give --epsilon (in Python: epsilon)")
+        _ = self.total
+        self.reading()
+        self._check_map()
+
+    def _check_map(self) -> None:
+        if self.domain is None:
+            return
+        for one in fields(self):
+            of_map = one.metadata.get(HOME, (None,))[0] is MapOptions and one.name not in ("x", "y")
+            if of_map and getattr(self, one.name) != one.default:
+                raise InputError(f"the map is given as a domain: leave out {one.name}")
+
+    @property
+    def total(self) -> Epsilon:
+        """The whole price, as an Epsilon."""
+        return Epsilon.of(str(self.epsilon))
+
+    @property
+    def is_map_inside(self) -> bool:
+        """Whether both a map and zones are asked for."""
+        return self.map_options().is_map_inside
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of the source; none if it is a server, or data in memory."""
+        from htf.ingest.sources import files_behind
+
+        is_name = isinstance(self.source, (str, Path))
+        return files_behind(str(self.source)) if is_name else ()
+
+    @property
+    def inputs(self) -> list[str | Path]:
+        """Every file, folder or pattern that the recipe names, which no output may replace."""
+        from htf.ingest.prior import split_key
+
+        source = [self.source] if isinstance(self.source, (str, Path)) else []
+        priors = [split_key(one)[0] for one in self.prior if isinstance(one, str)]
+        named = [*source, *priors, *self.map_options().files]
+        return [one for one in named if "://" not in str(one)]
+
+    def map_options(self) -> MapOptions:
+        """The fields about the map."""
+        return MapOptions(**self._of(MapOptions))
+
+    def reading(self, columns: Any = None) -> Reading:
+        """The fields about records, with the columns that the axes of the map come from."""
+        return Reading(columns, **self._of(Reading))
+
+    def _of(self, declaration: type) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for one in fields(self):
+            home, name = one.metadata.get(HOME, (None, None))
+            if home is declaration:
+                found[name] = getattr(self, one.name)
+        return found
+
+    def made_by(self) -> Mechanism:
+        """The mechanism, with its parameters. Needs no map: whether its first axis has names follows from the fields."""
+        from htf.mechanisms import make_mechanism
+        from htf.publication import DEFAULT_FOR_NAMES, DEFAULT_MECHANISM, default_mechanism
+
+        if self.mechanism is not None and not isinstance(self.mechanism, str):
+            return self.mechanism  # type: ignore[no-any-return]
+        usual = DEFAULT_MECHANISM
+        if self.domain is not None:
+            usual = default_mechanism(self.domain)
+        elif self.zones is not None and not self.is_map_inside:
+            usual = DEFAULT_FOR_NAMES
+        return make_mechanism(self.mechanism or usual, **read_settings(self.settings))
+
+    def quote(self) -> Quote:
+        """Say what the release will cost, without its data. No file is opened.
+
+        Returns
+        -------
+        Quote
+            The unit, the price of each purchase, and what is left for the map.
+
+        Raises
+        ------
+        InputError
+            If the fields do not go together, or the prices leave nothing for the map.
+
+        Examples
+        --------
+        >>> str(recipe.quote())
+        'epsilon 1 for one person: map 1'
+        """
+        from htf.recipes.quote import quote_of
+
+        return quote_of(self)
+
+    def prepare(
+        self,
+        *,
+        budget: BudgetFile | None = None,
+        noise: NoiseSource | str = "opendp",
+        listen: Listener | None = None,
+    ) -> Prepared:
+        """Check everything that can be checked before the data are read and anything is charged.
+
+        Parameters
+        ----------
+        budget : BudgetFile, optional
+            The budget to charge.
+        noise : NoiseSource or str
+            As in `publish`.
+        listen : Listener, optional
+            Who hears of progress, and of what the curator should know.
+
+        Returns
+        -------
+        Prepared
+            What is ready to be made, once.
+
+        Raises
+        ------
+        InputError
+            If something is wrong.
+
+        Examples
+        --------
+        >>> str(recipe.prepare().quote.left)
+        '1'
+        """
+        from htf.recipes.make import prepare
+
+        return prepare(self, budget, noise, listen)
+
+    def make(
+        self,
+        *,
+        budget: BudgetFile | None = None,
+        noise: NoiseSource | str = "opendp",
+        progress: Callable[[str], None] | None = None,
+    ) -> Release:
+        """Make the release: read, measure what is bought, find the number of records to keep, and publish.
+
+        Parameters
+        ----------
+        budget : BudgetFile, optional
+            The budget to charge before any noise is drawn. Write the release with its `save`.
+        noise : NoiseSource or str
+            As in `publish`.
+        progress : callable, optional
+            Called with the name of each step.
+
+        Returns
+        -------
+        Release
+            What may be published.
+
+        Raises
+        ------
+        InputError
+            If something is wrong with the recipe or its data. Nothing is charged then, or the error says what was.
+        BudgetError
+            If epsilon or the budget does not suffice.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> visits = {"lon": np.full(500, 0.5), "lat": np.full(500, 0.5), "who": np.arange(500) // 2}
+        >>> of_people = htf.Recipe(
+        ...     source=visits, bounds=(0, 0, 1, 1), cells=16, user="who", max_records="auto", epsilon=1)
+        >>> of_people.make(noise="seeded:1").quantity
+        'records'
+        """
+        from htf.recipes.listener import Listener
+
+        arguments.function(progress, "progress")
+        listen = None if progress is None else Listener(step=progress)
+        return self.prepare(budget=budget, noise=noise, listen=listen).make()
+
+
+def _normal(one: Field[Any], value: Any) -> Any:
+    """The one form of a value, in which recipes from everywhere are equal."""
+    if one.name in LISTS:
+        return _listed(one.name, value)
+    read = one.metadata[OPTION].read if OPTION in one.metadata else None
+    if read is not None and isinstance(value, str):
+        return read(value)
+    form = FORMS.get(str(one.type).removesuffix(" | None"))
+    return value if form is None or value is None else form(one.name, value)
+
+
+def _text(name: str, value: Any) -> str:
+    """A text; a number, or several with commas between them; an epsilon."""
+    if isinstance(value, (Path, Epsilon)):
+        return str(value)
+    parts = value if isinstance(value, (tuple, list)) else [value]
+    return ",".join(_plain(name, part) for part in parts)
+
+
+def _number(name: str, value: Any) -> Any:
+    if value == AUTO and name == "max_records":
+        return value
+    return arguments.whole(value, name)
+
+
+def _flag(name: str, value: Any) -> bool:
+    return arguments.flag(value, name)
+
+
+def _path(name: str, value: Any) -> Path:
+    return arguments.path(value, name)
+
+
+FORMS = {
+    "str": _text, "Text": _text, "int": _number, "int | str": _number, "bool": _flag, "Path | str": _path,
+}  # fmt: skip
+
+
+def _listed(name: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Mapping):
+        return tuple(f"{key}={_plain(name, one)}" for key, one in value.items())
+    given = (value,) if isinstance(value, (str, Path)) else arguments.items(value, name, "a list")
+    return tuple(str(one) if isinstance(one, Path) or name != "prior" else one for one in given)
+
+
+def _plain(name: str, part: Any) -> str:
+    if isinstance(part, (bool, type(None), Mapping)) or not isinstance(
+        part, (str, int, float, Decimal, Fraction)
+    ):
+        raise arguments.unfit(name, "a text or numbers", part)
+    return str(part)
+
+
+def read_settings(settings: tuple[str, ...]) -> dict[str, str]:
+    """Parameters of a mechanism, from texts such as `height=6`."""
+    values: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set takes NAME=VALUE, got {setting!r}")
+        if name in values:
+            raise InputError(f"--set {name} is given twice")
+        values[name] = value
+    return values
+
+
+def given_fields(recipe: Recipe) -> dict[str, Any]:
+    """The fields that are not as usual."""
+    usual = {one.name: None if one.default is MISSING else one.default for one in fields(recipe)}
+    values = {one.name: getattr(recipe, one.name) for one in fields(recipe)}
+    return {name: value for name, value in values.items() if value != usual[name]}
+
+
+def fields_of(declared: Any) -> dict[str, Any]:
+    """The fields of a recipe that a declared record, such as a Reading, has under names of its own."""
+    found = {}
+    for one in fields(Recipe):
+        home, name = one.metadata.get(HOME, (None, None))
+        if home is type(declared):
+            found[one.name] = getattr(declared, name)
+    return found
