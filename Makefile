@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+BENCH := ./src/htf_bench
 STATIC := src/htf/maps/browser/static
 export DENO_DIR := $(abspath $(VENV))/deno
 export DENO_NO_UPDATE_CHECK := 1
@@ -22,7 +23,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/deno fmt --check
 	$(BIN)/deno lint
-	$(BIN)/deno check $(STATIC)/page/page.js $(STATIC)/offline/offline.js $(STATIC)/offline/series.js $(STATIC)/offline/zones.js
+	$(BIN)/deno check $(STATIC)/page/page.js $(STATIC)/offline/offline.js
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
@@ -34,7 +35,7 @@ docs: $(VENV)/.installed-dev
 versions: $(VENV)/.installed-dev
 	.ci/versions $(BIN)/python
 
-# The wheel, built in isolation, then installed and used in a fresh environment outside of this folder.
+# The wheels, built in isolation, then installed and used in a fresh environment outside of this folder.
 dist: $(VENV)/.installed-dev
 	.ci/dist $(BIN)/python
 
@@ -54,12 +55,12 @@ $(BIN)/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=python3.11 …')"
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed-demo: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) install -q -c constraints.txt -e '.[all]'
+$(VENV)/.installed-demo: $(BIN)/python pyproject.toml $(BENCH)/pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e '.[all]' -e $(BENCH)
 	touch $@
 
-$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) install -q -c constraints.txt -e '.[dev]'
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml $(BENCH)/pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e '.[dev]' -e $(BENCH)
 	touch $@ $(VENV)/.installed-demo
 
 clean:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from itertools import product
 from typing import Any
 from unittest import mock
@@ -27,11 +26,13 @@ import htf.estimation.homogeneous as estimation
 import htf.mechanisms.htf as growth
 from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
-from htf.evaluation.datasets import DataSet, built_in_sets, open_points
-from htf.evaluation.specs import read_spec
-from htf.evaluation.trials import Bench, Trial, run_trial
-from htf.evaluation.workloads import read_workload
+from htf.forecast.datasets import DataSet
+from htf.forecast.trials import Bench
 from htf.frame.domain import Domain
+from htf_bench.datasets import built_in_sets, open_points
+from htf_bench.specs import read_spec
+from htf_bench.trials import BenchTrial, run_trial
+from htf_bench.workloads import read_workload
 
 AREAS = ("random", "2%", "6%", "10%")
 PLACES = ("places-2", "places-4", "places-8", "places-16", "places-32", "places-64")
@@ -75,16 +76,6 @@ VARIANTS: dict[str, tuple[str, Patches]] = {
     ),
     "nothing learnt: least squares": ("htf", estimate_by(least_squares)),
     "even boxes are cut like others": ("htf", [(growth, "MOST_EVEN", 1.0)]),
-    "leaves are not judged first": (
-        "htf",
-        [
-            (
-                growth,
-                "estimate_regions",
-                partial(estimation.estimate_regions, estimator=estimation.HOMOGENEOUS),
-            )
-        ],
-    ),
     "nothing is kept for the last round": ("htf:last_share=0", []),
     "twice as much is kept for the last round": ("htf:last_share=0.4", []),
     "four halvings in the last round": ("htf", [(growth, "LAST_HALVINGS", 4)]),
@@ -118,7 +109,7 @@ def errors(
         for i, data_set in enumerate(sets):
             for run in range(runs):
                 for j, epsilon in enumerate(EPSILONS):
-                    outcome = run_trial(bench, Trial(data_set, read_spec(text), epsilon, run))
+                    outcome = run_trial(bench, BenchTrial(data_set, read_spec(text), epsilon, run))
                     if outcome.failure:
                         raise SystemExit(outcome.failure)
                     values = {(w, m): value for w, m, value in outcome.values}

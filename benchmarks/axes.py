@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from htf import Axis, Domain, FrequencyMatrix, publish
-from htf.evaluation.counting import ExactCounter, answer_boxes, reaches_for_count
-from htf.evaluation.metrics import measure_errors
-from htf.evaluation.trips import synthetic_trips
-from htf.evaluation.workloads import Boxes, read_workload
+from htf.forecast.counting import ExactCounter, answer_boxes, reaches_for_count
+from htf.forecast.workloads import Boxes, read_workload
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray, IntArray
+from htf.synthetic.trips import synthetic_trips
+from htf_bench.metrics import measure_errors
 
 EPSILONS = ("0.1", "1")
 WORKLOADS = {

@@ -18,14 +18,15 @@ from pathlib import Path
 import numpy as np
 
 from htf import Domain, FrequencyMatrix
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.datasets import City
-from htf.evaluation.metrics import METRICS
-from htf.evaluation.results import Store, read_results
-from htf.evaluation.runner import run_plan, run_trials
-from htf.evaluation.specs import Spec
-from htf.evaluation.trials import Bench, Outcome, Plan, Trial, plan_trials
-from htf.evaluation.workloads import read_workload
+from htf.forecast.counting import ExactCounter
+from htf.forecast.datasets import City
+from htf.forecast.trials import Bench
+from htf_bench.metrics import METRICS
+from htf_bench.results import Store, read_results
+from htf_bench.runner import run_plan, run_trials
+from htf_bench.specs import BenchSpec
+from htf_bench.trials import BenchTrial, Outcome, Plan, plan_trials
+from htf_bench.workloads import read_workload
 
 WORKLOADS = ("random", "2%", "6%", "10%")
 RUNS = 30
@@ -35,7 +36,7 @@ LIMIT = 0.2
 def main() -> None:
     bench = Bench(tuple(read_workload(text) for text in WORKLOADS), 2000, seed=1)
     city = City("city", 3_500_000)
-    trials = plan_trials(city, [(Spec.of("htf-paper"), "0.1")], RUNS)
+    trials = plan_trials(city, [(BenchSpec.of("htf-paper"), "0.1")], RUNS)
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         run_plan(Plan(bench, tuple(trials)), Path(folder), jobs=1)
@@ -59,7 +60,7 @@ def main() -> None:
     fine_grid()
 
 
-def keeping(bench: Bench, trials: list[Trial], folder: Path) -> float:
+def keeping(bench: Bench, trials: list[BenchTrial], folder: Path) -> float:
     """Seconds of the parent process: keys, rows, parts, the final table."""
     values = tuple((w, metric, 1.0) for w in WORKLOADS for metric in METRICS)
     started = time.perf_counter()

@@ -19,8 +19,8 @@ from matplotlib.patches import Rectangle
 
 from htf import Domain, Release, publish, read_points
 from htf.estimation.least_squares import least_squares
-from htf.evaluation.synthetic import synthetic_city
 from htf.frame.domain import FloatArray, IntArray
+from htf.synthetic.city import synthetic_city
 
 EPSILON, POINTS, CELLS = "0.3", 300_000, 512
 BLANK = "#e9edf2"

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from htf import Domain, Epsilon, publish
-from htf.evaluation.datasets import City, DataSet, PointsFile
-from htf.evaluation.forecast import Simulation
-from htf.evaluation.search import find_epsilon
-from htf.evaluation.specs import Spec
-from htf.evaluation.standins import PastRelease, PublicPoints
-from htf.evaluation.targets import Squares, Target, ask_once
+from htf.forecast.datasets import City, DataSet, PointsFile
+from htf.forecast.search import find_epsilon
+from htf.forecast.simulation import Simulation
+from htf.forecast.specs import Spec
+from htf.forecast.standins import PastRelease, PublicPoints
+from htf.forecast.targets import Squares, Target, ask_once
 
 WAYS = ("release", "points", "city")
 

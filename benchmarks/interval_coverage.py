@@ -22,12 +22,12 @@ import shapely
 from numpy.typing import NDArray
 
 from htf import Axis, Domain, FrequencyMatrix, publish, read_points
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.synthetic import synthetic_city
-from htf.evaluation.trips import synthetic_trips
-from htf.evaluation.workloads import Boxes
+from htf.forecast.counting import ExactCounter
+from htf.forecast.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.shapes import Shapes
+from htf.synthetic.city import synthetic_city
+from htf.synthetic.trips import synthetic_trips
 
 CELLS = 1024
 POINTS = 1_000_000

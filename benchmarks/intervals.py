@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf import FrequencyMatrix, Release, publish
-from htf.evaluation.counting import ExactCounter, reaches_for_count
-from htf.evaluation.datasets import DataSet, built_in_sets, open_points
-from htf.evaluation.workloads import Boxes
+from htf.forecast.counting import ExactCounter, reaches_for_count
+from htf.forecast.datasets import DataSet
+from htf.forecast.workloads import Boxes
 from htf.frame.domain import Domain, IntArray
+from htf_bench.datasets import built_in_sets, open_points
 
 DEFAULT_SETS = ("city", "gaussian-20-1", "gaussian-50-1", "gaussian-100-1")
 EPSILONS = ("0.1", "1")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 
 from htf import Domain, FrequencyMatrix, make_mechanism, publish, read_points
-from htf.evaluation.synthetic import synthetic_city
 from htf.mechanisms import registry
+from htf.synthetic.city import synthetic_city
 
 POINTS = 4_000_000
 EPSILON = "0.1"

@@ -37,14 +37,14 @@ from htf import (
     publish,
     read_points,
 )
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.visits import synthetic_visits
-from htf.evaluation.workloads import Boxes, read_workload
+from htf.forecast.counting import ExactCounter
+from htf.forecast.workloads import Boxes, read_workload
 from htf.frame.domain import FloatArray, IntArray
 from htf.ingest import reading
 from htf.ingest.points import read_records_per_person
 from htf.ingest.reading import Reading
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, SHARES_OF_A_PERSON
+from htf.synthetic.visits import synthetic_visits
 
 EPSILONS = ("0.5", "1", "2")
 SIZES = ("0.01%", "0.1%", "1%", "5%")

@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from htf import Domain, FrequencyMatrix, publish, read_points
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.synthetic import synthetic_city
-from htf.evaluation.workloads import Boxes
+from htf.forecast.counting import ExactCounter
+from htf.forecast.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
+from htf.synthetic.city import synthetic_city
 
 CELLS = 1024
 SIDES = (2, 4, 8, 16, 32)

@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from htf import Release, publish
-from htf.evaluation.synthetic import synthetic_city
 from htf.frame.domain import Domain, FloatArray
 from htf.ingest.points import read_points
 from htf.query.shapes import Shapes
+from htf.synthetic.city import synthetic_city
 
 POINTS = 4_000_000
 LAYERS = (100, 1000, 10_000)

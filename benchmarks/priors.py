@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import htf
-from htf.estimation.expectation import trust_shape
-from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST, estimate_regions
+from htf.estimation.homogeneous import PRIOR_TRUST, estimate_regions
 from htf.estimation.prior import Prior
 from htf.frame.domain import FloatArray, IntArray
 from squares import dense, errors, squares  # type: ignore[import-not-found]
@@ -44,12 +43,9 @@ def map_of(bounds: str, cells: int) -> htf.Domain:
     return htf.Domain.from_bounds(west, south, east, north, cells=cells)
 
 
-def with_priors(release: htf.Release, priors: Sequence[Prior], wholly: bool) -> htf.Release:
+def with_priors(release: htf.Release, priors: Sequence[Prior]) -> htf.Release:
     """The same measurements, estimated with priors. That costs nothing."""
-    trust = np.ones(trust_shape(release.domain.shape, len(priors))) if wholly else None
-    made = estimate_regions(
-        release.tree, release.measurements.tree_counts(), priors, 1, FROM_LEAVES, trust
-    )
+    made = estimate_regions(release.tree, release.measurements.tree_counts(), priors)
     facts = {**release.facts, PRIOR_TRUST: made.trust.tolist()}
     estimates = made.estimates[release.leaves]
     return replace(release, priors=tuple(priors), facts=facts, estimates=estimates)
@@ -92,10 +88,9 @@ def compare(
         before = errors(plain, counts, boxes)
         for name, weights in maps.items():
             prior = Prior.of(weights, domain, name, "0" * 64)
-            for wholly in (False, True) if name == "half" else (False,):
-                after = errors(with_priors(plain, [prior], wholly), counts, boxes)
-                ratio = float(np.exp(np.mean(np.log(after / before))))
-                ratios.setdefault(name + ", all" * wholly, []).append(ratio)
+            after = errors(with_priors(plain, [prior]), counts, boxes)
+            ratio = float(np.exp(np.mean(np.log(after / before))))
+            ratios.setdefault(name, []).append(ratio)
     return ratios
 
 

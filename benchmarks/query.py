@@ -5,12 +5,14 @@
 
 The leaves are a random kd tiling of a 1024 x 1024 grid, small where synthetic points are dense. Then the error
 bars of least squares, on a binary tree of which every region was counted. With a release, the processor time of
-its first count after loading, which computes what answers are made of; and boxes of 2 and 10 % of its map's side,
-on one core: the best of five times.
+processes that load it and count one box; that of its first count after loading in a warm process, which computes what
+answers are made of; and boxes of 2 and 10 % of its map's side, on one core: the best of five times.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from htf import Release
+from htf.base.compiled import many_ahead
 from htf.estimation.least_squares import TreeCounts
 from htf.frame.domain import Domain, FloatArray, IntArray, tiles
 from htf.frame.tree import RegionTree
@@ -40,6 +43,7 @@ TREE_HEIGHT = 17  # gives 262,143 regions, of 2 x 4 cells at the bottom
 TREE_BOXES = 10_000
 SMALL_CALL = 500  # boxes
 FIRST_COUNTS = 9
+COLD = "import sys, htf; htf.Release.load(sys.argv[1]).count([float(edge) for edge in sys.argv[2].split(',')])"
 
 
 def make_points(random: np.random.Generator) -> FloatArray:
@@ -109,6 +113,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    many_ahead()
     random = np.random.default_rng(20240)
     low, high = make_leaves(random, make_points(random))
     assert tiles(low, high, np.zeros(2, np.int64), np.full(2, SIDE))
@@ -182,6 +187,8 @@ def time_release(path: str) -> None:
     index, axes = release.derived.answering_index, axis_table(release.domain.axes[:2])
     low, high = axes[:, 0], axes[:, 1]
     print(f"{len(release):,} leaves, {len(release.derived.parts.low):,} parts")
+    time_cold(path, low, high)
+    many_ahead()
     time_first_count(path)
     for share in (0.02, 0.1):
         sides = share * (high - low)
@@ -191,6 +198,22 @@ def time_release(path: str) -> None:
         ask = partial(_ask_all, index, calls, axes)
         best = min(seconds(ask) for _ in range(5))
         print(f"boxes of {share:.0%} of the side: {best / TREE_BOXES * 1e6:.2f} microseconds each")
+
+
+def time_cold(path: str, low: FloatArray, high: FloatArray) -> None:
+    """The first answer of a new process, about a fifth of each side: the least processor time of several."""
+    box = ",".join(str(edge) for edge in np.r_[low + 0.4 * (high - low), low + 0.6 * (high - low)])
+    for name, words in (
+        ("htf query", ["-m", "htf", "query", path, f"--box={box}"]),
+        ("Release.load and count", ["-c", COLD, path, box]),
+    ):
+        took = []
+        for _ in range(FIRST_COUNTS):
+            child = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = status
+            took.append(used.ru_utime + used.ru_stime)
+        print(f"{name} in a new process: {min(took):.2f} s of processor time at best")
 
 
 def time_first_count(path: str) -> None:

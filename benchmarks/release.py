@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from htf import Domain, FrequencyMatrix, publish, read_points
-from htf.evaluation.synthetic import synthetic_city
 from htf.frame.domain import FloatArray
+from htf.synthetic.city import synthetic_city
 
 POINTS = 4_000_000
 SITES = 150_000  # distinct places on the 1024 grid

@@ -146,7 +146,7 @@ def run_series(
         answers, true = made.count(edges), true_counts(counts, rows)
         held.append(float(np.mean((answers.low <= true) & (true <= answers.high))))
         if before:
-            change = made.difference(before[-1], edges)
+            change = answers.minus(before[-1].count(edges))
             moved = true - true_counts(maps[number - 1], rows)
             changed.append(float(np.mean((change.low <= moved) & (moved <= change.high))))
         before.append(made)

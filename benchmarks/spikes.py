@@ -63,7 +63,7 @@ def measure(name: str, counts: IntArray, epsilon: float, runs: int) -> None:
     for label, share in LOOKS.items():
         got, held, wrong = [], [], []
         for run in range(runs):
-            made = htf.make_mechanism("htf", {"look_share": share})
+            made = htf.make_mechanism("htf", look_share=share)
             release = htf.publish(matrix, epsilon, made, noise=f"seeded:{run + 1}")
             answers = release.count(boxes) if len(boxes) else None
             if answers is not None:

@@ -191,7 +191,7 @@ def run(
     for seed in range(runs):
         generator = np.random.default_rng([7, seed])
         release = publish(
-            matrix, epsilon, make_mechanism(mechanism, settings), noise=f"seeded:{seed}"
+            matrix, epsilon, make_mechanism(mechanism, **settings), noise=f"seeded:{seed}"
         )
         rivals = dict(flat_tables(truth, float(epsilon), generator))
         if truth.ndim > 1:

@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import Protection
 from htf.query import index, tree_index
-from htf.query.tree_index import FARTHEST_BELOW
+from htf.query.tree_kernels import FARTHEST_BELOW
 
 T = TypeVar("T")
 PATIENCE = 300.0  # seconds; what hangs does so for ever, and a busy machine may be ten times slower
@@ -503,3 +504,19 @@ def uneven_reach(
 
 def _spread_of(n: FloatArray, kappa: float) -> FloatArray:
     return np.asarray(n * (1 - kappa) + n**2 * kappa)
+
+
+WITHOUT_BENCH = """
+import importlib.metadata as packages, sys
+found = packages.entry_points
+packages.entry_points = lambda group=None, **chosen: packages.EntryPoints(
+    point for point in found(group=group, **chosen) if not point.value.startswith("htf_bench")
+) if group else found(**chosen)
+sys.modules["htf_bench"] = None
+"""
+
+
+def run_without_bench(code: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process that has the library alone, as if the bench were not installed."""
+    command = [sys.executable, "-c", WITHOUT_BENCH + code, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -36,12 +36,7 @@ if TYPE_CHECKING:
     )
     from htf.estimation.activity import best_max_records
     from htf.estimation.background import Background
-    from htf.estimation.distinct import DistinctPeople
     from htf.estimation.prior import Prior
-    from htf.evaluation.synthetic import CityPoints, synthetic_city
-    from htf.evaluation.trips import Trips, synthetic_trips
-    from htf.evaluation.visits import Visits, synthetic_visits
-    from htf.evaluation.zones import synthetic_zones
     from htf.frame.domain import Axis, Domain
     from htf.frame.names import Level, Names, Outlines
     from htf.frame.tree import RegionTree
@@ -50,9 +45,9 @@ if TYPE_CHECKING:
     from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
     from htf.ingest.records import read_records_per_person
-    from htf.maps.comparison import Difference, Named, difference
-    from htf.maps.plot_compare import plot_comparison, plot_difference
-    from htf.maps.plot_distinct import plot_distinct
+    from htf.maps.comparison import Difference, difference
+    from htf.maps.draw import draw
+    from htf.maps.layer import Layer
     from htf.maps.views import View
     from htf.mechanisms import make_mechanism
     from htf.mechanisms.base import Histogram, Mechanism
@@ -68,33 +63,34 @@ if TYPE_CHECKING:
     from htf.privacy.protection import Protection, Suggestion
     from htf.privacy.zones import ZonesBought
     from htf.publication import publish
-    from htf.query.change import Changes
-    from htf.query.columns import Answers
-    from htf.query.ratios import Ratios, ratio
-    from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
+    from htf.query.answer import Answer
+    from htf.query.question import Question
+    from htf.query.zones import Zones, grid_zones, h3_zones
     from htf.release.inside_zones import inside_zones
     from htf.release.release import MeasurementTable, Release
     from htf.report.document import write_report
     from htf.series.plan import SeriesPlan
     from htf.series.series import Series
+    from htf.synthetic.city import CityPoints, synthetic_city
+    from htf.synthetic.city_zones import synthetic_zones
+    from htf.synthetic.trips import Trips, synthetic_trips
+    from htf.synthetic.visits import Visits, synthetic_visits
     from htf.verification import Check, verify
 
 _HOME = {
     "Account": "htf.privacy.account",
     "Activity": "htf.privacy.activity",
-    "Answers": "htf.query.columns",
+    "Answer": "htf.query.answer",
     "Axis": "htf.frame.domain",
     "Background": "htf.estimation.background",
     "BudgetError": "htf.errors",
     "BudgetFile": "htf.privacy.budget",
-    "Changes": "htf.query.change",
     "Check": "htf.verification",
-    "CityPoints": "htf.evaluation.synthetic",
+    "CityPoints": "htf.synthetic.city",
     "Clipped": "htf.privacy.clipping",
     "Curator": "htf.curator.curator",
     "Difference": "htf.maps.comparison",
     "DistinctCounts": "htf.privacy.distinct",
-    "DistinctPeople": "htf.estimation.distinct",
     "Domain": "htf.frame.domain",
     "Entry": "htf.privacy.account",
     "Epsilon": "htf.privacy.epsilon",
@@ -103,13 +99,13 @@ _HOME = {
     "Histogram": "htf.mechanisms.base",
     "HtfError": "htf.errors",
     "InputError": "htf.errors",
+    "Layer": "htf.maps.layer",
     "LedgerLine": "htf.privacy.ledger",
     "Level": "htf.frame.names",
     "Measurement": "htf.curator.measurements",
     "MeasurementTable": "htf.release.release",
     "Mechanism": "htf.mechanisms.base",
     "MissingExtraError": "htf.errors",
-    "Named": "htf.maps.comparison",
     "Names": "htf.frame.names",
     "NoiseSource": "htf.curator.noise",
     "NothingInside": "htf.ingest.points",
@@ -120,7 +116,7 @@ _HOME = {
     "PointsCheck": "htf.ingest.check",
     "Prior": "htf.estimation.prior",
     "Protection": "htf.privacy.protection",
-    "Ratios": "htf.query.ratios",
+    "Question": "htf.query.question",
     "RecordsPerPerson": "htf.curator.contributions",
     "RegionTree": "htf.frame.tree",
     "Release": "htf.release.release",
@@ -129,9 +125,9 @@ _HOME = {
     "SeriesPlan": "htf.series.plan",
     "Suggestion": "htf.privacy.protection",
     "ToldApart": "htf.privacy.apart",
-    "Trips": "htf.evaluation.trips",
+    "Trips": "htf.synthetic.trips",
     "View": "htf.maps.views",
-    "Visits": "htf.evaluation.visits",
+    "Visits": "htf.synthetic.visits",
     "WeighedRecords": "htf.curator.frequency",
     "Window": "htf.curator.window",
     "Zones": "htf.query.zones",
@@ -139,6 +135,7 @@ _HOME = {
     "best_max_records": "htf.estimation.activity",
     "check_points": "htf.ingest.check",
     "difference": "htf.maps.comparison",
+    "draw": "htf.maps.draw",
     "grid_zones": "htf.query.zones",
     "h3_zones": "htf.query.zones",
     "inside_zones": "htf.release.inside_zones",
@@ -146,42 +143,35 @@ _HOME = {
     "measure_activity": "htf.curator.contributions",
     "measure_clipped": "htf.curator.clipping",
     "measure_distinct": "htf.curator.distinct",
-    "plot_comparison": "htf.maps.plot_compare",
-    "plot_difference": "htf.maps.plot_compare",
-    "plot_distinct": "htf.maps.plot_distinct",
     "publish": "htf.publication",
-    "ratio": "htf.query.ratios",
     "read_people_by_box": "htf.ingest.points",
     "read_points": "htf.ingest.points",
     "read_prior": "htf.ingest.prior",
     "read_records_per_person": "htf.ingest.records",
     "read_zones": "htf.ingest.layers",
     "suggest_max_records": "htf.curator.contributions",
-    "synthetic_city": "htf.evaluation.synthetic",
-    "synthetic_trips": "htf.evaluation.trips",
-    "synthetic_visits": "htf.evaluation.visits",
-    "synthetic_zones": "htf.evaluation.zones",
+    "synthetic_city": "htf.synthetic.city",
+    "synthetic_trips": "htf.synthetic.trips",
+    "synthetic_visits": "htf.synthetic.visits",
+    "synthetic_zones": "htf.synthetic.city_zones",
     "verify": "htf.verification",
     "write_report": "htf.report.document",
-    "zone_layer": "htf.query.zones",
 }
 
 __all__ = [
     "Account",
     "Activity",
-    "Answers",
+    "Answer",
     "Axis",
     "Background",
     "BudgetError",
     "BudgetFile",
-    "Changes",
     "Check",
     "CityPoints",
     "Clipped",
     "Curator",
     "Difference",
     "DistinctCounts",
-    "DistinctPeople",
     "Domain",
     "Entry",
     "Epsilon",
@@ -190,13 +180,13 @@ __all__ = [
     "Histogram",
     "HtfError",
     "InputError",
+    "Layer",
     "LedgerLine",
     "Level",
     "Measurement",
     "MeasurementTable",
     "Mechanism",
     "MissingExtraError",
-    "Named",
     "Names",
     "NoiseSource",
     "NothingInside",
@@ -207,7 +197,7 @@ __all__ = [
     "PointsCheck",
     "Prior",
     "Protection",
-    "Ratios",
+    "Question",
     "RecordsPerPerson",
     "RegionTree",
     "Release",
@@ -226,6 +216,7 @@ __all__ = [
     "best_max_records",
     "check_points",
     "difference",
+    "draw",
     "grid_zones",
     "h3_zones",
     "inside_zones",
@@ -233,11 +224,7 @@ __all__ = [
     "measure_activity",
     "measure_clipped",
     "measure_distinct",
-    "plot_comparison",
-    "plot_difference",
-    "plot_distinct",
     "publish",
-    "ratio",
     "read_people_by_box",
     "read_points",
     "read_prior",
@@ -250,7 +237,6 @@ __all__ = [
     "synthetic_zones",
     "verify",
     "write_report",
-    "zone_layer",
 ]
 
 

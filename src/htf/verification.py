@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.base import arguments
+from htf.base import arguments, plugins
 from htf.curator.agreeing import AgreeingCounts
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
@@ -110,6 +110,8 @@ def verify(release: Release | str | Path) -> list[Check]:
     ------
     ReleaseFileError
         If the file cannot be read.
+    MissingExtraError
+        If its estimates can be checked only by a package that is not installed.
 
     Examples
     --------
@@ -122,13 +124,11 @@ def verify(release: Release | str | Path) -> list[Check]:
     """
     if isinstance(release, Release):
         return _verify(release, None)
-    return verify_file(
-        read(arguments.path(release, "a release to verify", "or a Release"), every_column=True)
-    )
+    return verify_file(read(arguments.path(release, "a release to verify", "or a Release")))
 
 
 def verify_file(file: Contents) -> list[Check]:
-    """The same for a file that was read with every column."""
+    """The same for a file that was read."""
     checks = [Check("file", True, "sound, its digest matches"), _check_columns(file)]
     statement = file.header["statement"], is_worded_here(file.header)
     return checks + _verify(file.release, statement)
@@ -300,6 +300,8 @@ def _check_joined(release: Release) -> Check:
         with np.errstate(all="ignore"):
             on_map, zones = map(estimated, taken_apart(release))
             again = inside_zones(on_map, zones)
+    except MissingExtraError:
+        raise
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
     pairs = [(release.estimates, again.estimates), (release.scales, again.scales)]
@@ -317,7 +319,7 @@ def estimated(release: Release) -> Release:
     """The release with the estimates that its measurements give."""
     estimator = _find_estimator(release)
     if estimator is None:
-        raise InputError(f"unknown estimator {release.estimator!r}")
+        raise InputError(_unknown_estimator(release))
     estimates, scales = worth_of(release).of_estimates(*estimator(release))
     return replace(release, estimates=estimates, scales=scales)
 
@@ -334,7 +336,16 @@ def _find_estimator(release: Release) -> Estimator | None:
     if found is None:  # only then is the package of a mechanism loaded, and no other than its own
         mechanism = find_mechanism(release.mechanism)
         found = mechanism.estimators.get(release.estimator) if mechanism else None
+        if error := plugins.missing(plugins.MECHANISMS, release.mechanism):
+            raise error
     return found
+
+
+def _unknown_estimator(release: Release) -> str:
+    told = f"unknown estimator {release.estimator!r:.100}"
+    if find_mechanism(release.mechanism) is None:
+        told += f": its mechanism {release.mechanism!r:.100} is not installed, or broken"
+    return told
 
 
 def _check_sums(release: Release) -> Check:
@@ -343,7 +354,7 @@ def _check_sums(release: Release) -> Check:
         return _check_joined(release)
     estimator = _find_estimator(release)
     if estimator is None:
-        return Check("sums", False, f"unknown estimator {release.estimator!r}")
+        return Check("sums", False, _unknown_estimator(release))
     try:
         with np.errstate(all="ignore"):
             estimates, scales = estimator(release)

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Series
+from htf import Domain, FrequencyMatrix, Series, SeriesPlan
 from htf.cli.main import run
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
 from support import wait_for
+from zoning import COUNTS, layer
 
 from .conftest import MONTHS
 from .test_map_file import number, pixels, place_of, point_at
@@ -140,8 +143,7 @@ def test_changes_colour_only_what_is_more_than_noise(page: Any, months: Series) 
         assert np.abs(image[y, x] - blank).max() <= 20  # over the water of the base map
         assert "no more than noise" in page.inner_text("#legend")
         assert f"more in {since}" in page.inner_text("#legend")
-    changes = months.changes(BLOCK).to_pylist()
-    assert [one["beyond_noise"] for one in changes] == [True, True]
+    assert months.count(BLOCK).changes().beyond_noise.tolist() == [True, True]
 
 
 def test_the_first_period_has_none_before_it(page: Any) -> None:
@@ -176,3 +178,75 @@ def test_on_a_phone(months: Series, tmp_path: Path, window: Any) -> None:
     page = window(viewport={"width": 390, "height": 780}).open(out.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("#period").bounding_box()["width"] > 90
+
+
+@pytest.fixture(scope="module")
+def zone_months(tmp_path_factory: pytest.TempPathFactory) -> Series:
+    """In the second month there is more in one tract, and in the third it is gone."""
+    folder = tmp_path_factory.mktemp("zones") / "tracts"
+    domain = Domain((Axis.named("zone", layer()),), CRS84)
+    plan = SeriesPlan.of(domain, "month", "record", total=1, releases=12)
+    made = Series.create(folder, plan)
+    for month, extra in zip(MONTHS, (0, 900, 0), strict=True):
+        counts = COUNTS + extra * (np.arange(len(COUNTS)) == 4)
+        made.add(FrequencyMatrix.from_dense(domain, counts), month, noise="fast")
+    return made
+
+
+def test_zones_through_time(zone_months: Series, tmp_path: Path, window: Any) -> None:
+    """The slider, the levels, the changes and the small maps, as for a grid."""
+    out = tmp_path / "tracts.html"
+    assert run(["map", str(zone_months.folder), "-o", str(out)]) == 0
+    page = window().open(out.as_uri())
+    assert shown(page) == MONTHS[-1]
+    page.fill("#period", "1")
+    assert shown(page) == MONTHS[1]
+    release = zone_months.release(MONTHS[1])
+    point_at(page, 4.25, 52.05)
+    name, zone, district, big, interval = lines(page)[:5]
+    assert (name, zone, district) == (MONTHS[1], "Tract 05", "District 2")
+    answer = release.count(where={"zone": "Tract 05"}).to_dicts()[0]
+    step = answer["std_error"] / 32 + 0.5
+    assert number(big) == pytest.approx(answer["count"], abs=step)
+    low, high = interval.removeprefix("95 %: ").split(" to ")
+    assert number(low) == pytest.approx(answer["low"], abs=step)
+    assert number(high) == pytest.approx(answer["high"], abs=step)
+    page.check("#change")
+    assert shown(page) == MONTHS[1]
+    point_at(page, 4.25, 52.05)
+    wait_for(lambda: lines(page)[-1] == "more than noise")
+    assert lines(page)[2].startswith("+")
+    page.select_option("#level", "1")
+    assert shown(page) == MONTHS[1]
+    point_at(page, 4.25, 52.05)
+    wait_for(lambda: lines(page)[0] == "District 2")
+    page.fill("#period", "0")
+    shown(page)
+    assert page.inner_text("#period-note") == "the first one, with none before it"
+
+
+def test_small_maps_of_all_periods(zone_months: Series, tmp_path: Path, window: Any) -> None:
+    out = tmp_path / "tracts.html"
+    assert run(["map", str(zone_months.folder), "-o", str(out)]) == 0
+    page = window().open(out.as_uri())
+    page.click("#all")
+    assert page.locator("#multiples button").all_inner_texts() == list(MONTHS)
+    busy = "document.querySelectorAll('#multiples canvas')[1].getContext('2d').getImageData(5, 5, 1, 1).data[3]"
+    wait_for(lambda: page.evaluate(busy) == 255)
+    page.click("#multiples button:nth-child(2)")
+    assert page.is_hidden("#multiples")
+    assert shown(page) == MONTHS[1]
+
+
+def test_steps_of_an_axis(folder: Path, tmp_path: Path, window: Any) -> None:
+    """A slider through the hours of one release, which have no changes."""
+    out = tmp_path / "hours.html"
+    asked = ["map", str(folder / "hours.parquet"), "--by", "hour", "-o", str(out)]
+    assert run(asked) == 0
+    page = window().open(out.as_uri())
+    assert shown(page) == "hour 0 to 4"
+    assert page.is_hidden("#change")
+    page.fill("#period", "2")
+    assert shown(page) == "hour 8 to 12"
+    point_at(page, 4.5, 52.3)
+    assert lines(page)[0] == "hour 8 to 12"

@@ -167,7 +167,7 @@ def test_changes_since_the_period_before(start: Any, months: Series) -> None:
     again.uncheck("#change")
     assert shown(again) == MONTHS[1]
     assert counted(again) == [after]
-    assert months.changes(BLOCK)["beyond_noise"].to_pylist() == [True, True]
+    assert months.count(BLOCK).changes().beyond_noise.tolist() == [True, True]
 
 
 def test_the_chart_has_a_count_with_its_interval_for_each_period(
@@ -175,7 +175,7 @@ def test_the_chart_has_a_count_with_its_interval_for_each_period(
 ) -> None:
     page = start(f"r={IDS[0]}&b={TEXT}").page
     page.wait_for_selector("#chart .mark >> nth=2")
-    for at, row in enumerate(months.count(BLOCK).to_pylist()):
+    for at, row in enumerate(months.count(BLOCK).to_arrow().to_pylist()):
         told = f"{row['period']}: {row['count']:,.0f} ({row['low']:,.0f} to {row['high']:,.0f})"
         assert page.locator("#chart .mark title").nth(at).text_content() == told
         assert told in page.get_attribute("#chart svg", "aria-label")

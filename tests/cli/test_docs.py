@@ -18,8 +18,8 @@ import pytest
 
 from htf import BudgetFile, Protection, Release, publish, synthetic_zones
 from htf.cli.main import run as run_here
-from htf.evaluation.datasets import City
-from htf.evaluation.population import Population, RecordsEach
+from htf.forecast.datasets import City
+from htf.forecast.population import Population, RecordsEach
 from walking import README, ROOT, commands, run, run_block, run_process
 
 SET_UP = ("make demo", "pip install .", "make test", "source .venv/bin/activate")
@@ -338,7 +338,7 @@ def test_the_answers_work(
 ) -> None:
     monkeypatch.chdir(city)
     page = (ROOT / "docs/answers.md").read_text()
-    make, ask = re.findall(r"```python\n(.*?)```", page, re.S)
+    make, count, ask = re.findall(r"```python\n(.*?)```", page, re.S)
     exec(make, {})
     ours = [c for c in commands(page) if c.startswith("htf query city")]
     assert len(ours) == 6
@@ -347,8 +347,10 @@ def test_the_answers_work(
     told = capfd.readouterr()
     assert "Old Town" in told.out
     assert "outside of the map" not in told.err
-    exec(ask, {})
+    exec(count, {})
     assert "00123" in capfd.readouterr().out
+    exec(ask, {})
+    assert "[False False]" in capfd.readouterr().out
     assert "00123" in Path("places-counted.csv").read_text("utf-8")
 
 

@@ -24,8 +24,14 @@ from htf.ingest.reading import Reading
 NOT_OPTIONS = {"columns"}  # which --x, --y, --dest-x, --dest-y and --axis name
 
 
+def command_named(name: str) -> click.Command:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return command
+
+
 def options_of_command(name: str) -> dict[str, click.Option]:
-    command = cli.commands[name]
+    command = command_named(name)
     return {param.name or "": param for param in command.params if isinstance(param, click.Option)}
 
 
@@ -72,7 +78,7 @@ def test_other_commands_share_the_options_of_the_map(command: str) -> None:
 
 
 def test_every_option_of_every_command_is_explained() -> None:
-    waiting: list[click.Command] = [*cli.commands.values()]
+    waiting = [command_named(name) for name in cli.list_commands(click.Context(cli))]
     while waiting:
         command = waiting.pop()
         if isinstance(command, click.Group):

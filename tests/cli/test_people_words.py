@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import Release, plot_distinct
+from htf import Layer, Release
 from htf.cli.main import run
-from htf.maps.plot import plot_release
+from htf.maps.picture import figure_of
 from htf.serve.limits import Limits
 from htf.serve.openapi import describe
 from serving import client, running
@@ -242,7 +242,8 @@ def test_no_picture_says_people_alone(made: tuple[Path, str]) -> None:
 
     place, quantity = made
     release = Release.load(place / "r.parquet")
-    for kind, figure in (("split", plot_release(release)), ("different", plot_distinct(release))):
+    for kind, layer in (("split", Layer.of(release)), ("different", Layer.distinct(release))):
+        figure = figure_of([layer])
         said = " ".join(one.get_text() for one in figure.findobj() if isinstance(one, Text))
         assert alone(said) == []
         assert f"{kind} {quantity} per " in said

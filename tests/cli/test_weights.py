@@ -12,13 +12,14 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from htf import BudgetFile, Release, ratio, verify
+from htf import BudgetFile, Release, verify
 from htf.cli.main import run
 
 DRAW = np.random.default_rng(4)
 NUMBER = 6000
 PASSENGERS = np.where(DRAW.random(NUMBER) < 0.03, 40, DRAW.integers(0, 5, NUMBER))
 TOLD = "sum of passengers, at most 6 per record"
+BOXES = [[0, 0, 1, 1], [0, 0, 0.5, 1]]
 WEIGHT = ["--weight", "passengers", "--max-weight", "6"]
 
 
@@ -148,7 +149,7 @@ def test_means_of_boxes(
     assert "Counted: mean of passengers, at most 6 per record." in shown
     assert "unbounded" in shown
     sums, counts = map(Release.load, pair)
-    wanted = ratio(sums, counts, [[0, 0, 1, 1], [0, 0, 0.5, 1]])
+    wanted = sums.count(BOXES).per(counts.count(BOXES))
     exact = np.minimum(PASSENGERS, 6).mean()
     assert wanted.low[0] - 0.1 < exact < wanted.high[0] + 0.1
     assert run([*asked, "--json"]) == 0
@@ -185,7 +186,9 @@ def test_means_of_polygons(
     assert run([*asked, "--json"]) == 0, capfd.readouterr().err
     (row,) = json.loads(capfd.readouterr().out)
     sums, counts = map(Release.load, pair)
-    wanted = ratio(sums, counts, polygons=feature["geometry"])
+    wanted = sums.count_polygons(feature["geometry"]).per(
+        counts.count_polygons(feature["geometry"])
+    )
     assert row["mean"] == pytest.approx(wanted.mean[0])
     assert row["low"] == pytest.approx(wanted.low[0])
     assert run(asked) == 0

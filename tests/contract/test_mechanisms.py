@@ -18,9 +18,9 @@ from htf.curator.cells import ExactCells
 from htf.curator.measurements import CountRegions, ScoreSplits
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.window import Steps, Window
-from htf.frame.grids import LEAST_MOST_CELLS
 from htf.mechanisms import registry
 from htf.mechanisms.base import Histogram, Mechanism
+from htf_bench.grids import LEAST_MOST_CELLS
 from support import city_matrix, dense, grid
 
 NAMES = sorted(registry())
@@ -53,7 +53,7 @@ def made_for(name: str, data: str) -> Mechanism:
     """As it is by default, but that only one mechanism cuts the fine grid into a million boxes: each takes
     seconds. The others coarsen it further, in the same way."""
     coarser = data == "fine grid" and name in ("hb", "hdmm", "privlet", "zones")
-    return make_mechanism(name, {"most_cells": str(LEAST_MOST_CELLS)} if coarser else {})
+    return make_mechanism(name, **({"most_cells": str(LEAST_MOST_CELLS)} if coarser else {}))
 
 
 def exact_values(release: Release, matrix: FrequencyMatrix) -> Any:
@@ -165,7 +165,7 @@ def test_parameters_describe_themselves(name: str) -> None:
     settings = {
         p["name"]: str(p["default"]) for p in described["parameters"] if p["default"] is not None
     }
-    assert make_mechanism(name, {k: v for k, v in settings.items() if v}) == make_mechanism(name)
+    assert make_mechanism(name, **{k: v for k, v in settings.items() if v}) == make_mechanism(name)
 
 
 def reachable(start: Any) -> list[Any]:

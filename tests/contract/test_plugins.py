@@ -18,6 +18,7 @@ import pytest
 
 import htf
 from htf import mechanisms
+from htf.base import plugins
 from htf.cli.main import run
 from htf.errors import InputError
 from htf.mechanisms import make_mechanism, refused, registry
@@ -27,7 +28,20 @@ ROOT = Path(__file__).parents[2]
 GOOD = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)[0]
 
 
-def install(folder: Path, package: str, source: str, offers: dict[str, str]) -> None:
+GREET = """
+import click
+
+@click.command()
+@click.option("--name", default="you")
+def greet(name):
+    "Greet whoever is there."
+    click.echo(f"good day, {name}")
+"""
+
+
+def install(
+    folder: Path, package: str, source: str, offers: dict[str, str], group: str = "htf.mechanisms"
+) -> None:
     """A package as an installer leaves it: a module, and a dist-info folder that names its entry points."""
     module = package.replace("-", "_")
     (folder / f"{module}.py").write_text(source)
@@ -35,7 +49,7 @@ def install(folder: Path, package: str, source: str, offers: dict[str, str]) -> 
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     entries = [f"{name} = {module}:{inner}" for name, inner in offers.items()]
-    (info / "entry_points.txt").write_text("\n".join(["[htf.mechanisms]", *entries, ""]))
+    (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *entries, ""]))
 
 
 @pytest.fixture
@@ -53,7 +67,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     importlib.invalidate_caches()
-    mechanisms._offers.cache_clear()
+    plugins.offers.cache_clear()
     mechanisms._offered.cache_clear()
 
 
@@ -76,8 +90,8 @@ def test_a_mechanism_of_another_package_is_found(site: Path) -> None:
     own = list(registry())
     install(site, "htf-halves", GOOD, {"halves": "Halves"})
     forget()
-    assert list(registry()) == [*own, "halves"]
-    assert make_mechanism("halves", {"label": "both"}).parameters() == {"label": "both"}
+    assert set(registry()) == {*own, "halves"}
+    assert make_mechanism("halves", label="both").parameters() == {"label": "both"}
     assert refused() == {}
     assert "Two halves of the map" in run_with(site, "htf", "mechanisms")
 
@@ -206,3 +220,69 @@ def test_two_packages_with_one_name_are_both_refused(site: Path) -> None:
     assert "halves" not in registry()
     with pytest.raises(InputError, match="the package 'htf-one' and the package 'htf-two' have"):
         htf.make_mechanism("halves")
+
+
+def said(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    forget()
+    code = run(list(words))
+    told = capfd.readouterr()
+    return code, told.out + told.err
+
+
+def test_a_command_of_another_package_is_found(
+    site: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    install(site, "htf-greet", GREET, {"greet": "greet"}, "htf.commands")
+    assert said(capfd, "greet", "--name", "all") == (0, "good day, all\n")
+    assert re.search(r"greet +Greet whoever is there", said(capfd, "--help")[1])
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (
+            "import nowhere_to_be_found",
+            "could not load it from htf_greet:greet (ModuleNotFoundError",
+        ),
+        ("raise SystemExit('stop')", "SystemExit: stop"),
+        ("greet = 3", "htf_greet:greet of the package 'htf-greet' must be a click.Command"),
+    ],
+)
+def test_a_broken_command_is_named_where_it_is_used(
+    site: Path, capfd: pytest.CaptureFixture[str], source: str, reason: str
+) -> None:
+    install(site, "htf-greet", source, {"greet": "greet"}, "htf.commands")
+    for words in (["greet"], ["greet", "--help"], ["greet", "--name", "all"]):
+        code, told = said(capfd, *words)
+        assert code == 2
+        assert "Error: the command 'greet' cannot be used: " in told
+        assert reason in told
+    code, told = said(capfd, "--help")
+    assert code == 0
+    assert re.search(r"greet +Cannot be used", told)
+    assert said(capfd, "info", "--help")[0] == 0
+
+
+def test_a_command_with_a_name_that_is_in_use_is_refused(
+    site: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    install(site, "htf-thief", GREET, {"verify": "greet"}, "htf.commands")
+    both = "htf-dp itself and the package 'htf-thief' have a command of this name. Uninstall"
+    code, told = said(capfd, "verify", "release.parquet")
+    assert (code, both in told) == (2, True)
+    install(site, "htf-greet", GREET, {"evaluate": "greet"}, "htf.commands")
+    code, told = said(capfd, "evaluate")
+    assert (code, "the package 'htf-dp-bench' and the package 'htf-greet' have" in told) == (
+        2,
+        True,
+    )
+    assert "htf_thief" not in sys.modules
+    assert "htf_greet" not in sys.modules
+
+
+def test_only_the_package_of_the_command_is_loaded(
+    site: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    install(site, "htf-greet", GREET, {"greet": "greet"}, "htf.commands")
+    assert said(capfd, "mechanisms", "--help")[0] == 0
+    assert "htf_greet" not in sys.modules

@@ -29,29 +29,27 @@ from htf.curator.measurements import CountRegions
 from htf.curator.noise import SeededNoise
 from htf.errors import HtfError
 from htf.estimation.prior import Prior
-from htf.evaluation.datasets import City
-from htf.evaluation.forecast import Simulation, simulate
-from htf.evaluation.specs import Spec
-from htf.evaluation.synthetic import synthetic_city
-from htf.evaluation.trials import Bench
-from htf.evaluation.trips import synthetic_trips
-from htf.evaluation.visits import synthetic_visits
-from htf.evaluation.workloads import read_workload
 from htf.export.layers import leaf_columns, leaf_layer
 from htf.export.raster import write_raster
 from htf.export.sample import write_points
 from htf.export.vector import write_layer
-from htf.maps.browser.document import Wish, html_map
-from htf.maps.comparison import Named, difference
-from htf.maps.plot_compare import plot_comparison, plot_difference
-from htf.maps.plot_distinct import plot_distinct
+from htf.forecast.datasets import City
+from htf.forecast.simulation import Simulation, simulate
+from htf.forecast.specs import Spec
+from htf.forecast.trials import Bench
+from htf.forecast.workloads import read_workload
+from htf.maps.comparison import difference
+from htf.maps.draw import draw
+from htf.maps.layer import Layer
 from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
 from htf.privacy.protection import Suggestion
-from htf.query.columns import COLUMNS
-from htf.query.zones import grid_zones, h3_zones, zone_layer
+from htf.query.zones import grid_zones, h3_zones
 from htf.release.release import MeasurementTable
+from htf.synthetic.city import synthetic_city
+from htf.synthetic.trips import synthetic_trips
+from htf.synthetic.visits import synthetic_visits
 
 SECRET = 98.7654321  # stands for a coordinate of a record
 LONGEST_MESSAGE = 700
@@ -182,8 +180,14 @@ class World:
         self.layer = leaf_layer(self.release)
         bench = Bench((read_workload("random"),), 5, 1)
         self.plan = Simulation(City("city", 100, 4), Spec("singular"), htf.Epsilon.of(1), 1, bench)
-        self.pair = [Named(self.release, "a"), Named(self.release, "b")]
+        self.pair = [Layer.of(self.release, "a"), Layer.of(self.release, "b")]
         self.on_map = htf.publish(self.matrix, 1, noise="fast")
+        hours = htf.Domain((*self.domain.axes, htf.Axis("hour", 0, 24, 3)), self.domain.crs)
+        by_hour = htf.FrequencyMatrix.from_dense(hours, np.full((4, 4, 3), 50))
+        self.hours = Layer.of(htf.publish(by_hour, 1, "singular", noise="seeded:1"))
+        plan = htf.SeriesPlan.of(self.domain, "month", "record", total=1, releases=3)
+        self.series = htf.Series.create(folder / "months", plan)
+        self.series.add(self.matrix, "2026-01", noise="fast")
         self.of_zones = htf.publish(self._zone_matrix(), 1, noise="fast")
 
     def _zone_matrix(self) -> htf.FrequencyMatrix:
@@ -220,7 +224,6 @@ ARRAYS = {
     "numpy float", "frame", "series", "range",
 }  # fmt: skip
 EPSILON = {"int", "numpy int", *SHARES}
-ANSWERS = [*COLUMNS]
 NAMES = htf.Names.of({"kind": ["a", "b"]})
 
 CALLS: dict[str, Callable[[World], Call]] = {
@@ -317,21 +320,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         htf.Epsilon(1000).share,
         {"weights": [Fraction(1), 2]},
         {"weights": {"range", "huge in list"}},
-    ),
-    "Answers": lambda _: Call(
-        htf.Answers,
-        {
-            **{name: np.ones(3) for name in ANSWERS},
-            "quantity": "split people",
-            "counted": "split people",
-            "asked": None,
-        },
-        {
-            **{name: {"floats"} for name in ANSWERS},
-            "quantity": TEXT,
-            "counted": TEXT,
-            "asked": NONE,
-        },
     ),
     "MeasurementTable": lambda w: Call(
         MeasurementTable, {n: c.copy() for n, c in w.release.measurements.columns().items()}
@@ -478,29 +466,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"values": {"floats"}, "variances": {"floats"}, "periods": WHOLE},
         {"periods": "periods|background"},
     ),
-    "Changes": lambda _: Call(
-        htf.Changes,
-        {
-            **{f.name: np.ones(3) for f in fields(htf.Changes)},
-            "beyond_noise": np.ones(3, dtype=bool),
-            "counted": "split people",
-            "asked": None,
-        },
-        {f.name: {"floats"} for f in fields(htf.Changes)}
-        | {"beyond_noise": set(), "counted": TEXT, "asked": NONE},
-    ),
-    "Release.difference": lambda w: Call(
-        w.release.difference,
-        {"other": w.release, "boxes": [0, 0, 1, 1], "polygons": None, "crs": None, "where": None},
-        {"boxes": {*NONE, "empty list"}, "polygons": NONE, "crs": NONE, "where": NONE},
-        {
-            "other": "other release",
-            "boxes": "box",
-            "polygons": "boxes or polygons|polygon",
-            "where": "where|axis",
-        },
-        ("other", "boxes", "where"),
-    ),
     "SeriesPlan.of": lambda w: Call(
         htf.SeriesPlan.of,
         {
@@ -527,31 +492,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"folder": {"text", "path"}},
         {"folder": "folder|name"},
         runs=False,
-    ),
-    "Ratios": lambda _: Call(
-        htf.Ratios,
-        {
-            **{f.name: np.ones(3) for f in fields(htf.Ratios)},
-            "bounded": np.ones(3, dtype=bool),
-            "counted": "mean of passengers",
-            "asked": None,
-        },
-        {f.name: {"floats"} for f in fields(htf.Ratios)}
-        | {"bounded": set(), "counted": TEXT, "asked": NONE},
-    ),
-    "ratio": lambda w: Call(
-        htf.ratio,
-        {
-            "sums": w.sums,
-            "counts": w.release,
-            "boxes": [0, 0, 1, 1],
-            "polygons": None,
-            "crs": None,
-            "where": None,
-        },
-        {"boxes": {*NONE, "empty list"}, "polygons": NONE, "crs": NONE, "where": NONE},
-        {"boxes": "box", "polygons": "boxes or polygons|polygon", "where": "where|axis"},
-        ("sums", "counts", "boxes", "where"),
     ),
     "Protection.from_dict": lambda _: Call(
         htf.Protection.from_dict, {"data": htf.Protection().to_dict()}, {}, {"data": "protected"}
@@ -667,14 +607,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"data": w.distinct.to_dict()},
         {},
         {"data": "different people"},
-    ),
-    "DistinctPeople": lambda _: Call(
-        htf.DistinctPeople,
-        {
-            **{f.name: np.ones(3) for f in fields(htf.DistinctPeople)},
-            "quantity": "different people",
-        },
-        {f.name: {"floats"} for f in fields(htf.DistinctPeople)} | {"quantity": TEXT},
     ),
     "measure_distinct": lambda w: Call(
         htf.measure_distinct,
@@ -1228,6 +1160,42 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"geometries": {*NONE, "polygon", "empty list"}, "crs": NONE, "where": NONE},
         {"geometries": "polygon|geometr", "crs": "reference system", "where": "where|axis"},
     ),
+    "Release.ask": lambda w: Call(w.release.ask, {"question": htf.Question()}),
+    "Question.boxes": lambda w: Call(
+        lambda boxes, where, by: w.release.ask(htf.Question.boxes(boxes, where, by=by)),
+        {"boxes": [0, 0, 1, 1], "where": None, "by": ()},
+        {"boxes": {*NONE, "empty list"}, "where": NONE, "by": {"empty list"}},
+        {"boxes": "box", "where": "where|axis", "by": "by|level"},
+    ),
+    "Question.polygons": lambda w: Call(
+        lambda geometries, crs, where, labels: w.release.ask(
+            htf.Question.polygons(geometries, crs=crs, where=where, labels=labels)
+        ),
+        {"geometries": shapely.box(0, 0, 1, 1), "crs": None, "where": None, "labels": ["a"]},
+        {"geometries": {*NONE, "polygon"}, "crs": NONE, "where": NONE, "labels": NONE},
+        {
+            "geometries": "polygon|geometr",
+            "crs": "reference system",
+            "where": "where|axis",
+            "labels": "labels|label",
+        },
+    ),
+    "Question.zones": lambda w: Call(
+        lambda name, where, by: w.of_zones.ask(htf.Question.zones(name, where=where, by=by)),
+        {"name": "south", "where": None, "by": ()},
+        {"where": NONE, "by": {"empty list"}},
+        {"name": "zone|there is no", "where": "where|axis|range", "by": "by|level"},
+    ),
+    "Question.by": lambda w: Call(
+        lambda name, where: w.of_zones.ask(htf.Question.by(name, where=where)),
+        {"name": "half", "where": None},
+        {"name": {"empty text"}, "where": NONE},
+        {"name": "by|level", "where": "where|axis|range"},
+    ),
+    "Answer.minus": lambda w: Call(w.release.count().minus, {"other": w.release.count()}),
+    "Answer.per": lambda w: Call(
+        w.sums.count().per, {"counts": w.release.count()}, {}, {"counts": "other answer"}
+    ),
     "Release.plot": lambda w: Call(
         w.release.plot,
         {
@@ -1268,12 +1236,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "h3_zones": lambda w: Call(
         h3_zones, {"domain": w.domain, "resolution": 2}, {"resolution": WHOLE}
     ),
-    "zone_layer": lambda w: Call(
-        zone_layer,
-        {"release": w.release, "zones": grid_zones(w.domain, columns=2), "where": None},
-        {"where": NONE},
-        {"where": "where|axis"},
-    ),
     "difference": lambda w: Call(
         difference,
         {
@@ -1286,54 +1248,48 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"squares": WHOLE, "where": NONE},
         {"squares": "squares|cells", "axes": "axes|axis", "where": "where|axis"},
     ),
-    "Named": lambda w: Call(Named, {"release": w.release, "name": "a"}, {"name": TEXT}),
     "Release.view": lambda w: Call(
         w.release.view,
         {"axes": ("x", "y"), "where": None, "cells": 4},
         {"where": NONE, "cells": {*NONE, *WHOLE}},
         {"axes": "axes|axis", "where": "where|axis", "cells": "pixel"},
     ),
-    "plot_comparison": lambda w: Call(
-        plot_comparison,
-        {"maps": w.pair, "axes": ("x", "y"), "where": None, "boxes": False, "level": None},
-        {"where": NONE, "boxes": {"true"}, "level": NONE},
-        {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
+    "Layer.of": lambda w: Call(
+        Layer.of,
+        {"release": w.release, "title": "a", "axes": ("x", "y"), "where": None, "level": None},
+        {"title": {*NONE, *TEXT}, "where": NONE, "level": NONE},
+        {"axes": "axes|axis", "where": "where|axis"},
     ),
-    "plot_difference": lambda w: Call(
-        plot_difference,
-        {"maps": w.pair, "axes": ("x", "y"), "where": None, "level": None},
+    "Layer.distinct": lambda w: Call(
+        Layer.distinct, {"release": w.with_distinct, "title": "a"}, {"title": {*NONE, *TEXT}}
+    ),
+    "Layer.periods": lambda w: Call(
+        Layer.periods,
+        {"series": w.series, "axes": ("x", "y"), "where": None, "level": None},
         {"where": NONE, "level": NONE},
-        {"maps": "map", "axes": "axes|axis", "where": "where|axis"},
+        {"axes": "axes|axis", "where": "where|axis"},
     ),
-    "plot_distinct": lambda w: Call(
-        plot_distinct, {"release": w.with_distinct, "boxes": False}, {"boxes": {"true"}}
-    ),
-    "html_map": lambda w: Call(
-        html_map,
-        {"maps": w.pair, "wish": Wish(), "as_difference": False},
-        {"as_difference": {"true"}},
-        {"maps": "map"},
-    ),
-    "Wish": lambda _: Call(
-        Wish,
+    "Layer.by": lambda w: Call(w.hours.by, {"name": "hour"}, {}, {"name": "axis"}),
+    "Layer.minus": lambda w: Call(w.pair[0].minus, {"other": w.pair[1]}, {}, {"other": "layer"}),
+    "draw": lambda w: Call(
+        draw,
         {
-            "axes": ("x", "y"),
-            "where": None,
+            "layers": w.pair,
+            "output": str(w.folder / "map.png"),
             "boxes": False,
-            "style": None,
-            "level": None,
             "title": None,
-            "basemap": True,
+            "basemap": False,
+            "style": None,
+            "overwrite": True,
         },
         {
-            "where": {*NONE, "dict"},
             "boxes": {"true"},
-            "basemap": {"true", "path"},
-            "style": NONE,
-            "level": {*NONE, *TEXT},
             "title": {*NONE, *TEXT},
+            "basemap": {"true"},
+            "style": NONE,
+            "overwrite": {"true"},
         },
-        {"axes": "axes|axis"},
+        {"layers": "layer", "output": "output|map"},
     ),
     "Simulation": lambda w: Call(
         Simulation,
@@ -1497,7 +1453,7 @@ def test_parameters_of_mechanisms(name: str) -> None:
         assert {value for value, told in found.items() if told == "taken"} <= takes
         assert set(found.values()) <= {"taken", "refused"}, found
         settings = {parameter.name: parameter.default}
-        assert htf.make_mechanism(name, settings) == registry()[name]()
+        assert htf.make_mechanism(name, **settings) == registry()[name]()
 
 
 # Classes that functions of ours make and give out, or that only mechanisms hold.
@@ -1579,8 +1535,8 @@ def test_errors_say_what_to_do(call: Callable[[], Any], says: str) -> None:
 
 
 def test_settings_may_be_plain_values() -> None:
-    given = htf.make_mechanism("htf", {"halvings": 4, "growth": 2, "total_share": "0.02"})
-    assert given == htf.make_mechanism("htf", {"halvings": "4", "growth": "2", "total_share": 0.02})
+    given = htf.make_mechanism("htf", halvings=4, growth=2, total_share="0.02")
+    assert given == htf.make_mechanism("htf", halvings="4", growth="2", total_share=0.02)
     assert given.parameters()["growth"] == 2.0
 
 

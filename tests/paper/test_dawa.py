@@ -11,7 +11,7 @@ from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
-from htf.mechanisms.dawa import (
+from htf_bench.mechanisms.dawa import (
     SUM_OF_WEIGHTS,
     Buckets,
     Curve,

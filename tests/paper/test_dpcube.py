@@ -8,7 +8,7 @@ import pytest
 from htf import FrequencyMatrix, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.frame.domain import IntArray
-from htf.mechanisms.dpcube import DpCube
+from htf_bench.mechanisms.dpcube import DpCube
 from support import grid
 
 

@@ -13,11 +13,12 @@ import pytest
 from htf import BudgetError, FrequencyMatrix, InputError, Mechanism, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.frame.domain import FloatArray, IntArray
-from htf.frame.grids import Grid, limit_parts
+from htf.frame.grids import limit_parts
 from htf.frame.tree import RegionTree
-from htf.mechanisms.adaptive_grid import AdaptiveGrid, first_side
-from htf.mechanisms.uniform_grid import UniformGrid, grid_side
 from htf.privacy.ledger import sum_along_paths
+from htf_bench.grids import Grid
+from htf_bench.mechanisms.adaptive_grid import AdaptiveGrid, first_side
+from htf_bench.mechanisms.uniform_grid import UniformGrid, grid_side
 from support import dense, grid
 
 SMOOTHING = 20

@@ -12,13 +12,8 @@ from htf import BudgetError, FrequencyMatrix, InputError, Release, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.estimation.noise_law import noise_variances
 from htf.frame.domain import FloatArray
-from htf.mechanisms.hb import (
-    HierarchyBest,
-    average_variance,
-    best_branching,
-    height_of,
-)
 from htf.privacy.ledger import sum_along_paths
+from htf_bench.mechanisms.hb import HierarchyBest, average_variance, best_branching, height_of
 from support import city_matrix, dense, grid
 
 

@@ -16,7 +16,7 @@ from htf import BudgetError, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.estimation.noise_law import noise_variances
 from htf.frame.domain import FloatArray, IntArray
-from htf.mechanisms.hdmm import (
+from htf_bench.mechanisms.hdmm import (
     ITERATIONS,
     MOST_WEIGHT,
     Hdmm,

@@ -8,8 +8,8 @@ import pytest
 from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, Release, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.frame.domain import IntArray
-from htf.mechanisms.kdtree import KdTree, PathBudget
 from htf.privacy.ledger import sum_along_paths
+from htf_bench.mechanisms.kdtree import KdTree, PathBudget
 from support import city_matrix, dense, grid
 
 

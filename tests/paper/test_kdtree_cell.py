@@ -16,8 +16,13 @@ from htf.frame.grids import even_edges
 from htf.frame.tree import RegionTree
 from htf.mechanisms import registry
 from htf.mechanisms.base import Mechanism
-from htf.mechanisms.kdtree_cell import KdTreeCell, NoisyCells, combine_cells_and_counts, grid_parts
 from htf.release.release import Release
+from htf_bench.mechanisms.kdtree_cell import (
+    KdTreeCell,
+    NoisyCells,
+    combine_cells_and_counts,
+    grid_parts,
+)
 from support import city_matrix, dense, grid
 
 both = pytest.mark.parametrize("name", ["kdtree-cell", "dpcube"])

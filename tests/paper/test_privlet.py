@@ -11,8 +11,9 @@ from htf import BudgetError, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.estimation.noise_law import noise_variance, noise_variances
 from htf.frame.domain import FloatArray, IntArray
-from htf.frame.grids import MOST_GRID_CELLS, coarse_shape, even_edges, padded
-from htf.mechanisms.privlet import (
+from htf.frame.grids import MOST_GRID_CELLS, even_edges
+from htf_bench.grids import coarse_shape, padded
+from htf_bench.mechanisms.privlet import (
     Privlet,
     cell_variance,
     haar_matrix,

@@ -11,7 +11,7 @@ import pytest
 from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, Release, make_mechanism, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.frame.domain import FloatArray, IntArray
-from htf.mechanisms.privtree import PrivTree, axes_by_depth
+from htf_bench.mechanisms.privtree import PrivTree, axes_by_depth
 from support import city_matrix, dense, grid
 
 Box = tuple[int, int, int, int]  # x from, x to, y from, y to
@@ -217,6 +217,4 @@ def test_refusals() -> None:
         PrivTree(structure_share=0)
     with pytest.raises(BudgetError, match=r"structure_share 0\.5 of it is nothing"):
         publish(city_matrix(), "1e-15", PrivTree(), noise=SeededNoise(1))
-    assert make_mechanism("privtree", {"fan_out": "2", "structure_share": "0.1"}) == PrivTree(
-        2, 0.1
-    )
+    assert make_mechanism("privtree", fan_out="2", structure_share="0.1") == PrivTree(2, 0.1)

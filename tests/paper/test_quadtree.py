@@ -9,8 +9,8 @@ import pytest
 
 from htf import BudgetError, Epsilon, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
-from htf.mechanisms.quadtree import Quadtree, level_shares
 from htf.privacy.ledger import sum_along_paths
+from htf_bench.mechanisms.quadtree import Quadtree, level_shares
 from support import city_matrix, dense, grid
 
 Box = tuple[tuple[int, int], ...]

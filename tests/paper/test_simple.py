@@ -8,7 +8,7 @@ import pytest
 from htf import FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.estimation.noise_law import noise_variances
-from htf.mechanisms.singular import Singular
+from htf_bench.mechanisms.singular import Singular
 from support import city_matrix, dense, grid
 
 

@@ -25,7 +25,7 @@ from htf.curator.measurements import joint
 from htf.curator.noise import NoiseSource, ScriptedNoise, SeededNoise
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
-from htf.mechanisms.dawa import Curve, hilbert_index, morton_index
+from htf_bench.mechanisms.dawa import Curve, hilbert_index, morton_index
 from support import dense, grid, matrices, with_one_more
 
 Counts = st.lists(st.sampled_from([0, 0, 1, 2, 3, 50]), min_size=1, max_size=24)

@@ -41,7 +41,7 @@ from htf.curator.medians import Runs, _cumulated, choose_run_exactly
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.curator.sampler import Words
 from htf.mechanisms import registry
-from htf.privacy.activity import OLDER_ENDS, class_ends, least_price, middles, reaches, split_price
+from htf.privacy.activity import class_ends, least_price, middles, reaches, split_price
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.protection import (
     OF_RECORDS,
@@ -92,7 +92,7 @@ def test_the_parts_never_exceed_the_claim(
     total, cost = Epsilon(units), suggested + measured
     bought = (
         Suggestion(1, SHARES[0], 2, Epsilon(suggested), "", True) if suggested else None,
-        Activity((0,) * len(OLDER_ENDS), Epsilon(measured), "", True) if measured else None,
+        Activity((0,) * 21, (0,) * 21, 2**20, Epsilon(measured), "", True) if measured else None,
     )
     assert price_of_bought(*bought) == Epsilon(cost)
     protection = Protection("person", number)

@@ -29,6 +29,7 @@ from htf.frame.domain import Axis
 from htf.frame.tree import RegionTree
 from htf.mechanisms import registry
 from htf.privacy.epsilon import Epsilon
+from htf.privacy.protection import Protection
 from htf.release import file as release_file
 from htf.release.header import FORMAT
 from htf.release.release import MeasurementTable
@@ -93,8 +94,9 @@ class Opened:
 
 
 def _digest_of_header(header: dict[str, Any]) -> str:
-    unsaid = ("statement", "digest", "columns_digest")
-    return release_file._digest({name: header[name] for name in header if name not in unsaid})
+    unsaid = ("format", "software", "statement", "digest", "columns_digest")
+    said = {name: header[name] for name in header if name not in unsaid}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _digest_of_rows(table: pa.Table, names: list[str]) -> str:
@@ -448,17 +450,15 @@ def _long_metadata(seeds: dict[str, Path], path: Path) -> Path:
     return replace(file, others={**file.others, b"x": b"y" * 2**23}).write(path)
 
 
-def _as_format_3(seeds: dict[str, Path], path: Path) -> Path:
-    """Said to be of a format in which the columns that are drawn had no digest."""
-    file = Opened.read(seeds["plane"])
-    file = file.with_column("std_error", 0 * file.table["std_error"].to_numpy())
-    older = {name: value for name, value in file.header.items() if name != "columns_digest"}
-    return replace(file, header={**older, "format": 3}).write(path)
-
-
 def _rotated(file: Opened) -> Opened:
     """The same rows in another order, which the header does not know of."""
     return replace(file, table=pa.concat_tables([file.table.slice(3), file.table.slice(0, 3)]))
+
+
+def _without_a_digest(file: Opened) -> Opened:
+    file = file.with_column("std_error", 0 * file.table["std_error"].to_numpy())
+    rest = {name: value for name, value in file.header.items() if name != "columns_digest"}
+    return replace(file, header=rest)
 
 
 def _reversed_outlines(outlines: Any) -> list[bytes]:
@@ -474,6 +474,7 @@ def _nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
+USUAL = Protection().to_dict()
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 
 # What was published, changed: above all the columns and metadata that GIS tools read.
@@ -482,7 +483,7 @@ DOCTORED = (
     Hostile("geometry: outlines in another order", column("geometry", lambda g: g[::-1].tolist())),
     Hostile("std_error: zero", column("std_error", lambda v: 0 * v)),
     Hostile("std_error: a tenth", column("std_error", lambda v: v / 10)),
-    Hostile("std_error: zero, in an older format", _as_format_3),
+    Hostile("std_error: zero, without a digest", changed(_without_a_digest)),
     Hostile("x_low: moved", column("x_low", lambda v: v + 0.001)),
     Hostile("x_high and x_low swapped", column("x_low", lambda v: v[::-1])),
     Hostile("y_high: one edge", column("y_high", lambda v: np.append(v[:-1], v[-1] + 1e-9))),
@@ -580,21 +581,21 @@ HOSTILE = (
     Hostile("axis: another name", axis(name="x\x1b[2J")),
     Hostile("prior: said, and not there", header(prior={"name": "p", "sha256": "", "cells": [4, 4]})),
     Hostile("prior: 2**40 cells", header(prior={"name": "p", "sha256": "", "cells": [2**20, 2**20]})),
-    Hostile("protection: 10**12 records", header(protection={"unit": "person", "max_records": 10**12, "once_per": None, "of_query": False})),
+    Hostile("protection: 10**12 records", header(protection={**USUAL, "unit": "person", "max_records": 10**12})),
     Hostile("suggestion: a quantile of 1/0", header(suggestion={"max_records": 1, "quantile": "1/0", "most": 1, "epsilon": "0.1", "noise": "", "private": True})),
-    Hostile("activity: of nobody, for nothing", header(activity={"people": [0] * 14, "epsilon": "0", "noise": "", "private": True, "decides": False, "per": None})),
-    Hostile("activity: 13 classes", header(activity={"people": [1] * 13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
-    Hostile("activity: 2**62 people of each class", header(factor=2.0, activity={"people": [2**62] * 14, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
-    Hostile("weight: of people", header(protection={"unit": "person", "max_records": 1, "once_per": None, "of_query": False, "count": "people", "shares": 256, "weight": "w", "max_weight": 2})),
-    Hostile("weight: a limit without a column", header(protection={"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "max_weight": 2})),
-    Hostile("weight: a name that moves the cursor", header(protection={"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "x\x1b[2J", "max_weight": 2})),
-    Hostile("weight: a name of 20 kB", header(protection={"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w" * 20_000, "max_weight": 2})),
-    Hostile("weight: up to 2**62", header(protection={"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2**62})),
-    Hostile("weight: 2**20 of 2**20 records", header(protection={"unit": "person", "max_records": 2**20, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2**20})),
-    Hostile("clipped: without a weight", header(clipped={"within": 1, "above": 1, "protection": {"unit": "record", "max_records": 1, "once_per": None, "of_query": False}, "epsilon": "0.1", "noise": "", "private": True})),
-    Hostile("clipped: of another weight", header(clipped={"within": 1, "above": 1, "protection": {"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2}, "epsilon": "0.1", "noise": "", "private": True})),
-    Hostile("clipped: 2**70 records", header(clipped={"within": 2**70, "above": 1, "protection": {"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2}, "epsilon": "0.1", "noise": "", "private": True})),
-    Hostile("clipped: for nothing", header(clipped={"within": 1, "above": 1, "protection": {"unit": "record", "max_records": 1, "once_per": None, "of_query": False, "weight": "w", "max_weight": 2}, "epsilon": "0", "noise": "", "private": True})),
+    Hostile("activity: of nobody, for nothing", header(activity={"people": [0] * 14, "offsets": [0] * 14, "most": 2**13, "epsilon": "0", "noise": "", "private": True, "decides": False, "per": None})),
+    Hostile("activity: 13 classes", header(activity={"people": [1] * 13, "offsets": [0] * 13, "most": 2**13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
+    Hostile("activity: 2**62 people of each class", header(factor=2.0, activity={"people": [2**62] * 14, "offsets": [0] * 14, "most": 2**13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
+    Hostile("weight: of people", header(protection={**USUAL, "unit": "person", "max_records": 1, "count": "people", "shares": 256, "weight": "w", "max_weight": 2})),
+    Hostile("weight: a limit without a column", header(protection={**USUAL, "unit": "record", "max_records": 1, "max_weight": 2})),
+    Hostile("weight: a name that moves the cursor", header(protection={**USUAL, "unit": "record", "max_records": 1, "weight": "x\x1b[2J", "max_weight": 2})),
+    Hostile("weight: a name of 20 kB", header(protection={**USUAL, "unit": "record", "max_records": 1, "weight": "w" * 20_000, "max_weight": 2})),
+    Hostile("weight: up to 2**62", header(protection={**USUAL, "unit": "record", "max_records": 1, "weight": "w", "max_weight": 2**62})),
+    Hostile("weight: 2**20 of 2**20 records", header(protection={**USUAL, "unit": "person", "max_records": 2**20, "weight": "w", "max_weight": 2**20})),
+    Hostile("clipped: without a weight", header(clipped={"within": 1, "above": 1, "protection": {**USUAL, "unit": "record", "max_records": 1}, "epsilon": "0.1", "noise": "", "private": True})),
+    Hostile("clipped: of another weight", header(clipped={"within": 1, "above": 1, "protection": {**USUAL, "unit": "record", "max_records": 1, "weight": "w", "max_weight": 2}, "epsilon": "0.1", "noise": "", "private": True})),
+    Hostile("clipped: 2**70 records", header(clipped={"within": 2**70, "above": 1, "protection": {**USUAL, "unit": "record", "max_records": 1, "weight": "w", "max_weight": 2}, "epsilon": "0.1", "noise": "", "private": True})),
+    Hostile("clipped: for nothing", header(clipped={"within": 1, "above": 1, "protection": {**USUAL, "unit": "record", "max_records": 1, "weight": "w", "max_weight": 2}, "epsilon": "0", "noise": "", "private": True})),
     Hostile("factor: 1e308, without an activity", header(factor=1e308)),
     Hostile("factor: NaN", header(factor=float("nan"))),
     Hostile("noise_scale: 1e154", column("noise_scale", lambda v: np.full(len(v), 1e154))),

@@ -16,10 +16,10 @@ import pytest
 
 from htf import FrequencyMatrix, Release, publish
 from htf.curator.cells import ExactCells
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.trips import synthetic_trips
-from htf.evaluation.workloads import Boxes
+from htf.forecast.counting import ExactCounter
+from htf.forecast.workloads import Boxes
 from htf.frame.domain import Axis, Domain, IntArray
+from htf.synthetic.trips import synthetic_trips
 
 RUNS = 20
 

@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Answers, FrequencyMatrix, Mechanism, Release, publish
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.synthetic import synthetic_city
-from htf.evaluation.workloads import Boxes, read_workload
+from htf import Answer, FrequencyMatrix, Mechanism, Release, publish
+from htf.forecast.counting import ExactCounter
+from htf.forecast.workloads import Boxes, read_workload
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.ingest.points import read_points
-from htf.mechanisms.adaptive_grid import AdaptiveGrid
 from htf.mechanisms.htf import Htf
 from htf.mechanisms.htf_paper import HtfPaper
-from htf.mechanisms.quadtree import Quadtree
+from htf.synthetic.city import synthetic_city
+from htf_bench.mechanisms.adaptive_grid import AdaptiveGrid
+from htf_bench.mechanisms.quadtree import Quadtree
 from support import plain_intervals
 
 
@@ -77,7 +77,7 @@ def half_widths_away(release: Release, truth: ExactCounter, regions: IntArray) -
     return distances(answers, truth.count(boxes))
 
 
-def distances(answers: Answers, truth: IntArray) -> FloatArray:
+def distances(answers: Answer, truth: IntArray) -> FloatArray:
     middle, half = (answers.low + answers.high) / 2, (answers.high - answers.low) / 2
     return np.asarray(np.abs(middle - truth) / half)
 

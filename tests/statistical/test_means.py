@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from htf import Domain, Release, publish, ratio, read_points, synthetic_city
+from htf import Domain, Release, publish, read_points, synthetic_city
 from htf.frame.domain import FloatArray
 
 RUNS, LEAST = 10, 0.93
@@ -80,7 +80,8 @@ def looked(case: str) -> dict[str, Held]:
             exact, number = counted @ inside, inside.sum(axis=0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                answers, means = sums.count(boxes), ratio(sums, counts, boxes)
+                answers = sums.count(boxes)
+                means = answers.per(counts.count(boxes))
             is_held = (answers.low - 1e-9 <= exact) & (exact <= answers.high + 1e-9)
             held["sum"][kind] += is_held.tolist()
             known = means.bounded & (number > 0)

@@ -15,9 +15,9 @@ import numpy as np
 import shapely
 
 from htf import FrequencyMatrix, publish, read_points
-from htf.evaluation.synthetic import synthetic_city
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.query.shapes import Shapes
+from htf.synthetic.city import synthetic_city
 
 CELLS, POINTS, EACH, RUNS = 256, 200_000, 40, 6
 

@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 import htf
+import htf_bench
+from support import run_without_bench
 
 SOURCE = Path(htf.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
+BENCH = Path(htf_bench.__file__).parent
 
 # What holds or computes exact values, or draws noise.
 SENSITIVE = {
@@ -30,11 +33,11 @@ SENSITIVE = {
     "htf.curator.clipping",
 }
 NOISE = {"htf.curator.noise", "htf.curator.sampler", "opendp", "secrets", "random"}
-# Who may: the curator's folder, what leads data to it, the edges that start it, the evaluation.
+# Who may: the curator's folder, what leads data to it, the edges that start it, forecasts of made-up data.
 MAY_SEE_DATA = (
     "curator/",
     "ingest/",
-    "evaluation/",
+    "forecast/",
     "publication.py",
     "cli/release.py",
     "cli/series.py",
@@ -109,8 +112,8 @@ def trespasses(name: str, found: set[str]) -> Iterator[str]:
 
 # From the foundation to the roof. A folder imports from those before it, and from itself.
 LAYERS = (
-    "errors", "base", "files", "frame", "privacy", "estimation", "release", "curator", "mechanisms",
-    "publication", "verification", "query", "series", "maps", "ingest", "export", "serve", "evaluation", "report", "cli", "__main__",
+    "errors", "base", "files", "frame", "synthetic", "privacy", "estimation", "release", "curator", "mechanisms",
+    "publication", "verification", "query", "series", "maps", "ingest", "export", "serve", "forecast", "report", "cli", "__main__",
 )  # fmt: skip
 # Imports upwards, each within a function, and why. A module named here must need its exception.
 UPWARD = {
@@ -164,15 +167,28 @@ def test_few_modules_are_loose() -> None:
     }  # fmt: skip
 
 
+ALLOWED_RIVALS = {"htf_bench.grids", "htf_bench.mechanisms"}
+
+
 def test_mechanisms_see_only_the_public_side() -> None:
     allowed = {
         "htf.base", "htf.curator.window", "htf.errors", "htf.estimation.agreeing", "htf.estimation.hierarchy",
         "htf.estimation.homogeneous", "htf.estimation.least_squares", "htf.estimation.noise_law", "htf.estimation.sharp", "htf.frame", "htf.mechanisms", "htf.privacy.epsilon",
     }  # fmt: skip
-    for path in (SOURCE / "mechanisms").glob("*.py"):
-        ours = {f for f in imports(path) if f == "htf" or f.startswith("htf.")}
-        assert ours == touches(ours, allowed), place(path)
-        assert "numpy.random" not in path.read_text(), place(path)
+    for path in (*SOURCE.glob("mechanisms/*.py"), *BENCH.glob("mechanisms/*.py")):
+        ours = {f for f in imports(path) if f.startswith("htf")}
+        assert ours == touches(ours, {*allowed, *ALLOWED_RIVALS}), path
+        assert "numpy.random" not in path.read_text(), path
+
+
+def test_the_library_does_without_the_bench() -> None:
+    """The bench imports the library, never the other way round."""
+    assert [place(path) for path in MODULES if touches(imports(path), {"htf_bench"})] == []
+    names = [".".join(["htf", *path.relative_to(SOURCE).with_suffix("").parts]) for path in MODULES]
+    code = "import importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
+    ran = run_without_bench(code, *(name for name in names if not name.endswith("__main__")))
+    assert ran.returncode == 0, ran.stderr
+    assert run_without_bench("import htf_bench.specs").returncode != 0  # it would be seen
 
 
 def test_the_walls_are_where_this_test_thinks() -> None:
@@ -203,16 +219,15 @@ def test_exact_values_are_named_exact() -> None:
 
 def test_public_names() -> None:
     assert sorted(htf.__all__) == [
-        "Account", "Activity", "Answers", "Axis", "Background", "BudgetError", "BudgetFile", "Changes", "Check", "CityPoints",
+        "Account", "Activity", "Answer", "Axis", "Background", "BudgetError", "BudgetFile", "Check", "CityPoints",
         "Clipped", "Curator",
-        "Difference", "DistinctCounts", "DistinctPeople", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
-        "Histogram", "HtfError", "InputError", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
-        "MissingExtraError", "Named", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
-        "OutputError", "PeopleByBox", "PointsCheck", "Prior", "Protection", "Ratios", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
-        "Series", "SeriesPlan", "Suggestion", "ToldApart", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "check_points", "difference", "grid_zones",
-        "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "plot_comparison",
-        "plot_difference", "plot_distinct", "publish", "ratio", "read_people_by_box", "read_points", "read_prior", "read_records_per_person", "read_zones",
-        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report", "zone_layer",
+        "Difference", "DistinctCounts", "Domain", "Entry", "Epsilon", "FileMark", "FrequencyMatrix",
+        "Histogram", "HtfError", "InputError", "Layer", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
+        "MissingExtraError", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
+        "OutputError", "PeopleByBox", "PointsCheck", "Prior", "Protection", "Question", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
+        "Series", "SeriesPlan", "Suggestion", "ToldApart", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "check_points", "difference", "draw", "grid_zones",
+        "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "publish", "read_people_by_box", "read_points", "read_prior", "read_records_per_person", "read_zones",
+        "suggest_max_records", "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report",
     ]  # fmt: skip
     for name in htf.__all__:
         assert getattr(htf, name).__name__ == name
@@ -222,7 +237,7 @@ def test_public_names() -> None:
 
 
 def test_importing_is_light() -> None:
-    """`import htf` and `htf --help` load none of the heavy packages."""
+    """`import htf` and `htf --help`, which loads the commands of the bench too, load none of the heavy packages."""
     heavy = [
         "numpy",
         "numba",
@@ -235,12 +250,13 @@ def test_importing_is_light() -> None:
         "geopandas",
         "rich",
     ]
-    for start in ("import htf", "import htf.cli.main"):
+    for start in ("import htf", "from htf.cli.main import run; run(['--help'])"):
         code = f"{start}; import sys; print([m for m in {heavy} if m in sys.modules])"
         ran = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
-        assert ran.stdout.strip() == "[]"
+        assert ran.stdout.splitlines()[-1] == "[]"
+    assert "Compare mechanisms on exact data" in ran.stdout
 
 
 def test_functions_are_short() -> None:
@@ -249,8 +265,8 @@ def test_functions_are_short() -> None:
     Docstrings do not count: those of public names have sections and examples.
     """
     too_long = [
-        f"{place(path)}: {node.name}"
-        for path in MODULES
+        f"{path}: {node.name}"
+        for path in (*MODULES, *BENCH.rglob("*.py"))
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef)
         and length(node) > (110 if path.name.endswith("kernels.py") else 48)

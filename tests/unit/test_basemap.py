@@ -11,7 +11,7 @@ import pytest
 from htf import Domain, FrequencyMatrix, publish
 from htf.maps.basemap import CELLS, FILE, Bounds, Part, crop, crop_to_size, widened
 from htf.maps.browser.base_map import around
-from htf.maps.browser.rectangles import pack_text
+from htf.maps.browser.sheets import pack_text
 
 TORONTO: Bounds = (-79.65, 43.57, -79.11, 43.87)
 SINGAPORE: Bounds = (103.6, 1.22, 104.05, 1.48)

@@ -21,7 +21,7 @@ def read(folder: Path, data: str | bytes) -> tuple[list[list[float]], dict[str, 
     path = folder / "boxes.csv"
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     found = read_box_file(path, DOMAIN, {})
-    return found.rows.tolist(), {name: column.to_pylist() for name, column in found.given.items()}
+    return found.rows.tolist(), {name: column.to_pylist() for name, column in found.given().items()}
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,11 @@ import pytest
 import shapely
 
 from htf import Protection, publish
-from htf.errors import InputError
-from htf.export.answers import boxes_rule
-from htf.export.layers import leaves_rule, zones_rule
+from htf.export.layers import leaves_rule
 from htf.query import kernels
+from htf.query.answer import Answer
 from htf.query.answer_texts import answer_headings, show_answer
-from htf.query.columns import COLUMNS, OF_LEAVES, Answers, describe_columns, place
+from htf.query.columns import COLUMNS, COUNTS, OF_LEAVES, describe_columns, place
 from htf.serve.limits import Limits
 from htf.serve.openapi import describe
 from support import city_matrix, people_matrix
@@ -50,11 +49,12 @@ def test_every_column_is_described_in_whole_sentences() -> None:
 @pytest.mark.parametrize("quantity", ["records", "split people"])
 def test_files_and_the_api_describe_every_column(quantity: str) -> None:
     schemas = describe(Limits(), has_token=False)["components"]["schemas"]
+    values = tuple(np.zeros(1) for _ in COLUMNS)
+    answer = Answer(COUNTS, values, quantity)
     for name, column in COLUMNS.items():
         assert column.describe() in schemas["Answer"]["properties"][name]["description"]
         description = column.describe(quantity)
-        assert description in boxes_rule(quantity)
-        assert description in zones_rule(quantity)
+        assert description in answer.rule
         assert (description in leaves_rule(quantity)) == column.of_leaves
     assert schemas["Answer"]["required"] == schemas["Answers"]["required"] == [*COLUMNS, "counted"]
     told = describe_columns(quantity, OF_LEAVES)
@@ -72,15 +72,11 @@ def test_a_row_on_the_screen() -> None:
 
 
 def test_columns_of_leaves() -> None:
-    answers = Answers(*(np.array([value]) for value in ANSWER.values()))
+    answers = Answer(COUNTS, tuple(np.array([value]) for value in ANSWER.values()))
     assert [*answers.to_columns()] == [*COLUMNS]
     assert [*answers.to_columns(of_leaves=True)] == [*OF_LEAVES]
     assert answers.to_dicts() == [ANSWER]
     assert (answers.quantity, answers.counted) == ("records", "records")
-    with pytest.raises(InputError, match="the quantity of answers must be a text, got 1"):
-        Answers(*(np.array([value]) for value in ANSWER.values()), quantity=1)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="high of answers must be as long as count"):
-        Answers(*(np.zeros(1 + (name == "high")) for name in COLUMNS))
 
 
 def test_answers_know_what_they_count() -> None:

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, InputError, Release, publish
+from htf import Domain, FrequencyMatrix, InputError, Layer, Release, publish
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
-from htf.maps.browser.document import Wish, html_map
+from htf.maps.browser.page import page_of
 from htf.maps.comparison import (
-    Named,
     difference,
     grid_rows,
     grids_to_compare,
@@ -36,7 +35,8 @@ def release(bounds: tuple[float, float, float, float] = (4, 52, 5, 53), seed: in
 def test_the_difference_is_that_of_the_counts_and_its_interval_that_of_raw_answers() -> None:
     first, second = release(seed=1), release(seed=2)
     found = difference(first, second, (8, 4))
-    changes = first.difference(second, grid_rows(first, XY, None, *grid_edges((8, 4))))
+    rows = grid_rows(first, XY, None, *grid_edges((8, 4)))
+    changes = first.count(rows).minus(second.count(rows))
     assert found.low == pytest.approx(changes.low)
     assert found.high == pytest.approx(changes.high)
     assert found.is_beyond_noise.tolist() == changes.beyond_noise.tolist()
@@ -102,16 +102,15 @@ def test_rows_of_a_grid_name_every_axis() -> None:
 
 def test_people_minus_records_mean_nothing() -> None:
     pytest.importorskip("matplotlib")
-    from htf.maps.plot_compare import plot_comparison, plot_difference
+    from htf.maps.picture import figure_of
 
     one = release(seed=1)
     people = replace(one, protection=Protection("person", count="people", shares=256))
     bounded = replace(one, protection=Protection("person", 3))
-    pair = [Named(people, "may"), Named(one, "june")]
+    may, june = Layer.of(people, "may"), Layer.of(one, "june")
     refused: tuple[Callable[[], Any], ...] = (
         lambda: difference(people, one, (2, 2)),
-        lambda: plot_difference(pair),
-        lambda: html_map(pair, Wish(), as_difference=True),
+        lambda: may.minus(june),
     )
     for compare in refused:
         with pytest.raises(
@@ -121,25 +120,26 @@ def test_people_minus_records_mean_nothing() -> None:
     note = (
         "not count the same, so do not compare their numbers. may counts split people; june counts"
     )
-    figure = plot_comparison(pair)
+    figure = figure_of([may, june])
     assert note in figure.get_supxlabel().replace("\n", " ")
     assert any(ax.get_ylabel().startswith("split people or records per") for ax in figure.axes)
-    assert note in html_map(pair, Wish())
-    figure = plot_difference([Named(bounded, "may"), Named(one, "june")])
+    assert note in page_of([may, june])
+    figure = figure_of([Layer.of(bounded, "may").minus(june)])
     assert "may counts records, at most 3 per person" in figure.get_supxlabel().replace("\n", " ")
     assert any(ax.get_ylabel().startswith("difference in records") for ax in figure.axes)
 
 
 def test_pictures_of_two_have_both_names_and_the_claim() -> None:
     pytest.importorskip("matplotlib")
-    from htf.maps.plot_compare import plot_comparison, plot_difference
+    from htf.maps.picture import figure_of
 
-    maps = [Named(release(seed=1), "before"), Named(release(seed=2), "after")]
-    for figure in (plot_comparison(maps, boxes=True), plot_difference(maps)):
+    maps = [Layer.of(release(seed=1), "before"), Layer.of(release(seed=2), "after")]
+    difference = [maps[0].minus(maps[1])]
+    for figure in (figure_of(maps, boxes=True), figure_of(difference)):
         texts = [text.get_text() for ax in figure.axes for text in [ax.title, *ax.texts]]
         words = " ".join([*texts, figure.get_supxlabel()])
         assert "before" in words
         assert "after" in words
         assert "NOT PRIVATE" in words
         assert "ε = 1" in words
-    assert plot_difference(maps).axes[0].get_title() == "before minus after"
+    assert figure_of(difference).axes[0].get_title() == "before minus after"

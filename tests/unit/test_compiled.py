@@ -122,6 +122,46 @@ def test_no_loop_takes_a_constant_of_a_file_that_is_not_watched() -> None:
     assert found >= 6
 
 
+# --- before they are compiled ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["htf", "ug", "hb"])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_loops_as_written_give_the_same_bits(
+    mechanism: str, axes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(axes)
+    shape = (64, 64) if axes == 2 else (16, 16, 12)
+    domain = Domain(tuple(htf.Axis(name, 0, n, n) for name, n in zip("xyz", shape, strict=False)))
+    counts = random.poisson(random.gamma(0.3, 30, shape))
+    release = htf.publish(
+        FrequencyMatrix.from_dense(domain, counts), 1, mechanism, noise="seeded:1"
+    )
+    low = random.random((40, axes)) * shape
+    boxes = np.hstack([low, low + random.random((40, axes)) * shape])
+    expected = release.count(boxes).to_columns()
+    monkeypatch.setattr("htf.base.compiled._mode.as_written", True)
+    found = release.count(boxes).to_columns()
+    for name, column in expected.items():
+        assert np.array_equal(found[name], column), name
+
+
+def test_the_first_box_of_a_process_loads_little(tmp_path: Path) -> None:
+    """Numba, pandas and SciPy take longer to load than the answer."""
+    domain = Domain.from_bounds(0, 0, 8, 8, cells=8)
+    matrix = FrequencyMatrix.from_dense(domain, np.arange(64).reshape(8, 8))
+    htf.publish(matrix, 1, noise="seeded:1").save(tmp_path / "r.parquet")
+    text = (
+        "import sys, htf; release = htf.Release.load('r.parquet'); release.count([1, 1, 5.5, 6])\n"
+        "print({'numba', 'pandas', 'scipy', 'matplotlib', 'duckdb'} & set(sys.modules))\n"
+        "release.count([[1, 1, 5.5, 6]] * 9)\nprint('numba' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["set()", "True"]
+
+
 # --- where they are kept --------------------------------------------------------------------------
 
 
@@ -212,13 +252,13 @@ def small(tmp_path: Path) -> Callable[..., str]:
 def test_loops_are_kept_beside_the_source_where_they_can_be(
     small: Callable[..., str], tmp_path: Path
 ) -> None:
-    assert [small(), small()] == ["_PatientCache 0", "_PatientCache 1"]
+    assert [small(), small()] == ["FunctionCache 0", "FunctionCache 1"]
     assert list((tmp_path / "open" / "__pycache__").glob("*.nbc"))
     assert not list(tmp_path.glob("htf-compiled-*"))
 
 
 def test_a_temporary_folder_is_found_again(small: Callable[..., str]) -> None:
-    assert [small(beside=False), small(beside=False)] == ["_PatientCache 0", "_PatientCache 1"]
+    assert [small(beside=False), small(beside=False)] == ["FunctionCache 0", "FunctionCache 1"]
 
 
 def test_without_any_folder_loops_are_compiled(small: Callable[..., str]) -> None:
@@ -229,11 +269,11 @@ def test_without_any_folder_loops_are_compiled(small: Callable[..., str]) -> Non
 
 
 def test_damaged_files_and_full_disks_do_no_harm(small: Callable[..., str], tmp_path: Path) -> None:
-    assert small(LIMITED + SMALL) == "_PatientCache 0"  # no file may hold a byte
-    assert small() == "_PatientCache 0"
+    assert small(LIMITED + SMALL) == "FunctionCache 0"  # no file may hold a byte
+    assert small() == "FunctionCache 0"
     for kept in (tmp_path / "open" / "__pycache__").iterdir():
         kept.write_bytes(kept.read_bytes()[:-20])
-    assert small() == "_PatientCache 0"
+    assert small() == "FunctionCache 0"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users are those of Unix")

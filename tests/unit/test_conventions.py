@@ -22,7 +22,7 @@ from htf.mechanisms import Histogram, Mechanism, Steps, Window
 
 
 def count_twice(release: htf.Release, box: list[float]) -> float:
-    answers: htf.Answers = release.count([box, box])
+    answers: htf.Answer = release.count([box, box])
     return float(answers.count.sum())
 
 

@@ -175,8 +175,7 @@ def test_boxes_lie_as_even_as_cells_allow() -> None:
     assert np.allclose(table.west, np.repeat(x[:-1] / 10, 3))
     assert np.allclose(table.north, np.tile(y[1:] / 10, 4))
     assert np.allclose(((table.east - table.west) * (table.north - table.south)).sum(), 1)
-    assert table.to_arrow().column_names[-1] == "quantity"
-    assert set(table.to_arrow()["quantity"].to_pylist()) == {"different people"}
+    assert table.quantity == "different people"
 
 
 @pytest.mark.parametrize("most", [1, 3, 12, None])
@@ -417,7 +416,7 @@ def test_a_table_is_written(ending: str, visits: Path) -> None:
             "std_error",
             "low",
             "high",
-            "quantity",
+            "counted",
         }
     assert run(["query", str(out), "--distinct", "--box", "0,0,1,1"]) == 2
 
@@ -485,14 +484,15 @@ def test_reading_does_not_depend_on_how_records_are_limited(visits: Path) -> Non
 def test_a_picture_has_a_colour_for_each_box_that_is_more_than_noise() -> None:
     """4 x 3 boxes on 10 x 10 cells, so that they are not all of the same size."""
     pytest.importorskip("matplotlib")
-    from htf import plot_distinct
+    from htf import Layer
+    from htf.maps.picture import figure_of
 
     release = made(distinct(noise="seeded:1"), noise="seeded:2")
     table = release.count_distinct()
     clear = table.low > 0
     assert 0 < clear.sum() < 12
     for boxes in (False, True):
-        figure = plot_distinct(release, boxes=boxes)
+        figure = figure_of([Layer.distinct(release)], boxes=boxes)
         ax, bar = figure.axes
         assert ax.get_title() == "different people in 4 x 3 boxes,  ε = 1"
         assert bar.get_ylabel() == "different people per box"
@@ -514,11 +514,12 @@ def test_a_picture_has_a_colour_for_each_box_that_is_more_than_noise() -> None:
 
 def test_a_picture_of_nobody_says_so() -> None:
     pytest.importorskip("matplotlib")
-    from htf import plot_distinct
+    from htf import Layer
+    from htf.maps.picture import figure_of
 
     nobody = PeopleByBox((2, 2), [[0] * 4] * 4)
     table = measure_distinct(nobody, "0.2", noise="seeded:1")  # an interval of 2 misses 1 in 40
-    (ax,) = plot_distinct(made(table, noise="seeded:2")).axes
+    (ax,) = figure_of([Layer.distinct(made(table, noise="seeded:2"))]).axes
     assert "nothing rises above the noise" in [text.get_text() for text in ax.texts]
 
 
@@ -540,7 +541,7 @@ def test_the_command_draws_the_table(
         data = json.loads(text.split('id="data">')[1].split("</script>")[0])
         assert (data["unit"], data["per_box"], data["boxes"]) == ("box", True, True)
         assert data["panels"][0]["quantity"] == "different people"
-        assert data["panels"][0]["sheets"][0]["length"] == 12
+        assert data["panels"][0]["steps"][0][0]["length"] == 12
 
 
 @pytest.mark.parametrize("name", ["map.html", "map.png"])

@@ -27,16 +27,19 @@ from htf import (
 )
 from htf.estimation.activity import read_profiles
 from htf.estimation.nonnegative import non_negative
-from htf.evaluation.datasets import City, DataSet, GaussianSet
-from htf.evaluation.forecast import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
-from htf.evaluation.metrics import MRE
-from htf.evaluation.population import Population, RecordsByActivity, RecordsEach, visits
-from htf.evaluation.protecting import SCALINGS, Counted, Known, release_people
-from htf.evaluation.specs import Spec
-from htf.evaluation.standins import PastRelease, PublicPoints, scatter
-from htf.evaluation.trials import Bench, Trial, run_trial, seeded_noise
-from htf.evaluation.workloads import read_workload
+from htf.forecast.datasets import City, DataSet
+from htf.forecast.population import Population, RecordsByActivity, RecordsEach, visits
+from htf.forecast.protecting import SCALINGS, Counted, Known, release_people
+from htf.forecast.simulation import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
+from htf.forecast.specs import Spec
+from htf.forecast.standins import PastRelease, PublicPoints, scatter
+from htf.forecast.trials import Bench, Trial, seeded_noise
+from htf.forecast.workloads import read_workload
 from htf.release.file import is_release
+from htf_bench.datasets import GaussianSet
+from htf_bench.metrics import MRE
+from htf_bench.specs import BenchSpec
+from htf_bench.trials import BenchTrial, run_trial
 from support import city_matrix, dense, grid
 
 SMALL = GaussianSet("small", 5, 1, points=20_000, cells=64)
@@ -121,7 +124,7 @@ def test_errors_are_those_of_the_bench() -> None:
     found = simulate(plan())
     assert found.records == 20_000
     for run in range(2):
-        outcome = run_trial(BENCH, Trial(SMALL, Spec.of("htf"), "0.5", run))
+        outcome = run_trial(BENCH, BenchTrial(SMALL, BenchSpec.of("htf"), "0.5", run))
         bench = {workload: value for workload, metric, value in outcome.values if metric == MRE}
         for area in found.main.areas:
             assert area.relative_errors[run] == bench[area.workload.text]
@@ -182,7 +185,7 @@ def test_a_forecast_from_a_release_comes_near_the_truth() -> None:
 
 
 def test_sizes_in_kilometres() -> None:
-    from htf.evaluation.datasets import City
+    from htf.forecast.datasets import City
 
     found: Forecast = simulate(plan(City("city", 5000, 64), runs=1))
     square: Area = found.main.areas[1]

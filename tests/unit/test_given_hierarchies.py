@@ -288,7 +288,7 @@ def test_a_level_that_matters_more_gets_more() -> None:
 )
 def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(InputError):
-        make_mechanism("zones", wrong)
+        make_mechanism("zones", **wrong)
 
 
 def test_more_shares_than_levels_are_refused() -> None:

@@ -32,16 +32,16 @@ from htf.estimation.homogeneous import estimate_regions
 from htf.estimation.interpolation import interpolate
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import PRIOR_SHARE
-from htf.evaluation.counting import ExactCounter
-from htf.evaluation.datasets import GaussianSet
-from htf.evaluation.trips import synthetic_trips
-from htf.evaluation.workloads import Boxes
+from htf.forecast.counting import ExactCounter
+from htf.forecast.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import halve_often
 from htf.frame.tree import RegionTree
 from htf.mechanisms.htf import Htf
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.release.release import MeasurementTable
+from htf.synthetic.trips import synthetic_trips
+from htf_bench.datasets import GaussianSet
 from support import city_matrix, dense, grid
 
 UNIT = UNITS_PER_EPSILON

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import htf
 from htf import Axis, Domain, InputError, Names, Outlines
-from htf.estimation.homogeneous import HOMOGENEOUS
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     TreeErrors,
@@ -25,9 +24,8 @@ from htf.estimation.inside_zones import (
 from htf.estimation.least_squares import TreeCounts, least_squares
 from htf.frame.halving import halve_often
 from htf.frame.tree import RegionTree
-from htf.mechanisms.htf import Htf
 from htf.privacy.epsilon import Epsilon
-from htf.release.inside_zones import OWN_ESTIMATOR, inside_zones, taken_apart, zone_of_cells
+from htf.release.inside_zones import inside_zones, taken_apart, zone_of_cells
 
 
 def zone_axis(layer: object) -> Axis:
@@ -287,19 +285,6 @@ def test_it_can_be_taken_apart() -> None:
     assert parts[0].estimator == on_map.estimator
     assert parts[1].estimator == zones.estimator
     assert parts[1].facts == zones.facts
-
-
-def test_a_map_of_the_older_estimator_keeps_it() -> None:
-    """Also one that was joined when the older estimator was the only one, and nothing was written down about it."""
-    on_map, zones, _ = pair()
-    old = replace(on_map, estimator=HOMOGENEOUS)
-    estimates, scales = Htf.estimators[HOMOGENEOUS](old)
-    assert not np.array_equal(estimates, on_map.estimates)
-    both = inside_zones(replace(old, estimates=np.asarray(estimates, float), scales=scales), zones)
-    unnamed = {name: fact for name, fact in both.facts.items() if name != OWN_ESTIMATOR}
-    for joined in (both, replace(both, facts=unnamed)):
-        assert taken_apart(joined)[0].estimator == HOMOGENEOUS
-        assert [check for check in htf.verify(joined) if not check.passed] == []
 
 
 def test_what_does_not_go_together() -> None:

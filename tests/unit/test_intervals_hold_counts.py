@@ -7,7 +7,7 @@ import pytest
 
 from htf import Domain, FrequencyMatrix, Protection, Release, publish
 from htf.mechanisms import registry
-from htf.query.columns import Answers
+from htf.query.answer import Answer
 from support import plain_intervals
 
 BOXES = np.random.default_rng(8).uniform(0, 0.9, (400, 2))
@@ -24,7 +24,7 @@ def released(mechanism: str, protection: Protection | None = None) -> Release:
     return publish(matrix, "0.3", mechanism, noise="seeded:2")
 
 
-def holds(answers: Answers) -> bool:
+def holds(answers: Answer) -> bool:
     enclosed = np.maximum(answers.count, 0.0)
     return bool(np.all((answers.low >= 0) & (answers.low <= enclosed) & (enclosed <= answers.high)))
 

@@ -16,7 +16,7 @@ from htf.serve.site import load_site
 
 SCRIPTS = sorted(STATIC.rglob("*.js"))
 STYLES = sorted(STATIC.rglob("*.css"))
-OFFLINE = ("offline/offline.js", "offline/series.js", "offline/zones.js")
+OFFLINE = ("offline/offline.js",)
 LABELS = re.search(r"export const labels = \{(.*?)\n\};", own("words.js"), re.S)
 
 

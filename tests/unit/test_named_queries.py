@@ -7,8 +7,7 @@ import pytest
 
 import htf
 from htf import Axis, InputError, Names
-from htf.query.named import Named, ask_by, outlines_of, read_by, read_level
-from htf.query.where import full_rows
+from htf.query.named import outlines_of, read_level
 from htf.query.zone_hint import errors_in_zones, zone_hint
 from support_zones import DISTRICTS, TRACTS, zone_domain, zone_release, zones
 
@@ -110,15 +109,13 @@ def test_what_cannot_be_asked() -> None:
 def test_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("htf.query.named.MOST_ROWS", 30)
     domain = zone_domain(HOURS)
-    whole = Named(full_rows(domain), {})
-    parts = [*read_by(domain, "zone"), *read_by(domain, "hour")]
     with pytest.raises(InputError, match="36 rows, but at most 30"):
-        ask_by(domain, whole, parts)
+        htf.Question.by("zone", "hour").rows(domain)
 
 
 def test_outlines_of_districts_are_joined() -> None:
     domain = zone_domain(rest="elsewhere")
-    asked = ask_by(domain, Named(full_rows(domain), {}), read_level(domain, "district"))
+    asked = htf.Question.by("district").rows(domain)
     shapes = outlines_of(domain, asked.rows)
     assert [shape.area for shape in shapes] == pytest.approx([3, 3, 3, 0])
 

@@ -15,11 +15,11 @@ from htf.base.numerals import decimal, fraction, shown, whole
 from htf.cli.main import run
 from htf.cli.points import read_axis, read_cells
 from htf.curator.noise import noise_from_text
-from htf.evaluation.workloads import read_workload
 from htf.frame.domain import Axis, Domain
 from htf.ingest.engines import read_memory
 from htf.query.texts import read_boxes, read_numbers, read_where
 from htf.query.where import full_ranges
+from htf_bench.workloads import read_workload
 
 # To Python these are numbers.
 LENIENT = ["1_0", "٣", "１", "0_5", "1_0.5", "१.५", "1e1_0", "１e1"]
@@ -70,10 +70,10 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "axis to": (lambda text: read_axis(f"hour:h:0:{text}:24"), "24"),
     "axis cells": (lambda text: read_axis(f"hour:h:0:24:{text}"), "24"),
     "noise": (lambda text: noise_from_text(f"seeded:{text}"), "42"),
-    "a whole parameter": (lambda text: make_mechanism("kdtree", {"height": text}), "3"),
-    "a parameter": (lambda text: make_mechanism("htf", {"growth": text}), "1.7"),
-    "a share": (lambda text: make_mechanism("ag", {"alpha": text}), "0.3"),
-    "an epsilon": (lambda text: make_mechanism("htf-paper", {"epsilon_height": text}), "0.01"),
+    "a whole parameter": (lambda text: make_mechanism("kdtree", height=text), "3"),
+    "a parameter": (lambda text: make_mechanism("htf", growth=text), "1.7"),
+    "a share": (lambda text: make_mechanism("ag", alpha=text), "0.3"),
+    "an epsilon": (lambda text: make_mechanism("htf-paper", epsilon_height=text), "0.01"),
     "quantile": (
         lambda text: suggest_max_records(RecordsPerPerson([3, 1]), 1, quantile=text, noise="fast"),
         "9/10",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from htf import Domain, publish
-from htf.evaluation.visits import synthetic_visits
+from htf.synthetic.visits import synthetic_visits
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "people.py"
 

@@ -17,8 +17,11 @@ from htf.errors import InputError, MissingExtraError
 from htf.estimation.parts import Parts
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
-from htf.maps.plot import plot_release, round_length, short_number, visible_density
-from htf.maps.plot_panels import layout, panel_ranges
+from htf.maps import draw
+from htf.maps.kinds import Grid
+from htf.maps.picture import layout, round_length
+from htf.maps.scale import short_number
+from htf.maps.steps import panel_ranges
 from htf.maps.views import rasterise, view
 from htf.privacy.protection import OF_RECORDS, Protection
 from htf.query.boxes import axis_table
@@ -138,6 +141,16 @@ def city_release(domain: Domain, **changes: Any) -> FakeRelease:
     return replace(FakeRelease(domain, low, high, estimates, np.ones(len(low))), **changes)
 
 
+def plot_release(release: Any, **options: Any) -> Any:
+    return draw.plot_release(release, **options)
+
+
+def visible_density(release: Any, pixels: int = 700) -> FloatArray:
+    """Density per pixel, as rows from south to north; NaN where counts are no more than noise."""
+    values = Grid(release, "made-up").values(pixels)
+    return np.where(values.is_clear, values.density, np.nan)
+
+
 def words(figure: Any) -> str:
     from matplotlib.text import Text
 
@@ -208,7 +221,7 @@ def on_the_ground(west: float, south: float, east: float, north: float) -> float
 
 def test_density_is_per_square_kilometre() -> None:
     release = leaf_release([100.0, 2500.0], [1.0, 1.0])
-    density = visible_density(view(release, cells=700))
+    density = visible_density(release, 700)
     x, y = release.domain.axes
     area = on_the_ground(x.low, y.low, x.low + x.cell_width, y.high)
     np.testing.assert_allclose(density, [[100 / area, 2500 / area]], rtol=1e-5)
@@ -220,7 +233,7 @@ def test_density_of_a_map_in_metres() -> None:
         domain = Domain.from_bounds(0, 0, 8000, 4000, (cells, 2), crs="EPSG:27700")
         low, high = np.array([[0, 0]]), np.array([[cells, 2]])
         release = FakeRelease(domain, low, high, np.array([64.0]), np.ones(1))
-        np.testing.assert_allclose(visible_density(view(release, cells=700)), 2.0)
+        np.testing.assert_allclose(visible_density(release, 700), 2.0)
         assert "records per km²" in words(plot_release(release))
 
 
@@ -230,7 +243,7 @@ def test_density_follows_the_narrowing_of_degrees() -> None:
     rows = np.arange(62)
     low = np.stack([np.zeros_like(rows), rows], axis=1)
     release = FakeRelease(domain, low, low + 1, np.full(62, 1000.0), np.ones(62))
-    density = visible_density(view(release, cells=700))[:, 0]
+    density = visible_density(release, 700)[:, 0]
     ratio = on_the_ground(0, -1, 1, 0) / on_the_ground(0, 60, 1, 61)
     assert density[-1] / density[0] == pytest.approx(ratio, rel=1e-5)
 
@@ -239,21 +252,21 @@ def test_density_is_per_cell_without_degrees() -> None:
     domain = Domain.from_bounds(0, 0, 5000, 5000, 8, crs=None)
     low, high = np.array([[0, 0], [4, 0]]), np.array([[4, 8], [8, 8]])
     release = FakeRelease(domain, low, high, np.array([64.0, 320.0]), np.ones(2))
-    np.testing.assert_allclose(visible_density(view(release, cells=4)), [[2, 2, 10, 10]] * 4)
+    np.testing.assert_allclose(visible_density(release, 4), [[2, 2, 10, 10]] * 4)
 
 
 def test_what_is_no_more_than_noise_is_blank() -> None:
     deviation = math.sqrt(2) * 10
     estimates = [-500.0, 0.0, 1.9 * deviation, 2.4 * deviation, 500.0]
-    density = visible_density(view(leaf_release(estimates, [10.0] * 5), cells=700))
+    density = visible_density(leaf_release(estimates, [10.0] * 5), 700)
     assert np.isnan(density).tolist() == [[True, True, True, False, False]]
 
 
 def test_many_leaves_in_a_pixel_rise_above_the_noise_together() -> None:
     """Each of 100 leaves is within its noise; their sum is ten deviations of its own."""
     release = leaf_release([10.0] * 100, [7.0] * 100)
-    assert np.isnan(visible_density(view(release, cells=100))).all()
-    assert np.isfinite(visible_density(view(release, cells=1))).all()
+    assert np.isnan(visible_density(release, 100)).all()
+    assert np.isfinite(visible_density(release, 1)).all()
 
 
 def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
@@ -262,9 +275,7 @@ def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
     low, high = np.array([[0, 0], [32, 0]]), np.array([[32, 64], [64, 64]])
     deviation = math.sqrt(2) * 10
     estimates = np.array([1.9, 2.4]) * deviation
-    density = visible_density(
-        view(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), cells=50)
-    )
+    density = visible_density(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), 50)
     assert np.isnan(density[:, :25]).all()
     assert np.isfinite(density[:, 25:]).all()
 
@@ -275,7 +286,7 @@ def test_exact_nothing_is_blank_when_there_is_no_noise_at_all() -> None:
     estimates = np.where(np.arange(400) % 3 == 0, 1e6 / 7, 0.0)
     release = FakeRelease(domain, low, high, estimates, np.zeros(400))
     expected = naive_raster(low, high, estimates, (1000, 1000), (90, 90)).T > 0
-    np.testing.assert_array_equal(np.isfinite(visible_density(view(release, cells=90))), expected)
+    np.testing.assert_array_equal(np.isfinite(visible_density(release, 90)), expected)
 
 
 def test_further_axes_are_summed_out() -> None:
@@ -284,7 +295,7 @@ def test_further_axes_are_summed_out() -> None:
     masses = np.full(50, 100.0)
     release = FakeRelease(Domain(axes), low, high, masses, np.ones(50))
     expected = naive_raster(low[:, :2], high[:, :2], masses, (6, 6), (6, 6))
-    np.testing.assert_allclose(visible_density(view(release, cells=700)), expected.T)
+    np.testing.assert_allclose(visible_density(release, 700), expected.T)
     outlines = plot_release(release, boxes=True).axes[0].collections[0].get_paths()
     distinct = {(*a, *b) for a, b in zip(low[:, :2].tolist(), high[:, :2].tolist(), strict=True)}
     assert len(outlines) == len(distinct) < 50
@@ -391,7 +402,7 @@ def test_panels_of_nothing_say_so() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"by": "x"}, "'x' is: give other axes"),
+        ({"by": "x"}, "'x' is: give another"),
         ({"by": "day"}, "no axis 'day'"),
         ({"by": "hour", "boxes": True}, "cannot show outlines"),
         ({"where": {"hour": (22, 4)}}, "22 to 24 and 0 to 4"),

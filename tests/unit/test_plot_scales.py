@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, Named, Release, plot_difference, publish
-from htf.maps.browser.document import Wish, html_map
-from htf.maps.scales import difference_limits, round_number
+from htf import Domain, FrequencyMatrix, Layer, Release, publish
+from htf.maps.browser.page import page_of
+from htf.maps.picture import figure_of
+from htf.maps.scale import difference_limits, round_number
 
 
 @pytest.mark.parametrize(
@@ -42,17 +43,16 @@ def test_the_end_is_that_of_the_differences_beyond_noise() -> None:
     assert difference_limits(np.zeros(0), np.zeros(0, dtype=bool)) == (0.01, 1)
 
 
-def pair() -> list[Named]:
-    """Two maps that differ a little in a half, and very much in one cell."""
+def differing() -> Layer:
+    """Of two maps that differ a little in a half, and very much in one cell."""
     domain = Domain.from_bounds(4, 52, 4.4, 52.24, cells=16)
     before = np.full((16, 16), 500)
     after = before.copy()
     after[8:] += 300
     after[12, 3] += 400_000
-    return [
-        Named(released(domain, counts), name)
-        for counts, name in ((after, "after"), (before, "before"))
-    ]
+    return Layer.of(released(domain, after), "after").minus(
+        Layer.of(released(domain, before), "before")
+    )
 
 
 def released(domain: Domain, counts: Any) -> Release:
@@ -62,7 +62,7 @@ def released(domain: Domain, counts: Any) -> Release:
 
 def test_a_picture_says_what_lies_beyond_its_end() -> None:
     pytest.importorskip("matplotlib")
-    figure = plot_difference(pair())
+    figure = figure_of([differing()])
     said = figure.get_supxlabel().replace("\n", " ")
     found = re.search(
         r"The colours end at ±(.+?): 1 difference lies beyond, the largest at \+(.+?)\.", said
@@ -77,12 +77,13 @@ def test_a_picture_says_what_lies_beyond_its_end() -> None:
 
 def test_each_size_of_squares_has_its_own_end() -> None:
     pytest.importorskip("maplibre")
-    text = html_map(pair(), Wish(), as_difference=True)
+    text = page_of([differing()])
     found = re.search(r'id="data">(.+?)</script>', text)
     assert found is not None
     data = json.loads(found[1])
-    assert data["limits"] is None
-    for sheet in data["panels"][0]["sheets"]:
+    (sheets,) = data["panels"][0]["steps"]
+    assert len(sheets) > 1 or sheets[0]["length"] == 256
+    for sheet in sheets:
         least, most = sheet["limits"]
         assert most == pytest.approx(round_number(most))
         assert most == pytest.approx(100 * least)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -135,9 +135,7 @@ def test_a_release_claims_the_whole_for_a_person() -> None:
     assert "epsilon=1 for one person" in repr(release)
     told = release.summary()
     assert (told["epsilon"], told["record_epsilon"]) == ("1", "0.2")
-    assert told["protection"] == {
-        "unit": "person", "max_records": 5, "once_per": "hour", "of_query": False,
-    }  # fmt: skip
+    assert told["protection"] == asdict(release.protection)
     assert told["suggestion"] is None
     plain = made(OF_RECORDS)
     assert plain.record_epsilon == plain.epsilon
@@ -256,7 +254,7 @@ def test_the_statement_of_a_suggestion_and_of_a_total() -> None:
     assert "how many records were kept per person" not in release.statement
     assert "cost 0.2 of the epsilon of 1" in release.statement
     assert "At most 5 records" in release.statement  # which need not be what was suggested
-    told = said(PERSON, mechanism=make_mechanism("ug", {"public_total": "272"}))
+    told = said(PERSON, mechanism=make_mechanism("ug", public_total="272"))
     assert "Whether any one person is part of that number is not protected" in told
 
 
@@ -292,39 +290,6 @@ def test_a_plain_file_says_nothing_of_people(tmp_path: Path) -> None:
         "format", "software", "domain", "epsilon", "mechanism", "parameters", "facts", "estimator",
         "noise", "private", "ledger", "statement", "digest", "columns_digest",
     }  # fmt: skip
-
-
-# Of a release that htf-dp 0.1.0 wrote in format 4, before people could be counted.
-DIGESTS_OF_FORMAT_4 = [
-    "801bc5dec30a027bbcb50fa5523620aa665cef70a8eb38b2158021644852e288",
-    "ee6baece013f51219d8093f0c1fba16b2f2343b7f43c7e4a94d95e461bbdab5f",
-]
-
-
-@pytest.mark.parametrize("number", [2, 3, 4])
-def test_files_from_before_people_were_counted_load_with_their_digest(
-    number: int, tmp_path: Path
-) -> None:
-    release, path = made(noise="seeded:4"), tmp_path / "r.parquet"
-    then = {name: value for name, value in release.parameters.items() if name != "side"}
-    release = replace(release, parameters=then)  # without what `ug` has got since
-    release.save(path)
-    told = header(path)
-    assert told["digest"] == DIGESTS_OF_FORMAT_4
-    assert told["protection"] == {
-        "unit": "person", "max_records": 5, "once_per": "hour", "of_query": False,
-    }  # fmt: skip
-
-    def as_then(found: dict[str, Any]) -> None:
-        found.update(format=number)
-        if number < 4:
-            found.pop("columns_digest")
-
-    rewrite(path, as_then)
-    again = Release.load(path)
-    assert again == release
-    assert (again.protection, again.quantity) == (PERSON, "records")
-    assert wrong(path) == []
 
 
 @pytest.mark.parametrize("per", [None, "day", "week", "month"])
@@ -596,7 +561,7 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
 ) -> None:
     before = budget.account()
     suggestion, id_ = (entry.id for entry in before.pending)
-    path, exact_total = tmp_path / "other.parquet", make_mechanism("ug", {"public_total": "272"})
+    path, exact_total = tmp_path / "other.parquet", make_mechanism("ug", public_total="272")
     for other, says in (
         (made(), r"charged for: that is epsilon 0\.8 for one person by ug, the file has 1 for one"),
         (made(OF_RECORDS, epsilon="0.8"), "the file has 0.8 for one record by ug"),

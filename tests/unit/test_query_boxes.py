@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from htf.base.compiled import many_ahead
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain
+from htf.query.answer import Answer
 from htf.query.boxes import BLOCK, RowCounter, count_boxes, share_inside, to_snapped_cells
-from htf.query.columns import COLUMNS, Answers
+from htf.query.columns import COLUMNS, COUNTS
 from htf.query.index import BoxIndex
 from htf.query.outside import outside_note
 
@@ -129,6 +131,7 @@ def test_many_boxes_are_answered_like_each_alone_and_without_much_memory() -> No
     random = np.random.default_rng(1)
     corners = random.uniform((9, 39), (15, 49), (2, 200_000, 2))
     boxes = np.concatenate([corners.min(axis=0), corners.max(axis=0)], axis=1)
+    many_ahead()
     count_boxes(DOMAIN, INDEX, boxes[0])  # compiled before memory is watched
     tracemalloc.start()
     answers = count_boxes(DOMAIN, INDEX, boxes)
@@ -202,7 +205,7 @@ def test_only_edges_snap() -> None:
 
 def test_answers_compare_by_identity() -> None:
     one = np.zeros(1)
-    assert Answers(*[one] * len(COLUMNS)) != Answers(*[one] * len(COLUMNS))
+    assert Answer(COUNTS, (one,) * len(COLUMNS)) != Answer(COUNTS, (one,) * len(COLUMNS))
 
 
 # Widths below a billionth of a cell count as none: see above.

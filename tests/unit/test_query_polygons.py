@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from htf import Answers, Axis, Domain, FrequencyMatrix, InputError, Release, publish
+from htf import Answer, Axis, Domain, FrequencyMatrix, InputError, Release, publish
 from htf.curator.noise import ScriptedNoise
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
@@ -86,7 +86,7 @@ def shares_of(low: IntArray, high: IntArray, polygons: list[shapely.Geometry]) -
     return np.asarray(np.where(found > 1 - 1e-9, 1.0, np.where(found < 1e-9, 0.0, found)))
 
 
-def assert_same(ours: Answers, theirs: Answers) -> None:
+def assert_same(ours: Answer, theirs: Answer) -> None:
     for name, column in theirs.to_columns().items():
         np.testing.assert_allclose(getattr(ours, name), column, rtol=1e-9, atol=1e-8, err_msg=name)
 

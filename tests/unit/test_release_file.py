@@ -145,6 +145,10 @@ def set_column(table: Any, name: str, values: Any) -> Any:
             lambda h, _: h.update(format=FORMAT + 1, software="htf-dp 9"),
             "newer version .htf-dp 9.*upgrade",
         ),
+        (
+            lambda h, _: h.update(format=FORMAT - 1, software="htf-dp 0"),
+            "never released .htf-dp 0.*use that version",
+        ),
         (lambda h, _: h.update(format="x"), "header cannot be read"),
         (lambda h, _: h.update(epsilon="0.1"), "was changed"),
         (lambda h, _: h.update(private=True), "was changed"),

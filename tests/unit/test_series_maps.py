@@ -15,11 +15,15 @@ import pytest
 from htf import Domain, FrequencyMatrix, InputError, Series, SeriesPlan
 from htf.cli.main import run
 from htf.frame.domain import Axis
-from htf.maps.browser.document import Wish
-from htf.maps.browser.series_document import MOST_SQUARES, grids_of_changes, html_series
+from htf.maps.browser.page import page_of
+from htf.maps.browser.rectangles import MOST_SQUARES, grids_of_changes
 from htf.maps.comparison import rows_of_grid
-from htf.maps.plot_panels import MOST_PANELS
-from htf.maps.scales import difference_limits
+from htf.maps.kinds import Grid
+from htf.maps.layer import Layer
+from htf.maps.picture import figure_of
+from htf.maps.scale import difference_limits
+from htf.maps.steps import MOST_PANELS
+from zoning import COUNTS, layer
 
 XY = ("x", "y")
 DOMAIN = Domain.from_bounds(4, 52, 5, 52.6, cells=64)
@@ -59,19 +63,25 @@ def numbers(packed: str, kind: str = "<f4") -> Any:
     return np.frombuffer(zlib.decompress(base64.b64decode(packed)), kind)
 
 
+def joined(sheets: list[dict[str, str]], name: str, kind: str = "<f4") -> Any:
+    """A column of the squares of all sizes."""
+    return np.concatenate([numbers(sheet[name], kind) for sheet in sheets])
+
+
 @pytest.fixture(scope="module")
 def page(year: Series) -> str:
     pytest.importorskip("maplibre")
-    return html_series(year, Wish())
+    return page_of(Layer.periods(year))
 
 
 def test_each_period_has_its_counts_and_all_have_one_scale(page: str, year: Series) -> None:
     data = data_of(page)
-    assert [one["name"] for one in data["periods"]] == list(MONTHS)
-    least, most = data["limits"]
-    assert 0 < least < most
-    for packed in data["periods"]:
-        release = year.release(packed["name"])
+    assert data["steps"] == list(MONTHS)
+    assert data["at"] == 2
+    sheets = [sheet for (sheet,) in data["panels"][0]["steps"]]
+    assert {tuple(sheet["limits"]) for sheet in sheets} == {tuple(sheets[0]["limits"])}
+    for month, packed in zip(MONTHS, sheets, strict=True):
+        release = year.release(month)
         assert packed["length"] == len(release)
         low, high = (edges / 64 for edges in (release.low, release.high))
         scale = np.array([1, 0.6])
@@ -84,39 +94,66 @@ def test_each_period_has_its_counts_and_all_have_one_scale(page: str, year: Seri
 
 
 def test_changes_are_those_of_the_series_and_marked_all_together(page: str, year: Series) -> None:
-    data = data_of(page)["changes"]
-    grids = grids_of_changes(year.release(MONTHS[0]), Wish())
+    data = data_of(page)
+    grids = grids_of_changes(Grid(year.release(MONTHS[0]), "first"))
     assert [grid.shape for grid in grids] == [(16, 16), (32, 32)]
     assert max(grids[-1].shape) == MOST_SQUARES
     rows = np.vstack([rows_of_grid(year.release(MONTHS[0]), XY, None, grid) for grid in grids])
-    table = year.changes(rows).to_pandas()
-    assert [one["since"] for one in data["periods"]] == ["2026-01", "2026-02"]
-    for packed, month in zip(data["periods"], MONTHS[1:], strict=True):
+    table = year.count(rows).changes().to_pandas()
+    assert data["changes"][0] is None
+    for sheets, month in zip(data["changes"][1:], MONTHS[1:], strict=True):
         part = table[table.period == month]
         step = (part.high - part.low) / 64 + 1e-3
         pairs = {"first": "after", "second": "before", "low": "low", "high": "high"}
         for name, column in pairs.items():
-            assert np.all(np.abs(numbers(packed[name]) - part[column]) <= step)
-        marks = numbers(packed["clear"], "u1").astype(bool)
+            assert np.all(np.abs(joined(sheets, name) - part[column]) <= step)
+        marks = joined(sheets, "clear", "u1").astype(bool)
         assert marks.tolist() == part.beyond_noise.tolist()
         assert 0 < marks.sum() < 60  # the one place that changed, in squares of both sizes
 
 
 def test_changes_have_a_scale_for_each_size_of_squares(page: str) -> None:
-    data = data_of(page)["changes"]
-    start = 0
-    for grid in data["grids"]:
+    data = data_of(page)
+    for number, grid in enumerate(data["shapes"]):
         area = numbers(grid["area"])
-        part = slice(start, start + grid["length"])
-        start += grid["length"]
-        density, marks = [], []
-        for one in data["periods"]:
-            density.append((numbers(one["first"]) - numbers(one["second"]))[part] / area)
-            marks.append(numbers(one["clear"], "u1")[part].astype(bool))
-        assert grid["limits"] == list(
-            difference_limits(np.concatenate(density), np.concatenate(marks))
-        )
-    assert data["grids"][0]["zoom"][1] == data["grids"][1]["zoom"][0]
+        sheets = [sheets[number] for sheets in data["changes"][1:]]
+        assert [sheet["shape"] for sheet in sheets] == [number] * 2
+        density = [(numbers(one["first"]) - numbers(one["second"])) / area for one in sheets]
+        marks = [numbers(one["clear"], "u1").astype(bool) for one in sheets]
+        expected = difference_limits(np.concatenate(density), np.concatenate(marks))
+        for sheet in sheets:
+            assert sheet["limits"] == list(expected)
+    assert data["shapes"][0]["zoom"][1] == data["shapes"][1]["zoom"][0]
+
+
+def test_zones_change_too_and_are_marked_all_together(tmp_path: Path) -> None:
+    """In tracts and districts, by one rule for all of the file."""
+    pytest.importorskip("maplibre")
+    domain = Domain((Axis.named("zone", layer()),), "OGC:CRS84")
+    plan = SeriesPlan.of(domain, "month", "record", total=1, releases=40)
+    made = Series.create(tmp_path / "tracts", plan)
+    for month, extra in zip(MONTHS, (0, 900, 0), strict=True):
+        counts = COUNTS + extra * (np.arange(len(COUNTS)) == 4)
+        made.add(FrequencyMatrix.from_dense(domain, counts), month, noise="fast")
+    page = page_of(Layer.periods(made))
+    data = data_of(page)
+    assert [level["name"] for level in data["shapes"]] == ["tract", "district"]
+    assert data["changes"][0] is None
+    edges = [np.arange(12), 4 * np.arange(3)], [np.arange(1, 13), 4 * np.arange(1, 4)]
+    rows = np.column_stack([np.concatenate(ends) for ends in edges]).astype(float)
+    table = made.count(rows).changes().to_pandas()
+    for sheets, month in zip(data["changes"][1:], MONTHS[1:], strict=True):
+        part = table[table.period == month]
+        step = (part.high - part.low) / 64 + 1e-3
+        for name, column in {"first": "after", "second": "before", "low": "low"}.items():
+            assert np.all(np.abs(joined(sheets, name) - part[column]) <= step)
+        marks = joined(sheets, "clear", "u1").astype(bool)
+        assert marks.tolist() == part.beyond_noise.tolist()
+        assert marks[4]
+        assert marks[13]
+    assert "any zone of any month is coloured without reason is at most 5 %" in page
+    level = data_of(page_of(Layer.periods(made, level="district")))["level"]
+    assert level == 1
 
 
 def test_the_file_says_what_the_series_promises(page: str, year: Series) -> None:
@@ -129,7 +166,7 @@ def test_the_file_says_what_the_series_promises(page: str, year: Series) -> None
 
 def test_one_release_has_no_change(tmp_path: Path) -> None:
     pytest.importorskip("maplibre")
-    text = html_series(series_at(tmp_path / "new", months=("2026-01",)), Wish())
+    text = page_of(Layer.periods(series_at(tmp_path / "new", months=("2026-01",))))
     assert data_of(text)["changes"] is None
     assert "Changes are in squares" not in text
 
@@ -140,22 +177,19 @@ def test_a_correction_stands_for_what_it_corrects(tmp_path: Path) -> None:
     made = Series.create(tmp_path / "corrected", plan)
     made.add(lumpy(DOMAIN, 100, 0), "2026-01", noise="fast")
     made.add(lumpy(DOMAIN, 5000, 0), "2026-01", noise="fast", correct=True)
-    (packed,) = data_of(html_series(made, Wish()))["periods"]
+    (((packed,),)) = data_of(page_of(Layer.periods(made)))["panels"][0]["steps"]
     assert numbers(packed["count"]).sum() == pytest.approx(64 * 5000 + 3 * 64**2, rel=0.05)
 
 
 def test_an_empty_series_is_refused(tmp_path: Path) -> None:
     made = series_at(tmp_path / "empty", months=())
-    for draw in (lambda: html_series(made, Wish()), lambda: plot(made)):
-        with pytest.raises(InputError, match="has no release yet: add one"):
-            draw()
+    with pytest.raises(InputError, match="has no release yet: add one"):
+        Layer.periods(made)
 
 
 def plot(series: Series, **options: Any) -> Any:
     pytest.importorskip("matplotlib")
-    from htf.maps.plot_series import plot_series
-
-    return plot_series(series, **options)
+    return figure_of(Layer.periods(series, **options))
 
 
 def test_small_multiples_have_one_scale(year: Series) -> None:
@@ -182,17 +216,34 @@ def test_the_latest_24_are_drawn(tmp_path: Path) -> None:
     assert "the latest 24 of 26 months" in figure.get_suptitle()
 
 
+def test_two_periods_are_subtracted_by_name(year: Series) -> None:
+    before, after, _ = Layer.periods(year)
+    change = after.minus(before)
+    assert change.name == "2026-02 minus 2026-01"
+    assert figure_of([change]).axes[0].get_title() == change.name
+    for layers, says in (
+        ([before, change], "steps of one thing, or things to compare"),
+        ([change, change], "a difference is drawn alone"),
+        ([Layer(before.release, "bare")], "make one with htf.Layer.of"),
+        ([], "there is nothing to draw"),
+    ):
+        with pytest.raises(InputError, match=says):
+            figure_of(layers)
+
+
 def test_further_axes_are_summed(tmp_path: Path) -> None:
     pytest.importorskip("maplibre")
     axes = (Axis("x", 4, 5, 64), Axis("y", 52, 53, 64), Axis("hour", 0, 24, 4))
     made = series_at(tmp_path / "hours", Domain(axes, "OGC:CRS84"), MONTHS[:2])
-    text = html_series(made, Wish(where={"hour": (6, 12)}))
+    text = page_of(Layer.periods(made, where={"hour": (6, 12)}))
     assert "hour 6 to 12" in text or "hour 6:12" in text
     data = data_of(text)
     release = made.release(MONTHS[1])
     whole = release.count(where={"hour": (6, 12)}).count[0]
-    assert numbers(data["periods"][1]["count"]).sum() == pytest.approx(whole, rel=0.02)
-    assert data["are_leaves"] is False
+    assert numbers(data["panels"][0]["steps"][1][0]["count"]).sum() == pytest.approx(
+        whole, rel=0.02
+    )
+    assert data["panels"][0]["outlines"] is None
     assert "hour" in plot(made, where={"hour": (6, 12)}).get_suptitle()
 
 
@@ -215,12 +266,12 @@ def test_the_command_writes_both(
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["-o", "m.html", "--difference"], "without --difference (the page has a switch"),
-        (["-o", "m.html", "--by", "x"], "a page of a series is drawn without --by"),
-        (["-o", "m.html", "--level", "tract"], "without --level"),
-        (["-o", "m.html", "--distinct"], "without --distinct"),
-        (["-o", "m.png", "--boxes"], "a picture of a series is drawn without --boxes"),
-        (["-o", "m.png", "--style", "https://tiles.example"], "without --style"),
+        (["-o", "m.html", "--difference"], "leave out --difference (the page has a switch"),
+        (["-o", "m.html", "--by", "x"], "leave out --by, or draw one of its releases"),
+        (["-o", "m.html", "--level", "tract"], "a level is one of zones"),
+        (["-o", "m.html", "--distinct"], "leave out --distinct"),
+        (["-o", "m.png", "--boxes"], "panels need a figure of their own, and cannot show outlines"),
+        (["-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{folder}/2026-01.parquet", "-o", "m.html"], "is a series, which is drawn alone"),
         (["-o", "m.html", "--axes", "x,z"], "'z'"),
     ],

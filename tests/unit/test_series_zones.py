@@ -91,7 +91,7 @@ def test_questions_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run(["query", "tracts", "--by", "period", "--level", "district", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["count"] for row in rows if row["period"] == "2026-01"] == table["count"]
-    assert [row["zone"] for row in rows][:3] == table["district"]
+    assert [row["district"] for row in rows][:3] == table["district"]
     district = table["district"][int(np.argmax(table["count"]))]
     assert run(["query", "tracts", "--zone", district, "--change", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
@@ -107,16 +107,17 @@ def test_questions_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_tables_layers_and_pictures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", "tracts", "-o", "long.csv"]) == 0
     long = pyarrow.csv.read_csv("long.csv")
-    assert long.column_names[:3] == ["period", "zone", "count"]
+    assert long.column_names[:3] == ["period", "tract", "district"]
     assert {"low", "high", "tract", "district", "dwellings"} <= set(long.column_names)
     assert len(long) == 2 * 12
     assert run(["export", "tracts", "-o", "long.geojson"]) == 0
     features = json.loads(Path("long.geojson").read_text())["features"]
     assert len(features) == 24
     assert features[0]["geometry"]["type"] in ("Polygon", "MultiPolygon")
-    assert run(["map", "tracts", "--level", "district", "-o", "months.png"]) == 0
+    for name in ("months.png", "months.html"):
+        assert run(["map", "tracts", "--level", "district", "-o", name]) == 0
     assert run(["query", "tracts", "-o", "counts.csv"]) == 0
-    assert "Wrote counts.csv: 2 periods." in capsys.readouterr().err
+    assert "Wrote counts.csv: 24 answers." in capsys.readouterr().err
     assert run(["query", "tracts", "--change", "-o", "change.png"]) == 0
     assert "Wrote change.png: 12 changes." in capsys.readouterr().err
     change = ["query", "tracts", "--level", "district", "--change", "-o", "change.csv"]
@@ -124,7 +125,6 @@ def test_tables_layers_and_pictures(place: Path, capsys: pytest.CaptureFixture[s
     assert "Wrote change.csv: 3 changes." in capsys.readouterr().err
     for wrong in (
         ["export", "tracts", "--grid", "4,4", "-o", "grid.csv"],
-        ["map", "tracts", "-o", "page.html"],
         ["series", "revise", "tracts", "-o", "revised"],
     ):
         assert run(wrong) == 2

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from htf.errors import InputError
-from htf.evaluation import synthetic
-from htf.evaluation.synthetic import CityPoints, is_park, is_water, synthetic_city
-from htf.evaluation.trips import synthetic_trips
 from htf.frame.domain import Domain, FloatArray
+from htf.synthetic import city as synthetic
+from htf.synthetic.city import CityPoints, is_park, is_water, synthetic_city
+from htf.synthetic.trips import synthetic_trips
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import pickle
 import sqlite3
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,16 +108,17 @@ def test_names_stand_for_ranges() -> None:
 
 
 def test_differences_and_means_are_tables_too(release: htf.Release) -> None:
-    changes = release.difference(release, BOXES).to_geopandas()
+    changes = release.count(BOXES).minus(release.count(BOXES)).to_geopandas()
     assert changes["change"].tolist() == [0, 0]
     assert changes["west"].tolist() == [0, 0]
     assert changes.bounds.to_numpy().tolist() == BOXES
     taxis = {"lon": [0.5] * 500, "lat": [0.5] * 500, "passengers": [2] * 500}
     sums = htf.read_points(taxis, release.domain, weight="passengers", max_weight=6)
     trips = htf.read_points(taxis, release.domain)
-    means = htf.ratio(
-        htf.publish(sums, 1, noise="seeded:1"), htf.publish(trips, 1, noise="seeded:2")
+    first, second = (
+        htf.publish(one, 1, noise=f"seeded:{n}").count() for n, one in enumerate((sums, trips))
     )
+    means = first.per(second)
     assert means.to_pandas()["mean"].between(1.8, 2.2).all()
     assert means.to_geopandas().bounds.to_numpy().tolist() == [BOXES[1]]
 
@@ -129,11 +131,9 @@ def test_what_was_asked_survives_a_pickle_and_cannot_be_changed(release: htf.Rel
 
 
 def test_answers_that_know_no_question(release: htf.Release) -> None:
-    answers = htf.Answers(*release.count(BOXES).to_columns().values())
+    answers = replace(release.count(BOXES), asked=None)
     assert answers.to_arrow().column_names[0] == "count"
-    with pytest.raises(
-        InputError, match=r"do not know what was asked: take those of Release\.count"
-    ):
+    with pytest.raises(InputError, match=r"do not know what was asked: take those of Release\.ask"):
         answers.to_geopandas()
 
 

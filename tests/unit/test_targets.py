@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from htf import Domain, Epsilon, FrequencyMatrix, InputError, publish
-from htf.evaluation import search as searching
-from htf.evaluation.datasets import City
-from htf.evaluation.forecast import Simulation
-from htf.evaluation.search import LEAST, MOST, Found, find_epsilon, round_up
-from htf.evaluation.specs import Spec
-from htf.evaluation.targets import Errors, InZones, Squares, Target, ask_once
+from htf.forecast import search as searching
+from htf.forecast.datasets import City
+from htf.forecast.search import LEAST, MOST, Found, find_epsilon, round_up
+from htf.forecast.simulation import Simulation
+from htf.forecast.specs import Spec
+from htf.forecast.targets import Errors, InZones, Squares, Target, ask_once
 from htf.frame.areas import cell_metres
 
 SWISS = Domain.from_bounds(2_600_000, 1_200_000, 2_610_240, 1_205_120, cells=1024, crs="EPSG:2056")

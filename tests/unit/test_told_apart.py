@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sqlite3
-import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from htf.cli.main import run
 from htf.curator.noise import FastNoise
 from htf.errors import InputError
 from htf.privacy import budget_store as store
-from htf.privacy.budget import read_accounts
 
 DOMAIN = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
 DAY, PERSON = "one person in one day", "one person"
@@ -33,32 +30,6 @@ OTHERS = {
     "person": ToldApart("driver", "time"),
     "nothing said": None,
 }
-# A file of format 2, as version 0.1.0 wrote it: `riders`, of person-days, and `trips`, of records, which is closed.
-FORMAT_2 = (
-    "eNrtm81vG0UUwHedDztpE4OKsYIPTAUotppUXufL6Veaj23rNnVaxwF6QNasd+yssNdhd90QJD7SKAeQekLcOXCAf4ADF26VuIP4"
-    "A7j2jLggMTM73l1/bBoiDlR6P9X2jN/svDfvvZ236023H24aDkG1ltXEDpqTXpFkWbqJkCRJI/Q1Kvmcp6/hQF+mrwhr3CnfWpMG"
-    "MyJdrsoT8b+kSek3abIe/+XcN5PXzr0+PjUmR/eGfx2+FvkxguQ6Ff6XHMYno6mLidih7VhGvU4sm+CGXbEdfMBa6yV1tayicqlw"
-    "+7ZaQr4Qram3tkoq2lA3VTpgq8hl40iwpt4uFNE2Fa6XkYUNm6RX17ZK5Rk07ewSPhYZNjLJY2IhnTSIQ/TpzFWkFjcOFyeiqelE"
-    "7MnVLouwRSotk4QaJeQduwrFbbVU7rPrvTtqEanvF7bL2ygtzFPQrdLWfT4uc8oFWIRZz9SxozqGXzgfTb2Zih3uC8OreM91lo4d"
-    "bBOnx25P3O9LccBprMFIa+t14oS582joHA1wKna802OVqZ9slql37Np5sLE62C7uzrRJ9i+b7aZGrBnE27hJ3FbbNBy3ZZEGdoyW"
-    "6faojgqT2V5XNCyCqel+GBiFbVTcKqN0q6F7anibq2EtVw1r+WpYL6BGdEVjkJqtkitrtGyid5QWdzY3zxaF6i42635SJ8ajqXeS"
-    "scODThR2sVUnbvyJ6VgHvVEIyPvzgx9xOrvcicKy43hqjJ5sydiXn/fbZeovMGxQhnRbNjg/DN39FNkkQs/nFZImYe4z7KbbbWCN"
-    "NGa6osVgIrJnG42WGcwm8ZWfgadLJ2YV+/Ss4tnQsYp1AlaxbohVTNRjVeArP2H7so9bxc2ivqWF5jqa3iOmbpj1abRa3ODL8SVt"
-    "rWHYuyyQfRbQuXqm8Qb3T7RvOLu6hffN6b55GJ3xNaNBmOvYvLztTbSLcwuLHZHby2TOlpvd58zRZCyaeisZO2725GaNluETMpOK"
-    "+6vAgLxk/h5cCkQKsGF0ErbPUE8FMpYvPrBRBDeJjtNYiMVRvMkP6exH6Mb1/uztmuKSZ1O1hRvErpK03W6muw7IzKBsxrWYL0/Y"
-    "2zGyy+TMaUtbJyh6i9CwtBxE3SkC8iQRjaYuJWNHdk9AWO2luk4KihhyqsD4+Xnthn8O9J4ug0MXdIR7dgs/iA490NDFV4Z+xjy1"
-    "yF4DV/3N/ZNR6pdU7GhZ+MWtBd6iB9fZnkH9nhlYbE+VsIPXHchj1sycra41sU4QppOIxX86Ek0mEvLhBw7WGvzyjL1GO4tdXdtU"
-    "3cu9tKdPmFQollXmiAelwv3V0iN0T32E1u+o6/doxeisQMn4G6zYacrq+2WvNmeO3x6KJpNJ+atprp+Hn78Nd1ngpsVpTPD10Tzp"
-    "0oV2ioWHO6o/oOP17lEl9RYNQnFd3fYGpLm//QNFVek+0Bd7dSZsAK88YcKuLcJboWee8LBzsEdatZ79hNUDw3QITWG3UnTPdYNu"
-    "N316wszgm16IzD25u90m7HJFNB3T3ok/EyxgM8GKlQmYw4sSm3Jwwojp032llS067RcxnlSBaT1lIdMEjGET+cMDF5AZyvBo8npS"
-    "lgx6UfWx/VGDVrAKbjst3q/w7Kwo/GPkSUWOJlMp+TjBM1rkkPiIdGW1l1//Kq/5PnByZp8UvM4ldpjcL3IvyD1vYH/eBQplV87R"
-    "70PVutf0oWK3WjNpZjYymlxNhQVDOLWiiMYQvUuOsVvlCXYTH1+X4t/TNwAAAAAAAAAAAAAAwqhGxqTkxdnR+MqKYxl7NnuCapFq"
-    "y9KxrtPb8xb7bbXZekx0aejpZ989+0JSctnc4qyizCr5ck65kl24spC/lM1eyWZDBe/KY9LUElMiWYZOLK5lj38iw+RPbXV80Kcw"
-    "+sbfhaeSlAudd5zf/z+X4n/SNwAAAAAAAAAAAAAAXnrGhpIy/4UiMjY0Neb+jOA+/89J8a/pGwAAAAAAAAAAAAAAgkpkUppNrrya"
-    "GE1cTNH+ck6rZueUbG4Z47nawiK/ww593t6u3203DiTpj8oPyrdS9nJuwf9zAfG/Nz6UqYKplQuJ0QtLTMF8rqbpeSWH55byeU2Z"
-    "c2/cQzXsOrW7bZNI8rOfS9WbVMXCwD8VEMrc5/+/S/Hn9A0AAAAAAAAAAAAAgJeJ14Zm5d4fJiIXhmbHen9MYM//5fhPEv0HAAAA"
-    "AAAAAAAAAMD/jg15WDqcWJpTlPnqopYnS5jM5+ZzVS1Xy2kEK9piXpvHei2vZOdr+aV5JY/ndKzldaJpy9pCNrswV8vm/gER5Blb"
-)
 
 
 def table(**others: Any) -> dict[str, Any]:
@@ -126,15 +97,16 @@ def test_a_program_that_says_nothing_is_no_pin_and_fits_none(days: BudgetFile) -
         days.charge("0.25", "htf", unit=DAY, told_apart=OTHERS["offset"])
 
 
-def test_a_run_that_is_taken_up_notes_it_too(old: Path) -> None:
-    """A charge that an earlier version entered and that is still pending."""
-    riders = BudgetFile(old, "riders")
-    riders.charge("0.5", "htf", unit=DAY)
-    again = BudgetFile(old, "riders")
+def test_a_run_that_is_taken_up_notes_it_too(days: BudgetFile) -> None:
+    """A charge of a program that did not say it, and that is still pending."""
+    days.charge("0.5", "htf", unit=DAY)
+    again = BudgetFile(days.path, days.dataset)
     again.resume([one for one in again.account().entries if one.state == "pending"][-1:])
     again.charge("0.5", "htf", unit=DAY, told_apart=UTC)
     with pytest.raises(InputError, match="tells people apart by the column 'rider'"):
-        BudgetFile(old, "riders").charge("0.5", "htf", unit=DAY, told_apart=OTHERS["offset"])
+        BudgetFile(days.path, days.dataset).charge(
+            "0.5", "htf", unit=DAY, told_apart=OTHERS["offset"]
+        )
 
 
 def read(**options: Any) -> htf.FrequencyMatrix:
@@ -239,67 +211,6 @@ def test_the_command_refuses_another_clock_before_it_reads(
     }
 
 
-# Files of earlier versions -----------------------------------------------------------------------
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    path = tmp_path / "old.sqlite"
-    path.write_bytes(zlib.decompress(base64.b64decode("".join(FORMAT_2))))
-    return path
-
-
-def test_a_file_without_it_is_read_as_it_is(old: Path) -> None:
-    before = old.read_bytes()
-    riders, trips = read_accounts(old)
-    assert (str(riders.spent), riders.told_apart, str(trips.spent)) == ("0.5", None, "0.25")
-    assert trips.closed is not None
-    assert old.read_bytes() == before
-
-
-def test_the_first_charge_notes_it(old: Path, capsys: Any) -> None:
-    from htf.cli.charging import check_charge
-    from htf.mechanisms import make_mechanism
-
-    riders = BudgetFile(old, "riders")
-    known = read_accounts(old)
-    check_charge(
-        riders,
-        htf.Epsilon.of(1),
-        make_mechanism("htf"),
-        FastNoise(),
-        htf.Protection("person", count="people", shares=256, per="day"),
-        UTC,
-    )
-    said = " ".join(capsys.readouterr().err.split())
-    assert (
-        "do not say how people are told apart (an earlier version or a program entered them). This one notes it: by "
-        "the column 'rider'"
-    ) in said
-    riders.charge("0.5", "htf", unit=DAY, told_apart=UTC)
-    with pytest.raises(InputError, match="tells people apart by the column 'rider'"):
-        riders.charge("0.5", "htf", unit=DAY, told_apart=OTHERS["offset"])
-    after = read_accounts(old)
-    assert [account.entries[:1] for account in after] == [account.entries for account in known]
-    assert [account.created for account in after] == [account.created for account in known]
-    with closing(sqlite3.connect(old)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (store.FORMAT,)
-
-
-def test_a_changed_row_of_an_old_file_is_found(old: Path) -> None:
-    with closing(sqlite3.connect(old)) as connection:
-        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-        found = triggers.fetchall()
-        for name, _ in found:
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute("UPDATE entry SET label = 'other' WHERE number = 1")
-        for _, sql in found:
-            connection.execute(sql)
-        connection.commit()
-    with pytest.raises(InputError, match="its rows are not those that were sealed"):
-        read_accounts(old)
-
-
 @pytest.mark.parametrize("text", ["no JSON", "[1]", "7"])
 def test_it_is_kept_and_sealed(days: BudgetFile, text: str) -> None:
     days.charge("0.5", "htf", unit=DAY, told_apart=UTC)
@@ -342,20 +253,3 @@ def test_a_series_of_days_keeps_the_clock_of_a_program(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a record might be in two periods"):
         made.add(people(**days, utc_offset=3600), "2026-01-02", noise="fast")
     made.add(people(**days), "2026-01-02", noise="fast")
-
-
-def test_a_series_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
-    """It kept the clock of the command line, but no column of people; and nothing where a program made it."""
-    made = Series.create(
-        tmp_path / "s", SeriesPlan.of(DOMAIN, "month", "person", total=4, releases=4)
-    )
-    made.add(people(), "2026-01", noise="fast")
-    for number, before in enumerate(('{"time": null}\n', None), start=2):
-        (made.folder / "clock.json").unlink()
-        if before is not None:
-            (made.folder / "clock.json").write_text(before)
-        made.add(people(), f"2026-0{number}", noise="fast")
-        assert json.loads((made.folder / "clock.json").read_text()) == {
-            "time": None,
-            "user": "rider",
-        }

@@ -22,7 +22,6 @@ from htf.estimation.noise_kernels import single_half_width
 from htf.estimation.noise_law import count_variances, noise_fourth_cumulants
 from htf.frame.domain import Axis, FloatArray, IntArray
 from htf.frame.tree import RegionTree
-from htf.mechanisms.quadtree import Quadtree
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.query.boxes import axis_table
 from htf.query.index import BoxIndex, join_edges
@@ -51,6 +50,7 @@ from htf.query.tree_kernels import (
     measure_tree,
 )
 from htf.query.tree_kernels import TOGETHER as TOGETHER_COLUMN
+from htf_bench.mechanisms.quadtree import Quadtree
 from support import (
     city_matrix,
     counted_trees,
@@ -469,8 +469,12 @@ def uneven_city(prior: bool) -> Release:
     known = read_prior(random.gamma(0.3, 1, (128, 128)), domain) if prior else None
     matrix = FrequencyMatrix.from_cells(domain, cells.T)
     made = publish(matrix, "0.2", "htf", noise="seeded:4", prior=known)
-    # As in releases that trust their prior wholly, because this one has nothing to do with the data.
-    return replace(made, facts={name: f for name, f in made.facts.items() if name != PRIOR_TRUST})
+    if not prior:
+        return made
+    # Trusted wholly, because it has nothing to do with the data.
+    return replace(
+        made, facts={**made.facts, PRIOR_TRUST: np.ones(made.prior_trust.shape).tolist()}
+    )
 
 
 def hourly_city() -> Release:

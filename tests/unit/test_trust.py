@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import htf
 from htf import FrequencyMatrix, InputError, Prior, Release, publish, verify
 from htf.cli.main import run
-from htf.estimation.homogeneous import PRIOR_TRUST, estimate_regions
+from htf.estimation.homogeneous import PRIOR_TRUST
 from htf.estimation.prior import MOST_PRIORS
 from htf.estimation.trust import CLASSES, Evidence, best_weights
 from htf.frame.domain import FloatArray
@@ -159,18 +159,11 @@ def test_a_trust_that_does_not_fit_is_refused(both: Release, trust: object) -> N
         replace(both, facts={**both.facts, PRIOR_TRUST: trust})
 
 
-def test_a_release_from_before_trust_was_learnt_trusts_its_prior_wholly(
-    right: Prior, tmp_path: Path
-) -> None:
+def test_a_prior_without_its_trust_is_refused(right: Prior) -> None:
     made = publish(drawn(clumped(0), 2), 1, prior=right, noise="seeded:2")
     facts = {name: fact for name, fact in made.facts.items() if name != PRIOR_TRUST}
-    wholly = np.ones(made.prior_trust.shape)
-    counts = made.measurements.tree_counts()
-    estimates = estimate_regions(made.tree, counts, made.priors, trust=wholly).estimates
-    old = replace(made, facts=facts, estimates=estimates[made.leaves])
-    assert np.all(old.prior_trust == 1)
-    old.save(tmp_path / "old.parquet")
-    assert [check for check in verify(tmp_path / "old.parquet") if not check.passed] == []
+    with pytest.raises(InputError, match="the trust in priors"):
+        replace(made, facts=facts)
 
 
 def test_too_many_priors_are_refused(right: Prior) -> None:

@@ -20,10 +20,12 @@ from htf.cli.main import run
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
 from htf.maps.browser.assets import own
-from htf.maps.browser.document import Wish, html_map
 from htf.maps.browser.mercator import Plane, corners_in_square
-from htf.maps.browser.rectangles import rectangles, weighted_limits
-from htf.maps.comparison import Named
+from htf.maps.browser.page import page_of
+from htf.maps.browser.rectangles import rectangles
+from htf.maps.browser.sheets import limits_of
+from htf.maps.kinds import Grid
+from htf.maps.layer import Layer
 from htf.privacy.protection import PERSON, Protection
 from support import people_matrix
 
@@ -49,8 +51,8 @@ def unpack(text: str, kind: str = "<f4") -> Any:
 
 def test_the_file_has_all_boxes_with_their_answers() -> None:
     made = release()
-    data = data_of(html_map([Named(made, "city")], Wish()))
-    (sheet,) = data["panels"][0]["sheets"]
+    data = data_of(page_of([Layer.of(made, "city")]))
+    ((sheet,),) = data["panels"][0]["steps"]
     x, y = made.domain.axes
     edges = (x, made.low[:, 0]), (y, made.low[:, 1]), (x, made.high[:, 0]), (y, made.high[:, 1])
     boxes = np.column_stack([axis.from_cells(cells) for axis, cells in edges])
@@ -70,19 +72,19 @@ def test_the_file_has_all_boxes_with_their_answers() -> None:
 
 def test_nothing_in_the_file_is_fetched() -> None:
     """But for links that someone has to click."""
-    text = html_map([Named(release(), "city")], Wish())
+    text = page_of([Layer.of(release(), "city")])
     assert "connect-src 'none'" in text
     assert not re.search(r'<(script|img|link|iframe)[^>]*\b(src|href)="', text)
     style = re.search(r"<style>(.*?)</style>", text, re.S)
     assert style is not None
     assert not re.search(r"url\((?!\"?'?data:)|@import", style[1])
-    fetched = html_map([Named(release(), "city")], Wish(style="https://tiles.example/{z}/{x}/{y}.png"))  # fmt: skip
+    fetched = page_of([Layer.of(release(), "city")], style="https://tiles.example/{z}/{x}/{y}.png")
     assert "connect-src https: http:" in fetched
     assert "fetched from tiles.example" in fetched
 
 
 def test_names_and_statements_cannot_break_out() -> None:
-    text = html_map([Named(release(), "</script><b>&'\"")], Wish())
+    text = page_of([Layer.of(release(), "</script><b>&'\"")])
     assert "</script><b>" not in text
     assert "&lt;/script&gt;&lt;b&gt;" in text
     assert "NOT PRIVATE" in text
@@ -91,30 +93,30 @@ def test_names_and_statements_cannot_break_out() -> None:
 
 
 def test_many_boxes_become_squares_and_the_caption_says_so() -> None:
-    made, words = rectangles(release(), ("x", "y"), None, most=25)
-    assert len(made.boxes) == 25
+    boxes, made, words = rectangles(Grid(release(), "city"), most=25)
+    assert len(boxes) == 25
     assert "5 by 5" in words
-    assert made.count.sum() == pytest.approx(release().count().count[0])
-    assert made.area.sum() == pytest.approx(rectangles(release(), ("x", "y"), None)[0].area.sum())
+    assert made.columns["count"].sum() == pytest.approx(release().count().count[0])
+    assert made.area.sum() == pytest.approx(rectangles(Grid(release(), "city"))[1].area.sum())
 
 
 def test_each_of_two_releases_has_its_own_claim() -> None:
     """One that protects records must not be said to protect people, because the other does."""
     people, records = release(noise="opendp"), release(hours=True, noise="opendp")
     people = replace(people, protection=Protection(PERSON, 3, None))
-    pair = [Named(people, "people"), Named(records, "all")]
-    for text in (html_map(pair, Wish()), html_map(pair, Wish(), as_difference=True)):
+    pair = [Layer.of(people, "people"), Layer.of(records, "all")]
+    for text in (page_of(pair), page_of([pair[0].minus(pair[1])])):
         assert "people with ε = 1 for each person, all with ε = 1 for each record." in text
         assert "all of hour" in text
-    assert "people: The rectangles are the leaves" in html_map(pair, Wish())
-    assert "all: The rectangles are the cells, 16 by 16" in html_map(pair, Wish())
-    same = html_map([Named(records, "a"), Named(records, "b")], Wish())
+    assert "people: The rectangles are the leaves" in page_of(pair)
+    assert "all: The rectangles are the cells, 16 by 16" in page_of(pair)
+    same = page_of([Layer.of(records, "a"), Layer.of(records, "b")])
     assert "Differentially private: ε = 1 for each record. What" in same
 
 
 def test_a_map_of_people_says_people() -> None:
     made = publish(people_matrix(per="week"), "1", noise="opendp")
-    text = html_map([Named(made, "weeks")], Wish())
+    text = page_of([Layer.of(made, "weeks")])
     assert "htf, ε = 1; counts of split person-weeks" in text
     assert "ε = 1 for each person in one week. What" in text
     assert data_of(text)["panels"][0]["quantity"] == "split person-weeks"
@@ -127,24 +129,26 @@ def test_a_map_of_people_says_people() -> None:
 def test_a_difference_is_framed_by_what_both_cover() -> None:
     domain = Domain((Axis("x", 4.5, 8, 16), Axis("y", 52.25, 52.5, 16)), CRS84)
     other = publish(FrequencyMatrix.from_dense(domain, np.ones((16, 16), dtype=np.int64)), "1", noise="seeded:1")  # fmt: skip
-    pair = [Named(release(), "a"), Named(other, "b")]
-    data = data_of(html_map(pair, Wish(), as_difference=True))
+    pair = [Layer.of(release(), "a"), Layer.of(other, "b")]
+    data = data_of(page_of([pair[0].minus(pair[1])]))
     assert np.array(data["bounds"]) == pytest.approx(np.array([[4.5, 52.25], [5, 52.5]]))
     ring = np.array(data["panels"][0]["frames"][0])
     assert (ring[:, 0] - 0.5) * 360 == pytest.approx([4.5, 5, 5, 4.5])
-    assert np.array(data_of(html_map(pair, Wish()))["bounds"])[:, 0].tolist() == pytest.approx(
-        [4, 8]
-    )
+    assert np.array(data_of(page_of(pair))["bounds"])[:, 0].tolist() == pytest.approx([4, 8])
 
 
 def test_further_axes_are_summed_within_where() -> None:
     made = release(hours=True)
-    found, _ = rectangles(made, ("x", "y"), {"hour": (6, 12)})
-    assert found.count.sum() == pytest.approx(made.count(where={"hour": (6, 12)}).count[0])
-    text = html_map([Named(made, "city")], Wish(where={"hour": (6, 12)}))
+    layer = Layer.of(made, "city", where={"hour": (6, 12)})
+    assert isinstance(layer, Grid)
+    _, found, _ = rectangles(layer)
+    assert found.columns["count"].sum() == pytest.approx(
+        made.count(where={"hour": (6, 12)}).count[0]
+    )
+    text = page_of([layer])
     assert "hour 6 to 12" in text
     with pytest.raises(InputError, match="x, hour are not places"):
-        html_map([Named(made, "city")], Wish(axes=("x", "hour")))
+        page_of([Layer.of(made, "city", axes=("x", "hour"))])
 
 
 def test_a_map_that_lies_nowhere_keeps_its_shape() -> None:
@@ -154,12 +158,12 @@ def test_a_map_that_lies_nowhere_keeps_its_shape() -> None:
     )
     width, height = corners.max(axis=0) - corners.min(axis=0)
     assert (width, height) == (pytest.approx(0.01), pytest.approx(0.005))
-    assert data_of(html_map([Named(release(crs=None), "grid")], Wish()))["unit"] == "cell"
+    assert data_of(page_of([Layer.of(release(crs=None), "grid")]))["unit"] == "cell"
 
 
 def test_limits_of_colours_go_by_area() -> None:
-    found, _ = rectangles(release(), ("x", "y"), None)
-    least, most = weighted_limits([found])
+    _, found, _ = rectangles(Grid(release(), "city"))
+    least, most = limits_of([found])
     inside = found.is_clear & (found.density >= least * 0.999) & (found.density <= most * 1.001)
     share = found.area[inside].sum() / found.area[found.is_clear].sum()
     assert share > 0.97
@@ -168,7 +172,7 @@ def test_limits_of_colours_go_by_area() -> None:
 
 def test_colours_are_those_of_pictures() -> None:
     matplotlib = pytest.importorskip("matplotlib")
-    from htf.maps.plot import COLOURS, DARKEST, PALEST
+    from htf.maps.paint import COLOURS, DARKEST, PALEST
 
     listed = re.search(r"PALE_TO_DARK = \[(.*?)\]", own("shared/colours.js"), re.S)
     assert listed is not None
@@ -207,7 +211,8 @@ def test_a_notebook_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["{a}", "--difference", "-o", "m.html"], "--difference needs two releases"),
         (["{a}", "{b}", "{a}", "-o", "m.html"], "shows one release or two, got 3"),
-        (["{a}", "-o", "m.html", "--by", "x"], "--by draws panels"),
+        (["{a}", "-o", "m.html", "--by", "x"], "panels need an axis that is not drawn"),
+        (["{a}", "{b}", "-o", "m.html", "--by", "x"], "--by draws the steps of one release"),
         (["{a}", "-o", "m.png", "--style", "https://tiles.example"], "--style is for maps in a browser"),
         (["{a}", "-o", "m.html", "--style", "tiles"], "web address of a MapLibre style"),
         (["{a}", "-o", "m.gif"], "a map is a .html or .png or .svg or .pdf file"),

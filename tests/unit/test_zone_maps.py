@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 import shapely
 
-from htf import Domain, InputError, Named, plot_comparison, plot_difference
+from htf import Domain, InputError, Layer
 from htf.cli.main import run
 from htf.frame.areas import square_kilometres, to_equal_area
-from htf.maps.browser.document import Wish, html_map
-from htf.maps.browser.zone_document import lighter
-from htf.maps.plot import BLANK
-from htf.maps.plot_flows import MOST_FLOWS, FlowLayer
+from htf.maps.browser.page import page_of
+from htf.maps.browser.shapes import lighter
+from htf.maps.kinds import MOST_LINES, Lines, Zones
+from htf.maps.paint import BLANK
+from htf.maps.picture import figure_of
 from htf.maps.zones import middles, view_flows, view_zones
 from zoning import COUNTS, boxes_with_offences, squares, zoned
 
@@ -55,7 +56,7 @@ def test_zones_have_the_answers_of_the_release() -> None:
     assert tracts.is_clear[0]
     assert not tracts.is_clear[2]
     assert tracts.above["district"][4:6] == ["District 2", "District 2"]
-    assert tracts.summed == "by tract"
+    assert Zones(release, "city").level_words == "by tract"
 
 
 def test_a_district_is_the_union_of_its_tracts() -> None:
@@ -75,7 +76,8 @@ def test_a_part_of_the_zones_is_drawn_and_a_cut_through_one_is_refused() -> None
     assert part.labels == ["Tract 05", "Tract 06", "Tract 07", "Tract 08"]
     expected = release.count(where={"zone": "Tract 05", "offence": "Violent"})
     assert part.answers.count[0] == pytest.approx(expected.count[0])
-    assert part.summed == "by tract; zone District 2; offence Violent"
+    told = Zones(release, "part", where={"zone": "District 2", "offence": "Violent"}).summed
+    assert told == "zone District 2; offence Violent"
     with pytest.raises(InputError, match="cut within a district: choose a lower level"):
         view_zones(release, "district", {"zone": "Tract 05"})
 
@@ -110,13 +112,16 @@ def test_trips_are_counted_for_each_pair() -> None:
 def test_lines_are_the_most_frequent_trips_and_the_rest_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    flows = view_flows(zoned("trips"))
-    full = FlowLayer(flows, "records")
-    assert len(full.shown) <= MOST_FLOWS
+    trips = zoned("trips")
+    flows = view_flows(trips)
+    full = Layer.of(trips)
+    assert isinstance(full, Lines)
+    assert len(full.shown) <= MOST_LINES
     assert (flows.answers.low[full.shown] > 0).all()
     assert not flows.is_within[full.shown].any()
-    monkeypatch.setattr("htf.maps.plot_flows.MOST_FLOWS", 5)
-    few = FlowLayer(flows, "records")
+    monkeypatch.setattr("htf.maps.kinds.MOST_LINES", 5)
+    few = Layer.of(trips)
+    assert isinstance(few, Lines)
     assert list(few.shown) == list(full.shown[:5])
     told = few.notes[0]
     assert f"{len(full.shown) - 5} smaller ones" in told
@@ -195,10 +200,11 @@ def test_panels_and_parts_of_a_map_of_boxes_by_name() -> None:
 
 
 def test_two_releases_of_the_same_zones() -> None:
-    pair = [Named(zoned(), "May"), Named(zoned(noise="seeded:2"), "June")]
-    assert "May\nhb" in texts(plot_comparison(pair, level="district"))
+    releases = {"May": zoned(), "June": zoned(noise="seeded:2")}
+    pair = [Layer.of(one, name, level="district") for name, one in releases.items()]
+    assert "May\nhb" in texts(figure_of(pair))
     assert "The chance that any zone is marked without reason is at most 5 %" in texts(
-        plot_difference(pair)
+        figure_of([pair[0].minus(pair[1])])
     ).replace("\n", " ")
 
 
@@ -213,18 +219,15 @@ def test_two_releases_of_the_same_zones() -> None:
 def test_what_cannot_be_compared(
     first: dict[str, Any], second: dict[str, Any], where: Any, says: str
 ) -> None:
-    pair = [Named(zoned(**first), "a"), Named(zoned(**second), "b")]
-    for make in (plot_comparison, plot_difference):
+    pair = [Layer.of(zoned(**first), where=where), Layer.of(zoned(**second), where=where)]
+    for make in (figure_of, page_of, lambda pair: pair[0].minus(pair[1])):
         with pytest.raises(InputError, match=says):
-            make(pair, where=where)
-    for as_difference in (False, True):
-        with pytest.raises(InputError, match=says):
-            html_map(pair, Wish(where=where), as_difference=as_difference)
+            make(pair)
 
 
 def test_zones_and_a_grid_cannot_be_compared() -> None:
-    pair = [Named(zoned(), "a"), Named(boxes_with_offences(), "b")]
-    for compare in (plot_comparison, plot_difference, lambda maps: html_map(maps, Wish())):
+    pair = [Layer.of(zoned()), Layer.of(boxes_with_offences())]
+    for compare in (figure_of, page_of, lambda pair: pair[0].minus(pair[1])):
         with pytest.raises(InputError, match="one release has zones and the other a grid"):
             compare(pair)
 
@@ -242,10 +245,10 @@ def unpack(text: str) -> bytes:
 def test_the_file_has_every_level_with_its_answers() -> None:
     pytest.importorskip("maplibre")
     release = zoned()
-    data = data_of(html_map([Named(release, "city")], Wish(level="district")))
-    assert [level["name"] for level in data["levels"]] == ["tract", "district"]
+    data = data_of(page_of([Layer.of(release, "city", level="district")]))
+    assert [level["name"] for level in data["shapes"]] == ["tract", "district"]
     assert data["level"] == 1
-    for level, answers in zip(data["levels"], data["panels"][0]["answers"], strict=True):
+    for level, answers in zip(data["shapes"], data["panels"][0]["steps"][0], strict=True):
         view = view_zones(release, level["name"])
         assert level["labels"] == view.labels
         count = np.frombuffer(unpack(answers["count"]), "<f4")
@@ -253,30 +256,30 @@ def test_the_file_has_every_level_with_its_answers() -> None:
         outlines = json.loads(unpack(level["shapes"]))
         shapes = [shapely.from_geojson(json.dumps(outline)) for outline in outlines]
         assert shapely.equals_exact(shapely.normalize(shapes), shapely.normalize(view.shapes), 1e-6).all()  # fmt: skip
-    assert data["levels"][0]["above"][4] == ["District 2"]
+    assert data["shapes"][0]["above"][4] == ["District 2"]
     assert np.array(data["bounds"]) == pytest.approx(np.array([[4, 52], [4.6, 52.2]]))
 
 
 def test_the_file_has_pairs_of_zones_for_trips() -> None:
     pytest.importorskip("maplibre")
     release = zoned("trips")
-    data = data_of(html_map([Named(release, "trips")], Wish()))
-    answers = data["panels"][0]["answers"][1]
+    data = data_of(page_of([Layer.of(release, "trips")]))
+    answers = data["panels"][0]["steps"][0][1]["trips"]
     pairs = np.frombuffer(unpack(answers["pairs"]["count"]), "<f4")
     flows = view_flows(release, "district").answers
     assert np.all(np.abs(pairs - flows.count) <= flows.std_error / 32)
-    named = data_of(html_map([Named(release, "trips")], Wish(where={"zone": "District 1"})))
+    named = data_of(page_of([Layer.of(release, "trips", where={"zone": "District 1"})]))
     assert not named["trips"]
 
 
 def test_a_file_of_zones_in_metres_and_of_zones_nowhere() -> None:
     pytest.importorskip("maplibre")
     metres = zoned(crs="EPSG:28992", side=1000)
-    bounds = np.array(data_of(html_map([Named(metres, "m")], Wish()))["bounds"])
+    bounds = np.array(data_of(page_of([Layer.of(metres, "m")]))["bounds"])
     assert np.all((bounds > [3.2, 47.9]) & (bounds < [3.6, 48.2]))
-    nowhere = data_of(html_map([Named(zoned(crs=None), "n")], Wish()))
+    nowhere = data_of(page_of([Layer.of(zoned(crs=None), "n")]))
     assert nowhere["plane"] is not None
-    assert nowhere["levels"][0]["unit"] == "tract"
+    assert nowhere["shapes"][0]["unit"] == "tract"
 
 
 def test_outlines_with_very_many_corners_become_lighter_and_still_meet() -> None:
@@ -341,7 +344,7 @@ def test_many_panels_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch)
     release = zoned("trips")
     twelve = release.plot(by="zone")
     assert len([ax for ax in twelve.axes if ax.get_title()]) == len(COUNTS)
-    monkeypatch.setattr("htf.maps.plot_panels.MOST_PANELS", 5)
+    monkeypatch.setattr("htf.maps.steps.MOST_PANELS", 5)
     with pytest.raises(InputError, match=r"has 12 names, .* room for 5 panels: choose a higher"):
         release.plot(by="zone")
     with pytest.raises(InputError, match="panels are of one axis"):

@@ -12,7 +12,8 @@ import shapely
 
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.errors import MissingExtraError
-from htf.query.zones import Zones, grid_zones, h3_zones, zone_layer
+from htf.query.question import Question
+from htf.query.zones import Zones, grid_zones, h3_zones
 from support import grid
 
 CITY = Domain.from_bounds(-30.176, 39.865, -29.824, 40.135, cells=64)
@@ -47,7 +48,7 @@ def assert_tiles(domain: Domain, zones: Zones) -> None:
     assert left.area < 1e-9 * outline.area
     assert len(set(zones.labels)) == len(zones.labels) == len(zones.geometries)
     release = released(domain)
-    layer = zone_layer(release, zones)
+    layer = release.ask(Question.polygons(zones)).to_geopandas()
     assert layer["count"].sum() == pytest.approx(release.estimates.sum(), rel=1e-9)
     assert layer["inside"].to_numpy() == pytest.approx(1.0)
     assert layer.crs == domain.crs

@@ -157,8 +157,10 @@ def mapping(value: object, name: str, expected: str) -> Mapping[str, Any]:
 def fields(value: object, name: str, known: Sequence[str]) -> dict[str, Any]:
     """A dictionary made by `to_dict` of the same class: with these names, and no others."""
     found = mapping(value, name, f"a dictionary of {', '.join(known)}")
-    if set(found) != set(known):
-        raise InputError(f"{name} must have {', '.join(known)}, got {', '.join(found) or 'none'}")
+    missing, unknown = [n for n in known if n not in found], [n for n in found if n not in known]
+    if missing or unknown:
+        wrong = f"not {unknown[0]!r:.100}" if unknown else f"but has no {missing[0]}"
+        raise InputError(f"{name} must have {', '.join(known)}, {wrong}")
     return dict(found)
 
 

@@ -36,10 +36,10 @@ def say_error(
     domain: Domain, unit: Protection, epsilon: Epsilon, mechanism: Mechanism, points: int | None
 ) -> None:
     """Say what error to expect, by a short simulation on the made-up city."""
-    from htf.evaluation.datasets import City
-    from htf.evaluation.forecast import Simulation
-    from htf.evaluation.specs import Spec
-    from htf.evaluation.targets import Squares, Target, ask_once
+    from htf.forecast.datasets import City
+    from htf.forecast.simulation import Simulation
+    from htf.forecast.specs import Spec
+    from htf.forecast.targets import Squares, Target, ask_once
 
     is_plain = unit.unit == RECORD and unit.weight is None and domain.dimensions == 2
     if not (is_plain and domain.has_map and FINEST**2 <= domain.size <= MOST_CELLS):
@@ -47,9 +47,7 @@ def say_error(
         return
     number = points or POINTS
     stand_in = City("city", number, map=domain)
-    spec = Spec.of(
-        mechanism.name, {key: str(value) for key, value in mechanism.parameters().items()}
-    )
+    spec = Spec.of(mechanism.name, mechanism.parameters())
     target = Target.read(f"1 % in {_squares(domain)}")
     plan = Simulation(stand_in, spec, epsilon, 1)
     errors = ask_once(plan, Squares.of(target, domain), epsilon, 0)
@@ -74,7 +72,7 @@ def _squares(domain: Domain) -> str:
 
 
 def _size(domain: Domain) -> str:
-    from htf.evaluation.targets import length_text
+    from htf.forecast.targets import length_text
     from htf.frame.areas import cell_metres
 
     cells = " x ".join(map(str, domain.shape))

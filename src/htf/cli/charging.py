@@ -83,8 +83,8 @@ def _say_pin(account: Account, told_apart: ToldApart | None) -> None:
     kept = as_stored(told_apart, account.unit)
     if account.entries and account.told_apart is None and kept is not None:
         say(
-            f"Note: the charges of {account.dataset!r} up to now do not say how people are told apart (an earlier version or a program "
-            f"entered them). This one notes it: {spoken(kept, account.unit)}. If earlier ones did so in another way, stop "
+            f"Note: the charges of {account.dataset!r} up to now do not say how people are told apart (a program entered "
+            f"them). This one notes it: {spoken(kept, account.unit)}. If earlier ones did so in another way, stop "
             "now, and make another budget.",
             err=True,
         )

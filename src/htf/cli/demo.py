@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.forecast import MOST_POINTS
-from htf.cli.screen import progress_bar, say, show_answer_notes, show_table
+from htf.cli.screen import progress_bar, say, show_notes, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import MissingExtraError, OutputError
 from htf.estimation.level import LEVEL_TEXT
@@ -19,9 +19,9 @@ from htf.files import check_output, make_folder, write_whole
 from htf.query.answer_texts import show_count, show_interval
 
 if TYPE_CHECKING:
-    from htf.evaluation.synthetic import CityPoints
     from htf.frame.domain import FloatArray
     from htf.release.release import Release
+    from htf.synthetic.city import CityPoints
 
 EPSILON = "0.5"
 CELLS = 1024
@@ -56,10 +56,10 @@ SAMPLE_BOXES = {
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier `htf demo`.")
 def demo(out: Path, points: int, overwrite: bool) -> None:
     """Release a made-up city, compare counts with the truth, and draw the map."""
-    from htf.evaluation.synthetic import synthetic_city
     from htf.frame.domain import Domain
     from htf.ingest.points import read_points
     from htf.publication import publish
+    from htf.synthetic.city import synthetic_city
 
     make_folder(out)
     _check_folder(out, overwrite)
@@ -126,7 +126,8 @@ def _draw(release: Release, path: Path, overwrite: bool) -> str:
 
 def _show_answers_beside_truth(city: CityPoints, release: Release) -> None:
     boxes = _sample_boxes(release)
-    answers = release.count(boxes).to_dicts()
+    found = release.count(boxes)
+    answers = found.to_dicts()
     rows = []
     for name, box, answer in zip(SAMPLE_BOXES, boxes, answers, strict=True):
         truth = _true_count(city, box)
@@ -142,7 +143,7 @@ def _show_answers_beside_truth(city: CityPoints, release: Release) -> None:
         rows,
         f"Counts of {release.quantity} beside the truth, which may be shown because nobody lives here",
     )
-    show_answer_notes(answers)
+    show_notes(found, answers)
 
 
 def _sample_boxes(release: Release) -> FloatArray:

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from htf.frame.domain import Domain
+    from htf.query.question import Question
     from htf.query.where import Where
-    from htf.query.zones import Zones
     from htf.release.release import Release
-    from htf.series.series import Series
 
 DEFAULT_GRID = "16,16"  # of a series
 RASTERS = (".tif", ".tiff")
@@ -192,16 +191,11 @@ def _write_zones(
     where: Where,
     overwrite: bool,
 ) -> str:
-    from htf.export.layers import ZONES, zones_rule
-    from htf.export.provenance import provenance, told_where
-    from htf.export.vector import write_layer
-    from htf.query.zones import zone_layer
+    from htf.export.answers import export_answer
 
-    zones = _zones(release.domain, resolution, str(grid))
-    layer = zone_layer(release, zones, where=where or None)
-    about = provenance(release, zones_rule(release.quantity) + told_where(where))
-    write_layer(layer, output, about, ZONES, overwrite=overwrite)
-    return f"{len(layer):,} zones"
+    answer = release.ask(_tiling(release.domain, resolution, str(grid), where))
+    export_answer(answer, output, overwrite=overwrite)
+    return f"{len(answer):,} zones"
 
 
 def _export_series(
@@ -213,12 +207,9 @@ def _export_series(
     overwrite: bool,
 ) -> None:
     """A long table: a row for each period and zone."""
-    import pandas
-
-    from htf.export.layers import ZONES, zones_rule
-    from htf.export.provenance import provenance, told_where
-    from htf.export.vector import write_layer
-    from htf.query.zones import zone_layer
+    from htf.cli.questions import ask
+    from htf.export.answers import export_answer
+    from htf.query.question import Question
     from htf.series.series import Series
 
     if output.suffix.lower() in (*RASTERS, TILES):
@@ -226,69 +217,30 @@ def _export_series(
             f"a series is exported as a table or a layer, which {output.name} is not: give one of its releases"
         )
     opened = Series(folder)
-    if not opened.periods:
-        raise InputError(f"{folder} has no release yet: add one with `htf series add`")
-    if opened.plan.of_zones:
-        if resolution is not None or grid is not None or where:
-            raise InputError(
-                f"{folder} is a series of zones, which are exported as they are: leave out --h3, --grid and --where"
-            )
-        _export_zones(opened, output, overwrite)
-        return
-    zones = _zones(opened.plan.domain, resolution, grid or DEFAULT_GRID)
-    with progress_bar() as bar:
-        task = bar.add_task(f"writing {output.name}", total=len(opened.periods))
-        layers = []
-        for period in opened.periods:
-            layer = zone_layer(opened.release(period), zones, where=where or None)
-            layer.insert(0, "period", period)
-            layers.append(layer)
-            bar.advance(task)
-    last = opened.release(opened.periods[-1])
-    about = provenance(
-        last, "One row per period and zone. " + zones_rule(last.quantity) + told_where(where)
-    )
-    about["statement"] = f"{' '.join(opened.plan.told)} The last release says: {last.statement}"
-    long = pandas.concat(layers, ignore_index=True)
-    write_layer(long, output, about, ZONES, overwrite=overwrite)
-    say(f"Wrote {output}: {len(opened.periods):,} periods of {len(zones.labels):,} zones.")
-    warn_if_not_private(last)
-
-
-def _export_zones(opened: Series, output: Path, overwrite: bool) -> None:
-    """A long table of a series of zones: a row for each period and zone, with all that its layer says of it."""
-    import numpy as np
-
-    from htf.cli.query_series import counts_of_zones
-    from htf.export.answers import write_shapes
-    from htf.export.layers import ZONES
-    from htf.export.provenance import provenance
-    from htf.export.vector import CSV, write_columns
-    from htf.query.columns import describe_columns
-    from htf.query.named import outlines_of
-
-    table, rows = counts_of_zones(opened)
-    last = opened.release(opened.periods[-1])
-    about = provenance(last, f"One row per period and zone. {describe_columns(last.quantity)}")
-    about["statement"] = f"{' '.join(opened.plan.told)} The last release says: {last.statement}"
-    if output.suffix.lower() == CSV:  # which needs no GIS package
-        columns = {name: table[name] for name in table.column_names}
-        write_columns(columns, output, about, overwrite=overwrite)
+    if not opened.plan.of_zones:
+        question = _tiling(opened.domain, resolution, grid or DEFAULT_GRID, where)
+    elif resolution is not None or grid is not None:
+        raise InputError(
+            f"{folder} is a series of zones, which are exported as they are: leave out --h3 and --grid"
+        )
     else:
-        shapes = np.tile(outlines_of(opened.plan.domain, rows), len(opened.periods))
-        crs = opened.plan.domain.crs
-        write_shapes(table, shapes, crs, output, about, ZONES, overwrite=overwrite)
-    say(f"Wrote {output}: {len(opened.periods):,} periods of {len(rows):,} zones.")
-    warn_if_not_private(last)
+        question = Question.by(where=where)
+    answer = ask(f"counting {output.name}", lambda: opened.ask(question))
+    export_answer(answer, output, opened.plan.told, overwrite=overwrite)
+    number = len(answer.releases)
+    say(f"Wrote {output}: {number:,} periods of {len(answer) // number:,} zones.")
+    warn_if_not_private(answer.releases[-1])
 
 
-def _zones(domain: Domain, resolution: int | None, grid: str) -> Zones:
+def _tiling(domain: Domain, resolution: int | None, grid: str, where: Where) -> Question:
+    """Hexagons or rectangles that tile the map."""
+    from htf.query.question import Question
     from htf.query.zones import grid_zones, h3_zones
 
     if resolution is not None:
-        return h3_zones(domain, resolution)
+        return Question.polygons(h3_zones(domain, resolution), where=where)
     columns, rows = _read_grid(grid)
-    return grid_zones(domain, columns=columns, rows=rows)
+    return Question.polygons(grid_zones(domain, columns=columns, rows=rows), where=where)
 
 
 def _read_grid(text: str) -> tuple[int, int]:

@@ -37,10 +37,10 @@ from htf.files import is_file
 from htf.privacy.protection import different_people, explain_people
 
 if TYPE_CHECKING:
-    from htf.evaluation.datasets import DataSet
-    from htf.evaluation.forecast import Area, Forecast, Outlook, Simulation
-    from htf.evaluation.specs import Spec
-    from htf.evaluation.targets import Target
+    from htf.forecast.datasets import DataSet
+    from htf.forecast.simulation import Area, Forecast, Outlook, Simulation
+    from htf.forecast.specs import Spec
+    from htf.forecast.targets import Target
     from htf.frame.domain import Domain, FloatArray
     from htf.ingest.reading import Written
     from htf.release.release import Release
@@ -124,8 +124,8 @@ def forecast(
     With --people, or if the earlier release protects people, people are simulated: what is kept and measured of them,
     and how far counts are then from those of all records or split people.
     """
-    from htf.evaluation.forecast import Simulation
-    from htf.evaluation.search import RUNS
+    from htf.forecast.search import RUNS
+    from htf.forecast.simulation import Simulation
     from htf.privacy.epsilon import Epsilon
 
     aim = TargetOptions(**_those_of(TargetOptions, given))
@@ -198,8 +198,8 @@ def _read_stand_in(
 def _show_target(
     source: Source, plan: Simulation, target: Target, aim: TargetOptions, as_json: bool
 ) -> None:
-    from htf.evaluation.forecast import records_of
-    from htf.evaluation.population import Population
+    from htf.forecast.population import Population
+    from htf.forecast.simulation import records_of
     from htf.privacy.protection import RECORDS
 
     quantity = RECORDS if plan.counted is None else plan.counted.quantity
@@ -233,17 +233,14 @@ class Source:
 
 
 def _read_mechanism(mechanism: str | None, settings: tuple[str, ...]) -> Spec:
-    from htf.evaluation.specs import Spec
-    from htf.mechanisms import make_mechanism
+    from htf.forecast.specs import Spec
     from htf.publication import DEFAULT_MECHANISM
 
-    name, chosen = mechanism or DEFAULT_MECHANISM, read_settings(settings)
-    make_mechanism(name, chosen)  # refuses what is wrong, and the bench's own floor `zero`
-    return Spec.of(name, chosen)
+    return Spec.of(mechanism or DEFAULT_MECHANISM, read_settings(settings))
 
 
 def _city(points: int | None, asked: MapAsked) -> tuple[Source, DataSet]:
-    from htf.evaluation.datasets import CITY, City
+    from htf.forecast.datasets import CITY, City
 
     number, words = points or POINTS, "the made-up city of `htf demo`"
     if asked.is_placed:
@@ -300,7 +297,7 @@ def _use_points(
     domain: Domain,
     written: Written,
 ) -> tuple[Source, DataSet]:
-    from htf.evaluation.standins import PublicPoints
+    from htf.forecast.standins import PublicPoints
 
     warning = MUST_BE_PUBLIC.format(path.name)
     console(stderr=True).print(f"WARNING: {warning}", style="bold yellow", markup=False)
@@ -311,8 +308,8 @@ def _use_points(
 def _use_release(
     path: Path, release: Release, points: int | None, cells: str | None, crowd: Crowd | None
 ) -> tuple[Source, DataSet]:
-    from htf.evaluation.population import places_wanted
-    from htf.evaluation.standins import PastRelease
+    from htf.forecast.population import places_wanted
+    from htf.forecast.standins import PastRelease
 
     grid: tuple[int, ...] | None = None
     if cells is not None:
@@ -327,14 +324,14 @@ def _use_release(
 
 
 def _with_people(source: Source, places: DataSet, crowd: Crowd) -> tuple[Source, DataSet]:
-    from htf.evaluation.population import Population
+    from htf.forecast.population import Population
 
     people = Population(places.name, places, crowd.people, crowd.records)
     return replace(source, notes=(*source.notes, *crowd.notes)), people
 
 
 def _run(plan: Simulation) -> Forecast:
-    from htf.evaluation.forecast import simulate
+    from htf.forecast.simulation import simulate
 
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
@@ -442,8 +439,8 @@ def _show_parts(outcome: Forecast) -> None:
 
 
 def _show_areas(areas: Sequence[Area], quantity: str) -> None:
-    from htf.evaluation.forecast import RELATIVE_TO
-    from htf.evaluation.summary import show_number, show_value
+    from htf.forecast.accuracy import show_number, show_value
+    from htf.forecast.simulation import RELATIVE_TO
 
     rows = [
         (

@@ -22,8 +22,8 @@ from htf.errors import InputError
 from htf.privacy.protection import PEOPLE, RECORDS
 
 if TYPE_CHECKING:
-    from htf.evaluation.population import RecordsByActivity, RecordsEach
-    from htf.evaluation.protecting import Counted, Known
+    from htf.forecast.population import RecordsByActivity, RecordsEach
+    from htf.forecast.protecting import Counted, Known
     from htf.release.release import Release
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,7 +113,7 @@ class Crowd:
 
 def read_crowd(options: PeopleOptions, release: Release | None) -> Crowd | None:
     """The people, by the options and by the release that stands in; None if single records are protected."""
-    from htf.evaluation.protecting import Known
+    from htf.forecast.protecting import Known
 
     known = None if release is None else Known.of(release, options.records_range)
     if known is None and not options.given:
@@ -134,7 +134,7 @@ def read_crowd(options: PeopleOptions, release: Release | None) -> Crowd | None:
 def _make_crowd(
     options: PeopleOptions, known: Known | None, counted: Counted, people: int
 ) -> Crowd:
-    from htf.evaluation import population
+    from htf.forecast import population
 
     if options.records_per_person is not None:
         each = population.RecordsEach.read(options.records_per_person)
@@ -150,7 +150,7 @@ def _make_crowd(
 
 
 def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
-    from htf.evaluation.protecting import Counted
+    from htf.forecast.protecting import Counted
 
     like = None if known is None else known.counted
     per = options.per or (None if like is None else like.per)

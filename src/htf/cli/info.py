@@ -132,18 +132,13 @@ def _show_guarantee(release: Release) -> None:
 
 def _activity_table(activity: Activity, factor: float) -> tuple[tuple[str, ...], list[Any], str]:
     title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {factor:.4g}"
-    headers: tuple[str, ...] = ("records of a person", ">people, with noise")
-    rows: list[Any] = [
-        (f"up to {end:,}", n) for end, n in zip(activity.ends, activity.people, strict=True)
+    headers = ("records of a person", ">people, with noise", ">their records, with noise")
+    classes = zip(activity.ends, activity.people, activity.middles, activity.offsets, strict=True)
+    rows = [
+        (f"up to {end:,}", people, f"{off:+,} beside {middle:,} each" if middle < end else "")
+        for end, people, middle, off in classes
     ]
-    if activity.offsets is None:
-        return headers, rows, title
-    middles = zip(activity.ends, activity.middles, activity.offsets, strict=True)
-    sums = [
-        f"{off:+,} beside {middle:,} each" if middle < end else "" for end, middle, off in middles
-    ]
-    rows = [(*row, off) for row, off in zip(rows, sums, strict=True)]
-    return (*headers, ">their records, with noise"), rows, title
+    return headers, rows, title
 
 
 def _clipped_rows(clipped: Clipped) -> list[tuple[str, object]]:

@@ -15,19 +15,18 @@ from typing import Any
 
 import click
 
+from htf.base import plugins
 from htf.cli import streams
 from htf.cli.budget import budget
 from htf.cli.charging import notes_about_charges
 from htf.cli.check import check
 from htf.cli.compare import compare
 from htf.cli.demo import demo
-from htf.cli.evaluate import evaluate
 from htf.cli.export import export
 from htf.cli.forecast import forecast
 from htf.cli.info import info
 from htf.cli.map import draw_map
 from htf.cli.mechanisms import mechanisms
-from htf.cli.paper import paper
 from htf.cli.query import query
 from htf.cli.release import release
 from htf.cli.report import report
@@ -36,7 +35,7 @@ from htf.cli.screen import catch_messages, say
 from htf.cli.series import series
 from htf.cli.serve import serve
 from htf.cli.verify import verify
-from htf.errors import BudgetError, HtfError
+from htf.errors import BudgetError, HtfError, InputError
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
 DEBUG_VARIABLE = "HTF_DEBUG"
@@ -56,14 +55,50 @@ MACHINE_ERRORS = {
 
 
 class Commands(click.Group):
-    """Click itself would treat a closed pipe as a failure, with exit code 1."""
+    """Our own commands, and those that other packages offer through the entry point group `htf.commands`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *plugins.offers(plugins.COMMANDS)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        own = super().get_command(ctx, cmd_name)
+        if cmd_name in plugins.offers(plugins.COMMANDS):
+            return _offered(cmd_name, is_ours=own is not None)
+        if own is None and (error := plugins.missing(plugins.COMMANDS, cmd_name)):
+            raise error
+        return own
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Click itself would treat a closed pipe as a failure, with exit code 1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # the reader of our output has seen enough
             streams.give_up()
             ctx.exit(0)
+
+
+def _offered(name: str, *, is_ours: bool) -> click.Command:
+    """The command that another package offers under this name, or one that says why it was refused."""
+    try:
+        found, where = plugins.load(plugins.COMMANDS, name, is_ours=is_ours)
+    except InputError as error:
+        return _refused(name, str(error))
+    if not isinstance(found, click.Command):
+        return _refused(name, f"{where} must be a click.Command")
+    return found
+
+
+def _refused(name: str, reason: str) -> click.Command:
+    def refuse(_: tuple[str, ...]) -> None:
+        raise InputError(f"the command {name!r:.100} cannot be used: {reason}")
+
+    return click.Command(
+        name,
+        {"ignore_unknown_options": True, "help_option_names": []},
+        refuse,
+        [click.Argument(["_"], nargs=-1, type=click.UNPROCESSED)],
+        short_help=f"Cannot be used: {reason}",
+    )
 
 
 @click.group(
@@ -92,8 +127,6 @@ COMMANDS = (
     sample,
     serve,
     mechanisms,
-    evaluate,
-    paper,
     demo,
 )
 for command in COMMANDS:

@@ -1,121 +1,199 @@
-"""The questions of `htf query` and `htf compare`: boxes and names, read from options and shown on the screen."""
+"""The questions of `htf query` and `htf compare`: read from options, asked, and shown on the screen or in files."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from htf.cli.screen import MOST_ROWS_ON_SCREEN, say
+import click
+
+from htf.cli.options import json_option, overwrite_option, where_option
+from htf.cli.screen import progress_bar, say, say_json, show_whole_answer, warn_if_not_private
+from htf.cli.types import FileName
 from htf.errors import InputError
-from htf.query.texts import read_boxes
+from htf.files import check_output
+from htf.query.polygon_files import FORMATS
+from htf.query.texts import read_boxes, read_where
 
 if TYPE_CHECKING:
-    from htf.frame.domain import Domain, FloatArray
-    from htf.query.box_files import BoxFile
-    from htf.query.named import Part
+    import geopandas
+
+    from htf.frame.domain import Domain
+    from htf.query.answer import Answer
+    from htf.query.question import Question
     from htf.query.where import Where
 
+PERIOD = "period"  # what `--by` of a series may name as well, although it is always there
+OPTIONS = (
+    click.option("--box", "boxes", multiple=True, metavar="W,S,E,N", help="A box. Can be repeated."),
+    click.option(
+        "--boxes",
+        "boxes_file",
+        type=FileName(),
+        help="CSV file of boxes, with columns west, south, east, north and, for further axes, e.g. hour_low, "
+        "hour_high. Other columns, such as names, are copied to the answers.",
+    ),
+    click.option(
+        "--polygons", "polygons_file", type=FileName(), help=f"File of polygons: {FORMATS}."
+    ),
+    click.option(
+        "--by",
+        multiple=True,
+        metavar="NAME",
+        help="A row for each step or name of an axis, or for each name of a level, e.g. hour or district. Can be repeated. With --polygons: the column that "
+        "names them.  [default there: the only column of text]",
+    ),
+    click.option(
+        "--zone", "zones", multiple=True, metavar="NAME", help="A zone of any level. Can be repeated."
+    ),
+    click.option(
+        "--level",
+        "levels",
+        multiple=True,
+        metavar="LEVEL",
+        help="A row for each zone of a level, e.g. district; of trips, for each pair. zone:district is of one axis.",
+    ),
+    where_option,
+    json_option,
+    click.option(
+        "-o",
+        "--output",
+        type=FileName(),
+        help="File to write. Its ending sets the format: .csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb; of a series "
+        "also .png, .svg or .pdf.",
+    ),
+    overwrite_option,
+)  # fmt: skip
 
-def read_asked(
-    domain: Domain,
-    boxes: tuple[str, ...],
-    boxes_file: Path | None,
-    where: Where,
-    output: Path | None,
-) -> BoxFile:
-    """The boxes to count; the whole map if none is given. Refuses an output that cannot be written."""
-    from htf.export.answers import check_layer
-    from htf.query.box_files import BoxFile, read_box_file
-    from htf.query.where import full_rows
 
-    if output is not None:
-        check_layer(output, domain.crs, domain.has_map or bool(domain.zoned))
-    if boxes and boxes_file:
-        raise InputError("give --box W,S,E,N or --boxes FILE.csv, not both")
-    if boxes_file is not None:
-        return read_box_file(boxes_file, domain, where)
-    return BoxFile(full_rows(domain, read_boxes(boxes) if boxes else None, where), {})
+def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what is asked, and where the answer goes."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
 
 
-def read_parts(domain: Domain, levels: tuple[str, ...], by: tuple[str, ...]) -> list[Part]:
-    """The axes that get a row for each of their names or steps."""
-    from htf.query.named import read_by, read_level
+@dataclass(frozen=True)
+class Asking:
+    """What the options ask for, before any file is read."""
 
-    parts = [part for text in levels for part in read_level(domain, text)]
-    return parts + [part for text in by for part in read_by(domain, text)]
+    boxes: tuple[str, ...]
+    boxes_file: Path | None
+    polygons_file: Path | None
+    by: tuple[str, ...]
+    zones: tuple[str, ...]
+    levels: tuple[str, ...]
+    where: tuple[str, ...]
+    as_json: bool
+    output: Path | None
+    overwrite: bool
 
+    def check(self, inputs: Iterable[Path | None], *, of_series: bool = False) -> None:
+        """Refuse options that do not go together, and an output that cannot be written, before any work."""
+        from htf.export.answers import check_ending
 
-def by_name(
-    domain: Domain, asked: BoxFile, zones: tuple[str, ...], parts: list[Part], *, is_cut: bool
-) -> BoxFile:
-    """The question with a row for each zone, or for each name of a level or an axis. A release of zones that is asked
-    for nothing in particular tells about each zone."""
-    from htf.query.box_files import BoxFile
-    from htf.query.named import Named, as_column, ask_by, ask_names, read_by, zone_axis
-
-    named = Named(asked.rows, {name: column.to_pylist() for name, column in asked.given.items()})
-    if zones:
-        if is_cut:
+        if self.polygons_file is not None and (self.boxes or self.boxes_file or self.names):
+            raise InputError("give boxes, zones or --polygons FILE, only one of them")
+        if self.boxes and self.boxes_file:
+            raise InputError("give --box W,S,E,N or --boxes FILE.csv, not both")
+        if self.zones and (self.boxes or self.boxes_file):
             raise InputError("give boxes or --zone NAME, not both")
-        named = ask_names(domain, asked.rows, zone_axis(domain), zones)
-    elif domain.zoned and not (parts or is_cut or _is_cut(domain, asked.rows)):
-        parts = read_by(domain, domain.names[domain.zoned[0]])
-    if not (zones or parts):
-        return asked
-    named = ask_by(domain, named, parts)
-    return BoxFile(named.rows, {name: as_column(column) for name, column in named.columns.items()})
+        if self.polygons_file is not None and len(self.by) > 1:
+            raise InputError(f"polygons are named by one column, got --by {' --by '.join(self.by)}")
+        if self.output is not None:
+            check_ending(self.output, of_series=of_series)
+            files = [*inputs, self.boxes_file, self.polygons_file]
+            check_output(self.output, overwrite=self.overwrite, inputs=files)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.zones, *self.levels)
+
+    @property
+    def ranges(self) -> Where:
+        return read_where(self.where)
+
+    @property
+    def is_of_nothing(self) -> bool:
+        """Whether no option says what to count."""
+        return not (self.boxes or self.boxes_file or self.polygons_file or self.names or self.by)
+
+    def question(self, domain: Domain) -> Question:
+        """The question. Without any option it is about the whole map, or each zone of a release of zones."""
+        from htf.export.answers import check_layer
+        from htf.query.question import Question
+
+        if self.polygons_file is not None:
+            return self._polygons(self.polygons_file)
+        if self.output is not None:
+            check_layer(self.output, domain.crs, domain.has_shapes)
+        by, where = (*self.levels, *(one for one in self.by if one != PERIOD)), self.ranges
+        if self.zones:
+            return Question.zones(*self.zones, where=where, by=by)
+        is_cut = any(domain.names[number] in where for number in domain.zoned)
+        if not (by or self.boxes or self.boxes_file or is_cut) and domain.zoned:
+            return Question.by(where=where)
+        boxes = read_boxes(self.boxes) if self.boxes else self.boxes_file
+        return Question.boxes(boxes, where, by=by)
+
+    def _polygons(self, path: Path) -> Question:
+        from htf.export.answers import check_layer
+        from htf.query.polygon_files import label_column, labels_of, read_layer
+        from htf.query.question import Question
+
+        frame = read_layer(path)
+        named = [one for one in self.by if one != PERIOD]
+        labels = labels_of(frame, label_column(frame, named[0] if named else None, path))
+        if self.output is not None:
+            check_layer(self.output, frame.crs)
+        return Question.polygons(frame, where=self.ranges, labels=labels)
+
+    def give_out(self, answer: Answer, plan: list[str]) -> None:
+        """Print the answer as JSON or a table, or write it to a file, and say what may be a mistake."""
+        from htf.export.answers import to_json, write_answer
+
+        if self.as_json:
+            say_json(to_json(answer.to_arrow()))
+        elif self.output is None:
+            show_whole_answer(answer)
+        if self.output is not None:
+            write_answer(answer, self.output, plan, overwrite=self.overwrite)
+            what = {"changes": "changes", "different people": "boxes"}
+            name = what.get(answer.kind, "answers")
+            say(f"Wrote {self.output}: {len(answer):,} {name}.", err=True)
+        for note in odd_places(answer):
+            say(note, err=True)
+        counted = [answer.releases, *(part.releases for part in answer.parts[1:])]
+        for releases in counted:  # of a series, all are of one kind
+            warn_if_not_private(releases[-1])
 
 
-def _is_cut(domain: Domain, rows: FloatArray) -> bool:
-    """Whether --where asks for a part of the zones."""
-    size = domain.dimensions
-    return any(
-        rows[0, n] > domain.axes[n].low or rows[0, size + n] < domain.axes[n].high
-        for n in domain.zoned
-    )
+def ask(description: str, work: Callable[[], Answer]) -> Answer:
+    """Ask under a bar. What lies outside is said in the end, in the words of the command line."""
+    with progress_bar() as bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bar.add_task(description, total=None)
+        return work()
 
 
-def tell_outside(domain: Domain, rows: FloatArray, inside: FloatArray) -> None:
-    from htf.query.outside import outside_note
+def odd_places(answer: Answer) -> list[str]:
+    """What may be a mistake in the question, and what would be a better one."""
+    from htf.query.answer import first_period
+    from htf.query.columns import COUNTS
+    from htf.query.polygon_files import odd_polygons
+    from htf.query.zone_hint import zone_hint
 
-    note = outside_note(domain, rows, inside)
-    if note is not None:
-        say(note, err=True)
-
-
-def show_questions(
-    domain: Domain, asked: BoxFile, levels: dict[int, int]
-) -> list[tuple[str, list[str]]]:
-    """Columns of the first boxes: their names, their edges on the map, the range of each further axis.
-
-    Where names tell the boxes apart, the edges are left out: both would not fit on a screen."""
-    from htf.export.answers import naming_column
-
-    rows = asked.rows[:MOST_ROWS_ON_SCREEN]
-    number = len(rows)
-    header, names = (domain.has_map and naming_column(asked.given)) or ("", [])
-    columns = [(header, names)] if names else []
-    if domain.has_map and len(set(names[:number])) < number:
-        columns.append(("box", [_show_box(domain, row) for row in rows]))
-    ranges = [_show_ranges(domain, row, levels) for row in rows]
-    further = enumerate(domain.names[_on_map(domain) :])
-    shown = [(name, [row[place] for row in ranges]) for place, name in further]
-    return [*columns, *((name, texts) for name, texts in shown if texts != names[:number])]
-
-
-def _on_map(domain: Domain) -> int:
-    return 2 if domain.has_map else 0
-
-
-def _show_box(domain: Domain, row: FloatArray) -> str:
-    size = domain.dimensions
-    edges = [*row[: min(size, 2)], *row[size : size + min(size, 2)]]
-    return ", ".join(f"{edge:.10g}" for edge in edges)
-
-
-def _show_ranges(domain: Domain, row: FloatArray, levels: dict[int, int]) -> list[str]:
-    from htf.query.where import show_range
-
-    size = domain.dimensions
-    numbers = range(_on_map(domain), size)
-    return [show_range(domain.axes[n], row[n], row[size + n], levels.get(n)) for n in numbers]
+    counts = answer.parts[0] if answer.parts else answer
+    if counts.kind != COUNTS:
+        return []
+    is_one = len(counts.releases) == 1 and not answer.parts
+    counts = first_period(counts)
+    frame: geopandas.GeoDataFrame | None = getattr(counts.asked, "frame", None)
+    if frame is None:
+        note = counts.asked.note(counts.inside)
+        return [] if note is None else [note]
+    hint = zone_hint(counts.releases[0], counts) if is_one else None
+    return [*odd_polygons(frame, counts), *([] if hint is None else [hint])]

@@ -369,7 +369,7 @@ def _make_plan(points: Points, options: ReleaseOptions) -> Plan:
     return Plan(
         points=points,
         epsilon=Epsilon.of(options.epsilon),
-        mechanism=make_mechanism(name, read_settings(options.settings)),
+        mechanism=make_mechanism(name, **read_settings(options.settings)),
         noise=noise_from_text(options.noise),
         output=options.output,
         overwrite=options.overwrite,

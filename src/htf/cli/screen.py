@@ -11,20 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from htf.privacy.protection import RECORDS
-from htf.query.answer_texts import (
-    answer_headings,
-    at_end_note,
-    below_zero_note,
-    counted_note,
-    show_answer,
-)
+from htf.query.answer_texts import answer_headings, answer_notes, show_answer
+from htf.query.columns import PEOPLE
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn, Task
 
-    from htf.query.columns import Answers
+    from htf.query.answer import Answer
     from htf.release.release import Release
 
 WIDTH_WITHOUT_TERMINAL = 120
@@ -166,26 +160,26 @@ def warn_if_not_private(release: Release) -> None:
         )
 
 
-def show_answer_notes(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS) -> None:
-    """Explain once, under a table, why a count lies below zero, or is an end of its interval."""
-    for note in (below_zero_note(answers, quantity), at_end_note(answers, quantity)):
-        if note is not None:
-            console().print(note + "\n")
-
-
-def show_answers(
-    headers: Sequence[str], questions: Sequence[Sequence[str]], answers: Answers
-) -> None:
-    """Print a table of answers: the given columns that say what was asked, and then the answers."""
-    shown = answers.to_dicts()[:MOST_ROWS_ON_SCREEN]
+def show_whole_answer(answer: Answer) -> None:
+    """Print a table of an answer: what tells its rows apart, and the numbers."""
+    order: Any = slice(MOST_ROWS_ON_SCREEN)
+    if answer.kind == PEOPLE:  # of a coarse grid, most boxes are often empty
+        order = (-answer.different_people).argsort(kind="stable")[:MOST_ROWS_ON_SCREEN]
+    part = answer.take(order)
+    shown, named = part.to_dicts(), part.named
     rows = [
-        (*(column[number] for column in questions), *show_answer(answer, answers.quantity))
-        for number, answer in enumerate(shown)
+        (*(texts[row] for _, texts in named), *show_answer(numbers, answer.quantity, answer.kind))
+        for row, numbers in enumerate(shown)
     ]
-    show_table((*headers, *answer_headings(answers.quantity)), rows)
-    if len(answers) > len(rows):
-        console().print(f"… and {len(answers) - len(rows):,} more: use -o FILE.csv or --json")
-    note = counted_note(answers.quantity, answers.counted)
-    if note is not None:
+    headings = answer_headings(answer.quantity, answer.kind)
+    show_table((*(heading for heading, _ in named), *headings), rows)
+    if len(answer) > len(rows):
+        fewer = ", with fewer" if answer.kind == PEOPLE else ""
+        console().print(f"… and {len(answer) - len(rows):,} more{fewer}: use -o FILE.csv or --json")
+    show_notes(answer, shown)
+
+
+def show_notes(answer: Answer, shown: Sequence[Mapping[str, Any]]) -> None:
+    """Explain once, below a table, what its numbers are and why some look odd."""
+    for note in answer_notes(answer, shown):
         console().print(note + "\n")
-    show_answer_notes(shown, answers.quantity)

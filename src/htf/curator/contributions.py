@@ -262,12 +262,12 @@ def measure_activity(
         drawn = purchase.noise.description, purchase.noise.private
         return Activity(
             tuple(noisy.tolist()),
+            tuple(offsets.tolist()),
+            people.most,
             purchase.price,
             *drawn,
             per=per,
             budget_entry=entry,
-            most=people.most,
-            offsets=tuple(offsets.tolist()),
         )
 
 

@@ -228,8 +228,8 @@ class Curator:
 
         Examples
         --------
-        >>> htf.Curator(matrix, htf.Epsilon.of(1)).run(htf.make_mechanism("singular"))
-        Release(singular, epsilon=1, 4 leaves)
+        >>> htf.Curator(matrix, htf.Epsilon.of(1)).run(htf.make_mechanism("htf"))
+        Release(htf, epsilon=1, 4 leaves)
         """
         if isinstance(mechanism, type) or not callable(getattr(mechanism, "build", None)):
             remedy = "make one with htf.make_mechanism(name)"

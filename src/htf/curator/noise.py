@@ -62,7 +62,7 @@ class NoiseSource(ABC):
     >>> source = NoNoise()
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> htf.publish(matrix, 1, "singular", noise=source).private
+    >>> htf.publish(matrix, 1, noise=source).private
     False
     """
 

@@ -37,8 +37,6 @@ SLOPES = np.linspace(-3.0, 0.5, 29)
 BENDS = -BEND * np.exp(BEND_SPREAD * np.linspace(-2.5, 2.5, 19))
 HEIGHTS = np.linspace(-3.0, 3.0, 9)  # standard errors from the best height
 FREE = 0.5  # of log likelihood: what a class costs that is taken as measured, not from the curve
-WITHIN = 0.1  # relative error of records beyond K that no noise explains: tails of another form
-WHOLE = 0.5  # of the variance if people were drawn from the curve: some of it is measured
 LEAST_WEIGHT = 1e-3  # of a parabola, beside the best
 ISLAND = 4.0  # times what the curve expects: a class that is off it
 
@@ -72,39 +70,9 @@ class Profiles:
         each = np.maximum(self.grid.numbers - most, 0)
         beyond = self.people @ each
         (middle,) = weighted_quantiles(beyond, self.weights / (max(kept, 1.0) + beyond), (0.5,))
-        if self.activity.offsets is None:
-            return self._older_errors(each, beyond, middle)
         low, high = records_beyond_bounds(self.activity, most)
         middle = min(max(middle, low), high)
         return middle, (middle - low) / NORMAL_DEVIATIONS, (high - middle) / NORMAL_DEVIATIONS
-
-    def _older_errors(
-        self, each: FloatArray, beyond: FloatArray, middle: float
-    ) -> tuple[float, float, float]:
-        """For files of older versions: what profiles leave open, with what is unknown within classes, of other tails,
-        and because people are whole. Where the tail has another form, this is too small."""
-        low, high = weighted_quantiles(beyond, self.weights, (0.16, 0.84))
-        (far,) = weighted_quantiles(beyond, self.weights, (0.975,))
-        whole = WHOLE * weighted_quantiles(self.people @ each**2, self.weights, (0.84,))[0]
-        common = WITHIN * middle, self._unknown_within_classes(each), np.sqrt(whole)
-        below = float(np.linalg.norm(((high - low) / 2, *common)))
-        above = max((high - low) / 2, (far - middle) / NORMAL_DEVIATIONS)
-        return middle, below, float(np.linalg.norm((above, *common)))
-
-    def _unknown_within_classes(self, each: FloatArray) -> float:
-        """The standard error of a sum of `each` over people, if those of a lone class are all alike.
-
-        A class with less on both sides may be people who all have the same number, such as one record a minute,
-        anywhere in it. Where its neighbours hold as much, the curve through them tells where its people are.
-        """
-        grid = self.grid
-        people = self.mean @ grid.in_class
-        widths = grid.widths @ grid.in_class
-        density = np.pad(people / widths, 1)
-        alone = np.maximum(people - (density[:-2] + density[2:]) * widths, 0.0)
-        mean = (grid.even * each) @ grid.in_class
-        variance = np.maximum((grid.even * each**2) @ grid.in_class - mean**2, 0.0)
-        return float(np.sqrt(np.sum(alone**2 * variance)))
 
     def records_up_to(self, most: int) -> float:
         """The records up to `most` of each person, in all: what keeping that many should leave."""
@@ -172,7 +140,7 @@ def best_max_records(
     arguments.instance(activity, Activity, "activity", "make one with htf.measure_activity")
     left = float(Epsilon.of(epsilon))
     allowed = Protection(PERSON, most).max_records or 1
-    choices = KEPT[min(allowed, activity.most or MOST_RECORDS_OF_A_PERSON) >= KEPT]
+    choices = KEPT[min(allowed, activity.most) >= KEPT]
     profiles = read_profiles(activity)
     people, numbers = profiles.mean, profiles.grid.numbers
     kept = np.maximum(np.minimum(numbers, choices[:, None]) @ people, 1.0)
@@ -228,13 +196,11 @@ class Noisy:
     grid: Grid
     seen: FloatArray
     scale: float
-    whole: float  # of the variance of people in a class, if they were drawn from the curve
 
     @classmethod
     def of(cls, activity: Activity) -> Noisy:
-        price, whole = activity.prices[0], 0.0 if activity.offsets is None else 1.0
         seen = np.array(activity.people, dtype=np.float64)
-        return cls(Grid.of(activity.ends), seen, 1 / float(price), whole)
+        return cls(Grid.of(activity.ends), seen, 1 / float(activity.prices[0]))
 
 
 def weighted_quantiles(
@@ -256,16 +222,13 @@ def _read(activity: Activity) -> Profiles:
         [fit.people(noisy, kept) for fit, kept in zip(fits, likely, strict=True)]
     )
     all_weights = np.concatenate([w[kept] for w, kept in zip(weights, likely, strict=True)])
-    if activity.offsets is not None:
-        people = _with_offsets(people, noisy.grid, activity)
+    people = _with_offsets(people, noisy.grid, activity)
     return Profiles(noisy.grid, people, all_weights / all_weights.sum(), activity)
 
 
 def _with_offsets(people: FloatArray, grid: Grid, activity: Activity) -> FloatArray:
     """Move people within each class, to its first or its last point, as far as the sum of their records says."""
     price = activity.prices[1]
-    assert price is not None
-    assert activity.offsets is not None
     middle, reach = np.array(activity.middles), np.array(activity.reaches, float)
     count = people @ grid.in_class
     expected = (people * grid.numbers) @ grid.in_class
@@ -320,7 +283,9 @@ class Fit:
         grid, seen, scale = noisy.grid, noisy.seen, noisy.scale
         inside, tail = self.first <= grid.classes, seen[self.first :]
         parabola, expected = np.nonzero(kept)[1], self.expected[kept]
-        unknown = (MISFIT * expected) ** 2 + noisy.whole * expected
+        unknown = (
+            MISFIT * expected
+        ) ** 2 + expected  # people in a class vary, as if drawn from the curve
         trust = unknown / (scale**2 + unknown)
         classes = np.maximum(expected + trust * (tail - expected), 0.0)
         plain = tail > PLAIN * scale

@@ -31,8 +31,6 @@ def records_beyond_bounds(activity: Activity, most: int) -> tuple[float, float]:
     The lower end may be negative, although nobody has fewer than none: cut at 0 it would be the truth wherever nobody
     has more than `most`, and no room were left for the noise of the records up to `most`.
     """
-    assert activity.offsets is not None
-    assert activity.most is not None
     if most >= activity.most:
         return 0.0, 0.0
     seen = np.array([activity.people, activity.offsets], dtype=np.float64)

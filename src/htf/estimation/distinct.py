@@ -12,21 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.base import arguments
-from htf.base.read_only import ReadOnlyArrays
-from htf.errors import InputError
 from htf.estimation.noise_law import NORMAL_DEVIATIONS, noise_variance
 from htf.frame.domain import Domain, FloatArray
 from htf.frame.grids import even_edges
 from htf.privacy.distinct import CLASS_ENDS, DistinctCounts, most_boxes, number_of_classes
 from htf.privacy.epsilon import Epsilon
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Chosen by measurement: docs/distinct.md.
 OF_LARGEST_LOSS = (
@@ -90,37 +83,8 @@ DISTINCT_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DistinctPeople(ReadOnlyArrays):
-    """How many different people were in each box of a grid, with errors, in read-only arrays.
-
-    Boxes are not to be added up: somebody who was in two of them counts in both.
-
-    Attributes
-    ----------
-    west, south, east, north : ndarray of float
-        The edges of the boxes along the first two axes of the map.
-    different_people : ndarray of float
-        The best guess, of different person-days, -weeks or -months where a person counts once in each.
-    std_error : ndarray of float
-        The standard deviation of the errors that the interval covers.
-    low, high : ndarray of float
-        The 95 % interval.
-    quantity : str
-        What is counted: `different people` or, for example, `different person-days`.
-
-    Examples
-    --------
-    >>> import htf
-    >>> rides = {"lon": [0.5, 0.6, 1.5], "lat": [0.5, 0.4, 1.5], "rider": ["a", "a", "b"]}
-    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
-    >>> people = htf.read_people_by_box(rides, domain, 2, user="rider")
-    >>> distinct = htf.measure_distinct(people, 1, noise="seeded:1")
-    >>> matrix = htf.read_points(rides, domain, user="rider")
-    >>> release = htf.publish(matrix, 2, distinct=distinct, noise="seeded:2")
-    >>> table = release.count_distinct()
-    >>> len(table), table.quantity
-    (4, 'different people')
-    """
+class DistinctPeople:
+    """How many different people were in each box of a grid, with errors."""
 
     west: FloatArray
     south: FloatArray
@@ -130,52 +94,7 @@ class DistinctPeople(ReadOnlyArrays):
     std_error: FloatArray
     low: FloatArray
     high: FloatArray
-    quantity: str
-
-    def __post_init__(self) -> None:
-        arguments.text(self.quantity, "the quantity of different people")
-        for name, column in self.to_columns().items():
-            arguments.row(column, "f", f"{name} of different people")
-        for name, column in self.to_columns().items():
-            if len(column) != len(self.different_people):
-                raise InputError(f"{name} of different people must be as long as different_people")
-            column.flags.writeable = False
-
-    def __len__(self) -> int:
-        return len(self.different_people)
-
-    def to_columns(self) -> dict[str, FloatArray]:
-        """All arrays by name, ready for a data frame.
-
-        Returns
-        -------
-        dict of ndarray
-            The columns.
-
-        Examples
-        --------
-        >>> list(table.to_columns())
-        ['west', 'south', 'east', 'north', 'different_people', 'std_error', 'low', 'high']
-        """
-        return {name: getattr(self, name) for name in DISTINCT_COLUMNS}
-
-    def to_arrow(self) -> pa.Table:
-        """The columns as a table of Arrow, with the quantity in each row.
-
-        Returns
-        -------
-        pyarrow.Table
-            One row for each box.
-
-        Examples
-        --------
-        >>> table.to_arrow().num_rows
-        4
-        """
-        import pyarrow as pa
-
-        columns = self.to_columns()
-        return pa.table({**columns, "quantity": pa.array([self.quantity] * len(self), pa.string())})
+    quantity: str  # `different people` or, for example, `different person-days`
 
 
 def estimate_distinct(distinct: DistinctCounts, domain: Domain) -> DistinctPeople:

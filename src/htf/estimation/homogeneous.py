@@ -29,7 +29,7 @@ from htf.estimation.background import Background, join
 from htf.estimation.expectation import Expectation, rounded
 from htf.estimation.leaf_counts import judge_leaves
 from htf.estimation.least_squares import UNKNOWN, TreeCounts, add_up, sibling_layers
-from htf.estimation.shrinkage import LOST, SMOOTHING, SMOOTHING_PEOPLE, LearntCounts, Posterior
+from htf.estimation.shrinkage import SMOOTHING, SMOOTHING_PEOPLE, LearntCounts, Posterior
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Neighbourhood
 from htf.frame.tree import RegionTree
@@ -38,14 +38,9 @@ if TYPE_CHECKING:
     from htf.estimation.prior import Prior
 
 FROM_LEAVES = "homogeneous-from-leaves"  # the name of this estimator in a release
-HOMOGENEOUS = "homogeneous"  # and of the one before it, which did not judge leaves first
-ON_MAP = FROM_LEAVES, HOMOGENEOUS  # both interpolate between leaves
 PRIOR_TRUST = "prior_trust"  # the fact of a release that says how far its priors were trusted
 COARSE = 1 / 4096  # of the map: larger boxes are found empty or not, smaller ones only shrunk
 FINE = 1 / 256  # of the map: what smaller boxes hold is added up from what is known of their leaves
-LOST_FROM_LEAVES = (
-    1.75  # deviations, as shrinkage.LOST: what is added up like that has smaller ones
-)
 AROUND = 10  # halvings: the region that much larger shows how full the land around a leaf is
 FIRST_DEVIATIONS = 1.5  # in the first pass, before anything is learnt, less is taken for noise
 PASSES = 2  # that learn; a third changes little
@@ -68,16 +63,11 @@ def estimate_regions(
     counts: TreeCounts,
     priors: Sequence[Prior] = (),
     shares: int = 1,
-    estimator: str = FROM_LEAVES,
-    trust: FloatArray | None = None,
     background: Background | None = None,
 ) -> Estimated:
     """Estimates from all counts. Where the counts are of shares of people, `shares` is the number of them that one
-    person has. Without `trust`, that in priors is learnt. A `background` counts as far as the priors are trusted."""
-    smoothing = SMOOTHING if shares == 1 else SMOOTHING_PEOPLE * shares
-    kind = _FromLeaves if estimator == FROM_LEAVES else _Estimation
-    estimation = kind(tree, counts, priors, smoothing, trust)
-    estimation.background, estimation.each = background, shares
+    person has. A `background` counts as far as the priors are trusted."""
+    estimation = _Estimation(tree, counts, priors, shares, background)
     return Estimated(estimation.run(), estimation.below, estimation.expectation.trust)
 
 
@@ -110,21 +100,19 @@ def _share_out(
 
 
 class _Estimation:
-    """The passes from the top down, and the values they share."""
-
-    lost = LOST
-    background: Background | None = None
-    each = 1  # that a record or person counts as
+    """The passes from the top down, and the values they share. What small regions hold is added up from what is known
+    of their leaves."""
 
     def __init__(
         self,
         tree: RegionTree,
         counts: TreeCounts,
         priors: Sequence[Prior],
-        smoothing: float,
-        trust: FloatArray | None,
+        shares: int,
+        background: Background | None,
     ) -> None:
-        self.smoothing = smoothing
+        self.background, self.each = background, shares  # that a record or person counts as
+        self.smoothing = SMOOTHING if shares == 1 else SMOOTHING_PEOPLE * shares
         self.own, self.layers = counts.by_region(tree), sibling_layers(tree)
         self.measured, self.variances = add_up(self.layers, *self.own)
         self.below = self.variances
@@ -133,13 +121,21 @@ class _Estimation:
         turns = Neighbourhood(tree)
         self.tree, self.steps, self.neighbours = tree, turns.steps, turns.neighbours
         cells = tree.cells().astype(np.float64)
-        self.expectation = Expectation(tree, turns.turns, priors, trust, self.measured)
+        self.expectation = Expectation(tree, turns.turns, priors, None, self.measured)
         self.as_measured = self.measured, self.variances
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations
         self.single: NDArray[np.bool_] = tree.slabs == 0  # the noise is that of a count
         self.coarse: NDArray[np.bool_] = cells >= COARSE * cells[0]
-        self.pulled = np.ones(len(tree), dtype=np.bool_)  # towards what is expected
+        self.fine: NDArray[np.bool_] = (cells <= FINE * cells[0]) | _inside(tree, counts.searched)
+        self.fine[0] = False
+        # What was added up has learnt already, and is not pulled again towards what is expected; but it may be found empty.
+        self.pulled = ~self.fine
+        self.leaves = np.flatnonzero(tree.slabs == 0)
+        self.around = self.leaves
+        for _ in range(AROUND):
+            self.around = np.maximum(tree.parent[self.around], 0)
+        self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
 
     def run(self) -> FloatArray:
         estimates, expected = self._sweep(self._first_rule)
@@ -161,6 +157,7 @@ class _Estimation:
         )
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations
+        self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
 
     def _sweep(self, rule: Rule) -> tuple[FloatArray, FloatArray]:
         """Estimates, and the expected count of each region before its own counts are used."""
@@ -182,6 +179,7 @@ class _Estimation:
 
     def _learn(self, estimates: FloatArray, expected: FloatArray) -> LearntCounts:
         """Learn from all regions but those inside an empty one, in which nothing is expected."""
+        self._add_up(self._judge(estimates))
         inside = 1 + np.flatnonzero(estimates[self.tree.parent[1:]] > 0)
         scaled = expected[inside] / self.deviations[inside]
         return LearntCounts(
@@ -202,44 +200,9 @@ class _Estimation:
         )
         empty = self.coarse[halves]
         empty[empty] = learnt.is_empty(
-            noisy[empty], scaled[empty], single[empty], deviations[empty], self.smoothing, self.lost
+            noisy[empty], scaled[empty], single[empty], deviations[empty], self.smoothing
         )
         return np.where(empty, 0.0, mean), np.where(empty, 0.0, variance)
-
-
-class _FromLeaves(_Estimation):
-    """The same, with what small regions hold added up from what is known of their leaves."""
-
-    lost = LOST_FROM_LEAVES
-
-    def __init__(
-        self,
-        tree: RegionTree,
-        counts: TreeCounts,
-        priors: Sequence[Prior],
-        smoothing: float,
-        trust: FloatArray | None,
-    ) -> None:
-        super().__init__(tree, counts, priors, smoothing, trust)
-        cells = tree.cells().astype(np.float64)
-        self.fine: NDArray[np.bool_] = (cells <= FINE * cells[0]) | _inside(tree, counts.searched)
-        self.fine[0] = False
-        # What was added up has learnt already, and is not pulled again; but it may be found empty.
-        self.pulled = ~self.fine
-        self.leaves = np.flatnonzero(tree.slabs == 0)
-        self.around = self.leaves
-        for _ in range(AROUND):
-            self.around = np.maximum(tree.parent[self.around], 0)
-        self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
-
-    def _borrow(self, estimates: FloatArray) -> None:
-        super()._borrow(estimates)
-        if self.background is not None:
-            self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
-
-    def _learn(self, estimates: FloatArray, expected: FloatArray) -> LearntCounts:
-        self._add_up(self._judge(estimates))
-        return super()._learn(estimates, expected)
 
     def _judge(self, estimates: FloatArray) -> Posterior:
         """What is known of each leaf, in deviations of its count."""

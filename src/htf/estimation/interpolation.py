@@ -119,10 +119,13 @@ def _moved_records(
     weights = expectation.weights(leaves, estimates)
     for weight, measure in zip(weights, expectation.measures, strict=True):
         density = estimates / measure
-        beside = density[turns.neighbours[leaves]]  # leaf, axis, end
-        slope = np.abs(beside[:, :, 1] - beside[:, :, 0]) * (turns.widths(leaves) > 1)
-        full = 2 * density[leaves] + PULL * (beside.sum(axis=2).max(axis=1) - 2 * density[leaves])
-        leant = PULL * slope.max(axis=1)
+        slope, both = np.zeros(len(leaves)), np.zeros(len(leaves))
+        for axis in range(turns.neighbours.shape[1]):
+            low, high = density[turns.neighbours[leaves, axis].T]
+            here = np.abs(high - low) * (turns.widths(leaves, axis) > 1)
+            slope, both = np.maximum(slope, here), np.maximum(both, low + high)
+        full = 2 * density[leaves] + PULL * (both - 2 * density[leaves])
+        leant = PULL * slope
         share += weight * np.divide(leant, full, out=np.zeros(len(leaves)), where=full > 0)
     return np.asarray(estimates[leaves] * share / 2)
 

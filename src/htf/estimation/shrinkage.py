@@ -22,7 +22,7 @@ from htf.frame.domain import FloatArray, IntArray
 
 # True counts that are told apart, in standard deviations of the noise.
 SUPPORT = np.r_[0.0, np.geomspace(0.08, 14.0, 30)]
-LOST = 1.0  # standard deviations: so much is lost in the noise
+LOST = 1.75  # standard deviations: so much is lost in the noise
 # Boxes are alike where what is expected of them lies between the same two of these.
 EXPECTED = np.r_[2.0 ** (np.arange(-6, 9) / 2), 32.0, 64.0]
 NOISY = np.linspace(-12.0, 12.0, 121)  # noisy counts that are told apart

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.estimation.activity import Profiles, read_profiles
 from htf.estimation.noise_law import NORMAL_DEVIATIONS, noise_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import Activity
 from htf.privacy.protection import Protection
 
 if TYPE_CHECKING:
+    from htf.estimation.activity import Profiles
     from htf.release.release import Release
 
 # How much a place differs from the whole map, relatively, for each displaced record: measured (docs/people.md).
@@ -48,6 +48,8 @@ class Worth:
     ) -> Worth:
         if activity is None:
             return cls(1 / protection.shares)
+        from htf.estimation.activity import read_profiles  # slow to load
+
         profiles, most = read_profiles(activity), protection.max_records
         kept = _plausible(total / factor, profiles, most)
         beyond, below, above = profiles.records_beyond(most, kept)
@@ -125,6 +127,8 @@ def scale_to_all(
     """
     if activity is None:
         return 1.0
+    from htf.estimation.activity import read_profiles  # slow to load
+
     profiles, most = read_profiles(activity), protection.max_records
     kept = _plausible(float(np.sum(estimates)), profiles, most)
     beyond, *_ = profiles.records_beyond(most, kept)

@@ -1,52 +1,49 @@
-"""Answers as tables and files: the analyst's own columns, the query, and the answer of the release.
+"""An answer as a file: the analyst's own columns, the question, and the numbers of the release.
 
-| ending | boxes | polygons |
+| ending | boxes and zones | polygons |
 | --- | --- | --- |
 | .csv, .xlsx, .json | a table | a table |
 | .parquet | a table | GeoParquet |
-| .geojson, .gpkg, .fgb | rectangles | polygons |
+| .geojson, .gpkg, .fgb | a layer | a layer |
+| .png, .svg, .pdf | of a series: a picture over its periods | the same |
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from htf.base.figures import PICTURES
 from htf.errors import InputError, MissingExtraError
-from htf.export.provenance import EXPORT, as_metadata
-from htf.export.sheets import need_openpyxl, write_sheet
-from htf.export.vector import write_layer
+from htf.export.provenance import EXPORT, as_metadata, provenance
+from htf.export.sheets import SHEET, need_openpyxl, write_sheet
+from htf.export.vector import CSV, write_columns, write_layer
 from htf.files import write_whole
-from htf.query.columns import describe_columns
-from htf.query.frames import as_layer, plain_value
+from htf.query.columns import CHANGES, MEANS, PEOPLE
+from htf.query.frames import plain_value
+from htf.release.file import digests
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from htf.query.answer import Answer
+
 TABLES = (".csv", ".xlsx", ".json", ".parquet")
 LAYERS = (".geojson", ".gpkg", ".fgb")
-NAMES = ("name", "id", "label")  # names of columns that tell rows apart on the screen
+LAYER_NAMES = {"box": "boxes", "zone": "zones", "polygon": "polygons"}
 
 
-def boxes_rule(quantity: str) -> str:
-    """How answers for boxes were computed, for their provenance."""
-    return (
-        "One row per box that was asked for, with what the release answers for it. "
-        f"{describe_columns(quantity)}"
-    )
-
-
-def check_ending(path: Path) -> None:
+def check_ending(path: Path, *, of_series: bool = False) -> None:
     """Refuse a file whose format is unknown or cannot be written, before anything is counted."""
-    if path.suffix.lower() not in (*TABLES, *LAYERS):
-        endings = ", ".join((*TABLES, *LAYERS))
+    known = (*TABLES, *LAYERS, *(PICTURES if of_series else ()))
+    if path.suffix.lower() not in known:
         raise InputError(
-            f"cannot tell the format of {path.name!r}: the name must end in one of {endings}"
+            f"cannot tell the format of {path.name!r}: the name must end in one of {', '.join(known)}"
         )
-    if path.suffix.lower() == ".xlsx":
+    if path.suffix.lower() == SHEET:
         need_openpyxl()
 
 
@@ -71,6 +68,60 @@ def check_layer(path: Path, crs: Any, has_map: bool = True) -> None:
             raise MissingExtraError(package, "geo", f"Writing {suffix}") from None
 
 
+def about_answer(answer: Answer, plan: Sequence[str] = ()) -> dict[str, Any]:
+    """The provenance of an answer. `plan` is what a series says of its budget."""
+    last = answer.releases[-1]
+    about = provenance(last, answer.rule)
+    about |= {"quantity": answer.quantity, "counted": answer.counted}
+    everyone = [*answer.releases, *(one for part in answer.parts for one in part.releases)]
+    about["private"] = all(release.private for release in everyone)
+    if plan:
+        about["statement"] = f"{' '.join(plan)} The last release says: {last.statement}"
+    others = {CHANGES: "compared_with", MEANS: "divided_by"}
+    if answer.kind in others:
+        other = answer.parts[1].releases[-1]
+        about[others[answer.kind]] = {
+            "release_digest": digests(other),
+            "statement": other.statement,
+        }
+    return about
+
+
+def write_answer(
+    answer: Answer, path: Path, plan: Sequence[str] = (), *, overwrite: bool = False
+) -> None:
+    """Write an answer in the format of the file's ending."""
+    suffix, about = path.suffix.lower(), about_answer(answer, plan)
+    of_polygons = answer.asked is not None and answer.asked.what == "polygon"
+    if suffix in PICTURES:
+        from htf.series.plot import draw_periods
+
+        draw_periods(answer, path, overwrite=overwrite)
+    elif suffix in LAYERS or (of_polygons and suffix == ".parquet"):
+        write_layer(answer.to_geopandas(), path, about, layer_name(answer), overwrite=overwrite)
+    else:
+        write_table(answer.to_arrow(), path, about, overwrite=overwrite)
+
+
+def export_answer(
+    answer: Answer, path: Path, plan: Sequence[str] = (), *, overwrite: bool = False
+) -> None:
+    """Write an answer as a layer. Formats without shapes, which need no GIS package, have its table."""
+    about = about_answer(answer, plan)
+    if path.suffix.lower() in (CSV, SHEET):
+        table = answer.to_arrow()
+        columns = {name: table[name] for name in table.column_names}
+        write_columns(columns, path, about, overwrite=overwrite)
+    else:
+        write_layer(answer.to_geopandas(), path, about, "zones", overwrite=overwrite)
+
+
+def layer_name(answer: Answer) -> str:
+    if answer.kind in (CHANGES, PEOPLE):
+        return "changes" if answer.kind == CHANGES else "distinct"
+    return "answers" if answer.asked is None else LAYER_NAMES[answer.asked.what]
+
+
 def as_objects(table: pa.Table) -> list[dict[str, Any]]:
     """Rows for JSON, with dates as ISO text and numbers that are not finite as null."""
     return [{name: _for_json(value) for name, value in row.items()} for row in table.to_pylist()]
@@ -78,17 +129,6 @@ def as_objects(table: pa.Table) -> list[dict[str, Any]]:
 
 def to_json(table: pa.Table) -> str:
     return json.dumps(as_objects(table), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def naming_column(given: Mapping[str, pa.Array]) -> tuple[str, list[str]] | None:
-    """The column that tells rows apart on the screen: `name`, `id` or `label`, or the first text column."""
-    import pyarrow as pa
-
-    found = {name.casefold(): name for name in [*given][::-1]}  # the first of several
-    texts = [name for name, column in given.items() if pa.types.is_string(column.type)]
-    for name in (*(found[one] for one in NAMES if one in found), *texts):
-        return name, ["" if value is None else str(value) for value in given[name].to_pylist()]
-    return None
 
 
 def write_table(
@@ -111,20 +151,6 @@ def write_table(
                 pq.write_table(table.replace_schema_metadata(metadata), unfinished)
 
     write_whole(path, write, overwrite=overwrite)
-
-
-def write_shapes(
-    table: pa.Table,
-    shapes: Any,
-    crs: Any,
-    path: Path,
-    about: dict[str, Any],
-    name: str,
-    *,
-    overwrite: bool = False,
-) -> None:
-    """Write the rows of the table with their shapes, as a layer."""
-    write_layer(as_layer(table, shapes, crs), path, about, name, overwrite=overwrite)
 
 
 def _for_json(value: Any) -> Any:

@@ -14,14 +14,13 @@ from htf.frame.areas import square_kilometres
 from htf.frame.domain import FloatArray
 from htf.query.columns import COUNTED, OF_LEAVES, describe_columns
 from htf.query.frames import as_layer, join_columns
-from htf.query.named import as_column, names_of_cells, outlines_of
+from htf.query.named import as_column, names_of_cells, shapes_of
 from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     import geopandas
 
 LEAVES = "leaves"  # the name of the layer
-ZONES = "zones"
 
 
 def leaves_rule(quantity: str) -> str:
@@ -29,14 +28,6 @@ def leaves_rule(quantity: str) -> str:
     return (
         "One row per leaf of the release, with what the release answers for it. "
         f"{describe_columns(quantity, OF_LEAVES)} density: {quantity} per square kilometre."
-    )
-
-
-def zones_rule(quantity: str) -> str:
-    """How a layer of zones was computed, for its provenance."""
-    return (
-        "One row per zone, cut off at the edge of the map, with what the release answers for it. "
-        f"{describe_columns(quantity)}"
     )
 
 
@@ -66,23 +57,16 @@ def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, or as the zones or trips that they are, in the release's
     reference system."""
     domain = check_release(release).domain
-    if not (domain.has_map or domain.zoned):
+    if not domain.has_shapes:
         raise InputError(
             f"a map needs axes x and y, but this release has {', '.join(domain.names)}: export it as .csv"
         )
     try:
         import geopandas  # noqa: F401 - as_layer needs it
         import pyarrow as pa
-        import shapely
     except ImportError as error:
         raise MissingExtraError(str(error.name), "geo", "Making a layer of polygons") from None
-    columns = leaf_columns(release)
-    if domain.zoned:
-        shapes = outlines_of(domain, _rows(release))
-    else:
-        x, y = domain.names[:2]
-        shapes = shapely.box(*(columns[f"{n}_{side}"] for side in ("low", "high") for n in (x, y)))
-    return as_layer(pa.table(columns), shapes, domain.crs)
+    return as_layer(pa.table(leaf_columns(release)), shapes_of(domain, _rows(release)), domain.crs)
 
 
 def _rows(release: Release) -> FloatArray:

@@ -7,12 +7,10 @@ release holds for it. The digest is that of the release file, so that the two ca
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.files import write_whole
-from htf.query.where import Where, told_range
 from htf.release.file import digests
 
 if TYPE_CHECKING:
@@ -23,6 +21,8 @@ EXPORT, SAMPLE = "htf-export", "htf-sample"  # keys in the metadata of files; a 
 
 def provenance(release: Release, rule: str) -> dict[str, Any]:
     """The provenance as plain values; `rule` says how the contents were computed."""
+    from importlib.metadata import version  # slow to load
+
     return {
         "private": release.private,  # false: NOT PRIVATE, and the statement says why
         "epsilon": str(release.epsilon),
@@ -34,12 +34,6 @@ def provenance(release: Release, rule: str) -> dict[str, Any]:
         "software": f"htf-dp {version('htf-dp')}",
         "rule": rule,
     }
-
-
-def told_where(where: Where) -> str:
-    """A sentence for a rule on the ranges of further axes that were counted; empty if they were whole."""
-    ranges = (f"{name} from {told_range(asked)}" for name, asked in where.items())
-    return f" Counted: {', '.join(ranges)}." if where else ""
 
 
 def as_metadata(key: str, about: dict[str, Any]) -> dict[bytes, bytes]:

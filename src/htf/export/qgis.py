@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import FloatArray
-from htf.maps.scales import difference_limits
+from htf.maps.scale import difference_limits
 
 if TYPE_CHECKING:
     import geopandas
@@ -139,6 +138,8 @@ def _numbers(layer: geopandas.GeoDataFrame, column: str) -> FloatArray:
 
 def _qml(rules: Sequence[Rule]) -> str:
     """A style with a rule for each colour."""
+    from xml.sax.saxutils import quoteattr  # slow to load
+
     keys = "".join(
         f'<rule key="{{rule-{place}}}" filter={quoteattr(rule.test)} label={quoteattr(rule.label)} symbol="{place}"/>'
         for place, rule in enumerate(rules)

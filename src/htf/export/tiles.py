@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
-from htf.export.provenance import EXPORT, provenance, told_where
+from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
 from htf.maps.tiles import DEEPEST, Bounds, in_degrees, shows_all
 from htf.maps.vector_tiles import LAYER, STEPS, vector_tile
 from htf.query.columns import OF_LEAVES
+from htf.query.where import told_where
 from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def write_tiles(
 def _bounds(domain: Domain) -> Bounds:
     if not domain.has_map or domain.crs is None:
         lack = "no reference system" if domain.has_map else "no axes x and y"
-        other = ".gpkg" if domain.has_map or domain.zoned else ".csv"
+        other = ".gpkg" if domain.has_shapes else ".csv"
         raise InputError(
             f"this release has {lack}, so it has no tiles: write another format, such as {other}"
         )

@@ -404,6 +404,11 @@ class Domain:
         """The places of the axes whose cells are zones."""
         return tuple(number for number, axis in enumerate(self.axes) if axis.is_zoned)
 
+    @property
+    def has_shapes(self) -> bool:
+        """Whether what is counted has a shape on the ground: a box of a map, a zone, or a trip between zones."""
+        return self.has_map or bool(self.zoned)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the map with plain values, for JSON.
 

@@ -101,9 +101,9 @@ class Neighbourhood:
         if 1 + halves != size:
             raise InputError(NO_HALVES)
 
-    def widths(self, regions: IntArray) -> IntArray:
-        """The cells of each region along each axis."""
-        return np.asarray(self._tree.high[regions] - self._tree.low[regions])
+    def widths(self, regions: IntArray, axis: int) -> IntArray:
+        """The cells of each region along an axis."""
+        return np.asarray(self._tree.high[regions, axis] - self._tree.low[regions, axis])
 
     def _take_turn(self, turn: int, axis: int, layer: _Layer) -> _Layer:
         now = self._tree.axis[layer.regions] == axis
@@ -128,7 +128,7 @@ class Neighbourhood:
         """Check that regions are cut in the middle, or have only one cell along this axis."""
         low, high = self._tree.low[cut, axis], self._tree.high[cut, axis]
         in_middle = self._tree.high[left, axis] == (low + high) // 2
-        if not np.all(in_middle) or np.any(self.widths(waiting)[:, axis] > 1):
+        if not np.all(in_middle) or np.any(self.widths(waiting, axis) > 1):
             raise InputError(NO_HALVES)
 
     def _halves(self, axis: int, cut: _Layer, left: IntArray, side: int) -> _Layer:

@@ -403,7 +403,7 @@ class RegionTree:
             raise InputError(NO_TREE)
         first = 1 + np.flatnonzero(np.diff(parent[1:], prepend=NO_REGION))  # of its siblings
         owners, slabs = parent[first], np.diff(np.append(first, len(parent)))
-        if len(np.unique(owners)) < len(owners) or np.any(slabs < 2):
+        if np.bincount(owners).max(initial=0) > 1 or np.any(slabs < 2):
             raise InputError(NO_TREE)
         axes = np.argmax(low[first + 1] != low[owners], axis=1)
         cls._check_slabs(parent, low, high, first, axes, slabs)

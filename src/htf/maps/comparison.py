@@ -12,53 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.base import arguments
 from htf.errors import InputError
 from htf.estimation.level import OUTSIDE
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, read_pair
 from htf.maps.views import drawn_axes
+from htf.query.answer import Answer
 from htf.query.change import mark_beyond_noise, reaches, widest_reach
-from htf.query.columns import Answers
 from htf.query.where import Where, full_ranges
 from htf.release.release import Release, check_release
 
 STRONG = "Strong colours mark differences that are more than noise."
 CHANCE = f"The chance that any square is marked without reason is at most {OUTSIDE * 100:g} %."
 FEWEST_SQUARES, MOST_SQUARES = 12, 65_536  # per side; in total
-
-
-@dataclass(frozen=True)
-class Named:
-    """A release and what to call it in a comparison.
-
-    Parameters
-    ----------
-    release : Release
-        The release.
-    name : str
-        Its name in titles.
-
-    Raises
-    ------
-    InputError
-        If these are not a release and a text.
-
-    Examples
-    --------
-    >>> import htf
-    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
-    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> htf.Named(htf.publish(matrix, 1, "singular", noise="seeded:1"), "May").name
-    'May'
-    """
-
-    release: Release
-    name: str
-
-    def __post_init__(self) -> None:
-        check_release(self.release)
-        arguments.text(self.name, "the name of a release")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +35,7 @@ class Difference:
     ----------
     domain : Domain
         The grid.
-    first, second : Answers
+    first, second : Answer
         What each release says about each square.
 
     Examples
@@ -78,15 +44,15 @@ class Difference:
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> may = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
     >>> june = htf.FrequencyMatrix.from_dense(domain, [[900, 20], [0, 30]])
-    >>> releases = [htf.publish(data, 1, "singular", noise="seeded:1") for data in (june, may)]
+    >>> releases = [htf.publish(data, 1, noise="seeded:1") for data in (june, may)]
     >>> found = htf.difference(*releases, squares=(2, 2))
     >>> found.is_beyond_noise
     array([ True, False, False, False])
     """
 
     domain: Domain  # the grid
-    first: Answers
-    second: Answers
+    first: Answer
+    second: Answer
 
     @property
     def value(self) -> FloatArray:
@@ -116,6 +82,14 @@ class Difference:
         """Which differences are more than noise. The chance that any of them is not is at most 5 %."""
         raw = self.first.raw - self.second.raw
         return mark_beyond_noise(raw, widest_reach(self.first, self.second))
+
+
+def mark_together(differences: Sequence[Difference]) -> list[NDArray[np.bool_]]:
+    """Which of all these are more than noise: the chance that any of them is not is at most 5 %."""
+    raw = [one.first.raw - one.second.raw for one in differences]
+    reach = [widest_reach(one.first, one.second) for one in differences]
+    marked = mark_beyond_noise(np.concatenate(raw), np.concatenate(reach))
+    return np.split(marked, np.cumsum([len(one) for one in raw])[:-1])
 
 
 def difference(
@@ -153,7 +127,7 @@ def difference(
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
+    >>> release = htf.publish(matrix, 1, noise="seeded:1")
     >>> htf.difference(release, release, squares=(2, 2)).value
     array([0., 0., 0., 0.])
     """
@@ -207,15 +181,6 @@ def shared_bounds(
     return low.tolist(), high.tolist()
 
 
-def check_pair(maps: object) -> tuple[Release, Release]:
-    """The releases of two maps that are to be compared."""
-    given = arguments.items(maps, "maps", "a list of two htf.maps.comparison.Named")
-    if len(given) != 2:
-        raise InputError(f"a comparison needs two maps, got {len(given)}")
-    first, second = (arguments.instance(one, Named, "each map").release for one in given)
-    return first, second
-
-
 def check_same_quantity(first: Release, second: Release) -> None:
     """Refuse to subtract, for example, records from people."""
     if first.quantity != second.quantity:
@@ -223,14 +188,6 @@ def check_same_quantity(first: Release, second: Release) -> None:
             f"the first release counts {first.quantity} and the second {second.quantity}, so their difference "
             "means nothing: draw them side by side, or make both releases count the same"
         )
-
-
-def counted_differs_note(maps: Sequence[Named]) -> str | None:
-    """A warning for two maps that do not count the same; None if they do."""
-    if len({one.release.counted for one in maps}) == 1:
-        return None
-    told = "; ".join(f"{one.name} counts {one.release.counted}" for one in maps)
-    return f"The maps do not count the same, so do not compare their numbers. {told}."
 
 
 def is_same_system(one: Domain, other: Domain) -> bool:

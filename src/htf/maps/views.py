@@ -7,6 +7,8 @@ the count that `Release.count` would give for it. Only public values are used.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -17,6 +19,7 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.noise_law import noise_variances
+from htf.frame.crs import CRS84
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray, read_pair
 from htf.query.boxes import to_snapped_cells
 from htf.query.columns import place as column_place
@@ -26,8 +29,46 @@ if TYPE_CHECKING:
     from htf.estimation.parts import Parts
 
 MOST_PIXELS = 1024  # per side, by default
+THINNEST = 0.11  # width over length: a thinner map would look like a line
 # Pairs of axes that together are a place, in the coordinate reference system of the map.
 PLACES = (("x", "y"), ("dest_x", "dest_y"))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The part of a plane that a map shows, along two axes."""
+
+    domain: Domain
+    is_place: bool = True  # both axes are lengths on the same map
+
+    @property
+    def narrowing(self) -> float:
+        """The length of a degree of longitude relative to one of latitude, in the middle of the map."""
+        y = self.domain.axes[1]
+        return math.cos(math.radians((y.low + y.high) / 2)) if self.domain.crs == CRS84 else 1.0
+
+    @property
+    def true_ratio(self) -> float:
+        """Height to width on the ground, or in map units if the ground is not known; 1 if it is no place."""
+        if not self.is_place:
+            return 1.0
+        x, y = self.domain.axes
+        return (y.high - y.low) / ((x.high - x.low) * self.narrowing)
+
+    @property
+    def ratio(self) -> float:
+        """The one that is drawn."""
+        return min(max(self.true_ratio, THINNEST), 1 / THINNEST)
+
+    @property
+    def aspect(self) -> float:
+        """The same in units of both axes, as matplotlib has it."""
+        x, y = self.domain.axes
+        return self.ratio * (x.high - x.low) / (y.high - y.low)
+
+    @property
+    def is_wide(self) -> bool:
+        return self.ratio < 0.55
 
 
 class HasParts(Protocol):
@@ -93,10 +134,10 @@ class View(ReadOnlyArrays):
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> view = htf.publish(matrix, 1, "singular", noise="seeded:1").view()
+    >>> view = htf.publish(matrix, 1, noise="seeded:1").view()
     >>> view.counts.round()
-    array([[498.,  21.],
-           [  1.,  31.]])
+    array([[500.,  21.],
+           [  0.,  29.]])
     """
 
     domain: Domain
@@ -132,11 +173,7 @@ def view(
     axis that is drawn crops the view, at whole cells: `edges` says where. Raises InputError for axes that
     are not there, and ranges off the map.
     """
-    if not isinstance(release, Viewable):
-        raise arguments.unfit(
-            "release", "a Release", release, "read one with htf.Release.load(path)"
-        )
-    domain = release.domain
+    domain = check_viewable(release).domain
     drawn = drawn_axes(domain, axes)
     first, end = ranges_in_cells(domain, drawn, where)
     parts = release.derived.parts
@@ -169,9 +206,25 @@ def view(
         counts=counts,
         noise=noise,
         is_clear=is_clear,
-        summed=describe_summed(domain, drawn, where),
+        summed=describe_summed(domain, drawn, where, silent=drawn),
         is_unsure=unsure,
     )
+
+
+def check_viewable(release: Viewable) -> Viewable:
+    if not isinstance(release, Viewable):
+        raise arguments.unfit(
+            "release", "a Release", release, "read one with htf.Release.load(path)"
+        )
+    return release
+
+
+def frame_of(domain: Domain, axes: tuple[str, str], where: Where | None) -> Frame:
+    """What a view shows, without its counts."""
+    drawn = drawn_axes(domain, axes)
+    first, end = ranges_in_cells(domain, drawn, where)
+    frame = np.array([first[list(drawn)], end[list(drawn)]], dtype=np.int64)
+    return Frame(_display_domain(domain, drawn, frame, (1, 1)), is_place(domain, drawn))
 
 
 def _clear_pixels(
@@ -243,15 +296,17 @@ def read_axes(names: object) -> tuple[str, str]:
     return texts[0], texts[1]
 
 
-def describe_summed(domain: Domain, drawn: tuple[int, int], where: Where | None) -> str:
-    """The text of a view on the axes that it does not draw; empty if there are none."""
-    others = [axis for number, axis in enumerate(domain.axes) if number not in drawn]
+def describe_summed(
+    domain: Domain, drawn: Sequence[int], where: Where | None, silent: Sequence[int] = ()
+) -> str:
+    """The text on axes that are not drawn, and on the part of those that are; empty if there is nothing to say, or only
+    about axes that are to be left out."""
     asked = read_where(where)
-    ranges = [
-        f"{axis.name} {told_range(asked[axis.name])}" for axis in others if axis.name in asked
-    ]
-    whole = [axis.name for axis in others if axis.name not in asked]
-    return "; ".join([*ranges, *([f"all of {', '.join(whole)}"] if whole else [])])
+    rest = [name for number, name in enumerate(domain.names) if number not in silent]
+    told = [f"{name} {told_range(asked[name])}" for name in rest if name in asked]
+    drawn_names = [domain.names[number] for number in drawn]
+    whole = [name for name in rest if name not in asked and name not in drawn_names]
+    return "; ".join([*told, *([f"all of {', '.join(whole)}"] if whole else [])])
 
 
 def ranges_in_cells(

@@ -6,7 +6,6 @@ are drawn: where trips from there go, or where trips to there come from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,13 @@ from htf.errors import InputError
 from htf.frame.areas import to_equal_area
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.names import Names
-from htf.query.named import MOST_ROWS, names_of, read_by, read_level, shapes_along
+from htf.query.named import MOST_ROWS, names_of, read_level, shapes_along
 from htf.query.shapes import need_shapely
-from htf.query.where import Where, full_ranges, full_rows, read_where, told_range
+from htf.query.where import Where, full_ranges, full_rows, read_where
 from htf.release.zones import labels_at
 
 if TYPE_CHECKING:
-    from htf.query.columns import Answers
+    from htf.query.answer import Answer
     from htf.release.release import Release
 
 Shapes = NDArray[Any]
@@ -35,7 +34,7 @@ class CutError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnZones:
     """Which axis of zones is drawn, which level of it, and the cells of each zone that is."""
 
     axis: int
@@ -49,9 +48,8 @@ class ZoneView:
     """The zones of a map, each with the answer of the release."""
 
     domain: Domain
-    drawn: Drawn
-    answers: Answers
-    summed: str  # what was done to the axes that are not drawn
+    drawn: DrawnZones
+    answers: Answer
 
     @property
     def names(self) -> Names:
@@ -101,10 +99,9 @@ class FlowView:
     """Trips between zones: each pair of an origin and a destination, origins first, with its answer."""
 
     domain: Domain
-    origins: Drawn
-    destinations: Drawn
-    answers: Answers
-    summed: str
+    origins: DrawnZones
+    destinations: DrawnZones
+    answers: Answer
 
     @property
     def level(self) -> str:
@@ -113,6 +110,10 @@ class FlowView:
             for end in (self.origins, self.destinations)
         ]
         return " to ".join(dict.fromkeys(names))
+
+    @property
+    def has_levels(self) -> bool:
+        return len(names_of(self.domain.axes[self.origins.axis]).levels) > 1
 
     @property
     def ends(self) -> tuple[IntArray, IntArray]:
@@ -139,7 +140,7 @@ class FlowView:
         return are_clear(self.answers)
 
 
-def are_clear(answers: Answers) -> NDArray[np.bool_]:
+def are_clear(answers: Answer) -> NDArray[np.bool_]:
     """Which counts are more than noise: those whose interval lies above zero."""
     return np.asarray((answers.low > 0) & (answers.count > 0))
 
@@ -161,16 +162,7 @@ def view_zones(
     """
     domain = release.domain
     drawn = drawn_zones(domain, level, where, axis)
-    answers = release.count(rows_of(domain, drawn, where))
-    summed = _told_level(domain, drawn, told_summed(domain, (drawn.axis,), where))
-    return ZoneView(domain, drawn, answers, summed)
-
-
-def _told_level(domain: Domain, drawn: Drawn, summed: str) -> str:
-    """The level that is drawn, if there are several, and what was done to other axes."""
-    levels = names_of(domain.axes[drawn.axis]).levels
-    told = f"by {levels[drawn.level].name}" if len(levels) > 1 else ""
-    return "; ".join(text for text in (told, summed) if text)
+    return ZoneView(domain, drawn, release.count(rows_of(domain, drawn, where)))
 
 
 def shows_flows(domain: Domain, where: Where | None) -> bool:
@@ -192,23 +184,22 @@ def view_flows(release: Release, level: str | None = None, where: Where | None =
     rows = np.repeat(rows_of(domain, one, where), len(other.low), axis=0)
     rows[:, other.axis] = np.tile(other.low, len(one.low))
     rows[:, domain.dimensions + other.axis] = np.tile(other.high, len(one.low))
-    summed = _told_level(domain, one, told_summed(domain, (one.axis, other.axis), where))
-    return FlowView(domain, one, other, release.count(rows), summed)
+    return FlowView(domain, one, other, release.count(rows))
 
 
 def drawn_zones(
     domain: Domain, level: str | None, where: Where | None, axis: str | None = None
-) -> Drawn:
+) -> DrawnZones:
     """The zones of the level that lie in `where`."""
     return zones_along(domain, _drawn_axis(domain, where, axis), level, where)
 
 
-def zones_along(domain: Domain, number: int, level: str | None, where: Where | None) -> Drawn:
+def zones_along(domain: Domain, number: int, level: str | None, where: Where | None) -> DrawnZones:
     """The zones of a level of one axis that lie in `where`."""
     axis = domain.axes[number]
     place = level_along(domain, number, level)
     low, high = labels_within(axis, place, full_ranges(domain, where)[number])
-    return Drawn(number, place, low, high)
+    return DrawnZones(number, place, low, high)
 
 
 def _drawn_axis(domain: Domain, where: Where | None, axis: str | None) -> int:
@@ -253,52 +244,11 @@ def labels_within(axis: Axis, level: int, ends: FloatArray) -> tuple[IntArray, I
     return low[inside], high[inside]
 
 
-def rows_of(domain: Domain, drawn: Drawn, where: Where | None) -> FloatArray:
+def rows_of(domain: Domain, drawn: DrawnZones, where: Where | None) -> FloatArray:
     """Rows of edges, for `Release.count`."""
     rows = np.repeat(full_rows(domain, None, where), len(drawn.low), axis=0)
     rows[:, drawn.axis], rows[:, domain.dimensions + drawn.axis] = drawn.low, drawn.high
     return rows
-
-
-def told_summed(domain: Domain, drawn: Sequence[int], where: Where | None) -> str:
-    """The text on axes that are not drawn, and on the part of those that are; empty if there is nothing to say."""
-    asked = read_where(where)
-    told = [f"{name} {told_range(ends)}" for name, ends in asked.items()]
-    others = [name for n, name in enumerate(domain.names) if n not in drawn and name not in asked]
-    return "; ".join([*told, *([f"all of {', '.join(others)}"] if others else [])])
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One panel of many: a part of an axis, and its title."""
-
-    title: str
-    where: dict[str, tuple[float, float]]
-
-
-def named_steps(domain: Domain, by: str, where: Where | None) -> list[Step] | None:
-    """A step for each name of a level or an axis that lies in `where`; None if its cells have no names."""
-    parts = read_by(domain, by)
-    if len(parts) > 1:
-        ways = " or ".join(f"{domain.names[part.axis]}:{by}" for part in parts)
-        raise InputError(f"panels are of one axis: write --by {ways}")
-    axis, level = domain.axes[parts[0].axis], parts[0].level
-    if axis.names is None:
-        return None
-    ends = full_ranges(domain, where)[parts[0].axis]
-    low, high = labels_within(axis, level, ends)
-    titles = labels_at(axis.names, level, low)
-    if axis.is_zoned:
-        titles = [f"{axis.name} {title}" for title in titles]
-    ranges = zip(low.tolist(), high.tolist(), strict=True)
-    return [
-        Step(title, {axis.name: (float(a), float(b))})
-        for title, (a, b) in zip(titles, ranges, strict=True)
-    ]
-
-
-def plain_step(name: str, low: float, high: float) -> Step:
-    return Step(f"{name} {low:.6g} to {high:.6g}", {name: (low, high)})
 
 
 def has_same_zones(one: Domain, other: Domain) -> bool:
@@ -314,13 +264,13 @@ def check_same_zones(one: Domain, other: Domain) -> None:
         )
 
 
-def outlines(domain: Domain, drawn: Drawn) -> Shapes:
+def outlines(domain: Domain, drawn: DrawnZones) -> Shapes:
     """The outlines of zones in map coordinates, joined where a zone has several cells. Needs shapely."""
     need_shapely("A map of zones")
     return _ground_of(domain, drawn)[0]
 
 
-def _ground_of(domain: Domain, drawn: Drawn) -> tuple[Shapes, FloatArray]:
+def _ground_of(domain: Domain, drawn: DrawnZones) -> tuple[Shapes, FloatArray]:
     return _ground(domain, drawn.axis, tuple(drawn.low.tolist()), tuple(drawn.high.tolist()))
 
 
@@ -337,7 +287,7 @@ def _ground(
     return shapes, area
 
 
-def areas(domain: Domain, drawn: Drawn) -> FloatArray:
+def areas(domain: Domain, drawn: DrawnZones) -> FloatArray:
     """The areas of zones in square kilometres; 1 for each that has an outline if the ground is not known."""
     need_shapely("A map of zones")
     return _ground_of(domain, drawn)[1]

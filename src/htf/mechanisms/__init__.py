@@ -12,13 +12,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections import defaultdict
-from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from htf.base import arguments
+from htf.base import arguments, plugins
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
 from htf.mechanisms.base import (
@@ -51,12 +48,10 @@ __all__ = [
     "registry",
 ]
 
-GROUP = "htf.mechanisms"
-
 
 def registry() -> dict[str, type[Mechanism]]:
     """All mechanisms that can be used, by name. Every package that offers one is loaded."""
-    offered = {name: _offered(name) for name in _offers()}
+    offered = {name: _offered(name) for name in plugins.offers(plugins.MECHANISMS)}
     return {**_own(), **{name: found for name, found in offered.items() if isinstance(found, type)}}
 
 
@@ -66,25 +61,25 @@ def refused() -> dict[str, str]:
     One that is broken, or that has the name of another, leaves the others as they are. Whoever asks for
     it by name is told.
     """
-    offered = {name: _offered(name) for name in _offers()}
+    offered = {name: _offered(name) for name in plugins.offers(plugins.MECHANISMS)}
     return {name: reason for name, reason in offered.items() if isinstance(reason, str)}
 
 
 def find_mechanism(name: str) -> type[Mechanism] | None:
     """The mechanism of this name, if it can be used. No package is loaded but the one that offers it."""
-    found = _own().get(name) or (_offered(name) if name in _offers() else None)
+    found = _own().get(name) or (_offered(name) if _is_offered(name) else None)
     return found if isinstance(found, type) else None
 
 
-def make_mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mechanism:
+def make_mechanism(name: str, **settings: Any) -> Mechanism:
     """Make the mechanism of this name, with `settings` in place of its defaults.
 
     Parameters
     ----------
     name : str
         The name. `htf mechanisms` lists them.
-    settings : mapping, optional
-        Parameters by name, as values or as text.
+    **settings
+        Parameters, as values or as text.
 
     Returns
     -------
@@ -93,6 +88,8 @@ def make_mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mech
 
     Raises
     ------
+    MissingExtraError
+        If the mechanism is one of the bench, which is not installed.
     InputError
         If the name or a parameter is unknown, a value is not allowed, or the package that offers the
         mechanism is broken.
@@ -100,17 +97,20 @@ def make_mechanism(name: str, settings: Mapping[str, Any] | None = None) -> Mech
     Examples
     --------
     >>> import htf
-    >>> htf.make_mechanism("singular", {"most_cells": 4096}).parameters()
-    {'most_cells': 4096}
+    >>> htf.make_mechanism("htf-paper", stop_count=50).parameters()["stop_count"]
+    50
     """
     arguments.text(name, "the name of a mechanism")
-    reason = _offered(name) if name in _offers() else None
+    reason = _offered(name) if _is_offered(name) else None
     if isinstance(reason, str):
         raise InputError(f"the mechanism {name!r:.100} cannot be used: {reason}")
     found = find_mechanism(name)
     if found is None:
-        raise InputError(f"there is no mechanism {name!r:.100}; there are {', '.join(registry())}")
-    return found.from_settings({} if settings is None else settings)
+        unknown = InputError(
+            f"there is no mechanism {name!r:.100}; there are {', '.join(registry())}"
+        )
+        raise plugins.missing(plugins.MECHANISMS, name) or unknown
+    return found.from_settings(settings)
 
 
 @cache
@@ -127,57 +127,27 @@ def _below(cls: Any) -> list[type[Mechanism]]:
     return [found for child in cls.__subclasses__() for found in (child, *_below(child))]
 
 
-@cache
-def _offers() -> dict[str, list[EntryPoint]]:
-    """What other packages offer, by name. Nothing is loaded yet."""
-    offers: dict[str, list[EntryPoint]] = defaultdict(list)
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        offers[point.name].append(point)
-    return dict(offers)
+def _is_offered(name: str) -> bool:
+    return name in plugins.offers(plugins.MECHANISMS)
 
 
 @cache
 def _offered(name: str) -> type[Mechanism] | str:
     """The mechanism that another package offers under this name, or why it was refused."""
-    points = _offers()[name]
     try:
-        _check_alone(name, points)
-        return _load(points[0])
+        cls, where = plugins.load(plugins.MECHANISMS, name, is_ours=name in _own())
+        _check(cls, where, name)
     except InputError as error:
         return str(error)
+    return cls  # type: ignore[no-any-return]
 
 
-def _check_alone(name: str, points: list[EntryPoint]) -> None:
-    """Which code runs under a name must never depend on what is found first."""
-    others = ["htf-dp itself"] if name in _own() else []
-    others += sorted(map(_package, points))
-    if len(others) > 1:
-        raise InputError(
-            f"{' and '.join(others)} have a mechanism of this name. Uninstall one of them, or rename its mechanism"
-        )
-
-
-def _load(point: EntryPoint) -> type[Mechanism]:
-    """The class behind an entry point. Whatever its package raises is its own failure, not ours."""
-    try:
-        cls = point.load()
-    except (Exception, SystemExit) as error:
-        raise InputError(
-            f"{_package(point)} could not load it from {point.value} ({type(error).__name__}: {error!s:.200}). "
-            "Repair or uninstall that package; all other mechanisms work"
-        ) from error
+def _check(cls: Any, where: str, name: str) -> None:
+    """It is a mechanism, and says so under the name of its entry point."""
     if not (isinstance(cls, type) and issubclass(cls, Mechanism)) or inspect.isabstract(cls):
-        raise InputError(
-            f"{point.value} of {_package(point)} must be a subclass of htf.Mechanism with a `build`"
-        )
+        raise InputError(f"{where} must be a subclass of htf.Mechanism with a `build`")
     said = getattr(cls, "citation", None) and (cls.__doc__ or "").strip()
-    if getattr(cls, "name", None) != point.name or not said:
+    if getattr(cls, "name", None) != name or not said:
         raise InputError(
-            f"{point.value} of {_package(point)} needs a docstring, a citation, and the name {point.name!r:.100} of "
-            "its entry point"
+            f"{where} needs a docstring, a citation, and the name {name!r:.100} of its entry point"
         )
-    return cls
-
-
-def _package(point: EntryPoint) -> str:
-    return "an unknown package" if point.dist is None else f"the package {point.dist.name!r}"

@@ -79,9 +79,9 @@ class Mechanism(ABC):
     Examples
     --------
     >>> import htf
-    >>> mechanism = htf.make_mechanism("singular")
+    >>> mechanism = htf.make_mechanism("htf")
     >>> mechanism.name, isinstance(mechanism, htf.Mechanism)
-    ('singular', True)
+    ('htf', True)
     """
 
     name: ClassVar[str]
@@ -139,7 +139,7 @@ class Mechanism(ABC):
         >>> window = htf.Window(domain, htf.RegionTree(domain.shape), htf.Epsilon.of(1))
         >>> question = next(mechanism.build(window))
         >>> question.kind, len(question.regions)
-        ('count', 4)
+        ('count', 1)
         """
 
     def check_priors(self, priors: Sequence[object]) -> None:
@@ -174,8 +174,8 @@ class Mechanism(ABC):
 
         Examples
         --------
-        >>> mechanism.parameters()
-        {'most_cells': 1048576}
+        >>> mechanism.parameters()["growth"]
+        1.5
         """
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
@@ -191,7 +191,7 @@ class Mechanism(ABC):
         Examples
         --------
         >>> type(mechanism).describe()["parameters"][0]["name"]
-        'most_cells'
+        'total_share'
         """
         summary = (cls.__doc__ or "").strip().splitlines()[0]
         parameters = [
@@ -230,8 +230,8 @@ class Mechanism(ABC):
 
         Examples
         --------
-        >>> type(mechanism).from_settings({"most_cells": "64"}).parameters()
-        {'most_cells': 64}
+        >>> type(mechanism).from_settings({"growth": "1.5"}).parameters()["growth"]
+        1.5
         """
         known = {f.name: f for f in fields(cls)}
         for name in arguments.mapping(

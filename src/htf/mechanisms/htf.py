@@ -28,7 +28,6 @@ from htf.curator.window import Steps, Window
 from htf.errors import InputError
 from htf.estimation.homogeneous import (
     FROM_LEAVES,
-    HOMOGENEOUS,
     PRIOR_TRUST,
     Estimated,
     estimate_regions,
@@ -397,27 +396,21 @@ def _of_leaves(
     return made.estimates[leaves], scales_of_variances(variances)
 
 
-def _estimate_release(release: Any, estimator: str) -> tuple[FloatArray, FloatArray]:
+def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`.
 
     What was found about priors is found again, and must be what the release says.
     """
-    learns = PRIOR_TRUST in release.facts
     made = estimate_regions(
         release.tree,
         release.measurements.tree_counts(),
         release.priors,
         release.protection.shares,
-        estimator,
-        None if learns else release.prior_trust,
         release.background,
     )
-    if learns and not np.array_equal(made.trust, release.prior_trust):
+    if release.priors and not np.array_equal(made.trust, release.prior_trust):
         raise InputError("the trust in priors does not follow from the measurements")
     return _of_leaves(release.tree, release.leaves, made)
 
 
-# Releases that were made before leaves were judged first have the other estimator.
-Htf.estimators = {
-    name: partial(_estimate_release, estimator=name) for name in (FROM_LEAVES, HOMOGENEOUS)
-}
+Htf.estimators = {FROM_LEAVES: _estimate_release}

@@ -18,10 +18,6 @@ from htf.privacy.protection import PERSON, Protection, check_counts_records
 
 # A person with n records is in the first class whose end is at least n.
 DOUBLING = tuple(2**power for power in range(20))
-OLDER_ENDS = (
-    *(2**power for power in range(7)),
-    *(4**power for power in range(4, 11)),
-)  # no offsets
 PARTS, PARTS_OF_OFFSETS = 5, 1  # of the price: one of five for the offsets, and the rest for people
 MOST_PEOPLE = 2**62  # and noise: sums of squares are still finite
 
@@ -71,6 +67,10 @@ class Activity:
     ----------
     people : tuple of int
         The noisy number of people in each class. It may be negative.
+    offsets : tuple of int
+        For each class, the noisy sum over its people of their number of records less the middle of the class.
+    most : int
+        People with more records than this count as having that many. It was chosen without the data.
     epsilon : Epsilon
         What it has cost each person: four fifths for `people`, a fifth for `offsets`.
     noise : str
@@ -83,12 +83,6 @@ class Activity:
         The period, if it counts each person in each such period.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
-    most : int, optional
-        People with more records than this count as having that many. It was chosen without the data. None in files
-        of older versions, whose classes end at 1, 2, 4, …, 64, 256, 1024 and so on up to 2**20.
-    offsets : tuple of int, optional
-        For each class, the noisy sum over its people of their number of records less the middle of the class. None
-        in files of older versions.
 
     Examples
     --------
@@ -103,25 +97,21 @@ class Activity:
     option: ClassVar[str] = "--activity"
 
     people: tuple[int, ...]
+    offsets: tuple[int, ...]
+    most: int
     epsilon: Epsilon  # for one person
     noise: str
     private: bool
     decides: bool = False
     per: str | None = None  # each person was counted in each such period
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
-    most: int | None = None
-    offsets: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        if (self.most is None) != (self.offsets is None):
-            raise InputError("the offsets and the most records of an activity go together")
-        if self.most is not None:
-            most = arguments.whole(self.most, "the most records of an activity")
-            Protection(PERSON, most)
-            object.__setattr__(self, "most", most)
+        most = arguments.whole(self.most, "the most records of an activity")
+        Protection(PERSON, most)
+        object.__setattr__(self, "most", most)
         self._check_numbers("people")
-        if self.offsets is not None:
-            self._check_numbers("offsets")
+        self._check_numbers("offsets")
         arguments.instance(self.epsilon, Epsilon, "the epsilon of an activity", "see Epsilon.of")
         if self.epsilon.units <= 0:
             raise InputError("the epsilon of an activity must be positive")
@@ -147,7 +137,7 @@ class Activity:
     @property
     def ends(self) -> tuple[int, ...]:
         """The largest number of records in each class."""
-        return OLDER_ENDS if self.most is None else class_ends(self.most)
+        return class_ends(self.most)
 
     @property
     def middles(self) -> tuple[int, ...]:
@@ -160,9 +150,9 @@ class Activity:
         return reaches(self.ends)
 
     @property
-    def prices(self) -> tuple[Epsilon, Epsilon | None]:
+    def prices(self) -> tuple[Epsilon, Epsilon]:
         """What the people and their offsets have cost. They add up to all of it."""
-        return (self.epsilon, None) if self.offsets is None else split_price(self.epsilon)
+        return split_price(self.epsilon)
 
     def check_fits(self, protection: Protection) -> None:
         """Refuse a release that does not count records of the same unit.
@@ -202,15 +192,15 @@ class Activity:
         >>> activity.to_dict()["epsilon"]
         '0.5'
         """
-        told = {} if self.offsets is None else {"most": self.most, "offsets": list(self.offsets)}
         return {
             "people": list(self.people),
+            "offsets": list(self.offsets),
+            "most": self.most,
             "epsilon": str(self.epsilon),
             "noise": self.noise,
             "private": self.private,
             "decides": self.decides,
             "per": self.per,
-            **told,
         }
 
     @classmethod
@@ -237,8 +227,6 @@ class Activity:
         >>> htf.Activity.from_dict(activity.to_dict()) == activity
         True
         """
-        new = ("most", "offsets") if isinstance(data, Mapping) and "offsets" in data else ()
-        old = [one.name for one in fields(cls)[:6]]
-        names = [*old, *new]
+        names = [one.name for one in fields(cls) if one.name != "budget_entry"]
         known = arguments.fields(data, "an activity", names)
         return cls(**{**known, "epsilon": Epsilon.of(known["epsilon"])})

@@ -233,7 +233,7 @@ class BudgetFile:
         if self._resumed:
             self.account().check_told_apart(told_apart)
         if (pending := self._taken_up(price, mechanism, label, unit)) is not None:
-            with open_books(self.path, WRITE) as books:  # an earlier version did not note it
+            with open_books(self.path, WRITE) as books:  # the run before may not have said it
                 _note(books, books.account(self.dataset), told_apart)
             return pending
         entry = Entry(

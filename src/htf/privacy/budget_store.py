@@ -23,11 +23,7 @@ from htf.privacy.account import PENDING, Account, Entry
 from htf.privacy.apart import is_stored
 from htf.privacy.epsilon import Epsilon
 
-FORMAT = 3  # what is written
-UNPINNED, UNSEALED = (
-    2,
-    1,
-)  # the formats before: without how people are told apart, and without a seal
+FORMAT = 3  # the only one that is read: those before were of versions that were never released
 APPLICATION_ID = 0x48544642  # "HTFB", by which SQLite files are told apart
 BUSY_SECONDS = 30.0  # how long to wait for another process that is charging
 READ, WRITE = (
@@ -43,9 +39,8 @@ SETTINGS = (
     "cell_size_check = ON",
 )
 
-DATASET_FIELDS = "name, unit, relation, cap_units, cap, created, closed"
-FIELDS_BEFORE = 8  # of a data set, its number included, in the formats before
-ENTRY_FIELDS = "number, id, dataset, charged, mechanism, label, epsilon_units, epsilon, unit, state, file, sha256"
+DATASET_FIELDS = "number, name, unit, relation, cap_units, cap, created, closed, told_apart"
+ENTRY_FIELDS = "number, id, dataset, charged, mechanism, label, epsilon_units, epsilon, unit, state, file, sha256, withdrawn"
 
 TABLES = (
     """CREATE TABLE dataset (
@@ -116,13 +111,6 @@ TRIGGERS = (
     """CREATE TRIGGER seals_stay BEFORE DELETE ON seal
         BEGIN SELECT raise(ABORT, 'the seal is never deleted'); END""",
 )
-# What the format before had not yet of these statements.
-PINS = (
-    """,
-        told_apart TEXT""",
-    """
-            OR (old.told_apart IS NOT NULL AND new.told_apart IS NOT old.told_apart)""",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +120,8 @@ class Rows:
     datasets: list[tuple[Any, ...]]
     entries: list[tuple[Any, ...]]
 
-    def seal(self, format_: int = FORMAT) -> str:
-        datasets = self.datasets
-        if format_ != FORMAT:
-            datasets = [row[:FIELDS_BEFORE] for row in datasets]
-        text = json.dumps([format_, datasets, self.entries], separators=(",", ":"))
+    def seal(self) -> str:
+        text = json.dumps([FORMAT, self.datasets, self.entries], separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -171,21 +156,18 @@ class Damage(InputError):
 
 @contextmanager
 def open_books(path: Path, begin: str = READ, *, new: bool = False) -> Iterator[Books]:
-    """All or nothing. A file of a format before is written anew by the first transaction that writes."""
+    """All or nothing."""
     _check_place(path, new, begin)
     try:
         with _connect(path, "rwc" if new else "rw") as connection:
             connection.execute(begin)
             if new and _is_empty(connection):
                 _make(connection)
-            format_ = _check_format(connection, path)
-            rows = _read_checked(connection, path, format_)
-            books = Books(path, connection, _accounts(path, rows))
-            if begin == WRITE and format_ != FORMAT:
-                _upgrade(connection, rows, format_)
-            yield books
+            _check_format(connection, path)
+            rows = _read_checked(connection, path)
+            yield Books(path, connection, _accounts(path, rows))
             if begin == WRITE:
-                _write_seal(connection, _read_rows(connection, FORMAT))
+                _write_seal(connection)
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise _as_input_error(path, error) from None
@@ -225,116 +207,81 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     )
 
 
-def _make(connection: sqlite3.Connection, rows: Rows | None = None) -> None:
-    """Tables, these rows in them, and then the triggers, which would refuse what was published already."""
-    rows = rows or Rows([], [])
-    for statement in TABLES:
+def _make(connection: sqlite3.Connection) -> None:
+    for statement in (*TABLES, *TRIGGERS):
         connection.execute(statement)
-    connection.executemany(
-        f"INSERT INTO dataset ({DATASET_FIELDS}, told_apart) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [row[1:] for row in rows.datasets],
-    )
-    connection.executemany(
-        f"INSERT INTO entry ({ENTRY_FIELDS}, withdrawn) VALUES ({', '.join('?' * 13)})",
-        rows.entries,
-    )
-    for statement in TRIGGERS:
-        connection.execute(statement)
-    _write_seal(connection, _read_rows(connection, FORMAT))
+    _write_seal(connection)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _upgrade(connection: sqlite3.Connection, rows: Rows, format_: int) -> None:
-    """From a format before. The rows stay what they are: all formats are read as the same rows."""
-    sealed = () if format_ == UNSEALED else ("seal",)
-    for table in (*sealed, "entry", "dataset"):  # their triggers go with them
-        connection.execute(f"DROP TABLE {table}")
-    _make(connection, rows)
-
-
-def _check_format(connection: sqlite3.Connection, path: Path) -> int:
+def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     if _number(connection, "PRAGMA application_id") != APPLICATION_ID:
         raise InputError(f"{path} is not a budget file{OR_DAMAGED}")
     number = _number(connection, "PRAGMA user_version")
-    if number not in (UNSEALED, UNPINNED, FORMAT):
+    if number > FORMAT:
         raise InputError(
-            f"{path} has format {number}, and this version knows format {FORMAT}: upgrade htf-dp"
+            f"{path} has format {number}, and this version reads format {FORMAT} alone: upgrade htf-dp"
         )
-    return number
+    if number < FORMAT:
+        raise InputError(
+            f"{path} has format {number}, made by a version that was never released, and this one reads format {FORMAT} "
+            "alone. Nothing of it was read, and what it spent stays spent: see what is left with the version that made it "
+            "(`htf budget show`), and make a new file with that as its cap (`htf budget init`)"
+        )
 
 
 def _number(connection: sqlite3.Connection, question: str) -> int:
     return int(connection.execute(question).fetchone()[0])
 
 
-def _read_checked(connection: sqlite3.Connection, path: Path, format_: int) -> Rows:
+def _read_checked(connection: sqlite3.Connection, path: Path) -> Rows:
     """All rows, once SQLite finds nothing wrong, the schema is ours and the seal is that of the rows."""
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if found != ("ok",):
         raise Damage(path, f"SQLite finds {_first_line(found)}")
     if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
         raise Damage(path, "a charge is for a data set that is not there")
-    if format_ == UNSEALED:
-        _check_tables(connection, path, {"dataset", "entry"})
-        return _read_rows(connection, format_)
-    _check_schema(connection, path, format_)
-    rows = _read_rows(connection, format_)
-    if connection.execute("SELECT sha256 FROM seal").fetchall() != [(_seal(path, rows, format_),)]:
+    _check_schema(connection, path)
+    rows = _read_rows(connection)
+    if connection.execute("SELECT sha256 FROM seal").fetchall() != [(_seal(path, rows),)]:
         raise Damage(
             path, "its rows are not those that were sealed; one was altered, lost or added"
         )
     return rows
 
 
-def _check_tables(connection: sqlite3.Connection, path: Path, expected: set[str]) -> None:
-    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    if {name for (name,) in found} != expected:
-        raise Damage(path, "it has not the tables of a budget file")
-
-
-def _check_schema(connection: sqlite3.Connection, path: Path, format_: int) -> None:
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     found = connection.execute(
         "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     )
-    expected = [one if format_ == FORMAT else _unpinned(one) for one in (*TABLES, *TRIGGERS)]
-    if sorted(str(sql) for (sql,) in found) != sorted(expected):
+    if sorted(str(sql) for (sql,) in found) != sorted((*TABLES, *TRIGGERS)):
         raise Damage(path, "its tables or triggers were changed")
 
 
-def _unpinned(statement: str) -> str:
-    """As it was before accounts kept how people are told apart."""
-    for added in PINS:
-        statement = statement.replace(added, "")
-    return statement
-
-
-def _read_rows(connection: sqlite3.Connection, format_: int) -> Rows:
-    """The same rows from all formats: the first had no withdrawals, and no numbers of data sets."""
-    number, withdrawn = ("rowid", "NULL") if format_ == UNSEALED else ("number", "withdrawn")
-    told_apart = "told_apart" if format_ == FORMAT else "NULL"
-    datasets = f"SELECT {number}, {DATASET_FIELDS}, {told_apart} FROM dataset ORDER BY 1"
+def _read_rows(connection: sqlite3.Connection) -> Rows:
     return Rows(
-        connection.execute(datasets).fetchall(),
-        connection.execute(f"SELECT {ENTRY_FIELDS}, {withdrawn} FROM entry ORDER BY 1").fetchall(),
+        connection.execute(f"SELECT {DATASET_FIELDS} FROM dataset ORDER BY 1").fetchall(),
+        connection.execute(f"SELECT {ENTRY_FIELDS} FROM entry ORDER BY 1").fetchall(),
     )
 
 
-def _write_seal(connection: sqlite3.Connection, rows: Rows) -> None:
-    changed = connection.execute("UPDATE seal SET sha256 = ?", (rows.seal(),))
+def _write_seal(connection: sqlite3.Connection) -> None:
+    seal = _read_rows(connection).seal()
+    changed = connection.execute("UPDATE seal SET sha256 = ?", (seal,))
     if changed.rowcount == 0:
-        connection.execute("INSERT INTO seal VALUES (1, ?)", (rows.seal(),))
+        connection.execute("INSERT INTO seal VALUES (1, ?)", (seal,))
 
 
-def _seal(path: Path, rows: Rows, format_: int) -> str:
+def _seal(path: Path, rows: Rows) -> str:
     try:
-        return rows.seal(format_)
+        return rows.seal()
     except (TypeError, ValueError):
         raise Damage(path, "a row has a value of another type") from None
 
 
 def _accounts(path: Path, rows: Rows) -> dict[str, Account]:
-    """With sums that hold. A seal vouches for that; a file of the format before has none."""
+    """With sums that hold, for which the seal vouches; but whoever can write the file can seal it."""
     found: dict[str, Account] = {}
     try:
         charges: dict[str, list[Entry]] = {row[1]: [] for row in rows.datasets}

@@ -49,9 +49,9 @@ class LedgerLine:
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> line = htf.publish(matrix, 1, "singular", noise="seeded:1").ledger[0]
+    >>> line = htf.publish(matrix, 1, noise="seeded:1").ledger[0]
     >>> line.kind, str(line.spent_after)
-    ('count', '1')
+    ('count', '0.01')
     """
 
     label: str
@@ -73,7 +73,7 @@ class LedgerLine:
         Examples
         --------
         >>> line.to_dict()["answers"]
-        4
+        1
         """
         return {
             "label": self.label,

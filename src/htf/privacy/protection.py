@@ -219,12 +219,7 @@ class Protection:
         >>> protection.to_dict()["max_records"]
         20
         """
-        # Fields that came later are left out where they say nothing, so that older files keep their digest.
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in LATER or value != LATER[name]
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Protection:
@@ -233,7 +228,7 @@ class Protection:
         Parameters
         ----------
         data : mapping
-            All fields by name. Those of people and of weights may be missing.
+            All fields by name.
 
         Returns
         -------
@@ -252,17 +247,7 @@ class Protection:
         """
         given = arguments.mapping(data, "what is protected", "a dictionary")
         names = [field.name for field in fields(cls)]
-        return cls(**arguments.fields({**LATER, **given}, "what is protected", names))
-
-
-# Fields that the files of earlier versions do not have.
-LATER: dict[str, Any] = {
-    "count": RECORDS,
-    "per": None,
-    "shares": 1,
-    "weight": None,
-    "max_weight": 1,
-}
+        return cls(**arguments.fields(given, "what is protected", names))
 
 
 def check_weight(name: object) -> str:

@@ -333,7 +333,7 @@ def _scaled(release: Release, activity: Activity) -> str:
         decides=DECIDES if activity.decides else "",
         factor=f"{release.factor:.4g}",
     )
-    return said if activity.most is None else said + AT_MOST.format(most=activity.most)
+    return said + AT_MOST.format(most=activity.most)
 
 
 def _known_grid(release: Release) -> str:

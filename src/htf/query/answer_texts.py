@@ -7,10 +7,16 @@ fractions, so counts of them below 100 have one decimal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from htf.estimation.level import OUTSIDE
 from htf.privacy.protection import RECORDS, SPLIT, SUM_OF, explain_people
-from htf.query.columns import COLUMNS, Column
+from htf.query.columns import CHANGES, COUNTS, KINDS, MEANS, PEOPLE, Column
+
+if TYPE_CHECKING:
+    from htf.query.answer import Answer
 
 WHY_BELOW = "the noise took away more than was there. The true number is not below zero, and so the interval is not."
 WHY_AT_THE_END = (
@@ -20,20 +26,87 @@ WHY_AT_THE_END = (
 WITH_DECIMALS = 99.95  # counts of split people below this have one decimal
 
 
-def answer_headings(quantity: str) -> tuple[str, ...]:
+NO_MEAN = "no record expected"
+UNBOUNDED = "unbounded: there may be no record"
+
+
+def answer_headings(quantity: str, kind: str = COUNTS) -> tuple[str, ...]:
     """The headings of a table on the screen. Counts stand below what they are numbers of."""
-    headings = (column.heading for column in COLUMNS.values() if column.heading)
+    headings = (column.heading for column in KINDS[kind].columns.values() if column.heading)
     return tuple(f">{heading.format(quantity=quantity)}" for heading in headings)
 
 
-def show_answer(answer: Mapping[str, float], quantity: str = RECORDS) -> list[str]:
+def show_answer(
+    answer: Mapping[str, Any], quantity: str = RECORDS, kind: str = COUNTS
+) -> list[str]:
     """The fields of a table on the screen, under `answer_headings`. One has both ends of the interval."""
-    return [
-        _show(name, column, answer, quantity) for name, column in COLUMNS.items() if column.heading
-    ]
+    if kind == CHANGES:
+        return _show_change(answer)
+    shown = [(name, column) for name, column in KINDS[kind].columns.items() if column.heading]
+    if kind == MEANS:
+        return [_show_mean(name, column, answer) for name, column in shown]
+    return [_show(name, column, answer, quantity) for name, column in shown]
 
 
-def _show(name: str, column: Column, answer: Mapping[str, float], quantity: str) -> str:
+def answer_notes(answer: Answer, shown: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines below a table on the screen, of which some rows are `shown`: what was counted, and why numbers look odd."""
+    quantity, counted = answer.quantity, answer.counted
+    if answer.kind == CHANGES:
+        from htf.query.change import unmarked_note
+
+        marks = answer.beyond_noise
+        told = (
+            f"Counted: {counted}. {int(marks.sum()):,} of {len(answer):,} changes are more than noise; the chance that any "
+            f"of these marks is false is at most {OUTSIDE * 100:g} %."
+        )
+        notes = [told, unmarked_note(answer.low, answer.high, marks)]
+    elif answer.kind == MEANS:
+        notes = [f"Counted: {counted}."]
+    elif answer.kind == PEOPLE:
+        notes = [explain_people(quantity)]
+    else:
+        odd = below_zero_note(shown, quantity), at_end_note(shown, quantity)
+        notes = [counted_note(quantity, counted), *odd]
+    return [note for note in notes if note]
+
+
+def _show_change(row: Mapping[str, Any]) -> list[str]:
+    before, after = (show_count(row[name]) for name in ("before", "after"))
+    # Of the counts as they are shown, so that a reader who subtracts one from the other finds it.
+    shown = float(after.replace(",", "")) - float(before.replace(",", ""))
+    low, high = (_signed(end(row[name], shown)) for name, end in (("low", min), ("high", max)))
+    marked = "yes" if row["beyond_noise"] else "no"
+    return [before, after, _signed(shown), f"{low} to {high}", _show_percent(row), marked]
+
+
+def _signed(value: float) -> str:
+    text = show_count(abs(value))
+    return f"{'-' if value < 0 else '+'}{text}" if text.strip("0.,") else text
+
+
+def _show_percent(row: Mapping[str, Any]) -> str:
+    value, low, high = (row[name] for name in ("percent", "percent_low", "percent_high"))
+    if math.isnan(value):
+        return "none before"
+    if math.isinf(low) or math.isinf(high):
+        return f"{value:+.0f} % (unbounded)"
+    return f"{value:+.0f} % ({low:+.0f} to {high:+.0f})"
+
+
+def _show_mean(name: str, column: Column, row: Mapping[str, Any]) -> str:
+    if name == "mean":
+        return NO_MEAN if math.isnan(row["mean"]) else _short(row["mean"])
+    if name == "low":
+        return f"{_short(row['low'])} to {_short(row['high'])}" if row["bounded"] else UNBOUNDED
+    return _show(name, column, row, RECORDS)
+
+
+def _short(value: float) -> str:
+    """Four digits, or all digits before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _show(name: str, column: Column, answer: Mapping[str, Any], quantity: str) -> str:
     if name == "low":
         return show_interval(answer, quantity)
     if column.form is None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from htf.errors import InputError
 from htf.files import is_file
-from htf.frame.domain import Domain, FloatArray
+from htf.frame.domain import Domain
+from htf.query.asked import AskedRows
 from htf.query.tables import edge_places, rows_of_table
 from htf.query.where import Where
 
@@ -24,15 +25,8 @@ SEPARATORS = (",", ";", "\t", "|")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class BoxFile(NamedTuple):
-    """The boxes as full rows, and the columns that are not edges."""
-
-    rows: FloatArray
-    given: dict[str, pa.Array]
-
-
-def read_box_file(path: Path, domain: Domain, where: Where) -> BoxFile:
-    """Read boxes. Further axes without columns take their range from `where`, or are whole."""
+def read_box_file(path: Path, domain: Domain, where: Where) -> AskedRows:
+    """Read boxes, with the columns that are not edges. Further axes without columns take their range from `where`, or are whole."""
     import pyarrow as pa
 
     data = _read_utf8(path)
@@ -47,12 +41,12 @@ def read_box_file(path: Path, domain: Domain, where: Where) -> BoxFile:
     }
     # A table without any edge has no rows, and fails because columns are missing.
     rows = rows_of_table(pa.table(numbers), domain, where, str(path))
-    return BoxFile(rows, {n: _as_given(table[n]) for n in header if n not in edges})
+    return AskedRows(domain, rows, {n: _as_given(table[n]) for n in header if n not in edges})
 
 
 def _read_utf8(path: Path) -> bytes:
     if not is_file(path):
-        raise InputError(f"there is no file {path}")
+        raise InputError(f"there is no file {path} with boxes")
     try:
         data = path.read_bytes()
         data.decode("utf-8")

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from htf.base.compiled import few
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray
-from htf.query.asked import AskedBoxes
-from htf.query.columns import COLUMNS, Answers, place
+from htf.query.answer import Answer, counts_answer
+from htf.query.asked import AskedRows
+from htf.query.columns import COLUMNS, place
 from htf.query.where import Where, full_rows
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def count_boxes(
     index: BoxIndex | TreeIndex,
     boxes: ArrayLike | None,
     where: Where | None = None,
-) -> Answers:
+) -> Answer:
     """Count one box of 2 d numbers, or many as rows: all low edges in the order of the axes, then
     all high edges. On a plain map these are west, south, east, north. They are also enough on a map
     with more axes: those take their range from `where`, or are whole (htf.query.where).
@@ -47,17 +49,23 @@ def count_boxes(
     counts 0. Edges within a billionth of a cell, or within rounding error, of a grid line are moved
     onto it.
     """
+    return count_rows(AskedRows(domain, full_rows(domain, boxes, where)), index)
+
+
+def count_rows(asked: AskedRows, index: BoxIndex | TreeIndex) -> Answer:
+    """Count rows that are known to be full."""
+    domain, rows = asked.domain, asked.rows
     if index.dimensions != domain.dimensions:
         raise InputError(
             f"the domain has {domain.dimensions} axes, but the leaves have {index.dimensions}"
         )
-    rows, axes = full_rows(domain, boxes, where), axis_table(domain.axes)
-    table = np.empty((len(COLUMNS), len(rows)))
+    axes, table = axis_table(domain.axes), np.empty((len(COLUMNS), len(rows)))
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
-        table[:, block] = index.answer(rows[block], axes).T
+        with few(len(rows)):
+            table[:, block] = index.answer(rows[block], axes).T
     table.flags.writeable = False
-    return Answers(*table, asked=AskedBoxes(domain, rows))
+    return counts_answer(table, asked)
 
 
 def share_inside(axes: Sequence[Axis], rows: FloatArray) -> FloatArray:

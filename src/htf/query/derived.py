@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.estimation.expectation import STEP, Expectation
-from htf.estimation.homogeneous import ON_MAP
+from htf.estimation.homogeneous import FROM_LEAVES
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     INSIDE_ZONES,
@@ -176,7 +176,7 @@ class Derived(ReadOnlyArrays):
             self.estimates,
             self.nested,
             self.worth,
-            grown=self.estimator in (*ON_MAP, INSIDE_ZONES),
+            grown=self.estimator in (FROM_LEAVES, INSIDE_ZONES),
         )
 
     @property
@@ -228,7 +228,7 @@ class Derived(ReadOnlyArrays):
 
     @cached_property
     def _divided(self) -> Divided | None:
-        if self.estimator not in (*ON_MAP, INSIDE_ZONES):
+        if self.estimator not in (FROM_LEAVES, INSIDE_ZONES):
             return None
         if self.cut is not None:
             return self.cut.divided()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +176,8 @@ def run_all(run: Callable[[int], None], starts: range) -> None:
         for start in starts:
             run(start)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for _ in pool.map(run, starts):
             pass

@@ -1,4 +1,4 @@
-"""The inner loops of box counts, compiled. Import them where they are used: numba is slow to load.
+"""The inner loops of box counts, compiled.
 
 A box is a row of low edges followed by high edges. Fetching memory takes longer than the arithmetic, so values
 that are read together lie together. Most nodes are skipped after a look at their bounding box alone, so bounding
@@ -8,10 +8,9 @@ boxes are kept apart from sums.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from htf.base.compiled import compiled
+from htf.base.compiled import compiled, inlined
 from htf.estimation.noise_kernels import half_width
 from htf.frame.domain import FloatArray
 from htf.query.columns import place
@@ -53,7 +52,7 @@ def snap_column(values: FloatArray, axes: FloatArray) -> FloatArray:
     return cells
 
 
-@njit(inline="always")
+@inlined
 def _snap(value: float, axes: FloatArray, axis: int) -> float:
     cells = (value - axes[axis, LOW_END]) * axes[axis, PER_UNIT]
     edge = np.rint(cells)
@@ -147,7 +146,7 @@ def covered_length(low: float, high: float, start: float, stop: float) -> float:
     return max(min(high, stop) - max(low, start), 0.0) / (stop - start)
 
 
-@njit(inline="always")
+@inlined
 def add_node(sums: FloatArray, node: int, row: FloatArray) -> None:
     """Add a node that lies wholly inside the query."""
     for column in range(SUMS):
@@ -156,15 +155,16 @@ def add_node(sums: FloatArray, node: int, row: FloatArray) -> None:
         row[LARGEST_WEIGHT] = 1.0
 
 
-@njit(inline="always")
+@inlined
 def add_part(weight: float, sums: FloatArray, node: int, row: FloatArray) -> None:
     """Add a leaf of which only a share is counted."""
     row[ESTIMATE] += weight * sums[node, ESTIMATE]
     row[ABSOLUTE] += weight * sums[node, ABSOLUTE]
     row[PARTIAL_ABSOLUTE] += weight * sums[node, ABSOLUTE]
     if sums[node, NOISY_LEAVES] > 0:
-        row[VARIANCE] += weight**2 * sums[node, VARIANCE]
-        row[FOURTH_CUMULANT] += weight**4 * sums[node, FOURTH_CUMULANT]
+        squared = weight * weight
+        row[VARIANCE] += squared * sums[node, VARIANCE]
+        row[FOURTH_CUMULANT] += squared * squared * sums[node, FOURTH_CUMULANT]
         row[NOISY_LEAVES] += 1
         row[SMALLEST_WEIGHT] = min(row[SMALLEST_WEIGHT], weight)
         row[LARGEST_WEIGHT] = max(row[LARGEST_WEIGHT], weight)
@@ -188,7 +188,7 @@ def finish_leaves(measures: FloatArray, answers: FloatArray) -> None:
         )
 
 
-@njit(inline="always")
+@inlined
 def write_answer(
     count: float,
     middle: float,

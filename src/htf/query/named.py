@@ -1,14 +1,14 @@
-"""Questions by name: zones, categories, and every step of an axis.
+"""Rows by name: zones, categories, and every step of an axis.
 
-A question is a row of edges, as everywhere (htf.query.where). This module turns names into such rows, and tells what
-each row is called: its labels on every level, and what the layer of zones says of it.
+Whatever is asked is a row of edges (htf.query.where). This module turns names into such rows, and tells what each row
+is called: its labels on every level, and what the layer of zones says of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +16,11 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.names import BETWEEN, Names
-from htf.query.frames import join_columns
+from htf.query.asked import AskedRows
+from htf.query.frames import rectangles
 from htf.query.shapes import need_shapely
-from htf.query.where import Where, full_rows, show
+from htf.query.where import show
 from htf.release.zones import labels_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from htf.release.release import Release
 
 MOST_ROWS = 1_000_000
 
@@ -35,14 +31,6 @@ class Part:
 
     axis: int
     level: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """Rows of edges, and columns that say what each row is called."""
-
-    rows: FloatArray
-    columns: dict[str, list[Any]]
 
 
 def read_level(domain: Domain, text: str) -> list[Part]:
@@ -82,63 +70,63 @@ def zone_axis(domain: Domain, name: str | None = None) -> int:
     return domain.zoned[0]
 
 
-def ask_names(domain: Domain, whole: FloatArray, number: int, labels: Sequence[str]) -> Named:
+def has_name(domain: Domain, text: str) -> bool:
+    """Whether `read_by` knows it."""
+    try:
+        return bool(read_by(domain, text))
+    except InputError:
+        return False
+
+
+def ask_names(asked: AskedRows, number: int, labels: Sequence[str]) -> AskedRows:
     """One row for each name along an axis, from the edges of all other axes."""
+    if len(asked) != 1 or asked.columns:
+        raise InputError("give boxes or names of zones, not both")
+    domain = asked.domain
     names = names_of(domain.axes[number])
     ranges = np.array([names.range_of(label) for label in labels], dtype=np.float64)
-    rows = np.repeat(whole, len(labels), axis=0)
+    rows = np.repeat(asked.rows, len(labels), axis=0)
     rows[:, number], rows[:, domain.dimensions + number] = ranges.T
-    return Named(rows, {domain.names[number]: list(labels)})
+    return AskedRows(domain, rows, {domain.names[number]: list(labels)}, {number: 0})
 
 
-def ask_by(domain: Domain, asked: Named, parts: Sequence[Part]) -> Named:
+def ask_by(asked: AskedRows, parts: Sequence[Part]) -> AskedRows:
     """Each row again for every label of the parts, in order: the last part changes fastest."""
     for part in parts:
-        asked = _cross(domain, asked, part)
+        asked = _cross(asked, part)
     return asked
 
 
-def count_by(release: Release, by: Sequence[str], where: Where | None = None) -> pa.Table:
-    """A table with a row for each name, or for each step of an axis."""
-    if release.zones is not None and not set(by) & {*release.domain.names}:
-        release = release.zones
-    domain = release.domain
-    texts = by or [domain.names[zone_axis(domain)]]
-    parts = [part for text in texts for part in read_by(domain, text)]
-    asked = ask_by(domain, Named(full_rows(domain, None, where), {}), parts)
-    answers = release.count(asked.rows).to_labelled_columns()
-    columns = {name: as_column(column) for name, column in asked.columns.items()}
-    return join_columns({}, columns, answers)
-
-
-def as_column(values: list[Any]) -> pa.Array:
-    """A column of a layer: numbers or texts if all are, else texts."""
+def as_column(values: Any) -> Any:
+    """A column of a layer, as an array of Arrow: numbers or texts if all are, else texts."""
     import pyarrow as pa
 
+    if not isinstance(values, list):
+        return values
     try:
         return pa.array(values)
     except pa.ArrowException:
         return pa.array([None if value is None else str(value) for value in values])
 
 
-def _cross(domain: Domain, asked: Named, part: Part) -> Named:
-    axis, number, size = domain.axes[part.axis], part.axis, domain.dimensions
+def _cross(asked: AskedRows, part: Part) -> AskedRows:
+    axis, number, size = asked.domain.axes[part.axis], part.axis, asked.domain.dimensions
     low, high = _steps(axis, part.level)
     edges = axis.from_cells(low), axis.from_cells(high)
     _check_whole(axis, asked.rows[:, [number, size + number]])
-    if len(asked.rows) * len(low) > MOST_ROWS:
+    if len(asked) * len(low) > MOST_ROWS:
         raise InputError(
-            f"that would be {len(asked.rows) * len(low):,} rows, but at most {MOST_ROWS:,} are allowed: ask for less at a time"
+            f"that would be {len(asked) * len(low):,} rows, but at most {MOST_ROWS:,} are allowed: ask for less at a time"
         )
-    rows = np.repeat(asked.rows, len(low), axis=0)
+    again = asked.take(np.repeat(np.arange(len(asked)), len(low)))
+    rows = again.rows.copy()
     for place, ends in zip((number, size + number), edges, strict=True):
-        rows[:, place] = np.tile(ends, len(asked.rows))
-    columns = {name: [one for one in column for _ in low] for name, column in asked.columns.items()}
-    told = {
-        name: column * len(asked.rows)
-        for name, column in _told(axis, part.level, low, high).items()
-    }
-    return Named(rows, _with(columns, axis, told))
+        rows[:, place] = np.tile(ends, len(asked))
+    told = _told(axis, part.level, low, high)
+    columns = _with(
+        dict(again.columns), axis, {name: column * len(asked) for name, column in told.items()}
+    )
+    return replace(again, rows=rows, columns=columns, levels={**asked.levels, number: part.level})
 
 
 def names_of_cells(domain: Domain, low: IntArray, high: IntArray) -> dict[str, list[Any]]:
@@ -191,6 +179,18 @@ def names_of(axis: Axis) -> Names:
     if axis.names is None:
         raise InputError(f"the cells of axis {axis.name!r} have no names")
     return axis.names
+
+
+def shapes_of(domain: Domain, rows: FloatArray) -> Any:
+    """A shape for each row: its zone, the line of its trips, or its rectangle on the map. Needs shapely."""
+    need_shapely("A frame with shapes")
+    if domain.zoned:
+        return outlines_of(domain, rows)
+    if not domain.has_map:
+        raise InputError(
+            f"shapes need a map with axes x and y, but this one has {', '.join(domain.names)}: use to_pandas()"
+        )
+    return rectangles(domain, rows)
 
 
 def outlines_of(domain: Domain, rows: FloatArray) -> Any:

@@ -7,35 +7,14 @@ line prints the note on standard error, the server puts it in the answer, and `R
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from htf.frame.domain import Domain, FloatArray
 from htf.query.boxes import share_inside
-from htf.query.where import Where, full_rows, show
+from htf.query.where import show
 
 MOST_NAMED = 5
-OUR_CALLER = 3  # levels up the stack: the warning names the line that asked the release
-
-
-def warn_of_boxes(
-    domain: Domain, boxes: ArrayLike | None, where: Where | None, inside: FloatArray
-) -> None:
-    """Warn if `outside_note` has a note."""
-    if inside.all():
-        return
-    note = outside_note(domain, full_rows(domain, boxes, where), inside)
-    if note is not None:
-        warnings.warn(note, UserWarning, OUR_CALLER)
-
-
-def warn_of_polygons(domain: Domain, inside: FloatArray) -> None:
-    """Warn if `polygons_note` has a note."""
-    note = polygons_note(domain, inside)
-    if note is not None:
-        warnings.warn(note, UserWarning, OUR_CALLER)
 
 
 def polygons_note(domain: Domain, inside: FloatArray) -> str | None:

@@ -35,6 +35,7 @@ from htf.query.tree_kernels import (
     C3,
     CUT_SIZE,
     DEVIATIONS,
+    ERROR,
     ESTIMATE,
     FIRST,
     FIRST_CHILD,
@@ -46,7 +47,6 @@ from htf.query.tree_kernels import (
     HELD_IN_CUT,
     LARGEST,
     LINEAR,
-    MAY_HOLD,
     MOVED,
     NOISE,
     NONE_YET,
@@ -66,6 +66,7 @@ from htf.query.tree_kernels import (
     S,
     X,
     close,
+    may_hold,
     moved_up,
     uneven,
 )
@@ -157,7 +158,7 @@ def measure_tree(
         row[ONLY_LEAF] = NONE_YET
         pile = _lay(corners, ring_ends, polygon_ends, query, pile)
         pile = _walk(ranges, regions, parts, kappa, path, places, sums, pile, row)
-        row[NOISE] += sums[0, UNKNOWN_ALPHA] ** 2 * root_variance
+        row[NOISE] += sums[0, UNKNOWN_ALPHA] * sums[0, UNKNOWN_ALPHA] * root_variance
         row[FOURTH] = sums[0, C0]
 
 
@@ -214,10 +215,11 @@ def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: Fl
         of_leaf = weight * (1 - weight) * uneven(regions[region, X], kappa)
         row[SPREAD] += of_leaf
         row[DEVIATIONS] += np.sqrt(of_leaf)
-        records = regions[region, MAY_HOLD]
+        estimate, x = regions[region, ESTIMATE], regions[region, X]
+        records = may_hold(estimate, x, regions[region, ERROR])
         row[HELD_IN_CUT] += weight * records
         row[LINEAR] += weight * (1 - weight) * records
-        row[SQUARE] += weight * (1 - weight) * records**2
+        row[SQUARE] += weight * (1 - weight) * records * records
         if regions[region, FIRST_PART] >= 0:
             return
         row[CUT_SIZE] += weight * regions[region, ABSOLUTE]

@@ -14,10 +14,11 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.query.answer import Answer, counts_answer
 from htf.query.asked import AskedPolygons
 from htf.query.boxes import share_inside, snap_to_cells, to_snapped_cells
-from htf.query.columns import Answers, place
-from htf.query.shapes import Shapes, check_map, gather, need_shapely, place_shapes
+from htf.query.columns import place
+from htf.query.shapes import Gathered, Shapes, check_map, gather, need_shapely, place_shapes
 from htf.query.where import Where, full_ranges, read_where
 
 if TYPE_CHECKING:
@@ -51,15 +52,26 @@ def count_polygons(
     *,
     crs: Any = None,
     where: Where | None = None,
-) -> Answers:
+) -> Answer:
     """Count one polygon or many (htf.query.shapes says what they may be), in the first two axes.
 
     `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; those that it does not name
     are counted whole. Area outside the map counts nothing. An empty polygon counts 0, with an
     interval of 0 to 0. Corners within a billionth of a cell of a grid line are moved onto it.
     """
+    return count_gathered(domain, index, gather(geometries), crs, where)
+
+
+def count_gathered(
+    domain: Domain,
+    index: BoxIndex | TreeIndex,
+    given: Gathered,
+    crs: Any = None,
+    where: Where | None = None,
+    labels: tuple[str, ...] | None = None,
+) -> Answer:
+    """Count polygons that were read already, and have labels or not."""
     check_map(domain)
-    given = gather(geometries)
     shapes = place_shapes(given, domain, crs)
     ranges = _read_ranges(domain, where)
     cells = _in_cells(shapes, domain)
@@ -67,8 +79,8 @@ def count_polygons(
     table[place("inside")] = _share_inside(cells, domain) * _share_of_ranges(domain, where)
     table.flags.writeable = False
     known = next((one for one in (crs, given.crs) if one is not None), domain.crs)
-    asked = AskedPolygons(given.shapes, known, given.frame, given.properties)
-    return Answers(*table, asked=asked)
+    came = given.frame, given.properties, labels
+    return counts_answer(table, AskedPolygons(domain, given.shapes, known, where or {}, *came))
 
 
 def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:

@@ -34,7 +34,7 @@ def edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
     """The edges of the boxes, under the names that they have in a file of boxes. Edges between names say nothing."""
     size = domain.dimensions
     return {
-        name: rows[:, place]
+        name: np.ascontiguousarray(rows[:, place])
         for name, place in edge_places(domain).items()
         if domain.axes[place % size].names is None
     }
@@ -61,4 +61,4 @@ def rows_of_table(
     rows = np.repeat(full_rows(domain, None, where), len(table), axis=0)
     for name, place in needed.items():
         rows[:, place] = table[name].to_numpy()
-    return rows
+    return full_rows(domain, rows)

@@ -35,16 +35,16 @@ of one in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from htf.errors import InputError
 from htf.estimation.hierarchy import HIERARCHY
-from htf.estimation.homogeneous import ON_MAP
+from htf.estimation.homogeneous import FROM_LEAVES
 from htf.estimation.inside_zones import INSIDE_ZONES, WITH_MAP
 from htf.estimation.least_squares import (
     LEAST_SQUARES,
@@ -61,19 +61,19 @@ from htf.frame.tree import NO_REGION, RegionTree
 from htf.query.columns import COLUMNS
 from htf.query.index import in_chunks, measure_outlines, published
 from htf.query.tree_kernels import (
+    FEW,
     KAPPA,
     MEASURES,
     PIECES,
     answer_tree,
     finish_tree,
-    running_sums,
 )
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
 
 # Estimators that use every count in the tree, whatever bias they add in the end.
-ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, *ON_MAP, HIERARCHY, INSIDE_ZONES, WITH_MAP)
+ESTIMATORS = (LEAST_SQUARES, NONNEGATIVE, FROM_LEAVES, HIERARCHY, INSIDE_ZONES, WITH_MAP)
 NOTHING_LEARNED = 1.0  # kappa where no counts stand clear of the noise: records may lie anywhere
 CLEAR = 5.0  # standard deviations
 FEWEST_PAIRS = 10  # of neighbours of about one size, from which kappa is learnt for small places
@@ -93,7 +93,6 @@ MOST_EQUAL = 0.9  # of the regions of a tree that is cut without the data
 # A record that drew a query adds at most so many deviations of uneven records, divided by a power of 1 - kappa: where
 # all sizes show clumps, the covered part may well hold all of the leaf. Chosen by what was measured.
 LEAST_LEAN, POWER, LEAST_EVEN = 2.0, 4, 0.2
-FARTHEST_BELOW = 30.0  # deviations of a count below zero, from where on it says no more
 LINE = 8  # numbers in a line of the processor's fast memory
 HALVINGS = 4  # whose parts are visited one by one: that is less work than finding which are touched
 CHUNK = 512  # boxes that a thread takes at a time; one takes up to a millisecond
@@ -129,10 +128,9 @@ class NestedParts:
         number = np.bincount(above[parts], minlength=len(finer))
         first = np.full(len(finer), NO_REGION, dtype=np.int64)
         first[above[parts[::-1]]] = np.arange(len(parts))[::-1]  # the first one is written last
-        columns = [column[parts].astype(np.float64) for column in (held, first, number)]
-        edges = (side[parts].astype(np.float64) for side in (finer.low, finer.high))
+        table = _make_table([held, first, number], finer.low, finer.high, parts)
         depth = -(-int(level.max()) // HALVINGS)
-        return cls(_make_table(columns, *edges), first[: len(tree)], number[: len(tree)], depth)
+        return cls(table, first[: len(tree)], number[: len(tree)], depth)
 
 
 class TreeIndex:
@@ -186,10 +184,8 @@ class TreeIndex:
         cumulants = _fourth_cumulants(tree, counted, of_counts, groups)
         held = (sum_leaves(tree, leaves, column) for column in (answered, np.abs(answered)))
         values = [squares, groups.known, cumulants, *held]
-        may_hold = np.zeros(len(tree))
-        may_hold[leaves] = _may_hold(answered, squares[leaves], variances[leaves])
-        self._regions = _region_table(tree, groups, values, may_hold, parts, order)
-        self._running = _running_table(tree, groups, values)[order]
+        self._regions = _region_table(tree, groups, values, variances, parts, order)
+        self._running = _running_table(tree, groups, values, order)
         self._parts = np.empty((0, 3 + 2 * tree.dimensions)) if parts is None else parts.table
         self._depth = int(tree.depth.max()) + 1 + (0 if parts is None else parts.depth)
 
@@ -255,15 +251,6 @@ def learn_model(
     bias = (GROWN if tree.dimensions <= 2 else GROWN_BEYOND_MAPS) if grown else 0.0
     most_lean = LEAST_LEAN / max(1 - shown, LEAST_EVEN) ** POWER
     return np.array([kappa, clumps, _together(tree), bias, most_lean])
-
-
-def _may_hold(published: FloatArray, squares: FloatArray, variances: FloatArray) -> FloatArray:
-    """How many records each leaf may hold, for somebody who knows of one in it: the published count, or the mean of what
-    is left of the error of least squares above zero, if that is more."""
-    deviations = np.sqrt(variances)
-    off = np.maximum(squares / deviations, -FARTHEST_BELOW)
-    density = np.exp(-0.5 * off**2 - log_ndtr(off)) / np.sqrt(2 * np.pi)
-    return np.asarray(np.maximum(published, deviations * (off + density)))
 
 
 def _together(tree: RegionTree) -> float:
@@ -363,7 +350,7 @@ def _region_table(
     tree: RegionTree,
     groups: _Groups,
     values: list[FloatArray],
-    may_hold: FloatArray,
+    variances: FloatArray,
     parts: NestedParts | None,
     order: IntArray,
 ) -> FloatArray:
@@ -376,7 +363,7 @@ def _region_table(
         squares,
         known,
         cumulants,
-        np.where(groups.is_leaf, may_hold, groups.sums),
+        np.where(groups.is_leaf, np.sqrt(variances), groups.sums),
         np.bincount(tree.parent[1:], cumulants[1:], minlength=len(tree)),
         groups.weight,
         answered,
@@ -386,23 +373,35 @@ def _region_table(
         tree.slabs if parts is None else np.where(ends, parts.number, tree.slabs),
         tree.axis,
     ]
-    floats = [column[order].astype(np.float64) for column in columns]
-    return _make_table(floats, *(side[order].astype(np.float64) for side in (tree.low, tree.high)))
+    return _make_table(columns, tree.low, tree.high, order)
 
 
-def _running_table(tree: RegionTree, groups: _Groups, values: list[FloatArray]) -> FloatArray:
-    """Sums over siblings, in the order of columns that the kernel names."""
-    is_unknown = (groups.known == 0).astype(np.float64)
-    return np.column_stack([running_sums(tree.parent, v) for v in (*values, is_unknown)])
+def _running_table(
+    tree: RegionTree, groups: _Groups, values: list[FloatArray], order: IntArray
+) -> FloatArray:
+    """For each region, the sums over the siblings up to it, in the order of columns that the kernel names; no rows where all
+    groups are so small that it visits each region. (Differences of one long cumulative sum would lose digits of small
+    groups.)"""
+    most = int(tree.slabs.max())
+    if most <= FEW:
+        return np.empty((0, len(values) + 1))
+    table = np.column_stack([*values, (groups.known == 0).astype(np.float64)])
+    first, slabs = (column[tree.slabs > 0] for column in (tree.first_child, tree.slabs))
+    for place in range(1, most):
+        region = first[slabs > place] + place
+        table[region] += table[region - 1]
+    return table[order]
 
 
-def _make_table(columns: list[FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """A table of the columns followed by the edges, as the kernels want it. It begins at a cache line,
+def _make_table(
+    columns: Sequence[FloatArray | IntArray], low: IntArray, high: IntArray, rows: IntArray
+) -> FloatArray:
+    """A table of these rows of the columns followed by the edges, as the kernels want it. It begins at a cache line,
     so that most rows span as few lines as possible."""
     size = len(columns) + low.shape[1] + high.shape[1]
-    room = np.empty(len(low) * size + LINE)
+    room = np.empty(len(rows) * size + LINE)
     start = -(room.ctypes.data // room.itemsize) % LINE
-    table = room[start : start + len(low) * size].reshape(len(low), size)
+    table = room[start : start + len(rows) * size].reshape(len(rows), size)
     for place, column in enumerate([*columns, *low.T, *high.T]):
-        table[:, place] = column
+        table[:, place] = column[rows]
     return table

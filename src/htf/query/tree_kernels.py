@@ -10,6 +10,8 @@ Helpers in loops take numbers, not arrays: passing an array costs two atomic ope
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,9 +30,9 @@ NO_REGION = (
 # of the estimate from the counts in a region and below it (s is 0 if they say nothing about it).
 X, S, K = range(3)
 # The sums of s and of the cumulant over its children, and the weight that they have in it (0 if they
-# do not determine it). A leaf has no children: there, the first is how many records it may hold.
+# do not determine it). A leaf has no children: there, the first is the standard error of the answer.
 GROUP_S, GROUP_K, BELOW = range(3, 6)
-MAY_HOLD = GROUP_S
+ERROR = GROUP_S
 # The published count, and the sum of its absolute values over the leaves.
 ESTIMATE, ABSOLUTE = range(6, 8)
 # The first child (children are slabs along an axis); -1 for a leaf. The first part of a divided leaf;
@@ -66,17 +68,8 @@ START, STOP = range(2)
 FIRST_ROOM = 512  # regions or blocks
 NO_ROOM = -1
 FEW = 8  # children that are visited one by one
-
-
-@compiled
-def running_sums(parent: NDArray[np.int64], values: FloatArray) -> FloatArray:
-    """For each region, the sum over the siblings up to it. (Differences of one long cumulative sum
-    would lose digits of small groups.)"""
-    sums = values.copy()
-    for region in range(1, len(parent)):
-        if parent[region] == parent[region - 1]:
-            sums[region] = sums[region - 1] + values[region]
-    return sums
+FARTHEST_BELOW = 30.0  # deviations of a count below zero, from where on it says no more
+SQRT_2, SQRT_HALF_PI = math.sqrt(2), math.sqrt(math.pi / 2)
 
 
 @compiled
@@ -209,7 +202,7 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
                     of_leaf = share * (1 - share) * uneven(x, kappa)
                     spread += of_leaf
                     deviations += np.sqrt(of_leaf)
-                    records = regions[child, MAY_HOLD]
+                    records = may_hold(estimate, x, regions[child, ERROR])
                     in_cut += share * records
                     linear += share * (1 - share) * records
                     square += share * (1 - share) * records * records
@@ -279,7 +272,7 @@ def _walk_up(
         sums[parent, C1] += c1
         sums[parent, C2] += c2
         sums[parent, C3] += c3
-    row[NOISE] = noise + sums[0, UNKNOWN_ALPHA] ** 2 * root_variance
+    row[NOISE] = noise + sums[0, UNKNOWN_ALPHA] * sums[0, UNKNOWN_ALPHA] * root_variance
     row[FOURTH] = sums[0, C0]
 
 
@@ -376,10 +369,21 @@ def _sum_slabs(
 
 
 @compiled
+def may_hold(published: float, squares: float, error: float) -> float:
+    """How many records a leaf may hold, for somebody who knows of one in it: the published count, or the mean of what
+    is left of the error of least squares above zero, if that is more."""
+    if error <= 0.0:
+        return max(published, squares)
+    off = max(squares / error, -FARTHEST_BELOW)
+    density = math.exp(-0.5 * off * off) / (SQRT_HALF_PI * math.erfc(-off / SQRT_2))
+    return max(published, error * (off + density))
+
+
+@compiled
 def uneven(estimate: float, kappa: float) -> float:
     """The variance that uneven records add to a leaf, divided by w (1 - w); see htf.query.tree_index."""
     records = max(estimate, 0.0)
-    return records * (1 - kappa) + records**2 * kappa
+    return records * (1 - kappa) + records * records * kappa
 
 
 @compiled
@@ -402,9 +406,9 @@ def close(
     """
     alpha = of_s / group_s if below > 0.0 else unknown
     # The sum of (alpha_i - alpha)^2 s_i.
-    noise = max(of_s2 - 2 * alpha * of_s + alpha**2 * group_s, 0.0)
+    noise = max(of_s2 - 2 * alpha * of_s + alpha * alpha * group_s, 0.0)
     c0, c1, c2, c3 = moved_up(-alpha, group_k, c0, c1, c2, c3)
-    return alpha, noise, c0, below * c1, below**2 * c2, below**3 * c3
+    return alpha, noise, c0, below * c1, below * below * c2, below * below * below * c3
 
 
 @compiled
@@ -436,14 +440,15 @@ def finish_tree(
             half = single_half_width(row[NOISE], row[LARGEST])
             upper = half
         else:
-            spread += model[TOGETHER] * max(row[DEVIATIONS] ** 2 - spread, 0.0)
+            spread += model[TOGETHER] * max(row[DEVIATIONS] * row[DEVIATIONS] - spread, 0.0)
             half = continuous_half_width(row[NOISE] + spread, row[FOURTH]) + row[LARGEST] / 2
             upper = half
             if only == SEVERAL:
                 half += model[GROWN] * np.sqrt(row[NOISE])
             if row[HELD_IN_CUT] > 0.0:
                 lean, times = _lean_up(row, model)
-                noise, fourth = row[NOISE] * times**2, row[FOURTH] * times**4
+                squared = times * times
+                noise, fourth = row[NOISE] * squared, row[FOURTH] * (squared * squared)
                 upper = continuous_half_width(noise + spread, fourth) + row[LARGEST] / 2 + lean
         middle, variance = row[RAW] + row[MOVED], row[NOISE] + spread
         partial, whole = row[CUT_SIZE], row[SIZE]

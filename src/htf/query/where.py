@@ -132,6 +132,12 @@ def told_range(asked: Sequence[float] | str) -> str:
     return f"{show(low)} to {show(high)}"
 
 
+def told_where(where: Where) -> str:
+    """A sentence for a rule on the ranges of further axes that were counted; empty if they were whole."""
+    ranges = (f"{name} from {told_range(asked)}" for name, asked in where.items())
+    return f" Counted: {', '.join(ranges)}." if where else ""
+
+
 def show_range(axis: Axis, low: float, high: float, level: int | None = None) -> str:
     """The range along an axis; by name if it has one, on the level that was asked for or any."""
     if level is None and low <= axis.low and axis.high <= high:

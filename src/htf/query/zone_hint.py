@@ -11,7 +11,7 @@ from htf.estimation.worth import worth_of
 
 if TYPE_CHECKING:
     from htf.frame.domain import FloatArray
-    from htf.query.columns import Answers
+    from htf.query.answer import Answer
     from htf.release.release import Release
 
 FEWEST = 3  # polygons: fewer are hardly a layer of zones
@@ -29,7 +29,7 @@ def errors_in_zones(release: Release, counts: FloatArray) -> float:
     return float(np.median(worth.of_answers(raw, noise, raw, raw)[1]))
 
 
-def zone_hint(release: Release, answers: Answers) -> str | None:
+def zone_hint(release: Release, answers: Answer) -> str | None:
     """What to tell about these polygons; None if a release of zones would not be much better."""
     on_map = answers.inside > 0
     if int(on_map.sum()) < FEWEST:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,6 @@ from htf.errors import InputError, MissingExtraError
 from htf.frame.crs import CRS84, same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.query.shapes import HALF_TURN, TURN, Shapes, need_shapely, shifted, to_crs, unrolled
-
-if TYPE_CHECKING:
-    import geopandas
-
-    from htf.query.where import Where
-    from htf.release.release import Release
 
 MOST_ZONES = 1_000_000
 FINEST_RESOLUTION = 15  # of H3
@@ -50,53 +44,6 @@ class Zones(NamedTuple):
 
     labels: list[str]
     geometries: Shapes
-
-
-def zone_layer(
-    release: Release, zones: Zones, *, where: Where | None = None
-) -> geopandas.GeoDataFrame:
-    """Count the records or split people in zones, as a layer. Needs GeoPandas.
-
-    Parameters
-    ----------
-    release : Release
-        The release.
-    zones : Zones
-        The zones, from `grid_zones` or `h3_zones`.
-    where : mapping, optional
-        Ranges of further axes, such as `{"hour": (7, 10)}`.
-
-    Returns
-    -------
-    geopandas.GeoDataFrame
-        One row for each zone, with the columns of `Answers`, and in `counted` what is counted.
-
-    Raises
-    ------
-    InputError
-        If an argument is wrong.
-
-    Examples
-    --------
-    >>> import htf
-    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
-    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> release = htf.publish(matrix, 1, "singular", noise="seeded:1")
-    >>> layer = htf.zone_layer(release, htf.grid_zones(domain, columns=1))
-    >>> len(layer)
-    1
-    """
-    try:
-        import geopandas
-    except ImportError:
-        raise MissingExtraError("geopandas", "geo", "A layer of zones") from None
-    from htf.release.release import check_release
-
-    remedy = "make them with h3_zones or grid_zones"
-    arguments.instance(zones, Zones, "zones", remedy)
-    answers = check_release(release).count_polygons(zones.geometries, where=where)
-    columns: dict[str, Any] = {"label": zones.labels, **answers.to_labelled_columns()}
-    return geopandas.GeoDataFrame(columns, geometry=zones.geometries, crs=release.domain.crs)
 
 
 def grid_zones(

@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, fields
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +43,7 @@ from htf.release.header import (
     LONGEST_ENTRY,
     LONGEST_HEADER,
     MOST_LINES,
-    WITH_COLUMNS,
-    NewerFileError,
+    OtherFormatError,
     read_header,
     read_json,
 )
@@ -70,6 +68,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 KEY, GEO = b"htf", b"geo"
+NO_LINE = MOST_LINES  # of the ledger: after all of them
 BACKGROUND = "background"  # the column, and the member of the header, of what earlier releases of a series count
 INSIDE, INNER = (
     "inside_zones",
@@ -138,23 +137,19 @@ class Contents:
     metadata: dict[bytes, bytes]
 
 
-def read(path: Path, *, every_column: bool = False) -> Contents:
-    """A release with its file. Before format 4, columns from which nothing is read had no digest. In such a
-    file they are read only if every column is asked for."""
-    return _read(_opened(path), path, every_column)
+def read(path: Path) -> Contents:
+    """A release with its file."""
+    return _read(_opened(path), path)
 
 
-def _read(opened: AbstractContextManager[_File], path: Path, every_column: bool) -> Contents:
+def _read(opened: AbstractContextManager[_File], path: Path) -> Contents:
     with opened as file:
         metadata = _metadata(file)
         header = _read_header(metadata, path)
-        covered = header["format"] >= WITH_COLUMNS
         with _said_of(path):
             domain = Domain.from_dict(header["domain"])
             _check_known_crs(domain.crs)
             names = _check_columns(file, header, domain)
-            if not (covered or every_column):
-                names = [name for name in names if name not in _drawn_columns(domain)]
             packed = _check_sizes(file, names)
         table = file.read(names, packed)
     with _said_of(path):
@@ -165,11 +160,11 @@ def _read(opened: AbstractContextManager[_File], path: Path, every_column: bool)
         zones = None
         if INSIDE in header:
             content = b"".join(table[INNER].to_pylist())
-            zones = _read(_opened(path, content), path, every_column).release
+            zones = _read(_opened(path, content), path).release
         release = _from_table(table, header, domain, zones)
         found, geo = digests(release), metadata.get(GEO)
-        drawn = _digest_of_columns(table, geo, domain) if covered else None
-    if header["digest"] != found or header.get("columns_digest") != drawn:
+        drawn = _digest_of_columns(table, geo, domain)
+    if (header["digest"], header["columns_digest"]) != (found, drawn):
         raise ReleaseFileError(
             f"{path} was changed after it was written: its digest does not match"
         )
@@ -182,7 +177,7 @@ def _said_of(path: Path) -> Iterator[None]:
     are checked before anything is made of them; the longer list is a net for what that forgets."""
     try:
         yield
-    except NewerFileError:
+    except OtherFormatError:
         raise
     except HtfError as error:
         raise ReleaseFileError(f"{path} is damaged: {error}") from None
@@ -290,7 +285,7 @@ def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
 def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[str]:
     """The names of the columns, which must be those of a release, with their types, and no others."""
     found = file.reader.schema_arrow
-    wanted = _schema(domain, bool(_said_of_priors(header)), INSIDE in header, BACKGROUND in header)
+    wanted = _schema(domain, "priors" in header, INSIDE in header, BACKGROUND in header)
     for name in found.names:
         if name not in wanted.names:
             raise ReleaseFileError(f"it has a column {name!r:.100}, which no release has")
@@ -303,7 +298,7 @@ def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[
 
 
 def _schema(domain: Domain, with_prior: bool, with_inner: bool, with_background: bool) -> pa.Schema:
-    """The columns of a release: the same in every format."""
+    """The columns of a release."""
     import pyarrow as pa
 
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
@@ -430,7 +425,8 @@ def _ends_of(outlines: pa.Array) -> NDArray[np.int32]:
 
 def _to_table(release: Release) -> pa.Table:
     columns = table_of_columns(release)
-    header = {**_header(release), "statement": release.statement}
+    made = {"format": FORMAT, "software": _software(), "statement": release.statement}
+    header = {**made, **_header(release)}
     header["digest"] = digests(release)
     metadata = {}
     if _has_geometry(release.domain):
@@ -507,6 +503,7 @@ def _from_table(
     }
     tree = RegionTree.from_arrays(domain.shape, regions["parent"][order], **box)
     measurements = _measurements_from(table, domain)
+    tree.check_regions(measurements.region)
     _check_agreeing(tree, measurements)
     _check_looks(measurements)
     return Release(
@@ -532,15 +529,10 @@ def _from_table(
     )
 
 
-def _said_of_priors(header: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the header says of each prior."""
-    return [header["prior"]] if "prior" in header else list(header.get("priors", ()))
-
-
 def _priors_from(table: pa.Table, header: dict[str, Any], domain: Domain) -> tuple[Prior, ...]:
     """The priors, whose weights stand one after the other in one column."""
     found: list[Prior] = []
-    if said := _said_of_priors(header):
+    if said := header.get("priors"):
         weights = _numbers(_flat(table["prior"]))
         ends = np.cumsum([math.prod(one["cells"]) for one in said])
         if ends[-1] != len(weights):
@@ -582,9 +574,8 @@ def _measurements_from(table: pa.Table, domain: Domain) -> MeasurementTable:
 def _check_agreeing(tree: RegionTree, measurements: MeasurementTable) -> None:
     """Counts that were drawn together are of regions that make up each other."""
     table = measurements.of_kind("agreeing")
-    for line in np.unique(table.line):
+    for line in sorted(set(table.line.tolist())):
         regions = table.region[table.line == line]
-        tree.check_regions(regions)
         try:
             Nesting.of(tree, regions)
         except InputError as error:
@@ -594,14 +585,11 @@ def _check_agreeing(tree: RegionTree, measurements: MeasurementTable) -> None:
 def _check_looks(measurements: MeasurementTable) -> None:
     """A region is looked at before its count is refined, once each."""
     looks, refined = measurements.of_kind("look"), measurements.of_kind("refined")
-    order = np.argsort(looks.region)
-    places = np.searchsorted(looks.region, refined.region, sorter=order)
-    known = places < len(order)
-    known[known] = looks.region[order[places[known]]] == refined.region[known]
-    if known.all():
-        known = looks.line[order[places]] < refined.line
-    once = all(len(np.unique(table.region)) == len(table) for table in (looks, refined))
-    if not (known.all() and once):
+    size = measurements.region.max(initial=0) + 1
+    looked = np.full(size, NO_LINE)
+    looked[looks.region] = looks.line
+    once = all(np.bincount(one.region).max(initial=0) <= 1 for one in (looks, refined))
+    if not (once and np.all(looked[refined.region] < refined.line)):
         raise ReleaseFileError(
             "its measurements cannot be: a count was refined of what was not looked at once"
         )
@@ -609,8 +597,10 @@ def _check_looks(measurements: MeasurementTable) -> None:
 
 def _order(numbers: IntArray) -> IntArray:
     """The permutation that sorts rows numbered from 0 on."""
-    order = np.argsort(numbers)
-    if not np.array_equal(numbers[order], np.arange(len(numbers))):
+    order = np.full(len(numbers), -1)
+    if len(numbers) and numbers.min() >= 0 and numbers.max() < len(numbers):
+        order[numbers] = np.arange(len(numbers))
+    if np.any(order < 0):
         raise ReleaseFileError("regions or measurements are missing")
     return order
 
@@ -653,8 +643,6 @@ def _header(release: Release) -> dict[str, Any]:
     background = {} if known is None else {BACKGROUND: {"periods": known.periods}}
     entry = {} if release.budget_entry is None else {"budget_entry": release.budget_entry}
     return {
-        "format": FORMAT,
-        "software": _software(),
         "domain": release.domain.to_dict(),
         "epsilon": str(release.epsilon),
         "mechanism": release.mechanism,
@@ -672,18 +660,15 @@ def _header(release: Release) -> dict[str, Any]:
 
 
 def _software() -> str:
+    from importlib.metadata import version  # slow to load
+
     return f"htf-dp {version('htf-dp')}, wording {WORDING}"
 
 
 def digests(release: Release) -> list[str]:
-    """SHA-256 of what the header says and of the rows, as the file has them."""
-    return [_digest(_header(release)), _digest_of_rows(release)]
-
-
-def _digest(header: dict[str, Any]) -> str:
-    """Of what the header says, whatever version wrote it."""
-    said = {name: value for name, value in header.items() if name not in ("format", "software")}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    """SHA-256 of what the header says, whatever version wrote it, and of the rows, as the file has them."""
+    said = json.dumps(_header(release), sort_keys=True)
+    return [hashlib.sha256(said.encode()).hexdigest(), _digest_of_rows(release)]
 
 
 def _digest_of_rows(release: Release) -> str:
@@ -693,7 +678,7 @@ def _digest_of_rows(release: Release) -> str:
     known = release.background
     background = [] if known is None else [known.values, known.variances]
     for array in [*arrays, *release.measurements.columns().values(), *priors, *background]:
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(array).data)
     for content in content_of_zones(release.domain):
         digest.update(content)
     return digest.hexdigest()
@@ -714,9 +699,9 @@ def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> st
     for name in ("regions", "measurements"):
         chunks = table[name].chunks
         for chunk in chunks:
-            digest.update(np.diff(_numbers(chunk.offsets)).tobytes())
+            digest.update(np.diff(_numbers(chunk.offsets)))
         for chunk in chunks:
-            digest.update(_numbers(chunk.flatten().field(0)).tobytes())
+            digest.update(_numbers(_entries(chunk).field(0)))
     return digest.hexdigest()
 
 
@@ -733,7 +718,7 @@ def _stored_bytes(chunk: pa.Array) -> Any:
     import pyarrow as pa
 
     if not (pa.types.is_binary(chunk.type) or pa.types.is_string(chunk.type)):
-        return _numbers(chunk).tobytes()
+        return _numbers(chunk)
     if chunk.null_count:
         raise ReleaseFileError("values are missing")
     ends = _ends_of(chunk)
@@ -783,8 +768,14 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 
     if column.null_count:
         raise ReleaseFileError("values are missing")
-    found = pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
+    found = pa.chunked_array([_entries(chunk) for chunk in column.chunks], column.type.value_type)
     return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
+
+
+def _entries(lists: pa.ListArray) -> pa.Array:
+    """Those of all lists. (Flattening them loads much of pyarrow.)"""
+    ends = _numbers(lists.offsets)
+    return lists.values[int(ends[0]) : int(ends[-1])]
 
 
 def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
@@ -795,10 +786,13 @@ def _flat_rows(column: pa.ChunkedArray) -> dict[str, IntArray]:
 
 
 def _numbers(array: pa.Array) -> Any:
-    """A copy, of the type that the column has."""
+    """Read-only, of the type that the column has. (What pyarrow has for this loads pandas.)"""
     if array.null_count:
         raise ReleaseFileError("values are missing")
-    return np.array(array.to_numpy(zero_copy_only=False))
+    kind = array.type.to_pandas_dtype()
+    if len(array) == 0:
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
 
 
 def _rectangles(release: Release) -> pa.Array:

@@ -1,8 +1,8 @@
 """Checks the header of a release before anything is built from it.
 
-A release comes from somebody else. Its header is JSON that anyone may have written, so every value has a
-type and a range here, and unlisted values are refused. The values of a header that passed are safe to use:
-no text is endless, no list is huge, no number overflows, nothing is nested without end.
+A release comes from somebody else, and its header is JSON that anyone may have written. So it is neither long nor deep, no
+number overflows, and every value has a type and a range. What is an object here (the map, what is protected, what was
+bought) is checked by the class that is made of it. Unlisted values are refused.
 """
 
 from __future__ import annotations
@@ -16,25 +16,10 @@ from typing import Any, NoReturn
 
 from htf.errors import ReleaseFileError
 from htf.estimation.prior import MOST_PRIOR_CELLS, MOST_PRIORS
-from htf.frame.domain import LONGEST_CRS, LONGEST_NAME, MOST_AXES, MOST_CELLS_PER_AXIS
-from htf.frame.names import LONGEST_LABEL, MOST_LEVELS, MOST_NAMES
-from htf.privacy import distinct
-from htf.privacy.activity import DOUBLING
-from htf.privacy.protection import (
-    COUNTED,
-    LONGEST_WEIGHT,
-    MOST_RECORDS_OF_A_PERSON,
-    MOST_SHARES,
-    MOST_WEIGHT,
-    ONCE_PER,
-    PERIODS,
-    PERSON,
-    RECORD,
-)
+from htf.frame.domain import LONGEST_NAME, MOST_AXES
 
 MOST_PERIODS = 10_000  # of a background
-FORMAT = 7  # the newest that is read, and the one that is written
-WITH_COLUMNS = 4  # from this one on a digest covers every column
+FORMAT = 8  # the only one that is read; those before were of versions that were never released
 LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
 LONGEST_REST = 2**20  # bytes beside the axes; HDMM's strategies of 1024 x 1024 cells take 20 kB
 DEEPEST = 16  # lists in lists, or objects in objects
@@ -54,23 +39,27 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
     number = header.get("format") if isinstance(header, dict) else None
     if type(number) is not int or number < 1:
         raise ReleaseFileError("its header cannot be read")
-    if number > FORMAT:
-        maker = str(header.get("software"))[:LONGEST_NAME]
-        raise NewerFileError(
-            f"{path} has format {number}, made by a newer version ({maker}); "
-            f"this one reads up to format {FORMAT}: upgrade htf-dp"
-        )
+    if number != FORMAT:
+        raise OtherFormatError(path, number, str(header.get("software"))[:LONGEST_NAME])
     rest = {name: value for name, value in header.items() if name != "domain"}
     if len(json.dumps(rest)) > LONGEST_REST:
         raise ReleaseFileError(f"its header has more than {LONGEST_REST:,} bytes beside its axes")
     HEADER(header, "")
-    if number >= WITH_COLUMNS and "columns_digest" not in header:
-        raise ReleaseFileError("its header has no 'columns_digest'")
     return header  # type: ignore[no-any-return]
 
 
-class NewerFileError(ReleaseFileError):
-    """A file that is not damaged, but made by a later version."""
+class OtherFormatError(ReleaseFileError):
+    """A file that is not damaged, but made by another version."""
+
+    def __init__(self, path: Path, number: int, maker: str) -> None:
+        if number > FORMAT:
+            age, remedy = "a newer version", "upgrade htf-dp"
+        else:
+            age = "a version that was never released"
+            remedy = "use that version, or read its columns with any Parquet reader"
+        super().__init__(
+            f"{path} has format {number}, made by {age} ({maker}); this one reads format {FORMAT} alone: {remedy}"
+        )
 
 
 def read_json(content: bytes) -> Any:
@@ -152,22 +141,6 @@ def _object(value: Any, place: str) -> None:
         _refuse(place, "an object")
 
 
-def _one_of(*known: Any) -> Rule:
-    def check(value: Any, place: str) -> None:
-        if not any(type(value) is type(one) and value == one for one in known):
-            _refuse(place, f"one of {', '.join(map(str, known))}")
-
-    return check
-
-
-def _or_null(rule: Rule) -> Rule:
-    def check(value: Any, place: str) -> None:
-        if value is not None:
-            rule(value, place)
-
-    return check
-
-
 def _list(rule: Rule, fewest: int, most: int) -> Rule:
     def check(value: Any, place: str) -> None:
         if not isinstance(value, list) or not fewest <= len(value) <= most:
@@ -198,32 +171,6 @@ def _inside(place: str, name: str) -> str:
 
 _epsilon = _text(form=r"\d{1,4}(\.\d{1,15})?")
 _sha256 = _text(form="[0-9a-f]{64}")
-_names = _fields(
-    {
-        "levels": _list(
-            _fields(
-                {
-                    "name": _text(LONGEST_LABEL),
-                    "labels": _list(_text(LONGEST_LABEL), 1, MOST_NAMES),
-                    "starts": _list(_whole(0, MOST_NAMES), 1, MOST_NAMES),
-                }
-            ),
-            1,
-            MOST_LEVELS,
-        ),
-        "rest": _or_null(_text(LONGEST_LABEL)),
-        "zones": _flag,
-    }
-)
-_axis = _fields(
-    {
-        "name": _text(LONGEST_NAME),
-        "low": _number,
-        "high": _number,
-        "cells": _whole(1, MOST_CELLS_PER_AXIS),
-    },
-    {"names": _names},
-)
 _line = _fields(
     {
         "label": _text(),
@@ -242,77 +189,11 @@ _prior = _fields(
         "cells": _list(_whole(1, MOST_PRIOR_CELLS), 1, MOST_AXES),
     }
 )
-_protection = _fields(
-    {
-        "unit": _one_of(RECORD, PERSON),
-        "max_records": _whole(1, MOST_RECORDS_OF_A_PERSON),
-        "once_per": _one_of(None, *ONCE_PER),
-        "of_query": _flag,
-    },
-    {
-        "count": _one_of(*COUNTED),
-        "per": _one_of(None, *PERIODS),
-        "shares": _whole(1, MOST_SHARES),
-        "weight": _or_null(_text(LONGEST_WEIGHT)),
-        "max_weight": _whole(1, MOST_WEIGHT),
-    },
-)
-_clipped = _fields(
-    {
-        "within": _whole(-(2**62), 2**62),
-        "above": _whole(-(2**62), 2**62),
-        "protection": _protection,
-        "epsilon": _epsilon,
-        "noise": _text(),
-        "private": _flag,
-    }
-)
-_suggestion = _fields(
-    {
-        "max_records": _whole(1, MOST_RECORDS_OF_A_PERSON),
-        "quantile": _text(form=r"\d{1,30}(/[1-9]\d{0,29})?"),
-        "most": _whole(1, MOST_RECORDS_OF_A_PERSON),
-        "epsilon": _epsilon,
-        "noise": _text(),
-        "private": _flag,
-    },
-    {"per": _one_of(None, *PERIODS)},
-)
-_activity = _fields(
-    {
-        "people": _list(_whole(-(2**62), 2**62), 1, len(DOUBLING) + 1),
-        "epsilon": _epsilon,
-        "noise": _text(),
-        "private": _flag,
-        "decides": _flag,
-        "per": _one_of(None, *PERIODS),
-    },
-    {  # from format 7 on
-        "most": _whole(1, MOST_RECORDS_OF_A_PERSON),
-        "offsets": _list(_whole(-(2**62), 2**62), 1, len(DOUBLING) + 1),
-    },
-)
-_distinct = _fields(
-    {
-        "grid": _list(_whole(1, distinct.MOST_GRID_BOXES), 2, 2),
-        "max_boxes": _whole(1, distinct.MOST_BOXES_OF_A_PERSON),
-        "counts": _list(_whole(-(2**62), 2**62), 1, distinct.MOST_GRID_BOXES),
-        "people": _list(_whole(-(2**62), 2**62), 0, len(distinct.CLASS_ENDS)),
-        "epsilon": _epsilon,
-        "people_epsilon": _epsilon,
-        "noise": _text(),
-        "private": _flag,
-        "decides": _flag,
-        "per": _one_of(None, *PERIODS),
-    }
-)
 HEADER = _fields(
     {
         "format": _whole(1, FORMAT),
         "software": _text(),
-        "domain": _fields(
-            {"axes": _list(_axis, 1, MOST_AXES), "crs": _or_null(_text(LONGEST_CRS))}
-        ),
+        "domain": _object,
         "epsilon": _epsilon,
         "mechanism": _text(),
         "parameters": _object,
@@ -323,19 +204,18 @@ HEADER = _fields(
         "ledger": _list(_line, 0, MOST_LINES),
         "statement": _text(LONGEST_TEXT),
         "digest": _list(_sha256, 2, 2),
+        "columns_digest": _sha256,
     },
     {
-        "prior": _prior,  # of formats before 6, which had at most one
         "priors": _list(_prior, 1, MOST_PRIORS),
         "background": _fields({"periods": _whole(1, MOST_PERIODS)}),
-        "protection": _protection,
-        "suggestion": _suggestion,
-        "activity": _activity,
+        "protection": _object,
+        "suggestion": _object,
+        "activity": _object,
         "factor": _number,
-        "distinct": _distinct,
+        "distinct": _object,
         "inside_zones": _list(_sha256, 2, 2),
-        "clipped": _clipped,
+        "clipped": _object,
         "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
-        "columns_digest": _sha256,
     },
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.estimation.homogeneous import HOMOGENEOUS, ON_MAP
+from htf.estimation.homogeneous import FROM_LEAVES
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     INSIDE_ZONES,
@@ -130,8 +130,7 @@ def taken_apart(both: Release) -> tuple[Release, Release]:
     if zones is None:
         raise InputError("this release is not inside of zones")
     tree, leaves = counted_tree(both.tree, both.facts[COUNTED_REGIONS])
-    # Maps that were joined before this fact was written had the older estimator.
-    own_of_map = both.facts.get(OWN_ESTIMATOR, HOMOGENEOUS)
+    own_of_map = both.facts.get(OWN_ESTIMATOR)
     own_of_zones = zones.facts.get(OWN_ESTIMATOR)
     return (
         replace(
@@ -184,7 +183,7 @@ def zone_of_cells(domain: Domain, axis: Axis) -> IntArray:
 
 def _check_pair(on_map: Release, zones: Release) -> None:
     domain, layer = on_map.domain, zones.domain
-    if not domain.has_map or domain.dimensions != 2 or on_map.estimator not in ON_MAP:
+    if not domain.has_map or domain.dimensions != 2 or on_map.estimator != FROM_LEAVES:
         raise InputError(
             "a map inside zones is one by the mechanism htf, with the axes x and y alone"
         )

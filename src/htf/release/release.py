@@ -19,9 +19,8 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.background import Background
-from htf.estimation.distinct import DistinctPeople, estimate_distinct
 from htf.estimation.expectation import trust_shape
-from htf.estimation.homogeneous import ON_MAP, PRIOR_TRUST
+from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, OWN_EPSILON, WITH_MAP
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import MOST_PRIORS, Prior
@@ -51,9 +50,9 @@ if TYPE_CHECKING:
 
     from htf.maps.views import View
     from htf.mechanisms.base import Histogram
-    from htf.query.change import Changes
-    from htf.query.columns import Answers
+    from htf.query.answer import Answer
     from htf.query.derived import Derived
+    from htf.query.question import Question
     from htf.query.where import Where
 
 LARGEST = (
@@ -85,9 +84,9 @@ class MeasurementTable(ReadOnlyArrays):
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> table = htf.publish(matrix, 1, "singular", noise="seeded:1").measurements
+    >>> table = htf.publish(matrix, 1, noise="seeded:1").measurements
     >>> table.value
-    array([498,  21,   1,  31])
+    array([627, 500,  21,  -1,  30])
     """
 
     line: IntArray  # of the ledger
@@ -115,7 +114,7 @@ class MeasurementTable(ReadOnlyArrays):
         Examples
         --------
         >>> len(htf.MeasurementTable.from_parts([table.columns(), table.columns()]))
-        8
+        10
         """
         columns: dict[str, list[IntArray]] = {f.name: [np.empty(0, np.int64)] for f in fields(cls)}
         for part in parts:
@@ -149,7 +148,7 @@ class MeasurementTable(ReadOnlyArrays):
         Examples
         --------
         >>> len(table.of_kind("count"))
-        4
+        5
         """
         rows = self.kind == KINDS.index(kind)
         return MeasurementTable(**{name: column[rows] for name, column in self.columns().items()})
@@ -159,15 +158,17 @@ class MeasurementTable(ReadOnlyArrays):
         table, counts = self.of_kind("count"), TreeCounts()
         counts.add(table.region, table.value, table.epsilon)
         table = self.of_kind("agreeing")
-        for line in np.unique(table.line):  # those of one line were drawn together
+        for line in sorted(set(table.line.tolist())):  # those of one line were drawn together
             rows = table.line == line
             columns = table.region[rows], table.value[rows], table.epsilon[rows]
             counts.add(*columns, agreeing=True)
         looks, refined = self.of_kind("look"), self.of_kind("refined")
-        alone = ~np.isin(looks.region, refined.region)
+        size = self.region.max(initial=0) + 1
+        is_refined, paid = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.int64)
+        is_refined[refined.region] = True
+        alone = ~is_refined[looks.region]
         counts.add(looks.region[alone], looks.value[alone], looks.epsilon[alone])
         counts.searched = looks.region[alone]
-        paid = np.zeros(self.region.max(initial=0) + 1, dtype=np.int64)
         paid[looks.region] = looks.epsilon
         counts.add(refined.region, refined.value, paid[refined.region] + refined.epsilon)
         return counts
@@ -332,15 +333,11 @@ class Release(ReadOnlyArrays):
         for prior in self.priors:
             arguments.instance(prior, Prior, "each prior of a release")
             prior.check_map(self.domain)
-        if self.priors and self.estimator not in ON_MAP:
+        if self.priors and self.estimator != FROM_LEAVES:
             raise InputError(f"the estimator {self.estimator!r} cannot use a prior")
         if len(self.priors) > MOST_PRIORS:
             raise InputError(f"a release has at most {MOST_PRIORS} priors, not {len(self.priors)}")
-        if PRIOR_TRUST not in self.facts and (len(self.priors) > 1 or self.background is not None):
-            raise InputError(
-                "a release with several priors, or a background, says how far it trusts them"
-            )
-        if PRIOR_TRUST in self.facts:
+        if self.priors:
             trust, shape = self.prior_trust, trust_shape(self.domain.shape, len(self.priors))
             if trust.shape != shape or not np.all(trust >= 0) or np.any(trust.sum(axis=0) > 1):
                 raise InputError("the trust in the priors of a release does not fit them")
@@ -479,10 +476,11 @@ class Release(ReadOnlyArrays):
     @property
     def prior_trust(self) -> FloatArray:
         """How far each prior was trusted, from 0 to 1: by prior, by level (at level n regions are 1/4^n of the map) and by
-        density of the land (thin, usual, dense). Releases of versions that did not learn it trust their prior wholly."""
-        found = np.ones(trust_shape(self.domain.shape, len(self.priors)))
-        if PRIOR_TRUST in self.facts:
-            found = arguments.array(self.facts[PRIOR_TRUST], "the trust in priors").astype(float)
+        density of the land (thin, usual, dense)."""
+        found = np.ones(trust_shape(self.domain.shape, 0))
+        if self.priors:
+            given = self.facts.get(PRIOR_TRUST)
+            found = arguments.array(given, "the trust in priors").astype(float)
         make_read_only(found)
         return found
 
@@ -546,10 +544,38 @@ class Release(ReadOnlyArrays):
 
         return Derived.of(self)
 
-    def count(self, boxes: Any = None, where: Where | None = None) -> Answers:
-        """Count the records or split people in boxes, with errors.
+    def ask(self, question: Question) -> Answer:
+        """Answer a question: counts with errors of boxes, polygons, zones or names.
 
-        Warns about boxes that lie outside of the map: they count 0, whatever is there.
+        Warns about places outside of the map: they count 0, whatever is there.
+
+        Parameters
+        ----------
+        question : Question
+            What is asked. `Question.boxes`, `polygons`, `zones` and `by` make one.
+
+        Returns
+        -------
+        Answer
+            One entry for each box, polygon or name.
+
+        Raises
+        ------
+        InputError
+            If the question does not fit the map.
+
+        Examples
+        --------
+        >>> answer = release.ask(htf.Question.boxes([-30.02, 39.98, -29.98, 40.02]))
+        >>> bool(answer.low[0] < answer.high[0])
+        True
+        """
+        from htf.query.question import ask
+
+        return ask(question, self)
+
+    def count(self, boxes: Any = None, where: Where | None = None) -> Answer:
+        """Count the records or split people in boxes, with errors: short for `ask(Question.boxes(boxes, where))`.
 
         Parameters
         ----------
@@ -561,7 +587,7 @@ class Release(ReadOnlyArrays):
 
         Returns
         -------
-        Answers
+        Answer
             One entry for each box.
 
         Raises
@@ -575,23 +601,18 @@ class Release(ReadOnlyArrays):
         >>> bool(answers.low[0] < answers.high[0])
         True
         """
-        from htf.query.boxes import count_boxes
-        from htf.query.columns import label_answers
-        from htf.query.outside import warn_of_boxes
+        from htf.query.question import Question, ask
 
-        answers = count_boxes(self.domain, self.derived.answering_index, boxes, where)
-        warn_of_boxes(self.domain, boxes, where, answers.inside)
-        return label_answers(answers, self)
+        return ask(Question.boxes(boxes, where), self)
 
-    def count_distinct(self) -> DistinctPeople:
-        """Count the different people in each box of the grid of a table of different people, with errors.
-
-        The boxes are fixed, and must not be added up: somebody who was in two of them counts in both.
+    def count_distinct(self) -> Answer:
+        """Count the different people in each box of the grid of a table of different people, with errors: short for
+        `ask(Question.different_people())`.
 
         Returns
         -------
-        DistinctPeople
-            The table.
+        Answer
+            `different_people`, `std_error`, `low` and `high` of each box.
 
         Raises
         ------
@@ -603,11 +624,9 @@ class Release(ReadOnlyArrays):
         >>> release.distinct is None
         True
         """
-        if self.distinct is None:
-            raise InputError(
-                "this release has no table of different people: one is made with `htf release --user COLUMN --distinct 16`"
-            )
-        return estimate_distinct(self.distinct, self.domain)
+        from htf.query.question import Question, ask
+
+        return ask(Question.different_people(), self)
 
     def count_polygons(
         self,
@@ -615,10 +634,9 @@ class Release(ReadOnlyArrays):
         *,
         crs: Any = None,
         where: Where | None = None,
-    ) -> Answers:
-        """Count the records or split people in polygons, with errors. Needs shapely.
-
-        Warns if none of the polygons lies on the map.
+    ) -> Answer:
+        """Count the records or split people in polygons, with errors: short for `ask(Question.polygons(geometries))`.
+        Needs shapely.
 
         Parameters
         ----------
@@ -631,7 +649,7 @@ class Release(ReadOnlyArrays):
 
         Returns
         -------
-        Answers
+        Answer
             One entry for each polygon.
 
         Raises
@@ -646,60 +664,12 @@ class Release(ReadOnlyArrays):
         >>> float(answers.inside[0])
         1.0
         """
-        from htf.query.columns import label_answers
-        from htf.query.outside import warn_of_polygons
-        from htf.query.polygons import count_polygons
+        from htf.query.question import Question, ask
 
-        index = self.derived.answering_index
-        answers = count_polygons(self.domain, index, geometries, crs=crs, where=where)
-        warn_of_polygons(self.domain, answers.inside)
-        return label_answers(answers, self)
-
-    def difference(
-        self,
-        other: Release,
-        boxes: Any = None,
-        *,
-        polygons: Any = None,
-        crs: Any = None,
-        where: Where | None = None,
-    ) -> Changes:
-        """Find what changed since another release: this one minus the other, with intervals.
-
-        Parameters
-        ----------
-        other : Release
-            The release from before. It counts the same thing. Its map may be another, if both cover what is asked.
-        boxes : array_like, optional
-            One box W,S,E,N or many, as in `count`; by default the whole map.
-        polygons : object, optional
-            Polygons in place of boxes, as in `count_polygons`.
-        crs : object, optional
-            The reference system of bare shapely geometries, by default that of the map.
-        where : mapping, optional
-            Ranges of further axes, such as `{"hour": (7, 10)}`.
-
-        Returns
-        -------
-        Changes
-            One entry for each box or polygon.
-
-        Raises
-        ------
-        InputError
-            If the releases count different things, or a box lies on one of the maps only.
-
-        Examples
-        --------
-        >>> release.difference(release, [-30.02, 39.98, -29.98, 40.02]).change
-        array([0.])
-        """
-        from htf.query.change import difference_of
-
-        return difference_of(self, other, boxes, polygons=polygons, crs=crs, where=where)
+        return ask(Question.polygons(geometries, crs=crs, where=where), self)
 
     def table(self, *by: str, where: Where | None = None) -> pa.Table:
-        """Count by names: a row for each zone or category of a level, or for each step of an axis.
+        """Count by names, as a table of Arrow: short for `ask(Question.by(…)).to_arrow()`.
 
         Parameters
         ----------
@@ -712,7 +682,7 @@ class Release(ReadOnlyArrays):
         Returns
         -------
         pyarrow.Table
-            Labels, all that the layer says of zones, and the columns of `Answers`.
+            Labels, all that the layer says of zones, and the counts.
 
         Raises
         ------
@@ -724,12 +694,12 @@ class Release(ReadOnlyArrays):
         >>> kinds = htf.Names.of({"kind": ["tram", "bus"]})
         >>> domain = htf.Domain((htf.Axis.named("kind", kinds),))
         >>> matrix = htf.FrequencyMatrix.from_dense(domain, [70, 30])
-        >>> htf.publish(matrix, 1, "singular", noise="seeded:1").table("kind")["kind"].to_pylist()
+        >>> htf.publish(matrix, 1, noise="seeded:1").table("kind")["kind"].to_pylist()
         ['tram', 'bus']
         """
-        from htf.query.named import count_by
+        from htf.query.question import Question, ask
 
-        return count_by(self, by, where)
+        return ask(Question.by(*by, where=where), self).to_arrow()
 
     def plot(self, **options: Any) -> Figure:
         """Draw the density on a map, with a log scale. Needs matplotlib, and for zones shapely.
@@ -757,7 +727,7 @@ class Release(ReadOnlyArrays):
         --------
         >>> release.plot(boxes=True).savefig("map.png")
         """
-        from htf.maps.plot import plot_release
+        from htf.maps.draw import plot_release
 
         return plot_release(self, **options)
 

@@ -6,12 +6,11 @@ import base64
 import io
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from htf.errors import InputError, MissingExtraError
 from htf.frame.domain import Domain
-from htf.maps.plot import new_figure, shown_ratio
-from htf.maps.views import View, is_place
+from htf.maps.layer import Layer
+from htf.maps.picture import figure_of, new_figure
+from htf.maps.views import Frame, is_place
 from htf.report.sizes import LeafSizes, size_raster
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ def map_picture(subject: Subject) -> str | None:
 
 def _figure(subject: Subject) -> Figure:
     if subject.series is not None:
-        from htf.maps.plot_series import plot_series
-
-        figure = plot_series(subject.series)
+        figure = figure_of(Layer.periods(subject.series))
         figure.suptitle("")  # the page says it in words
     else:
         figure = subject.release.plot(pixels=500)
@@ -58,9 +55,8 @@ def size_picture(release: Release, sizes: LeafSizes) -> str:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     domain = Domain(release.domain.axes[:2], release.domain.crs)
-    one = np.zeros((1, 1))
-    seen = View(domain, (1, 1), is_place(release.domain, (0, 1)), one, one.copy(), one > 0, "")
-    ratio = min(max(shown_ratio(seen), 0.5), 1.6)
+    frame = Frame(domain, is_place(release.domain, (0, 1)))
+    ratio = min(max(frame.ratio, 0.5), 1.6)
     figure = new_figure((SIZE_INCHES + 0.6, SIZE_INCHES * ratio + 0.1))
     ax = figure.add_subplot()
     raster = size_raster(release, sizes)

@@ -18,7 +18,7 @@ from htf.report.sizes import LeafSizes
 from htf.report.words import per_cent, short, things
 
 if TYPE_CHECKING:
-    from htf.evaluation.release_errors import AreaErrors
+    from htf.forecast.release_errors import AreaErrors
     from htf.frame.domain import Axis, FloatArray
     from htf.release.release import Release
     from htf.report.subject import Subject
@@ -59,8 +59,8 @@ def _mechanism(release: Release) -> Iterator[tuple[str, Content]]:
         yield f"ε of one {release.protection.piece}", str(release.record_epsilon)
     if release.factor != 1:
         yield "counts multiplied by", f"{release.factor:.4g}, by the activity of people"
-    if release.activity is not None and (most := release.activity.most) is not None:
-        yield "someone with more records", f"counts as having {most:,}"
+    if release.activity is not None:
+        yield "someone with more records", f"counts as having {release.activity.most:,}"
     facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}
     for name, values in (("parameters", release.parameters), ("found with noise", facts)):
         if values:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.evaluation.release_errors import ReleaseErrors, errors_of
 from htf.files import is_folder
+from htf.forecast.release_errors import ReleaseErrors, errors_of
 from htf.privacy.account import Account, Entry, total
 from htf.privacy.budget import BudgetFile, digest_of
 from htf.privacy.epsilon import Epsilon
@@ -85,7 +85,7 @@ def read_subject(
         raise InputError(
             f"{path} is a folder and no series: give the file of one release, such as {path / 'city.parquet'}"
         )
-    file, sha256 = read(path, every_column=True), digest_of(path)
+    file, sha256 = read(path), digest_of(path)
     release = file.release
     account = None if budget is None else _account_of(budget, release, sha256, path)
     return Subject(

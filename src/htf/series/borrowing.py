@@ -27,7 +27,7 @@ def mechanism_of(domain: Domain, priors: Sequence[Prior]) -> Mechanism:
     """The mechanism for a period, given the priors that earlier ones are. They help to decide where to cut."""
     name = default_mechanism(domain)
     foresees = len(priors) > 0 and name == DEFAULT_MECHANISM
-    return make_mechanism(name, {"foresight": FORESIGHT} if foresees else None)
+    return make_mechanism(name, foresight=FORESIGHT) if foresees else make_mechanism(name)
 
 
 def borrow(release: Release, before: Sequence[Release], marks: Sequence[str] = ()) -> Release:
@@ -41,8 +41,6 @@ def borrow(release: Release, before: Sequence[Release], marks: Sequence[str] = (
         release.measurements.tree_counts(),
         release.priors,
         release.protection.shares,
-        release.estimator,
-        None,
         background,
     )
     facts = {**release.facts, PRIOR_TRUST: made.trust.tolist(), BORROWED_FROM: list(marks)}

@@ -388,11 +388,9 @@ class SeriesFolder:
         """The same for counts from a program, which may not say how they were made."""
         told = matrix.told_apart
         by = BY_PROGRAM if told is None else told.clock
-        self.pin_clock(by, None if told is None else told.user, by_program=True)
+        self.pin_clock(by, None if told is None else told.user)
 
-    def pin_clock(
-        self, clock: dict[str, Any], user: str | None, *, by_program: bool = False
-    ) -> None:
+    def pin_clock(self, clock: dict[str, Any], user: str | None) -> None:
         """Write down by which times records are put into periods, and by which column people are told apart. From the first
         charge on both stay: a record might be in two periods if they changed, or somebody be two people, and then what
         both cost would add up."""
@@ -400,10 +398,7 @@ class SeriesFolder:
         if self.plan.unit != RECORD:
             clock = {**clock, "user": user}
         known = self._read_json(CLOCK)
-        if known is not None and "user" not in known:  # of a version before this one
-            known = {**known, **({"user": user} if "user" in clock else {})}
-        is_older = known is None and by_program  # a version before this one kept nothing then
-        if not self._entries() or is_older or known == clock:
+        if not self._entries() or known == clock:
             # Until the first charge it may have been a mistake.
             text = json.dumps(clock, sort_keys=True) + "\n"
             write_whole(path, lambda new: _write_text(new, text), overwrite=True)

@@ -23,7 +23,7 @@ from htf.release.zones import layer_columns, with_outlines, zone_type
 from htf.series.periods import KINDS, Period
 
 PLAN = "series.json"
-FORMAT = 1
+FORMAT = 2  # the only one that is read
 IN_PERIOD = {f"{PERSON}-{kind}": kind for kind in PERIODS}  # units: a person in one period
 UNITS = (RECORD, PERSON, *IN_PERIOD)
 MOST_RELEASES = 10_000
@@ -220,7 +220,9 @@ def read_plan(folder: Path) -> SeriesPlan:
         said = json.loads(path.read_text(encoding="utf-8"))
         if said["format"] != FORMAT:
             raise InputError(
-                f"{path} has the format {said['format']!r}, and this version reads {FORMAT}"
+                f"{path} has the format {said['format']!r}, and this version reads {FORMAT} alone. A series made by a version "
+                "that was never released is continued with that version; or begin a new one, whose total is what the old one "
+                "has left of your budget (`htf budget show` of that version says what was spent)"
             )
         domain = Domain.from_dict(said["domain"])
         return SeriesPlan(

@@ -10,20 +10,22 @@ import numpy as np
 from htf.base.figures import new_figure
 from htf.estimation.level import LEVEL_TEXT
 from htf.files import write_whole
+from htf.query.answer import PERIOD
+from htf.query.columns import CHANGES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.figure import Figure
 
+    from htf.query.answer import Answer
+
+SHOWN = ("change", "mean", "count")  # the first of these columns that an answer has
 MOST_LINES = 8  # more cannot be told apart
 MARKED, UNMARKED = "#b2182b", "#7f7f7f"
 
 
-def draw_periods(
-    table: pa.Table, path: Path, *, change: bool, named: str = "asked", overwrite: bool = False
-) -> None:
-    """Write the picture of a table of `htf.series.questions`. The column `named` says what was asked for."""
-    figure = plot_periods(table, change=change, named=named)
+def draw_periods(answer: Answer, path: Path, *, overwrite: bool = False) -> None:
+    """Write the picture of the answer of a series."""
+    figure = plot_periods(answer)
     kind = path.suffix.lower().lstrip(".")
     write_whole(
         path,
@@ -32,32 +34,36 @@ def draw_periods(
     )
 
 
-def plot_periods(table: pa.Table, *, change: bool = False, named: str = "asked") -> Figure:
+def plot_periods(answer: Answer) -> Figure:
     """One panel for each box: the count or the change over periods, with its interval."""
-    every = list(dict.fromkeys(table[named].to_pylist()))
-    labels = every[:MOST_LINES]
-    periods = list(dict.fromkeys(table["period"].to_pylist()))
-    size = max(6.4, 0.45 * len(periods) + 2), 1.8 * len(labels) + 1.0
+    change, number = answer.kind == CHANGES, len(answer.periods[PERIOD])
+    periods = list(dict.fromkeys(answer.periods[PERIOD]))
+    every = number // len(periods)
+    shown = min(every, MOST_LINES)
+    labels = [" ".join(parts) for parts in zip(*_headed(answer.take(slice(shown))), strict=True)]
+    size = max(6.4, 0.45 * len(periods) + 2), 1.8 * shown + 1.0
     figure = new_figure(size, layout="constrained")
-    panels = figure.subplots(len(labels), 1, sharex=True, squeeze=False)[:, 0]
-    rows = table.to_pylist()
-    for panel, label in zip(panels, labels, strict=True):
-        mine = {row["period"]: row for row in rows if row[named] == label}
-        _draw(panel, [mine[period] for period in periods], change)
-        panel.set_title(label, loc="left", fontsize=10)
+    panels = figure.subplots(shown, 1, sharex=True, squeeze=False)[:, 0]
+    for place, panel in enumerate(panels):
+        _draw(panel, answer.take(slice(place, None, every)).to_dicts(), change)
+        panel.set_title(labels[place], loc="left", fontsize=10)
     panels[-1].set_xticks(range(len(periods)), periods, rotation=60 if len(periods) > 6 else 0)
-    counted = rows[0]["counted"]
-    what = "change since the period before" if change else counted
+    what = "change since the period before" if change else answer.counted
     figure.supylabel(what, fontsize=10)
     told = f"Bars: {LEVEL_TEXT} intervals" + (". Red: more than noise" if change else "")
-    if len(every) > len(labels):
-        told += f". The first {len(labels)} of {len(every):,}: name those that you want to see"
+    if every > shown:
+        told += f". The first {shown} of {every:,}: name those that you want to see"
     figure.suptitle(told, fontsize=9)
     return figure
 
 
+def _headed(answer: Answer) -> list[list[str]]:
+    """What the rows are about, without their periods."""
+    return [texts for name, texts in answer.named if name not in answer.periods]
+
+
 def _draw(panel: Any, rows: list[dict[str, Any]], change: bool) -> None:
-    value = np.array([row["change" if change else "count"] for row in rows])
+    value = np.array([row[next(name for name in SHOWN if name in row)] for row in rows])
     below, above = (
         np.maximum(value - [row["low"] for row in rows], 0),
         np.maximum(np.array([row["high"] for row in rows]) - value, 0),

@@ -19,17 +19,18 @@ from htf.estimation.homogeneous import PRIOR_TRUST
 from htf.files import make_folder
 from htf.privacy.budget import BudgetFile, digest_of
 from htf.publication import publish
+from htf.query.answer import Answer, over_periods
+from htf.query.question import Question, check_question, warn_of_outside
 from htf.release.release import Release
 from htf.series.borrowing import borrow, mechanism_of
 from htf.series.folder import ALL, BUDGET, REMEMBERED, SeriesFolder, unit_name
 from htf.series.plan import SeriesPlan, period_of, write_plan
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from htf.curator.frequency import FrequencyMatrix
     from htf.curator.noise import NoiseSource
     from htf.estimation.prior import Prior
+    from htf.frame.domain import Domain
     from htf.query.where import Where
 
 
@@ -57,12 +58,17 @@ class Series(SeriesFolder):
     ...     release = series.add(matrix, month)
     >>> series.periods
     ['2026-01', '2026-02']
-    >>> series.changes([0, 0, 0.5, 0.5])["beyond_noise"].to_pylist()
-    [True]
+    >>> series.count([0, 0, 0.5, 0.5]).changes().beyond_noise
+    array([ True])
     """
 
     def __repr__(self) -> str:
         return f"Series({str(self.folder)!r})"
+
+    @property
+    def domain(self) -> Domain:
+        """The map of every release."""
+        return self.plan.domain
 
     @classmethod
     def create(cls, folder: str | Path, plan: SeriesPlan) -> Series:
@@ -280,8 +286,35 @@ class Series(SeriesFolder):
         marks = [digest_of(one.path) for one in known]
         return borrow(bare, [self._load(one.path) for one in known], marks)
 
-    def count(self, boxes: Any = None, where: Where | None = None) -> pa.Table:
-        """Count the same boxes in every period.
+    def ask(self, question: Question) -> Answer:
+        """Answer the same question for every period.
+
+        Warns about places outside of the map: they count 0, whatever is there.
+
+        Parameters
+        ----------
+        question : Question
+            What is asked. `Question.boxes`, `polygons`, `zones` and `by` make one.
+
+        Returns
+        -------
+        Answer
+            A row for each period and each box, polygon or name. Its `changes` are from each period to the next.
+
+        Raises
+        ------
+        InputError
+            If nothing was released, or the question does not fit the map.
+
+        Examples
+        --------
+        >>> series.ask(htf.Question.boxes([0, 0, 0.5, 0.5])).changes().to_arrow()["since"].to_pylist()
+        ['2026-01']
+        """
+        return warn_of_outside(self._answer(question))
+
+    def count(self, boxes: Any = None, where: Where | None = None) -> Answer:
+        """Count the same boxes in every period: short for `ask(Question.boxes(boxes, where))`.
 
         Parameters
         ----------
@@ -292,8 +325,8 @@ class Series(SeriesFolder):
 
         Returns
         -------
-        pyarrow.Table
-            A row for each period and box: `period`, `box` (its number), and the columns of `Answers`.
+        Answer
+            A row for each period and box.
 
         Raises
         ------
@@ -302,39 +335,14 @@ class Series(SeriesFolder):
 
         Examples
         --------
-        >>> series.count([0, 0, 0.5, 0.5])["period"].to_pylist()
+        >>> series.count([0, 0, 0.5, 0.5]).to_arrow()["period"].to_pylist()
         ['2026-01', '2026-02']
         """
-        from htf.series.questions import count_periods
+        return warn_of_outside(self._answer(Question.boxes(boxes, where)))
 
-        return count_periods(self, lambda release: release.count(boxes, where))
-
-    def changes(self, boxes: Any = None, where: Where | None = None) -> pa.Table:
-        """Find what changed in the same boxes, from each period to the next one that was released.
-
-        Parameters
-        ----------
-        boxes : array_like, optional
-            As in `Release.count`.
-        where : mapping, optional
-            As in `Release.count`.
-
-        Returns
-        -------
-        pyarrow.Table
-            A row for each pair of periods and each box: `since`, `period`, `box`, and the columns of `Changes`. The
-            chance that any mark in the table is false is at most 5 %.
-
-        Raises
-        ------
-        InputError
-            If fewer than two periods were released, or a box is wrong.
-
-        Examples
-        --------
-        >>> series.changes([0, 0, 0.5, 0.5])["since"].to_pylist()
-        ['2026-01']
-        """
-        from htf.series.questions import changes_of_periods
-
-        return changes_of_periods(self, lambda release: release.count(boxes, where))
+    def _answer(self, question: Question) -> Answer:
+        """What every period answers, in the order of time."""
+        if not self.periods:
+            raise InputError(f"{self.folder} has no release yet: add one with `htf series add`")
+        asked = check_question(question)
+        return over_periods({name: asked.answer(self.release(name)) for name in self.periods})

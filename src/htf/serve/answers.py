@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from htf.estimation.distinct import DISTINCT_COLUMNS
 from htf.frame.domain import Domain, FloatArray
 from htf.maps.basemap import CREDIT
 from htf.maps.browser.base_map import around
@@ -92,7 +93,8 @@ def _as_warning(note: str | None) -> dict[str, str]:
 
 def different_people(holding: Holding) -> bytes:
     found = holding.release.count_distinct()
-    told = {**found.to_columns(), "quantity": found.quantity, **holding.mark}
+    told = {name: getattr(found, name) for name in DISTINCT_COLUMNS}
+    told |= {"quantity": found.quantity, **holding.mark}
     return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from htf.base.compiled import many_ahead
 from htf.errors import HtfError, InputError, MissingExtraError
 from htf.frame.domain import Domain
 from htf.maps.tiles import Bounds, in_degrees
@@ -258,6 +259,7 @@ def not_private(release: Release) -> str:
 def _about(slug: str, source: Source, release: Release) -> dict[str, Any]:
     """The entry in the list of releases. Counting here builds the index and compiles the loops."""
     domain = release.domain
+    many_ahead()
     total = {n: column.item() for n, column in release.count().to_columns(of_leaves=True).items()}
     _warm_polygons(release)
     bounds = _bounds(domain)

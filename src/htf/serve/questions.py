@@ -129,7 +129,7 @@ def read_arrow_boxes(body: bytes, domain: Domain, where: Where, limits: Limits) 
     except Exception as error:  # whatever pyarrow makes of bytes from outside
         told = f"{type(error).__name__}: {error}"
         raise Refusal(400, f"the body is not an Arrow stream that can be read: {told}") from None
-    return full_rows(domain, rows_of_table(table, domain, where, "the stream", "where"))
+    return rows_of_table(table, domain, where, "the stream", "where")
 
 
 def _read_arrow(body: bytes, domain: Domain, limits: Limits) -> pa.Table:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from htf.frame.domain import Domain
-from htf.maps.browser.zone_document import geojson_of, in_degrees, lighter
+from htf.maps.browser.shapes import geojson_of, in_degrees, lighter
 from htf.maps.zones import ZoneView, view_zones
 from htf.query.columns import OF_LEAVES
-from htf.query.named import Named, ask_by, names_of, read_by, zone_axis
-from htf.query.where import Where, full_rows
+from htf.query.named import names_of, read_by, zone_axis
+from htf.query.question import Question
+from htf.query.where import Where
 from htf.serve.limits import Limits, Refusal
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _attributes(view: ZoneView, labels: dict[str, list[Any]]) -> dict[str, list[
     }
 
 
-def ask_table(domain: Domain, by: list[str], where: Where, limits: Limits) -> Named:
+def ask_table(domain: Domain, by: list[str], where: Where, limits: Limits) -> Any:
     """The question of a table: a row for each name of the levels and axes `by`."""
     texts = by or [domain.names[zone_axis(domain)]]
     parts = [part for text in texts for part in read_by(domain, text)]
@@ -119,4 +120,4 @@ def ask_table(domain: Domain, by: list[str], where: Where, limits: Limits) -> Na
         )
     if number > limits.boxes:
         raise Refusal(413, f"at most {limits.boxes:,} rows at once, got {number:,}: ask for less")
-    return ask_by(domain, Named(full_rows(domain, None, where), {}), parts)
+    return Question.by(*by, where=where).rows(domain)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import io
 from html import escape
-from typing import Any
 
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.frame.domain import Axis
-from htf.maps.plot import NOT_PRIVATE, unit_of
+from htf.maps.picture import NOT_PRIVATE, unit_of
 from htf.query.answer_texts import show_count, show_interval
 from htf.release.release import Release
 
@@ -64,45 +63,26 @@ def _picture(release: Release) -> str:
 
 
 def _thumbnail(release: Release) -> bytes | None:
-    """The map alone, without text around it; None if the release is not a map."""
+    """The map alone, without text around it; of trips, where they start. None if the release is not a map."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from htf.maps.plot import colour_limits, draw_density, shown_ratio, visible_density
-    from htf.maps.views import view
+    from htf.maps.kinds import Drawn, Grid, Zones
+    from htf.maps.paint import paint, scale_of
 
-    if release.domain.zoned:
-        return _thumbnail_of_zones(release)
-    if not release.domain.has_map:
+    domain = release.domain
+    layer: Drawn
+    if domain.zoned:
+        layer = Zones(release, release.mechanism)
+    elif domain.has_map:
+        layer = Grid(release, release.mechanism, (domain.names[0], domain.names[1]))
+    else:
         return None
-    seen = view(release, release.domain.names[:2], None, PIXELS)  # type: ignore[arg-type]
-    density = visible_density(seen)
-    ratio = min(shown_ratio(seen), 2.0)
-    figure = Figure((INCHES, INCHES * ratio), dpi=100)
+    values = layer.values(PIXELS)
+    figure = Figure((INCHES, INCHES * min(layer.frame.ratio, 2.0)), dpi=100)
     FigureCanvasAgg(figure)
     ax = figure.add_axes((0, 0, 1, 1))
-    draw_density(ax, seen, density, colour_limits(density))
-    return _as_png(figure, ax)
-
-
-def _thumbnail_of_zones(release: Release) -> bytes:
-    """Zones in colours; of trips, where they start."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from htf.maps.plot import shown_ratio
-    from htf.maps.plot_zones import ZoneLayer, draw_layer, frame_of, limits_of
-
-    layer = ZoneLayer(release, None, None)
-    seen = frame_of(release.domain, layer.shapes, "")
-    figure = Figure((INCHES, INCHES * min(shown_ratio(seen), 2.0)), dpi=100)
-    FigureCanvasAgg(figure)
-    ax = figure.add_axes((0, 0, 1, 1))
-    draw_layer(ax, layer, seen, limits_of([layer]))
-    return _as_png(figure, ax)
-
-
-def _as_png(figure: Any, ax: Any) -> bytes:
+    paint(ax, layer, values, scale_of([layer], [values]))
     ax.set_axis_off()
     file = io.BytesIO()
     figure.savefig(file, format="png")

@@ -1,124 +1,260 @@
-"""The rectangles, with counts and intervals, that make up a map in the browser. Public."""
+"""Layers on a grid as a browser draws them: sheets of rectangles. Public."""
 
 from __future__ import annotations
 
-import base64
 import math
-import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.errors import InputError
+from htf.estimation.level import LEVEL_TEXT
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.mercator import Plane, corners_in_square
-from htf.maps.comparison import Difference, grid_rows
+from htf.maps.browser.sheets import Sheet, limits_of, pack, packed_changes
+from htf.maps.comparison import (
+    Difference,
+    grid_rows,
+    grids_to_compare,
+    is_same_system,
+    mark_together,
+    rows_of_grid,
+    shared_grid,
+)
+from htf.maps.kinds import Boxes, Grid, areas_of_squares
 from htf.maps.views import drawn_axes, outlines, ranges_in_cells, view
-from htf.query.columns import Answers
+from htf.query.change import check_comparable
 from htf.query.where import Where
 from htf.release.release import Release
 
 MOST_RECTANGLES = 250_000  # about 2 MB of a file
+MOST_IN_STEPS = 4 * MOST_RECTANGLES  # of all steps: about 8 MB
 MOST_OUTLINES = 250_000
+SQUARE_PIXELS = 14  # a square of a difference is at least as large on the screen
+MOST_SQUARES = 32  # per side, of a change: the more there are, the larger it must be to be marked
+MOST_GRIDS = 2
+CHANGE_PIXELS = 28  # smaller squares of a change show once they are as large on the screen
+HOW_TO_READ = (
+    "Point at the map, tap it, or move it with the arrow keys, for a count and its "
+    f"{LEVEL_TEXT} interval."
+)
+Place = dict[str, Any]  # where the rectangles of a sheet are, packed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rectangles:
-    """Rectangles W,S,E,N in map coordinates, with the answer of the release for each."""
+class GridSheets:
+    """What a page of grids carries."""
 
-    boxes: FloatArray
-    area: FloatArray  # km², or cells where the ground is not known
-    count: FloatArray
-    low: FloatArray
-    high: FloatArray
-    std_error: FloatArray
-    is_clear: NDArray[np.bool_]  # more than noise
-    sides: tuple[FloatArray, FloatArray] | None = None  # both counts, for a difference
-    is_unsure: NDArray[np.bool_] | None = None  # none or many: see htf.query.unsure
+    def __init__(self, layers: Sequence[Grid]) -> None:
+        for layer in layers:
+            _check_place(layer)
+        self.layers = layers
+        if layers[0].step is None and len(layers) > 1:
+            _check_overlap(*layers)
+        shown = layers[-1:] if layers[0].step else layers
+        crs = [one.release.domain.crs for one in shown]
+        self.plane = Plane.of(shown[0].release.domain) if crs[0] is None else None
+        self.rings = [_ring(one.frame.domain, self.plane) for one in shown]
+        corners = np.concatenate(self.rings)
+        (west, north), (east, south) = corners.min(axis=0), corners.max(axis=0)
+        self.frame = float(west), float(north), float(max(east - west, south - north))
+        self.data: dict[str, Any] = {
+            "kind": "grid",
+            "plane": None if self.plane is None else self.plane.to_dict(),
+            "frame": self.frame,
+            "bounds": _in_degrees(west, north, east, south),
+            "unit": layers[0].unit,
+            "per_box": isinstance(layers[0], Boxes),
+            "shapes": [],
+        }
+        self._read()
+
+    def _read(self) -> None:
+        """The sheets of all layers, with one scale of colours for those that are no differences."""
+        number = len(self.layers)
+        most = MOST_RECTANGLES // number
+        if self.layers[0].step:
+            most = min(MOST_RECTANGLES, MOST_IN_STEPS // number)
+        self.words: list[str] = []
+        self._places: list[tuple[FloatArray, Sheet, str]] = []
+        if self.layers[0].second is None:
+            self._places = [rectangles(layer, most) for layer in self.layers]
+            self.limits = limits_of([sheet for _, sheet, _ in self._places])
+
+    def panel(self, number: int) -> dict[str, Any]:
+        """The frame of a map, and the outlines of its leaves; those of steps are the sheets themselves."""
+        layer, ring = self.layers[number], self.rings[number]
+        frames = {"frames": [ring.tolist()], "outlines": None}
+        if layer.step is not None:
+            return frames | {"outlines": "sheets" if self._are_leaves() else None}
+        boxes = replace(layer, second=None).outlines()
+        if len(boxes) > MOST_OUTLINES:
+            return frames
+        return frames | {"outlines": self._place(boxes, layer.release.domain.crs)}
+
+    def _are_leaves(self) -> bool:
+        pairs = zip(self._places, self.layers, strict=True)
+        return all(len(boxes) == len(layer.release) for (boxes, _, _), layer in pairs)
+
+    def sheets(self, number: int) -> list[Place]:
+        """One that shows at every zoom; of a difference, larger and smaller squares."""
+        layer = self.layers[number]
+        crs = layer.release.domain.crs
+        if layer.second is None:
+            boxes, sheet, _ = self._places[number]
+            return [self._packed(self._place(boxes, crs), sheet, self.limits)]
+        sizes = layer.sizes()
+        found = [layer.difference(size) for size in sizes]
+        zooms = self._zooms([one.domain for one in found], SQUARE_PIXELS)
+        sheets = [Sheet.of_difference(areas_of_squares(one.domain), one) for one in found]
+        return [
+            self._packed(self._place(squares_of(one.domain), crs) | zoom, sheet, limits_of([sheet]))
+            for one, sheet, zoom in zip(found, sheets, zooms, strict=True)
+        ]
+
+    def changes(self) -> list[list[Place] | None]:
+        """From each step to the next, in squares that all share. Squares of all sizes are asked about at once, so that
+        marks hold for all of them together."""
+        latest = self.layers[-1]
+        grids = grids_of_changes(latest)
+        areas = [areas_of_squares(grid) for grid in grids]
+        zooms = self._zooms(grids, CHANGE_PIXELS)
+        crs = latest.release.domain.crs
+        self.data["shapes"] = [
+            self._place(squares_of(grid), crs) | {"area": pack(area.astype(np.float32))} | zoom
+            for grid, area, zoom in zip(grids, areas, zooms, strict=True)
+        ]
+        asked = [
+            one.release.count(
+                np.vstack([rows_of_grid(one.release, one.axes, one.where, grid) for grid in grids])
+            )
+            for one in self.layers
+        ]
+        for before, after in pairwise(self.layers):
+            check_comparable(after.release, before.release)
+        found = [Difference(grids[0], after, before) for before, after in pairwise(asked)]
+        every = np.concatenate(areas)
+        sheets = [
+            Sheet.of_difference(every, one, marks)
+            for one, marks in zip(found, mark_together(found), strict=True)
+        ]
+        ends = np.cumsum([0, *map(len, areas)]).tolist()
+        return packed_changes([[sheet.part(*cut) for cut in pairwise(ends)] for sheet in sheets])
 
     @property
-    def density(self) -> FloatArray:
-        return self.count / self.area
+    def caption(self) -> list[str]:
+        first = self.layers[0]
+        if isinstance(first, Boxes):
+            return [HOW_TO_READ, "Boxes whose interval reaches down to zero have no colour."]
+        if first.second is not None:
+            return [HOW_TO_READ, "Squares become smaller as you zoom in."]
+        words = list(dict.fromkeys(said for _, _, said in self._places))
+        if first.step is not None:
+            words = [text.replace("of the release", "of each release") for text in words]
+            if len(words) > 1:
+                words = ["The rectangles are leaves, or squares where a release has too many."]
+        elif len(words) > 1:
+            words = [
+                f"{one.title}: {said}"
+                for one, (_, _, said) in zip(self.layers, self._places, strict=True)
+            ]
+        return [HOW_TO_READ, *words]
 
-    @property
-    def marks(self) -> NDArray[np.uint8]:
-        """1 where a count is more than noise, 2 where nobody can tell (colours.js)."""
-        unsure = 0 if self.is_unsure is None else self.is_unsure & ~self.is_clear
-        return np.asarray(self.is_clear + np.multiply(2, unsure), dtype=np.uint8)
+    def _zooms(self, grids: Sequence[Domain], pixels: int) -> list[Place]:
+        """At which zooms squares show: once they are so many pixels wide."""
+        width = float(np.ptp(self.rings[0][:, 0]))
+        starts = [float(np.log2(pixels / (512 * width / grid.shape[0]))) for grid in grids]
+        starts = [0.0, *starts[1:], 99.0]
+        return [{"zoom": list(pair)} for pair in pairwise(starts)]
+
+    def _place(self, boxes: FloatArray, crs: str | None) -> Place:
+        corners = packed_corners(boxes, crs, self.plane, self.frame)
+        return {"length": len(boxes), "corners": pack(corners)}
+
+    @staticmethod
+    def _packed(place: Place, sheet: Sheet, limits: tuple[float, float]) -> Place:
+        return place | {"area": pack(sheet.area.astype(np.float32))} | sheet.packed(limits)
 
 
-def rectangles(
-    release: Release, axes: tuple[str, str], where: Where | None, most: int = MOST_RECTANGLES
-) -> tuple[Rectangles, str]:
-    """All leaves of a plain map if there are not too many, else the squares of a grid; and a text that
-    says which of the two. Each is coloured if its own interval lies above zero."""
+def _check_overlap(one: Grid, other: Grid) -> None:
+    """Maps of different reference systems must overlap in the square they are drawn in."""
+    if is_same_system(one.release.domain, other.release.domain):
+        one.check_beside(other)
+        return
+    first, second = (_ring(layer.frame.domain, None) for layer in (one, other))
+    if np.any(np.maximum(first.min(0), second.min(0)) >= np.minimum(first.max(0), second.max(0))):
+        raise InputError(f"the maps {one.title} and {other.title} do not overlap")
+
+
+def _check_place(layer: Grid) -> None:
+    if not layer.frame.is_place:
+        names = ", ".join(layer.frame.domain.names)
+        raise InputError(
+            f"an HTML map shows places, and {names} are not places: draw them as .png or .svg"
+        )
+
+
+def grids_of_changes(layer: Grid) -> list[Domain]:
+    """The squares in which steps are compared: large ones, and smaller ones for a closer look."""
+    asked = layer.release, layer.release
+    sizes = grids_to_compare(*asked, layer.axes, layer.where)
+    kept = [one for one in sizes if max(one) <= MOST_SQUARES][-MOST_GRIDS:] or sizes[:1]
+    return [shared_grid(*asked, size, layer.axes, layer.where) for size in kept]
+
+
+def rectangles(layer: Grid, most: int = MOST_RECTANGLES) -> tuple[FloatArray, Sheet, str]:
+    """All leaves of a plain map if there are not too many, else the squares of a grid: rows W,S,E,N, their numbers, and a
+    text that says which of the two. Each is coloured if its own interval lies above zero."""
+    if isinstance(layer, Boxes):
+        return _boxes_of(layer)
+    release, axes, where = layer.release, layer.axes, layer.where
     domain = release.domain
-    is_plain = domain.dimensions == 2 and drawn_axes(domain, axes) == (0, 1) and not where
-    if is_plain and len(release) <= most:
-        return _leaves(release), "The rectangles are the leaves of the release."
+    if domain.dimensions == 2 and drawn_axes(domain, axes) == (0, 1) and not where and len(release) <= most:  # fmt: skip
+        return _leaves(release)
     first, end = ranges_in_cells(domain, drawn_axes(domain, axes), where)
     cells = (end - first)[list(drawn_axes(domain, axes))]
     scale = min(1.0, math.sqrt(most / float(np.prod(cells))))
     shape = max(int(cells[0] * scale), 1), max(int(cells[1] * scale), 1)
     seen = view(release, axes, where, shape)
     answers = release.count(grid_rows(release, axes, where, *seen.edges))
-    made = _on_grid(seen.domain, answers, answers.low > 0, cells)
+    each = 1.0 if layer.unit != "cell" else float(np.prod(cells)) / (shape[0] * shape[1])
+    sheet = Sheet.of(areas_of_squares(seen.domain) * each, answers, answers.low > 0)
     why = "the cells" if scale == 1 else "squares: the release has more leaves than this file shows"
-    return made, f"The rectangles are {why}, {shape[0]:,} by {shape[1]:,}."
+    return (
+        squares_of(seen.domain),
+        sheet,
+        f"The rectangles are {why}, {shape[0]:,} by {shape[1]:,}.",
+    )
 
 
-def _leaves(release: Release) -> Rectangles:
+def _leaves(release: Release) -> tuple[FloatArray, Sheet, str]:
     domain, low, high = release.domain, release.low, release.high
     boxes = in_map_coordinates(domain, low, high)
     area = square_kilometres(domain, low, high)
     if area is None:
         area = np.prod(high - low, axis=1).astype(np.float64)
     answers = release.count(boxes)
-    unsure = release.derived.unsure_leaves
-    return Rectangles(boxes, area, *_columns(answers), answers.low > 0, is_unsure=unsure)
+    sheet = Sheet.of(area, answers, answers.low > 0, release.derived.unsure_leaves)
+    return boxes, sheet, "The rectangles are the leaves of the release."
 
 
-def difference_rectangles(differences: Difference) -> Rectangles:
-    """How much more `first` has than `second` in each square, with the interval of that difference."""
-    plain = _on_grid(differences.domain, differences.first, differences.is_beyond_noise, None)
-    return Rectangles(
-        plain.boxes, plain.area, differences.value, differences.low, differences.high, differences.std_error,
-        plain.is_clear, (differences.first.count, differences.second.count),
-    )  # fmt: skip
+def _boxes_of(layer: Boxes) -> tuple[FloatArray, Sheet, str]:
+    """Boxes do not add up, so their number is no density: each has area 1."""
+    table = layer.table
+    columns = {"count": table.different_people, "low": table.low, "high": table.high}
+    sheet = Sheet(np.ones(len(table)), columns, table.std_error, table.low > 0)
+    return layer.outlines(), sheet, ""
 
 
-def distinct_rectangles(release: Release) -> Rectangles:
-    """The boxes of the table of different people. They do not add up, so their number is no density: each has area 1."""
-    table = release.count_distinct()
-    boxes = np.column_stack([table.west, table.south, table.east, table.north])
-    columns = table.different_people, table.low, table.high, table.std_error
-    return Rectangles(boxes, np.ones(len(table)), *columns, table.low > 0)
-
-
-def _on_grid(
-    grid: Domain, answers: Answers, is_clear: NDArray[np.bool_], cells: FloatArray | None
-) -> Rectangles:
-    """The squares of a grid. `cells` is how many cells of the release it has each way."""
-    boxes, area = squares_of(grid, cells)
-    return Rectangles(boxes, area, *_columns(answers), is_clear)
-
-
-def squares_of(grid: Domain, cells: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-    """The squares of a grid as rows W,S,E,N, and their areas."""
+def squares_of(grid: Domain) -> FloatArray:
+    """The squares of a grid as rows W,S,E,N."""
     columns, rows = grid.shape
     low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
-    boxes = in_map_coordinates(grid, low, low + 1)
-    area = square_kilometres(grid, low, low + 1)
-    if area is None:
-        each = 1.0 if cells is None else float(np.prod(cells)) / (columns * rows)
-        area = np.full(len(low), each)
-    return boxes, area
-
-
-def _columns(answers: Answers) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    return answers.count, answers.low, answers.high, answers.std_error
+    return in_map_coordinates(grid, low, low + 1)
 
 
 def in_map_coordinates(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
@@ -131,22 +267,6 @@ def in_map_coordinates(domain: Domain, low: IntArray, high: IntArray) -> FloatAr
         y.from_cells(high[:, 1]),
     )
     return np.column_stack(edges)
-
-
-def leaf_boxes(release: Release, axes: tuple[str, str], where: Where | None) -> FloatArray | None:
-    """The outlines of the leaves, W,S,E,N; None if there are too many to tell them apart."""
-    leaves = outlines(release, axes, where)
-    return leaves if len(leaves) <= MOST_OUTLINES else None
-
-
-def weighted_limits(sheets: list[Rectangles]) -> tuple[float, float]:
-    """The ends of the colour scale, as for a picture (htf.maps.plot.colour_limits), in which large
-    rectangles have more pixels."""
-    from htf.maps.plot import limits_by_area
-
-    density = np.concatenate([one.density[one.is_clear] for one in sheets])
-    area = np.concatenate([one.area[one.is_clear] for one in sheets])
-    return limits_by_area(density, area)
 
 
 def packed_corners(
@@ -162,22 +282,11 @@ def packed_corners(
     return np.asarray(kept.T.ravel(), dtype=np.float32)
 
 
-def pack(values: NDArray[Any]) -> str:
-    """Numbers as text: little-endian, then deflated."""
-    raw = values.astype(values.dtype.newbyteorder("<")).tobytes()
-    return base64.b64encode(zlib.compress(raw, 9)).decode()
-
-
-def pack_text(text: str) -> str:
-    """A long text, deflated."""
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
 def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | None:
     """The leaves along the first two axes, in their own frame; None if there are too many."""
     first, second = release.domain.names[:2]
-    boxes = leaf_boxes(release, (first, second), where)
-    if boxes is None:
+    boxes = outlines(release, (first, second), where)
+    if len(boxes) > MOST_OUTLINES:
         return None
     plane = Plane.of(release.domain) if release.domain.crs is None else None
     corners = corners_in_square(boxes, release.domain.crs, plane).reshape(-1, 2)
@@ -185,3 +294,18 @@ def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | N
     frame = float(low[0]), float(low[1]), float(np.max(high - low))
     packed = pack(packed_corners(boxes, release.domain.crs, plane, frame))
     return {"frame": frame, "length": len(boxes), "corners": packed}
+
+
+def _ring(domain: Domain, plane: Plane | None) -> FloatArray:
+    """The frame around a map."""
+    x, y = domain.axes
+    bounds = np.array([[x.low, y.low, x.high, y.high]])
+    corners = corners_in_square(bounds, domain.crs, plane).reshape(4, 2)
+    return np.asarray(corners[[0, 1, 3, 2]])
+
+
+def _in_degrees(west: float, north: float, east: float, south: float) -> list[list[float]]:
+    """The south-west and the north-east corner of a part of the Mercator square."""
+    latitudes = np.degrees(np.arcsin(np.tanh((0.5 - np.array([south, north])) * 2 * np.pi)))
+    longitudes = (np.array([west, east]) - 0.5) * 360
+    return np.column_stack([longitudes, latitudes]).tolist()  # type: ignore[no-any-return]

@@ -71,6 +71,7 @@ export const labels = {
   time: "Time",
   period: "Period",
   allPeriods: "All periods",
+  allSteps: "All at once",
   smallMaps: "Small maps of all periods. Choose one to see it.",
   changeSince: "Change since the period before",
 

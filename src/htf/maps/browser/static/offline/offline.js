@@ -1,155 +1,126 @@
-/* The offline map that `htf map` writes. All that it shows is in the file; modules.py joins this
-   module and those that it imports into one script. */
+/* The offline map that `htf map` writes: layers alone, side by side, subtracted, or with a slider
+   through steps and their changes. All that it shows is in the file; modules.py joins this module
+   and those that it imports into one script. */
 
-import { aboveCounts } from "../shared/basemap.js";
-import { CLEAR, divergingShade, shadeOf, UNSURE } from "../shared/colours.js";
-import { byId, fillLabels } from "../shared/elements.js";
-import { Finder } from "../shared/finder.js";
+import { byId, element, fillLabels } from "../shared/elements.js";
 import { showLegend } from "../shared/legend.js";
-import { beyondEnd } from "../shared/limits.js";
-import { addBasemap } from "./base-map.js";
-import { makeMap, onPlace, synchronise, whenStyled } from "../shared/maplibre.js";
-import { squareX, squareY } from "../shared/mercator.js";
-import { Overlay } from "../shared/overlay.js";
-import { RectangleLayer } from "../shared/rectangle-layer.js";
-import { isSheetShown, readSheet, ringOf, unpack } from "../shared/sheets.js";
+import { onPlace, synchronise } from "../shared/maplibre.js";
 import { theme } from "../shared/theme.js";
-import { countLines, differenceLines, Tooltip } from "../shared/tooltip.js";
+import { TimeBar } from "../shared/time-bar.js";
 import { labels, words } from "../words.js";
+import { changeSheets, data, stepSheets } from "./data.js";
+import { SmallMaps } from "./multiples.js";
+import { Panel } from "./panel.js";
+import { hasTrips, listenToTrips, tellTrips, tripSheet } from "./trips.js";
 
-const COLUMNS = ["count", "low", "high", "area", "first", "second"];
-const data = JSON.parse(byId("data").textContent);
-const credits = data.basemap ? [data.basemap.credit] : [];
-const isDifference = data.sides !== null;
+const steps = data.steps.length;
+const view = {
+  at: data.at,
+  level: data.level || 0,
+  isChange: false,
+  direction: "from",
+  chosen: -1,
+};
+let turn = 0;
 
-const readOutlines = (packed) => readSheet({ ...packed, frame: data.frame });
+const sheetsOf = (panel, at) => (view.isChange ? changeSheets(at) : stepSheets(panel, at));
 
-/* Rectangles with their counts, and the shade of each. */
-async function readCounts(packed) {
-  const columns = {};
-  for (const name of COLUMNS) {
-    if (packed[name]) columns[name] = await unpack(packed[name], Float32Array);
-  }
-  const clear = await unpack(packed.clear, Uint8Array);
-  if (isDifference) columns.count = columns.first.map((count, i) => count - columns.second[i]);
-  const toShade = isDifference ? divergingShade : shadeOf;
-  const limits = packed.limits || data.limits;
-  const density = columns.count.map((count, i) => count / columns.area[i]);
-  const shade = density.map((one, i) => (
-    toShade(one, clear[i] === CLEAR, limits, clear[i] === UNSURE)
-  ));
-  const beyond = isDifference ? beyondOf(density, clear, limits) : null;
-  return {
-    ...await readOutlines(packed),
-    zoom: packed.zoom,
-    ...columns,
-    clear,
-    shade,
-    limits,
-    beyond,
-  };
+/* Draws what is chosen in `view`, and reads the next step meanwhile. */
+async function show(panels) {
+  const started = ++turn;
+  document.documentElement.dataset.ready = "no"; // tests wait for "yes"
+  const { at } = view;
+  const read = panels.map((_, number) =>
+    Promise.all([sheetsOf(number, at), stepSheets(number, at)])
+  );
+  const found = await Promise.all(read);
+  if (started !== turn) return;
+  panels.forEach((panel, number) => {
+    const [sheets, own] = found[number];
+    panel.show(hasTrips ? sheets.map((one) => tripSheet(one, view)) : sheets, own, view);
+  });
+  tell(panels[0]);
+  if (at + 1 < steps) sheetsOf(0, at + 1);
+  await Promise.all(panels.map(({ map }) => map.once("idle")));
+  if (started === turn) document.documentElement.dataset.ready = "yes";
 }
 
-function beyondOf(density, clear, limits) {
-  const found = Array.from(density, (one, i) => ({ density: one, isBeyond: clear[i] === CLEAR }));
-  return beyondEnd(found, limits);
+function tell({ sheet }) {
+  const since = data.steps[view.at - 1];
+  byId("period-note").textContent = !view.isChange
+    ? ""
+    : since
+    ? words.since(since, sheet.marked)
+    : words.noneBefore;
+  if (hasTrips) tellTrips(sheet, view);
+  showColours(sheet);
 }
 
-function linesOf(sheet, i, quantity) {
-  const answer = { count: sheet.count[i], low: sheet.low[i], high: sheet.high[i] };
-  const [isClear, isUnsure] = [CLEAR, UNSURE].map((mark) => sheet.clear[i] === mark);
-  if (isDifference) {
-    const [first, second] = data.sides;
-    const sides = [[first, sheet.first[i]], [second, sheet.second[i]]];
-    return differenceLines(answer, { isBeyond: isClear, sides, quantity });
-  }
-  const density = data.per_box ? null : answer.count / sheet.area[i];
-  return countLines(answer, { isClear, isUnsure, density, quantity, unit: data.unit });
-}
-
-class Panel {
-  constructor({ number, name, quantity, frames }) {
-    this.quantity = quantity;
-    const container = document.querySelector(`[data-panel="${number}"] .map`);
-    const label = words.mapHelp(words.mapOf(name));
-    this.map = makeMap(container, { bounds: data.bounds, style: data.style, label, credits });
-    this.overlay = new Overlay(this.map, { plane: data.plane, frames });
-    this.tooltip = new Tooltip(this.map);
-    this.finders = new Map(); // by sheet, made when somebody first points at it
-  }
-
-  async load({ sheets, outlines }) {
-    const isStyled = await whenStyled(this.map);
-    if (!isStyled) byId("without").hidden = false;
-    this.sheets = await Promise.all(sheets.map(readCounts));
-    const hasBaseMap = data.style !== null && isStyled;
-    this.layer = new RectangleLayer("rectangles", { diverging: isDifference, hasBaseMap });
-    this.layer.set({
-      sheets: this.sheets,
-      outlines: outlines ? [await readOutlines(outlines)] : [],
-    });
-    this.layer.hasGround = await addBasemap(this.map, data.basemap);
-    this.map.addLayer(this.layer, aboveCounts(this.map));
-  }
-
-  /* The sheet that is drawn at this zoom. */
-  get sheet() {
-    const zoom = this.map.getZoom();
-    return this.sheets.find((one) => isSheetShown(one, zoom));
-  }
-
-  look(lngLat) {
-    const { sheet } = this;
-    if (!this.finders.has(sheet)) this.finders.set(sheet, new Finder(sheet));
-    const found = this.finders.get(sheet).at(squareX(lngLat.lng), squareY(lngLat.lat));
-    this.overlay.mark(found < 0 ? null : ringOf(sheet, found));
-    if (found < 0) this.tooltip.hide();
-    else this.tooltip.show(lngLat, linesOf(sheet, found, this.quantity));
-  }
-
-  leave() {
-    this.overlay.mark(null);
-    this.tooltip.hide();
-  }
-}
-
-function listen(panels) {
-  const look = (lngLat) => panels.forEach((panel) => panel.look(lngLat));
-  const leave = () => panels.forEach((panel) => panel.leave());
-  for (const { map } of panels) onPlace(map, look, leave);
-  synchronise(panels.map(({ map }) => map));
-  const box = byId("outlines");
-  const showOutlines = () => {
-    for (const { layer } of panels) layer.set({ showsOutlines: box.checked });
-  };
-  box.addEventListener("change", showOutlines);
-  box.checked = data.boxes;
-  showOutlines();
-  byId("theme").addEventListener("click", theme.toggle);
-  const showColours = () => showTheme(panels[0].sheet);
-  theme.onChange(showColours);
-  if (isDifference) panels[0].map.on("zoomend", showColours);
-  showColours();
-}
-
-/* Squares of another size have a scale of their own. */
-function showTheme({ limits, beyond, clear }) {
-  const { unit, sides, panels } = data;
-  const quantities = panels.map(({ quantity }) => quantity);
-  const hasUnsure = clear.includes(UNSURE);
-  showLegend(byId("legend"), { limits, quantities, unit, sides, beyond, hasUnsure });
+/* Squares of another size, and zones of another level, have a scale of their own. */
+function showColours({ limits, unit = data.unit, beyond, hasUnsure }) {
+  const quantities = data.panels.map(({ quantity }) => quantity);
+  const { isChange } = view;
+  const sides = isChange ? [data.steps[view.at], data.steps[view.at - 1]] : data.sides;
+  showLegend(byId("legend"), { limits, quantities, unit, sides, beyond, isChange, hasUnsure });
   byId("theme").textContent = theme.isDark() ? words.lightMode : words.darkMode;
 }
 
-async function start() {
+function listen(panels, again) {
+  const leave = () => panels.forEach((panel) => panel.leave());
+  for (const { map } of panels) {
+    onPlace(map, (lngLat) => panels.forEach((panel) => panel.look(lngLat)), leave);
+    map.on("zoomend", () => tell(panels[0]));
+  }
+  synchronise(panels.map(({ map }) => map));
+  byId("level").addEventListener("change", () => {
+    Object.assign(view, { level: +byId("level").value, chosen: -1 });
+    leave();
+    again();
+  });
+  byId("change").addEventListener("change", () => {
+    view.isChange = byId("change").checked;
+    again();
+  });
+  const outlines = byId("outlines");
+  const outline = () => panels.forEach(({ marks }) => marks.outline(outlines.checked));
+  outlines.addEventListener("change", outline);
+  outlines.checked = data.boxes && data.panels.every((panel) => panel.outlines);
+  outline();
+  if (hasTrips) { for (const panel of panels) listenToTrips(panel, view, again); }
+  byId("theme").addEventListener("click", theme.toggle);
+  theme.onChange(() => tell(panels[0]));
+}
+
+function fillControls() {
   fillLabels(labels);
   if (data.per_box) byId("outlines").nextElementSibling.textContent = words.outlineBoxes;
-  const panels = data.panels.map((packed) => new Panel(packed));
-  await Promise.all(panels.map((panel, number) => panel.load(data.panels[number])));
-  listen(panels);
-  globalThis.htf = { maps: panels.map(({ map }) => map) }; // for tests, and for the curious
-  await Promise.all(panels.map(({ map }) => map.once("idle")));
-  document.documentElement.dataset.ready = "yes";
+  const levels = data.kind === "grid" ? [] : data.shapes;
+  const options = levels.map(({ name }, value) => element("option", { value, textContent: name }));
+  byId("level").replaceChildren(...options);
+  byId("level").value = view.level;
+  byId("level").closest("label").hidden = levels.length < 2;
+  byId("change").closest("label").hidden = data.changes === null;
+  byId("outlines").closest("label").hidden = !data.panels.some((panel) => panel.outlines);
+}
+
+async function start() {
+  fillControls();
+  const panels = [];
+  const again = () => show(panels);
+  const time = new TimeBar({
+    show: (at) => {
+      view.at = at;
+      return again();
+    },
+  });
+  time.fill(data.steps, view.at); // before the map, which gets the rest
+  panels.push(...data.panels.map((packed) => new Panel(packed)));
+  globalThis.htf = { maps: panels.map(({ map }) => map), view }; // for tests, and for the curious
+  await Promise.all(panels.map((panel) => panel.load()));
+  if (steps > 1) new SmallMaps({ view, sheetsOf, choose: (at) => time.go(at) });
+  const shown = again();
+  await shown;
+  listen(panels, again);
 }
 
 start();

@@ -1,1 +1,0 @@
-"""Mechanisms compared on exact data, and forecasts. For researchers, never for publication."""

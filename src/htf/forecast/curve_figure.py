@@ -1,0 +1,64 @@
+"""Draws the curve of a target: the typical error against epsilon, and where it meets the target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from htf.errors import MissingExtraError
+from htf.maps.picture import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from htf.forecast.search import Found
+
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#4a545e"
+SIZE = (7.0, 4.6)  # inches
+
+
+def draw_curve(found: Found, quantity: str, footer: str) -> Figure:
+    """The figure. Both axes are logarithmic, on which errors fall nearly along a line."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "Drawing a curve") from error
+    figure = new_figure(SIZE)
+    ax = figure.add_subplot()
+    target, curve = found.target, found.curve
+    scale = 100 if target.is_relative else 1
+    epsilons = [float(epsilon) for epsilon, _, _ in curve]
+    errors = [scale * error for _, error, _ in curve]
+    ax.plot(epsilons, errors, "o-", color=BLUE, label="simulated releases")
+    ax.axhline(
+        scale * target.limit, color=GREY, linestyle="--", label=f"target: {target.told(quantity)}"
+    )
+    if found.epsilon is not None:
+        at = float(found.epsilon)
+        ax.plot(
+            [at],
+            [scale * target.limit],
+            "D",
+            color=ORANGE,
+            label=f"epsilon {found.epsilon}",
+            zorder=3,
+        )
+    ax.set(
+        xscale="log", yscale="log", xlabel="epsilon",
+        ylabel=f"typical error in {target.place}, " + ("%" if target.is_relative else quantity),
+    )  # fmt: skip
+    _write_plain_numbers(ax)
+    ax.grid(visible=True, which="both", alpha=0.25)
+    ax.legend(frameon=False)
+    ax.set_title(footer, fontsize=7, color=GREY, loc="left", wrap=True)
+    return figure
+
+
+def _write_plain_numbers(ax: Axes) -> None:
+    """0.2 and not 2 x 10^-1, also between powers of ten where the axis is short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(FuncFormatter(lambda *_: ""))

@@ -1,0 +1,181 @@
+"""Finds the least epsilon at which a forecast reaches a target, with few simulated releases.
+
+Errors fall with epsilon nearly along a line if both are drawn by their logarithms. So two releases far apart give a
+first guess, one release there a better one, and a few more at that place take out the luck of a single release. Every
+release asks the same questions as the others of its run, so that the curve is smoother than its points are certain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+
+import numpy as np
+
+from htf.base import arguments
+from htf.forecast.simulation import Simulation
+from htf.forecast.targets import Errors, Places, Target, ask_once
+from htf.forecast.trials import load_once
+from htf.frame.domain import FloatArray
+from htf.privacy.epsilon import Epsilon
+
+FIRST = (0.2, 2.0)  # the first two epsilons
+LEAST, MOST = 0.001, 20.0  # those that are tried at all
+NEAR = 0.1  # as logarithm of the error: closer than this, a guess needs no other
+FARTHEST = math.log(12)  # how far from all others the next guess may be, as a logarithm
+AROUND = 0.8  # the width of the part of the curve that is taken for a line, as a logarithm
+BESIDE = 2.5  # how many times as large or small another place on the curve is
+FITS = 5  # of that line, each around the place that the last one found
+STEEPEST, FLATTEST = -1.5, -0.15  # slopes that real curves have
+MOST_GUESSES = 5
+RUNS = 3  # at the place that is found
+THREADS = 2
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The errors of one simulated release."""
+
+    epsilon: Epsilon
+    run: int
+    errors: Errors
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The epsilon that reaches the target, and what was tried to find it."""
+
+    target: Target
+    epsilon: Epsilon | None  # None if even the largest does not reach it
+    tried: tuple[Tried, ...]
+    is_least: bool = False  # even the least that was tried reaches it
+
+    @property
+    def curve(self) -> list[tuple[Epsilon, float, int]]:
+        """By epsilon: the mean error, and of how many releases."""
+        found: dict[Epsilon, list[float]] = {}
+        for one in self.tried:
+            found.setdefault(one.epsilon, []).append(self.target.error(one.errors))
+        return [(epsilon, float(np.mean(e)), len(e)) for epsilon, e in sorted(found.items())]
+
+    @property
+    def count(self) -> float:
+        """The typical true count."""
+        return float(np.mean([one.errors.count for one in self.tried]))
+
+
+def find_epsilon(
+    plan: Simulation, places: Places, target: Target, runs: int = RUNS, tell: Tell | None = None
+) -> Found:
+    """Simulate releases until the least epsilon that reaches the target is known."""
+    arguments.instance(plan, Simulation, "plan")
+    tell = tell or (lambda _: None)
+    tell("preparing the stand-in")
+    search = _Search(plan, places, target, tell)
+    search.try_all([(epsilon, 0) for epsilon in FIRST])
+    guess = search.guess()
+    for number in range(MOST_GUESSES):
+        beside = [(_beyond(search, guess), 0)] if number == 0 else []
+        search.try_all([(guess, 0), *beside])
+        better = search.guess()
+        if abs(search.off(guess)) < NEAR or abs(math.log(better / guess)) < NEAR / 2:
+            break
+        guess = better
+    if search.misses(guess):
+        return Found(target, None, tuple(search.tried))
+    search.try_all([(search.guess(), run) for run in range(1, runs)])
+    least = search.guess()
+    return Found(target, round_up(least), tuple(search.tried), is_least=least <= LEAST)
+
+
+class _Search:
+    """What was tried so far."""
+
+    def __init__(self, plan: Simulation, places: Places, target: Target, tell: Tell) -> None:
+        self.plan, self.places, self.target, self.tell = plan, places, target, tell
+        self.tried: list[Tried] = []
+
+    def try_all(self, wanted: Sequence[tuple[float, int]]) -> None:
+        """Simulate a release for each, two at a time where they share their data."""
+        known = {(one.epsilon, one.run) for one in self.tried}
+        jobs = [(round_near(epsilon), run) for epsilon, run in wanted]
+        jobs = [job for job in dict.fromkeys(jobs) if job not in known]
+        if not jobs:
+            return
+        self.tell(f"releasing at epsilon {' and '.join(dict.fromkeys(str(e) for e, _ in jobs))}")
+        if self.plan.counted is not None or len(jobs) == 1:
+            self.tried += map(self._try, jobs)
+            return
+        load_once(self.plan.stand_in)  # before both threads want it
+        with ThreadPoolExecutor(THREADS) as pool:
+            self.tried += pool.map(self._try, jobs)
+
+    def _try(self, job: tuple[Epsilon, int]) -> Tried:
+        epsilon, run = job
+        return Tried(epsilon, run, ask_once(self.plan, self.places, epsilon, run))
+
+    def guess(self) -> float:
+        """Where the curve meets the target."""
+        x, y = self._points()
+        wanted = math.log(self.target.limit)
+        found = float(x[np.argmin(np.abs(y - wanted))])
+        for _ in range(FITS):
+            level, slope = _fit(x, y, found)
+            found += (wanted - level) / slope
+            found = float(np.clip(found, x.min() - FARTHEST, x.max() + FARTHEST))
+        return float(np.clip(math.exp(found), LEAST, MOST))
+
+    def _points(self) -> tuple[FloatArray, FloatArray]:
+        """Logarithms of all epsilons and errors."""
+        errors = [max(self.target.error(one.errors), TINY) for one in self.tried]
+        return np.log([float(one.epsilon) for one in self.tried]), np.log(errors)
+
+    def off(self, epsilon: float) -> float:
+        """How far the error there is from the target, as a logarithm."""
+        found = [one for one in self.tried if one.epsilon == round_near(epsilon)]
+        errors = [max(self.target.error(one.errors), TINY) for one in found]
+        return math.log(float(np.mean(errors)) / self.target.limit)
+
+    def misses(self, guess: float) -> bool:
+        self.try_all([(guess, 0)])
+        return guess >= MOST * 0.99 and self.off(guess) > 0
+
+
+TINY = 1e-9  # an error of 0 has no logarithm
+
+
+def _beyond(search: _Search, guess: float) -> float:
+    """An epsilon beside the guess, on the side where less was tried: for the curve, and for its slope."""
+    tried = np.log([float(one.epsilon) for one in search.tried])
+    sides = [guess / BESIDE, guess * BESIDE]
+    alone = [float(np.abs(tried - math.log(side)).min()) for side in sides]
+    return float(np.clip(sides[int(np.argmax(alone))], LEAST, MOST))
+
+
+def _fit(x: FloatArray, y: FloatArray, place: float) -> tuple[float, float]:
+    """The height and slope at a place of the line that fits the points around it best."""
+    weights = np.exp(-(((x - place) / AROUND) ** 2) / 2) + 1e-6
+    weights /= weights.sum()
+    x_mean, y_mean = float(weights @ x), float(weights @ y)
+    spread = float(weights @ (x - x_mean) ** 2)
+    slope = float(weights @ ((x - x_mean) * (y - y_mean))) / spread if spread > 0 else STEEPEST
+    slope = float(np.clip(slope, STEEPEST, FLATTEST))
+    return y_mean + slope * (place - x_mean), slope
+
+
+def round_near(epsilon: float) -> Epsilon:
+    """To two digits, the same for guesses that hardly differ."""
+    return Epsilon.of(f"{epsilon:.2g}" if "e" not in f"{epsilon:.2g}" else f"{epsilon:.6f}")
+
+
+def round_up(epsilon: float) -> Epsilon:
+    """To two digits, or three after a leading 1: at most 5 % more than needed."""
+    exact = Decimal(repr(epsilon))
+    digits = 2 if exact.as_tuple().digits[0] == 1 else 1
+    step = Decimal(1).scaleb(exact.adjusted() - digits)
+    return Epsilon.of(exact.quantize(step, rounding=ROUND_CEILING))

@@ -1,0 +1,91 @@
+"""A trial: one release of one data set by one mechanism at one epsilon, with the queries of every workload.
+
+Seeds are derived from the bench's seed and their purpose, so that a trial gives the same result whenever and
+wherever it runs, and whatever else runs. Queries depend on the workload and the run: all mechanisms get the
+same queries, and are compared in pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from htf.curator.frequency import FrequencyMatrix
+from htf.forecast.counting import ExactCounter
+from htf.forecast.datasets import DataSet
+from htf.forecast.specs import Spec
+from htf.forecast.workloads import Boxes, Workload
+from htf.frame.domain import FloatArray, IntArray
+from htf.publication import publish
+from htf.release.release import Release
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The settings that all trials of a run share."""
+
+    workloads: tuple[Workload, ...]
+    queries: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One release to make and to judge."""
+
+    data_set: DataSet
+    spec: Spec
+    epsilon: str
+    run: int
+
+
+def derive_seeds(seed: int, *words: object) -> np.random.SeedSequence:
+    """Separate seeds for whatever the words name."""
+    digest = hashlib.sha256("\x1f".join(map(str, words)).encode()).digest()
+    return np.random.SeedSequence(seed, spawn_key=np.frombuffer(digest, dtype=np.uint32).tolist())
+
+
+def seeded_noise(bench: Bench, trial: Trial, purpose: str = "noise") -> str:
+    """The name of a source of noise that is the same whenever the trial is made."""
+    words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
+    state = derive_seeds(bench.seed, purpose, *words).generate_state(2, np.uint64)
+    return f"seeded:{int(state[0]) << 64 | int(state[1])}"
+
+
+def make_release(bench: Bench, trial: Trial) -> Release:
+    """A release with seeded noise, which is never private."""
+    noise = seeded_noise(bench, trial)
+    return publish(load_once(trial.data_set), trial.epsilon, trial.spec.make(), noise=noise)
+
+
+def answer_all(answer: Callable[[Boxes], FloatArray], asked: list[Boxes]) -> list[FloatArray]:
+    """The answers to each workload; all are asked at once, because one table serves them all."""
+    low, high = (np.concatenate([getattr(b, edge) for b in asked]) for edge in ("low", "high"))
+    return np.split(answer(Boxes(low, high)), np.cumsum([len(boxes) for boxes in asked])[:-1])
+
+
+@lru_cache(maxsize=1)  # trials come one data set after another
+def load_once(data_set: DataSet) -> FrequencyMatrix:
+    return data_set.load()
+
+
+@lru_cache(maxsize=1)
+def _counter(data_set: DataSet) -> ExactCounter:
+    return ExactCounter(load_once(data_set))
+
+
+@lru_cache(maxsize=2)  # two runs, since processes do not end together
+def draw_questions(bench: Bench, data_set: DataSet, run: int) -> list[tuple[Boxes, IntArray]]:
+    """The boxes of each workload and their true counts."""
+    matrix, counter = load_once(data_set), _counter(data_set)
+    drawn = [
+        workload.draw(
+            matrix, bench.queries, derive_seeds(bench.seed, "queries", workload.text, run)
+        )
+        for workload in bench.workloads
+    ]
+    return [(boxes, counter.count(boxes)) for boxes in drawn]

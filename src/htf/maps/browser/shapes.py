@@ -1,0 +1,229 @@
+"""Layers of zones as a browser draws them: the outlines of every level, and sheets of their numbers. Public.
+
+Of trips there are numbers for both ends, and for each pair of zones if there are not too many.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from htf.estimation.level import LEVEL_TEXT
+from htf.frame.domain import Axis, Domain, FloatArray
+from htf.frame.names import BETWEEN
+from htf.maps.browser.mercator import Plane, to_degrees
+from htf.maps.browser.sheets import Sheet, limits_of, pack, pack_text, packed_changes
+from htf.maps.comparison import Difference, mark_together
+from htf.maps.kinds import Drawn, Lines, Zones
+from htf.maps.zones import CutError, Shapes, ZoneView, bounds_of, view_flows, view_zones
+from htf.query.change import check_comparable
+from htf.query.named import names_of
+from htf.query.shapes import need_shapely
+from htf.release.release import Release
+
+MOST_PAIRS = 250_000  # of one level: about 2 MB of a file
+MOST_CORNERS = 300_000  # of a level, before its outlines are simplified
+FINEST = 1 / 10_000  # of the width of the map: simplified outlines are as true as that
+PLACES = 6  # decimals of degrees: a tenth of a metre
+Packed = dict[str, Any]
+
+
+class ShapeSheets:
+    """What a page of zones carries."""
+
+    def __init__(self, layers: Sequence[Drawn]) -> None:
+        self.layers = layers
+        first = layers[0]
+        self.has_trips = isinstance(first, Lines)
+        self.levels = _levels(first)
+        domain = first.release.domain
+        views = [view_zones(first.release, level, first.where) for level in self.levels]
+        plane = _plane(domain, views[0].shapes)
+        west, south, east, north = bounds_of(in_degrees(views[0].shapes, domain.crs, plane))
+        names = [one.level for one in views]
+        self.data: Packed = {
+            "kind": "shapes",
+            "plane": None if plane is None else plane.to_dict(),
+            "bounds": [[west, south], [east, north]],
+            "level": 0 if first.level is None else names.index(_plain(first.level)),
+            "trips": self.has_trips,
+            "shapes": [_packed_level(one, plane) for one in views],
+        }
+        self._read()
+
+    def _read(self) -> None:
+        """The zones of every level of every layer, with one scale of colours for each level."""
+        if self.has_trips:
+            return
+        self._zones = [[_at(layer, level) for level in self.levels] for layer in self.layers]
+        self._sheets = [[_sheet(one) for one in levels] for levels in self._zones]
+        self.limits = [limits_of(of_level) for of_level in zip(*self._sheets, strict=True)]
+
+    def panel(self, number: int) -> Packed:  # noqa: ARG002 - all alike
+        return {"frames": [], "outlines": None}
+
+    def sheets(self, number: int) -> list[Packed]:
+        """One for each level."""
+        if self.has_trips:
+            release = self.layers[number].release
+            return [
+                {"shape": n, "trips": _packed_trips(release, _plain(level), self.layers[number])}
+                for n, level in enumerate(self.levels)
+            ]
+        pairs = zip(self._sheets[number], self.limits, strict=True)
+        return [{"shape": n} | one.packed(limits) for n, (one, limits) in enumerate(pairs)]
+
+    def changes(self) -> list[list[Packed] | None]:
+        """From each step to the next. Marks hold for all steps and levels together."""
+        for before, after in pairwise(self.layers):
+            check_comparable(after.release, before.release)
+        found = [
+            [
+                Difference(after.release.domain, after.view.answers, before.view.answers)
+                for before, after in zip(*pair, strict=True)
+            ]
+            for pair in pairwise(self._zones)
+        ]
+        marked = iter(mark_together([one for of_step in found for one in of_step]))
+        areas = [zones.view.area for zones in self._zones[0]]
+        return packed_changes(
+            [
+                [
+                    Sheet.of_difference(area, one, next(marked))
+                    for area, one in zip(areas, of_step, strict=True)
+                ]
+                for of_step in found
+            ]
+        )
+
+    @property
+    def caption(self) -> list[str]:
+        said = [
+            "Point at the map, tap it, or move it with the arrow keys, for a zone's name, its count and its "
+            f"{LEVEL_TEXT} interval."
+        ]
+        if self.has_trips:
+            said.append("By keyboard, Enter chooses the zone in the middle.")
+        first = self.layers[0]
+        if first.second is not None or first.step is not None:
+            return said
+        view = view_zones(first.release, self.levels[0], first.where)
+        elsewhere = Zones.elsewhere_of(view, first.quantity)
+        return [*said, *(f"{text}." for text in elsewhere)]
+
+
+def _at(layer: Drawn, level: str) -> Zones:
+    """A layer at another level."""
+    assert isinstance(layer, Zones)
+    second = None if layer.second is None else replace(layer.second, level=level)
+    return replace(layer, level=level, second=second)
+
+
+def _sheet(layer: Zones) -> Sheet:
+    area = layer.view.area
+    if layer.second is not None:
+        return Sheet.of_difference(area, layer.difference())
+    return Sheet.of(area, layer.view.answers, layer.view.is_clear)
+
+
+def _packed_trips(release: Release, level: str, layer: Drawn) -> Packed:
+    ends = [release.domain.names[number] for number in release.domain.zoned[:2]]
+    views = [view_zones(release, level, layer.where, end) for end in ends]
+    is_small = np.prod([float(len(one.labels)) for one in views]) <= MOST_PAIRS
+    told = [one.answers for one in views]
+    if is_small:
+        told.append(view_flows(release, level, layer.where).answers)
+    packed = [Sheet.of(np.ones(len(one)), one, one.low > 0).packed((1.0, 10.0)) for one in told]
+    return dict(zip(("from", "to", "pairs"), [*packed, None][:3], strict=True))
+
+
+def _plain(level: str) -> str:
+    return level.rpartition(BETWEEN)[2]
+
+
+def _levels(layer: Drawn) -> list[str]:
+    """Each level that `where` does not cut through, from the lowest up."""
+    domain = layer.release.domain
+    axis = domain.axes[layer.drawn[0]]
+    found = []
+    for one in names_of(axis).levels:
+        name = f"{axis.name}{BETWEEN}{one.name}"
+        try:
+            view_zones(layer.release, name, layer.where)
+        except CutError:
+            continue
+        found.append(name)
+    return found
+
+
+def _plane(domain: Domain, shapes: Shapes) -> Plane | None:
+    if domain.crs is not None:
+        return None
+    west, south, east, north = bounds_of(shapes)
+    return Plane.of(Domain((Axis("x", west, east, 1), Axis("y", south, north, 1))))
+
+
+def in_degrees(shapes: Shapes, crs: str | None, plane: Plane | None = None) -> Shapes:
+    """Outlines in longitude and latitude; those that lie nowhere on earth near 0, 0."""
+    shapely = need_shapely("A map of zones")
+
+    def change(places: FloatArray) -> FloatArray:
+        x, y = places.T
+        if plane is None:
+            return np.column_stack(to_degrees(x, y, crs))
+        return np.column_stack(plane.to_degrees(x, y))
+
+    return np.asarray(shapely.transform(shapes, change))
+
+
+def lighter(shapes: Shapes, most: int = MOST_CORNERS) -> Shapes:
+    """The same outlines, with fewer corners if there are very many. Neighbours still meet."""
+    shapely = need_shapely("A map of zones")
+    if shapely.get_num_coordinates(shapes).sum() <= most or not hasattr(
+        shapely, "coverage_simplify"
+    ):
+        return shapes
+    west, south, east, north = bounds_of(shapes)
+    return np.asarray(shapely.coverage_simplify(shapes, FINEST * max(east - west, north - south)))
+
+
+def geojson_of(shapes: Shapes, places: int = PLACES) -> list[Any]:
+    """Each outline as GeoJSON; None for one that is empty."""
+    shapely = need_shapely("A map of zones")
+    return [_geojson(shapely, shape, places) for shape in shapes]
+
+
+def _geojson(shapely: Any, shape: Any, places: int) -> dict[str, Any] | None:
+    polygons = [
+        [
+            np.round(shapely.get_coordinates(ring), places).tolist()
+            for ring in shapely.get_rings(part)
+        ]
+        for part in shapely.get_parts(shapely.orient_polygons(shape))
+    ]
+    polygons = [rings for rings in polygons if rings]
+    if not polygons:
+        return None
+    if len(polygons) == 1:
+        return {"type": "Polygon", "coordinates": polygons[0]}
+    return {"type": "MultiPolygon", "coordinates": polygons}
+
+
+def _packed_level(view: ZoneView, plane: Plane | None) -> Packed:
+    shapes = in_degrees(lighter(view.shapes), view.domain.crs, plane)
+    outlines = geojson_of(shapes, PLACES if plane is None else PLACES + 3)
+    above = list(zip(*view.above.values(), strict=True)) or [()] * len(view.labels)
+    return {
+        "name": view.level,
+        "unit": view.unit,
+        "labels": view.labels,
+        "above": above,
+        "length": len(view.labels),
+        "area": pack(np.asarray(view.area, dtype=np.float32)),
+        "shapes": pack_text(json.dumps(outlines, separators=(",", ":"))),
+    }

@@ -1,0 +1,125 @@
+"""Sheets: the numbers of many places on a map in a browser, packed. Public.
+
+Static/offline/sheets.js reads them. Places are rectangles (rectangles.py) or zones (shapes.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.frame.domain import FloatArray
+from htf.maps.comparison import Difference
+from htf.maps.scale import density_limits, difference_limits
+from htf.maps.zones import per_area
+from htf.query.answer import Answer
+
+STEPS = 32  # numbers are rounded to 1/32 of their standard error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sheet:
+    """What a release says about many places, or how two of them differ there."""
+
+    area: FloatArray  # 0 for what has no place on the map
+    columns: dict[str, FloatArray]
+    std_error: FloatArray
+    is_clear: NDArray[np.bool_]  # more than noise
+    is_unsure: NDArray[np.bool_] | None = None  # none or many: see htf.query.unsure
+
+    @classmethod
+    def of(
+        cls,
+        area: FloatArray,
+        answers: Answer,
+        is_clear: NDArray[np.bool_],
+        is_unsure: NDArray[np.bool_] | None = None,
+    ) -> Sheet:
+        columns = {name: getattr(answers, name) for name in ("count", "low", "high")}
+        return cls(area, columns, answers.std_error, is_clear, is_unsure)
+
+    @classmethod
+    def of_difference(
+        cls, area: FloatArray, found: Difference, is_clear: NDArray[np.bool_] | None = None
+    ) -> Sheet:
+        """The script subtracts one count from the other, so that all three agree."""
+        sides = {"first": found.first.count, "second": found.second.count}
+        marks = found.is_beyond_noise if is_clear is None else is_clear
+        ends = {"low": found.low, "high": found.high}
+        return cls(area, sides | ends, found.std_error, marks)
+
+    @property
+    def is_difference(self) -> bool:
+        return "first" in self.columns
+
+    @property
+    def density(self) -> FloatArray:
+        columns = self.columns
+        value = columns["first"] - columns["second"] if self.is_difference else columns["count"]
+        return per_area(value, self.area)
+
+    def part(self, start: int, stop: int) -> Sheet:
+        cut = slice(start, stop)
+        columns = {name: values[cut] for name, values in self.columns.items()}
+        return Sheet(self.area[cut], columns, self.std_error[cut], self.is_clear[cut])
+
+    def packed(self, limits: tuple[float, float]) -> dict[str, Any]:
+        """Marks are 1 where a count is more than noise, 2 where nobody can tell (colours.js)."""
+        unsure = 0 if self.is_unsure is None else self.is_unsure & ~self.is_clear
+        marks = np.asarray(self.is_clear + np.multiply(2, unsure), dtype=np.uint8)
+        numbers = packed_numbers(self.columns, self.std_error)
+        return {**numbers, "clear": pack(marks), "limits": limits}
+
+
+def packed_changes(steps: Sequence[Sequence[Sheet]]) -> list[list[dict[str, Any]] | None]:
+    """Changes to each step but the first, which has none before it: a sheet for each shape, whose colours mean the same in
+    all steps."""
+    limits = [limits_of(of_shape) for of_shape in zip(*steps, strict=True)]
+    return [
+        None,
+        *(
+            [
+                {"shape": number} | one.packed(ends)
+                for number, (one, ends) in enumerate(zip(sheets, limits, strict=True))
+            ]
+            for sheets in steps
+        ),
+    ]
+
+
+def limits_of(sheets: Sequence[Sheet]) -> tuple[float, float]:
+    """The ends of the scale of colours that sheets share, as for a picture."""
+    density, clear, area = (
+        np.concatenate([getattr(one, name) for one in sheets])
+        for name in ("density", "is_clear", "area")
+    )
+    there = area > 0
+    if sheets[0].is_difference:
+        return difference_limits(density[there], clear[there])
+    return density_limits(density[clear & there], area[clear & there])
+
+
+def packed_numbers(columns: dict[str, FloatArray], std_error: FloatArray) -> dict[str, str]:
+    """Digits far below the standard error are dropped, because they compress badly."""
+    step = 2.0 ** np.floor(np.log2(np.maximum(std_error, 1e-6) / STEPS))
+    return {
+        name: pack(np.asarray(np.rint(values / step) * step, dtype=np.float32))
+        for name, values in columns.items()
+    }
+
+
+def pack(values: NDArray[Any]) -> str:
+    """Numbers as text: little-endian, then deflated."""
+    raw = values.astype(values.dtype.newbyteorder("<")).tobytes()
+    return base64.b64encode(zlib.compress(raw, 9)).decode()
+
+
+def pack_text(text: str) -> str:
+    """A long text, deflated."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()

@@ -1,0 +1,588 @@
+"""The ways to draw a layer: on a grid, box by box, by zones, or as lines. Public.
+
+Each knows its numbers, its frame and its words. That is all that arrangements ask, so that none of them asks which kind it
+has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.base import arguments
+from htf.errors import InputError
+from htf.frame.areas import square_kilometres
+from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.maps.comparison import (
+    Difference,
+    check_same_quantity,
+    difference,
+    grids_to_compare,
+    shared_bounds,
+)
+from htf.maps.layer import Layer
+from htf.maps.scale import SPREAD
+from htf.maps.steps import steps_of
+from htf.maps.views import (
+    PLACES,
+    Frame,
+    View,
+    check_viewable,
+    describe_summed,
+    drawn_axes,
+    frame_of,
+    outlines,
+    read_axes,
+    view,
+)
+from htf.maps.zones import (
+    DrawnZones,
+    FlowView,
+    Shapes,
+    ZoneView,
+    bounds_of,
+    check_same_zones,
+    shows_flows,
+    view_flows,
+    view_zones,
+)
+from htf.maps.zones import outlines as zone_outlines
+from htf.privacy.protection import explain_people
+from htf.query.answer_texts import counted_note, show_count
+from htf.query.where import Where, full_ranges, read_where
+from htf.release.release import check_release
+
+if TYPE_CHECKING:
+    from htf.query.answer import Answer
+    from htf.release.release import Release
+
+MOST_SQUARES = 64  # per side, of a difference in a picture
+MOST_LINES = 150
+MARGIN = 0.02  # around zones, as a share of the longer side
+MAKE_ONE = "make one with htf.Layer.of"
+Marks = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The numbers of a layer that are drawn in colours."""
+
+    density: FloatArray
+    is_clear: Marks  # more than noise
+    weight: FloatArray  # in the choice of the scale; 0 for what has no place on the map
+    is_unsure: Marks | None = None
+    edges: tuple[FloatArray, FloatArray] | None = None  # of a grid that is uneven
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(Layer):
+    """What arrangements ask of every layer."""
+
+    kind: ClassVar[str]
+    shape: ClassVar[str] = "square"  # what one mark of a difference stands for
+    has_blank: ClassVar[bool] = True  # places without colour are no more than noise
+    spread: ClassVar[tuple[tuple[float, float], float]] = (SPREAD, 10.0)
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Refuse what is not there."""
+        raise NotImplementedError
+
+    @property
+    def sides(self) -> list[Drawn]:
+        """The layer, and what is subtracted from it."""
+        return [self] if self.second is None else [self, cast(Drawn, self.second)]
+
+    @property
+    def quantity(self) -> str:
+        return self.release.quantity
+
+    @property
+    def heading(self) -> str:
+        return title_of(self.release)
+
+    @property
+    def counted_note(self) -> str | None:
+        """What is to be known about the quantity."""
+        return counted_note(self.release.quantity, self.release.counted)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the map does not show, and what its marks mean."""
+        return self.shared_notes
+
+    @property
+    def shared_notes(self) -> list[str]:
+        """Those of all panels."""
+        return []
+
+    @property
+    def level_words(self) -> str:
+        return ""
+
+    @property
+    def summed(self) -> str:
+        """What was done to the axes that are not drawn."""
+        domain = self.release.domain
+        own = [] if self.along is None else [domain.names.index(self.along)]
+        return describe_summed(domain, self.drawn, self.where, [*own, *self.silent])
+
+    @property
+    def silent(self) -> tuple[int, ...]:
+        """Axes whose part is seen, and need no words."""
+        return ()
+
+    def draws(self, number: int) -> bool:
+        """Whether an axis is drawn, and cannot have panels."""
+        return number in self.drawn
+
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        """The numbers of the axes that are drawn."""
+        raise NotImplementedError
+
+    @property
+    def frame(self) -> Frame:
+        raise NotImplementedError
+
+    @property
+    def unit(self) -> str:
+        """What a density is per."""
+        raise NotImplementedError
+
+    def values(self, pixels: int) -> Values:
+        """What a picture of at most so many pixels a side shows."""
+        raise NotImplementedError
+
+    def check_alike(self, other: Drawn) -> None:
+        """Refuse a layer of other things."""
+        if (self.kind == "grid") != (other.kind == "grid"):
+            raise InputError("one release has zones and the other a grid: they cannot be compared")
+
+    def check_beside(self, other: Drawn) -> None:
+        """Refuse a layer that cannot be compared with this one."""
+        self.check_alike(other)
+
+    def outlines(self) -> FloatArray:
+        """The rectangles of a release, in rows W,S,E,N."""
+        raise InputError("a map of zones always shows their outlines: leave out boxes")
+
+
+class Grid(Drawn):
+    """Counts along two axes."""
+
+    kind = "grid"
+
+    def check(self) -> None:
+        _ = self.frame
+
+    @cached_property
+    def drawn(self) -> tuple[int, ...]:
+        return drawn_axes(self.release.domain, self.axes)
+
+    @property
+    def silent(self) -> tuple[int, ...]:
+        return self.drawn
+
+    @cached_property
+    def frame(self) -> Frame:
+        frame = frame_of(self.release.domain, self.axes, self.where)
+        if self.second is None:
+            return frame
+        low, high = shared_bounds(self.release, self.second.release, self.axes, self.where)
+        names = frame.domain.names
+        sides = tuple(Axis(*ends, 1) for ends in zip(names, low, high, strict=True))
+        return replace(frame, domain=Domain(sides, frame.domain.crs))
+
+    @property
+    def unit(self) -> str:
+        if has_ground(self.frame.domain):
+            return "km²"
+        return "cell" if self.second is None else "square"
+
+    def sizes(self) -> list[tuple[int, int]]:
+        """Numbers of squares of a difference, from few large ones to many small ones."""
+        assert self.second is not None
+        return grids_to_compare(self.release, self.second.release, self.axes, self.where)
+
+    def difference(self, squares: tuple[int, int]) -> Difference:
+        assert self.second is not None
+        return difference(self.release, self.second.release, squares, self.axes, self.where)
+
+    def values(self, pixels: int) -> Values:
+        if self.second is not None:
+            return self._differences()
+        seen = view(self.release, self.axes, self.where, pixels)
+        density = (seen.counts / pixel_areas(seen)).T
+        unsure = None if seen.is_unsure is None else seen.is_unsure.T
+        return Values(density, seen.is_clear.T, np.ones(density.shape), unsure)
+
+    def _differences(self) -> Values:
+        """In the smallest squares that a picture has room for."""
+        sizes = self.sizes()
+        found = self.difference(
+            max((one for one in sizes if max(one) <= MOST_SQUARES), default=sizes[0])
+        )
+        density = found.value / areas_of_squares(found.domain)
+        shape = found.domain.shape
+        beyond = found.is_beyond_noise.reshape(shape).T
+        return Values(density.reshape(shape).T, beyond, np.ones(beyond.shape))
+
+    def check_beside(self, other: Drawn) -> None:
+        super().check_beside(other)
+        shared_bounds(self.release, other.release, self.axes, self.where)
+
+    def outlines(self) -> FloatArray:
+        if self.second is not None:
+            raise InputError("a picture of a difference shows no outlines: leave out boxes")
+        return outlines(self.release, self.axes, self.where)
+
+
+class Boxes(Grid):
+    """A number for each box of a grid. Boxes may differ by a cell."""
+
+    shape = "box"
+
+    @cached_property
+    def table(self) -> Answer:
+        return self.release.count_distinct()
+
+    @property
+    def quantity(self) -> str:
+        return self.table.quantity
+
+    @property
+    def unit(self) -> str:
+        return "box"
+
+    @property
+    def heading(self) -> str:
+        columns, rows = (len(edges) - 1 for edges in self.edges)
+        return f"{self.quantity} in {columns} x {rows} boxes,  ε = {self.release.epsilon}"
+
+    @property
+    def counted_note(self) -> str | None:
+        return explain_people(self.quantity)
+
+    @property
+    def edges(self) -> tuple[FloatArray, FloatArray]:
+        """The lines between the boxes, along both axes."""
+        table = self.table
+        pairs = ((table.west, table.east), (table.south, table.north))
+        first, second = (np.append(np.unique(low), high.max()) for low, high in pairs)
+        return first, second
+
+    def values(self, pixels: int) -> Values:  # noqa: ARG002 - the boxes are what they are
+        columns, rows = self.edges
+        shape = len(columns) - 1, len(rows) - 1
+        number = self.table.different_people.reshape(shape).T
+        clear = (self.table.low > 0).reshape(shape).T
+        return Values(number, clear, np.ones(number.shape), edges=self.edges)
+
+    def check_alike(self, other: Drawn) -> None:  # noqa: ARG002 - none can be
+        raise InputError("a table of different people is drawn alone: give one layer")
+
+    def outlines(self) -> FloatArray:
+        table = self.table
+        return np.column_stack([table.west, table.south, table.east, table.north])
+
+
+class Zones(Drawn):
+    """The zones of a level."""
+
+    kind = "shapes"
+    shape = "zone"
+
+    def check(self) -> None:
+        _ = self.view
+
+    @cached_property
+    def view(self) -> ZoneView:
+        return view_zones(self.release, self.level, self.where)
+
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        return (self.view.drawn.axis,)
+
+    def draws(self, number: int) -> bool:
+        return self.release.domain.zoned == (number,)
+
+    @property
+    def level_words(self) -> str:
+        return f"by {self.view.level}" if len(self.view.names.levels) > 1 else ""
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        return self.view.shapes
+
+    @cached_property
+    def frame(self) -> Frame:
+        return frame_around(self.shapes, self.release.domain.crs)
+
+    @property
+    def unit(self) -> str:
+        return self.view.unit
+
+    def difference(self) -> Difference:
+        assert isinstance(self.second, Zones)
+        return Difference(self.release.domain, self.view.answers, self.second.view.answers)
+
+    def values(self, pixels: int) -> Values:  # noqa: ARG002 - zones are what they are
+        area = self.view.area
+        if self.second is None:
+            return Values(self.view.density, self.view.is_clear, area)
+        found = self.difference()
+        density = np.divide(found.value, area, out=np.zeros(len(area)), where=area > 0)
+        return Values(density, found.is_beyond_noise, area)
+
+    @property
+    def notes(self) -> list[str]:
+        return self.shared_notes if self.second else [*self.elsewhere, *self.shared_notes]
+
+    @property
+    def elsewhere(self) -> list[str]:
+        return self.elsewhere_of(self.view, self.quantity)
+
+    @staticmethod
+    def elsewhere_of(view: ZoneView, quantity: str) -> list[str]:
+        """Counts that have no place on the map."""
+        counts, labels = view.answers.count, view.labels
+        return [
+            f"Not on the map: {show_count(float(counts[place]), quantity)} {quantity} of {labels[place]!r}"
+            for place in np.flatnonzero(view.area == 0).tolist()
+        ]
+
+    @property
+    def shared_notes(self) -> list[str]:
+        return [] if self.mark is None else ["The blue outline is the chosen end of the trips"]
+
+    @cached_property
+    def mark(self) -> Shapes | None:
+        """The outline of the end of trips that `where` names; None if it names none."""
+        domain = self.release.domain
+        for number in domain.zoned:
+            if number not in self.drawn and domain.names[number] in self.where:
+                ends = full_ranges(domain, self.where)[number].astype(np.int64)
+                return zone_outlines(domain, DrawnZones(number, 0, ends[:1], ends[1:]))
+        return None
+
+    def check_alike(self, other: Drawn) -> None:
+        super().check_alike(other)
+        check_same_zones(self.release.domain, other.release.domain)
+
+
+class Lines(Drawn):
+    """The most frequent trips between zones. Only those whose interval lies above zero are drawn."""
+
+    kind = "lines"
+    has_blank = False
+    spread = ((0.0, 1.0), 2.0)  # lines need no room for values that barely pass the noise
+
+    def check(self) -> None:
+        _ = self.view
+
+    @cached_property
+    def view(self) -> FlowView:
+        return view_flows(self.release, self.level, self.where)
+
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        return self.release.domain.zoned[:2]
+
+    def draws(self, number: int) -> bool:  # noqa: ARG002 - panels name one end, and draw the other
+        return False
+
+    @property
+    def level_words(self) -> str:
+        return f"by {self.view.level}" if self.view.has_levels else ""
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        return zone_outlines(self.release.domain, self.view.origins)
+
+    @cached_property
+    def frame(self) -> Frame:
+        return frame_around(self.shapes, self.release.domain.crs)
+
+    @property
+    def unit(self) -> str:
+        level = self.view.level
+        return f"pair of {level}s" if " to " not in level else "pair"
+
+    @cached_property
+    def is_line(self) -> Marks:
+        return np.isfinite(np.column_stack(self.view.places)).all(axis=1) & ~self.view.is_within
+
+    @cached_property
+    def clear(self) -> IntArray:
+        return np.flatnonzero(self.view.is_clear & self.is_line)
+
+    @cached_property
+    def shown(self) -> IntArray:
+        order = np.argsort(-self.view.answers.count[self.clear], kind="stable")
+        return np.asarray(self.clear[order[:MOST_LINES]])
+
+    def values(self, pixels: int) -> Values:  # noqa: ARG002 - lines are what they are
+        counts = self.view.answers.count[self.shown]
+        return Values(counts, counts > 0, np.ones(len(counts)))
+
+    @property
+    def notes(self) -> list[str]:
+        counts = self.view.answers.count
+        rest, noise = len(self.clear) - len(self.shown), int(self.is_line.sum()) - len(self.clear)
+        share = counts[self.shown].sum() / max(counts.sum(), 1e-9)
+        within = counts[self.view.is_within].sum() / max(counts.sum(), 1e-9)
+        told = f"{len(self.shown):,} lines, {share:.0%} of all {self.quantity}"
+        less = [f"{rest:,} smaller ones"] if rest else []
+        less += [f"{noise:,} that are no more than noise"] if noise else []
+        less += [f"{within:.0%} that stay within one zone"] if within > 0.005 else []
+        return [f"{told}. Not drawn: {', '.join(less)}" if less else told, *self.shared_notes]
+
+    @property
+    def shared_notes(self) -> list[str]:
+        return ["Trips go from the wide end of a line to its narrow end"]
+
+    def check_alike(self, other: Drawn) -> None:
+        super().check_alike(other)
+        check_same_zones(self.release.domain, other.release.domain)
+        origin, destination = (self.release.domain.names[number] for number in self.drawn)
+        raise InputError(
+            f"two releases of trips are compared zone by zone: name one end, with --where {origin}=NAME or "
+            f"--where {destination}=NAME"
+        )
+
+
+def layer_of(
+    release: Release,
+    title: str | None,
+    axes: tuple[str, str],
+    where: Where | None,
+    level: str | None,
+    **place: Any,
+) -> Drawn:
+    """A grid, zones or lines. `place` are the other fields of the layer."""
+    domain = check_viewable(release).domain
+    if level is not None:  # of the zones that a map is inside of, too
+        release = release.zones or release
+        domain = release.domain
+    of_zones = bool(domain.zoned) and not domain.has_map and read_axes(axes) == PLACES[0]
+    if level is not None and not of_zones:
+        raise InputError("a level is one of zones, and this map shows none: leave it out")
+    kind = (Lines if shows_flows(domain, where) else Zones) if of_zones else Grid
+    name = title_of(release) if title is None else arguments.text(title, "the title")
+    return kind(release, name, axes, read_where(where), level, **place)
+
+
+def boxes_of(release: Release, title: str | None) -> Boxes:
+    check_release(release).count_distinct()
+    first, second = release.domain.names[:2]
+    name = title_of(release) if title is None else arguments.text(title, "the title")
+    return Boxes(release, name, (first, second))
+
+
+def steps_along(layer: Layer, name: str) -> list[Drawn]:
+    """A layer for each step of an axis, which may be of another kind."""
+    assert isinstance(layer, Drawn)
+    number, steps = steps_of(layer.release.domain, name, layer.where)
+    if layer.draws(number):
+        raise InputError(f"panels need an axis that is not drawn, but {name!r} is: give another")
+    axis = layer.release.domain.names[number]
+    return [
+        layer_of(
+            layer.release,
+            layer.title,
+            layer.axes,
+            {**layer.where, axis: ends},
+            layer.level,
+            step=step,
+            along=axis,
+        )
+        for step, ends in steps
+    ]
+
+
+def subtract(one: Layer, other: Layer) -> Drawn:
+    """A difference stands alone: steps give it their names."""
+    first, second = (_alone(layer) for layer in (one, other))
+    first.check_beside(second)
+    check_same_quantity(first.release, second.release)
+    return replace(first, second=second)
+
+
+def _alone(layer: Layer) -> Drawn:
+    one = arguments.instance(layer, Drawn, "a layer to subtract", MAKE_ONE)
+    if one.step is None:
+        return one
+    return replace(one, title=one.step, step=None, along=None, plan=None)
+
+
+def check_layers(layers: object) -> list[Drawn]:
+    """Layers that may be drawn together: steps of one thing, or things to compare."""
+    given = arguments.items(layers, "layers", "a list of layers that htf.Layer.of has made")
+    for one in given:
+        arguments.instance(one, Drawn, "each layer", MAKE_ONE)
+    if not given:
+        raise InputError("there is nothing to draw: give at least one layer")
+    if len({one.step is None for one in given}) > 1:
+        raise InputError("layers are steps of one thing, or things to compare: do not mix them")
+    if len(given) > 1 and any(one.second is not None for one in given):
+        raise InputError("a difference is drawn alone: give one layer")
+    return given
+
+
+def releases_of(layers: Sequence[Layer]) -> list[Release]:
+    """Every release that layers show, once."""
+    every = [side.release for layer in check_layers(layers) for side in layer.sides]
+    return list({id(one): one for one in every}.values())
+
+
+def title_of(release: Release) -> str:
+    return f"{release.mechanism},  ε = {release.epsilon}"
+
+
+def counted_differs_note(layers: Sequence[Drawn]) -> str | None:
+    """A warning for layers that do not count the same; None if they do."""
+    if len({one.release.counted for one in layers}) == 1:
+        return None
+    told = "; ".join(f"{one.title} counts {one.release.counted}" for one in layers)
+    return f"The maps do not count the same, so do not compare their numbers. {told}."
+
+
+def has_ground(domain: Domain) -> bool:
+    """Whether the areas of a map in square kilometres are known."""
+    one = np.zeros((1, 2), dtype=np.int64)
+    return square_kilometres(domain, one, one + 1) is not None
+
+
+def pixel_areas(seen: View) -> FloatArray:
+    """The area of a pixel in each row, in square kilometres, or in cells if the ground is not known."""
+    x, y = seen.domain.axes
+    rows = np.arange(y.cells)
+    low = np.column_stack([np.zeros_like(rows), rows])
+    area = square_kilometres(seen.domain, low, low + 1)
+    if area is None:
+        return np.full(y.cells, seen.cells[0] / x.cells * (seen.cells[1] / y.cells))
+    return area
+
+
+def areas_of_squares(grid: Domain) -> FloatArray:
+    """Those of all squares, column after column; 1 each if the ground is not known."""
+    columns, rows = grid.shape
+    low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
+    area = square_kilometres(grid, low, low + 1)
+    return np.ones(len(low)) if area is None else area
+
+
+def frame_around(shapes: Shapes, crs: str | None) -> Frame:
+    west, south, east, north = bounds_of(shapes)
+    margin = MARGIN * max(east - west, north - south)
+    x = Axis("x", west - margin, east + margin, 1)
+    y = Axis("y", south - margin, north + margin, 1)
+    return Frame(Domain((x, y), crs))

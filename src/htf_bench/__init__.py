@@ -1,0 +1,1 @@
+"""Rivals of `htf`, the experiments that compare them, and the commands that run these. For researchers."""

@@ -1,0 +1,346 @@
+"""The claims of the paper's section 5, in its words, and the test by which each of them holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+from htf.forecast.accuracy import show_number
+from htf.forecast.datasets import City
+from htf_bench.datasets import GaussianSet
+from htf_bench.judging import HELD, NOT_HELD, UNKNOWN, Comparison, Finding, Judge
+from htf_bench.paper import (
+    HTF,
+    HTF_LOW,
+    LOS_ANGELES_POINTS,
+    LOWEST_EPSILON,
+    RANDOM,
+    SIZES,
+    STOP_COUNTS,
+    stop_label,
+    tree_labels,
+)
+from htf_bench.specs import UNIFORM
+
+KD, QUAD, GRIDS = tree_labels("kdtree"), tree_labels("quadtree"), ("UG", "AG")
+RUN = (*KD, *QUAD, *GRIDS, "singular", UNIFORM, "privlet")  # the paper runs these besides HTF
+NEAR = 1.1  # times the least error still counts as near the optimum
+PAPERS_HEIGHTS = {"0.1": 15, "0.3": 16, "0.5": 17}
+
+
+def beats_at_every_height(judge: Judge, tree: str) -> Finding:
+    """Compare HTF at each height with the best of the trees of the same height."""
+
+    def compare() -> Iterator[Comparison | None]:
+        for epsilon in judge.epsilons:
+            for height, ours in judge.lineup.ladders.get(HTF, {}).items():
+                rivals = [
+                    judge.lineup.ladders[label][height]
+                    for label in tree_labels(tree)
+                    if height in judge.lineup.ladders.get(label, {})
+                ]
+                theirs = judge.results.best(judge.data_set, rivals, epsilon, RANDOM)
+                setting = f"ε {epsilon}, height {height}"
+                yield judge.compare(ours, theirs, epsilon, RANDOM, setting)
+
+    return judge.weigh(compare())
+
+
+def beats_best(
+    judge: Judge, labels: Sequence[str], epsilons: Sequence[str], workloads: Sequence[str]
+) -> Finding:
+    """Compare HTF at its own height with the best of the others."""
+
+    def compare() -> Iterator[Comparison | None]:
+        ours = judge.lineup.singles.get(HTF)
+        for epsilon, workload in product(epsilons, workloads):
+            rival = judge.best(labels, epsilon, workload)
+            if rival is not None:
+                setting = f"ε {epsilon}, {workload}, {rival[0]}"
+                yield judge.compare(ours, rival[1], epsilon, workload, setting)
+
+    return judge.weigh(compare())
+
+
+def beats_each(judge: Judge, labels: Iterable[str]) -> Finding:
+    """Compare HTF at its own height with each of the others, at the lowest epsilon."""
+
+    def compare() -> Iterator[Comparison | None]:
+        ours = judge.lineup.singles.get(HTF)
+        for label in labels:
+            rival = judge.best([label], LOWEST_EPSILON, RANDOM)
+            if rival is not None:
+                yield judge.compare(ours, rival[1], LOWEST_EPSILON, RANDOM, rival[0])
+
+    return judge.weigh(compare())
+
+
+def methods_the_paper_does_not_run(judge: Judge) -> list[str]:
+    known = {HTF, HTF_LOW, *RUN, *map(stop_label, STOP_COUNTS)}
+    return [label for label in judge.lineup.singles if label not in known]
+
+
+def is_parabolic(judge: Judge, tree: str) -> Finding:
+    """Whether the error is least at an inner height, and clearly larger at both ends."""
+
+    def check() -> Iterator[tuple[bool, str]]:
+        for epsilon, label in product(judge.epsilons, tree_labels(tree)):
+            means, ladder = judge.means(label, epsilon), judge.lineup.ladders.get(label, {})
+            if len(means) < 3:
+                continue
+            best, shallowest, deepest = min(means, key=means.__getitem__), min(means), max(means)
+            ends = [
+                judge.compare(ladder[best], ladder[end], epsilon, RANDOM, "")
+                for end in (shallowest, deepest)
+            ]
+            told = ", ".join(
+                f"{show_number(means[h])} % at {h}" for h in (shallowest, best, deepest)
+            )
+            yield all(end is not None and end.won for end in ends), f"ε {epsilon} {label}: {told}"
+
+    return judge.tally(check())
+
+
+def avoids_overpartitioning(judge: Judge) -> Finding:
+    """Compare how much worse than its best the deepest tree is, for HTF and for the kd-trees."""
+
+    def check() -> Iterator[tuple[bool, str]]:
+        for epsilon in judge.epsilons:
+            rises = {
+                label: means[max(means)] / min(means.values())
+                for label in (HTF, *KD)
+                if (means := judge.means(label, epsilon))
+            }
+            if HTF in rises and len(rises) > 1:
+                least = min(rise for label, rise in rises.items() if label != HTF)
+                told = ", ".join(f"{label} {show_number(rise)}" for label, rise in rises.items())
+                text = f"ε {epsilon}: the deepest tree has this many times the least error: {told}"
+                yield rises[HTF] <= least, text
+
+    return judge.tally(check())
+
+
+def chooses_its_height_well(judge: Judge) -> Finding:
+    def check() -> Iterator[tuple[bool, str]]:
+        for epsilon in judge.epsilons:
+            means = judge.means(HTF, epsilon)
+            own = judge.mean(judge.lineup.singles.get(HTF), epsilon)
+            if means and not math.isnan(own):
+                best = min(means, key=means.__getitem__)
+                text = (
+                    f"ε {epsilon}: {show_number(own)} % at its own height "
+                    f"{judge.own_height(epsilon):.1f}, {show_number(means[best])} % at {best}"
+                )
+                yield own <= NEAR * means[best], text
+
+    return judge.tally(check())
+
+
+def gains_most_at_low_epsilon(
+    judge: Judge, labels: Sequence[str], epsilons: Sequence[str]
+) -> Finding:
+    """Whether HTF's error, as a share of the best other's, is least at the lowest epsilon."""
+    ratios = {}
+    for epsilon in epsilons:
+        rival = judge.best(labels, epsilon, RANDOM)
+        ours = judge.mean(judge.lineup.singles.get(HTF), epsilon)
+        if rival is not None and not math.isnan(ours):
+            ratios[epsilon] = ours / judge.mean(rival[1], epsilon)
+    if len(ratios) < 2:
+        return judge.finding(UNKNOWN, "at one ε only")
+    held = min(ratios, key=ratios.__getitem__) == min(ratios, key=float)
+    told = ", ".join(f"{show_number(ratio)} at ε {epsilon}" for epsilon, ratio in ratios.items())
+    return judge.finding(HELD if held else NOT_HELD, told)
+
+
+def stops_best_at_50(judge: Judge) -> Finding:
+    def check() -> Iterator[tuple[bool, str]]:
+        for epsilon in judge.grid_epsilons:
+            specs = {n: judge.lineup.singles.get(stop_label(n)) for n in STOP_COUNTS}
+            means = {n: judge.mean(spec, epsilon) for n, spec in specs.items()}
+            if not any(map(math.isnan, means.values())):
+                told = ", ".join(f"{show_number(mean)} at {n}" for n, mean in means.items())
+                yield means[50] <= min(means.values()) * NEAR, f"ε {epsilon}: {told}"
+
+    return judge.tally(check())
+
+
+def falls_with_epsilon(judge: Judge) -> Finding:
+    def check() -> Iterator[tuple[bool, str]]:
+        for label in (HTF, *GRIDS):
+            spec = judge.lineup.singles.get(label)
+            means = [judge.mean(spec, epsilon) for epsilon in judge.grid_epsilons]
+            if not any(map(math.isnan, means)):
+                falls = all(later < earlier for earlier, later in pairwise(means))
+                yield falls, f"{label}: {' → '.join(map(show_number, means))} %"
+
+    return judge.tally(check())
+
+
+def has_the_papers_heights(judge: Judge) -> Finding:
+    heights = {e: h for e in judge.epsilons if not math.isnan(h := judge.own_height(e))}
+    if not heights:
+        return judge.finding(UNKNOWN, "no results")
+    held = all(round(height) == PAPERS_HEIGHTS.get(epsilon) for epsilon, height in heights.items())
+    source = judge.source
+    is_as_large = isinstance(source, City) and source.points == LOS_ANGELES_POINTS
+    told = ", ".join(f"{height:.1f} at ε {epsilon}" for epsilon, height in heights.items())
+    if not is_as_large:
+        return judge.finding(UNKNOWN, f"{told}; not as many points as the paper's")
+    return judge.finding(HELD if held else NOT_HELD, told)
+
+
+def gains_with_sparsity(judges: Sequence[Judge]) -> Finding:
+    """Over the Gaussian sets: the best grid's or quadtree's error as a multiple of HTF's, by sigma."""
+    gains: dict[int, list[float]] = {}
+    for judge in judges:
+        rival = judge.best([*GRIDS, *QUAD], LOWEST_EPSILON, RANDOM)
+        ours = judge.mean(judge.lineup.singles.get(HTF), LOWEST_EPSILON)
+        source = judge.source
+        if isinstance(source, GaussianSet) and rival is not None and not math.isnan(ours):
+            theirs = judge.mean(rival[1], LOWEST_EPSILON)
+            gains.setdefault(source.sigma, []).append(theirs / ours)
+    if len(gains) < 2:
+        return Finding("Gaussian sets", UNKNOWN, "fewer than two values of sigma")
+    means = [sum(gains[sigma]) / len(gains[sigma]) for sigma in sorted(gains)]
+    grows = all(later > earlier for earlier, later in pairwise(means))
+    told = "; ".join(
+        f"σ {sigma}: {' and '.join(map(show_number, gains[sigma]))}" for sigma in sorted(gains)
+    )
+    return Finding("Gaussian sets", HELD if grows else NOT_HELD, told)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The paper's words, how they are judged, and the judge's function."""
+
+    section: str
+    quote: str
+    measure: str
+    judge: Callable[[Judge], Finding]
+
+
+CLAIMS = (
+    Claim(
+        "Section 5.2",
+        "HTF clearly outperforms kd-tree for all height settings.",
+        "HTF of each height against the best kd-tree of that height; random queries, every ε.",
+        lambda judge: beats_at_every_height(judge, "kdtree"),
+    ),
+    Claim(
+        "Section 5.2",
+        "(the same, as a user would meet it)",
+        "HTF at its own height against the kd-tree at its best height; random queries.",
+        lambda judge: beats_best(judge, KD, judge.epsilons, [RANDOM]),
+    ),
+    Claim(
+        "Section 5.2",
+        "The kd-tree algorithm follows a parabolic shape […]: the MRE performance reaches its best "
+        "values at a particular height, and further partitioning of the space increases the error.",
+        "The error is least at an inner height, and clearly larger at the least and the greatest.",
+        lambda judge: is_parabolic(judge, "kdtree"),
+    ),
+    Claim(
+        "Section 5.2",
+        "HTF […] is applying stop conditions to avoid the adverse effects of over-partitioning.",
+        "The deepest tree's error over the least of all heights is no larger for HTF than for a kd-tree.",
+        avoids_overpartitioning,
+    ),
+    Claim(
+        "Section 5.2",
+        "[HTF] is able to estimate the optimal height beforehand.",
+        f"The error at its own height is at most {NEAR} times the least of all heights.",
+        chooses_its_height_well,
+    ),
+    Claim(
+        "Section 5.2",
+        "HTF outperforms the kd-tree algorithm significantly [for squares of 2, 6 and 10 %].",
+        f"HTF at its own height against the kd-tree at its best; ε {LOWEST_EPSILON}.",
+        lambda judge: beats_best(judge, KD, [LOWEST_EPSILON], SIZES),
+    ),
+    Claim(
+        "Section 5.3",
+        "HTF consistently outperforms grid-based approaches.",
+        "HTF (stop count 100) against the better of UG and AG; random queries, every ε.",
+        lambda judge: beats_best(judge, GRIDS, judge.grid_epsilons, [RANDOM]),
+    ),
+    Claim(
+        "Section 5.3",
+        "[…] especially when the total privacy budget is lower.",
+        "The ratio of HTF's error to that of the better grid is least at the lowest ε.",
+        lambda judge: gains_most_at_low_epsilon(judge, GRIDS, judge.grid_epsilons),
+    ),
+    Claim(
+        "Section 5.3",
+        "The performance improves and reaches its near-optimal values around stop count 50, and "
+        "ultimately worsens when the stop count becomes larger.",
+        f"The error at stop count 50 is at most {NEAR} times the least of those at 10, 50 and 100.",
+        stops_best_at_50,
+    ),
+    Claim(
+        "Section 5.3",
+        "HTF outperforms both AG and UG [for squares of 2, 6 and 10 %].",
+        "HTF (stop count 100) against the better of the two; every ε.",
+        lambda judge: beats_best(judge, GRIDS, judge.grid_epsilons, SIZES),
+    ),
+    Claim(
+        "Section 5.3",
+        "As the privacy budget grows, […] increasing the budget always results in lower MRE.",
+        "Means fall from each ε to the next, for HTF, UG and AG; random queries.",
+        falls_with_epsilon,
+    ),
+    Claim(
+        "Section 5.4",
+        "The error of the QuadTree approach is large for small heights, then improves to its "
+        "optimal value, and rises again significantly as height further increases.",
+        "The error is least at an inner height, and clearly larger at the least and the greatest.",
+        lambda judge: is_parabolic(judge, "quadtree"),
+    ),
+    Claim(
+        "Section 5.4",
+        "The HTF height selection heuristic yields levels 15, 16, and 17 for […] 0.1, 0.3, and 0.5.",
+        "The heights HTF chose, means over the runs. The paper's are for 3.5 million points.",
+        has_the_papers_heights,
+    ),
+    Claim(
+        "Section 5.4",
+        "HTF outperforms QuadTree for all settings of ε.",
+        "HTF at its own height against the quadtree at its best height; random queries.",
+        lambda judge: beats_best(judge, QUAD, judge.epsilons, [RANDOM]),
+    ),
+    Claim(
+        "Section 5.4",
+        "HTF outperforms Quadtree in all cases [squares of 2, 6 and 10 %].",
+        f"HTF at its own height against the quadtree at its best; ε {LOWEST_EPSILON}.",
+        lambda judge: beats_best(judge, QUAD, [LOWEST_EPSILON], SIZES),
+    ),
+    Claim(
+        "Section 5.5",
+        "HTF consistently outperforms existing approaches.",
+        f"HTF against each method of the paper, trees at their best; random queries, ε {LOWEST_EPSILON}.",
+        lambda judge: beats_each(judge, RUN),
+    ),
+    Claim(
+        "Section 5.5",
+        "HTF performs best on a relative basis for […] more stringent privacy requirements.",
+        "The ratio of HTF's error to that of the best kd-tree, quadtree or grid is least at the lowest ε.",
+        lambda judge: gains_most_at_low_epsilon(judge, [*KD, *QUAD, *GRIDS], judge.epsilons),
+    ),
+    Claim(
+        "Beyond the paper",
+        "(not a claim of the paper) Methods that it cites and does not run.",
+        f"HTF against each of them with its defaults; random queries, ε {LOWEST_EPSILON}.",
+        lambda judge: beats_each(judge, methods_the_paper_does_not_run(judge)),
+    ),
+)
+SPARSITY = Claim(
+    "Section 5.5",
+    "For the denser datasets (sigma = 20) the gain compared to approaches designed for uniform data "
+    "(e.g., UG, AG, Quadtrees) is lower. As data sparsity grows, the difference in accuracy between "
+    "HTF and the benchmarks increases.",
+    "The best error of UG, AG and quadtrees divided by HTF's, for each σ; random queries, "
+    f"ε {LOWEST_EPSILON}. It should grow with σ.",
+    lambda judge: judge.finding(UNKNOWN, "a claim about several data sets"),
+)

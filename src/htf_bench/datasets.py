@@ -1,0 +1,129 @@
+"""The data sets of the bench: the paper's Gaussian sets, the invented city, files of points, matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htf.curator.frequency import FrequencyMatrix
+from htf.errors import InputError
+from htf.files import is_file
+from htf.forecast.datasets import CITY, City, DataSet, PointsFile, file_state
+from htf.frame.domain import Axis, Domain
+from htf_bench import gaussian
+
+MATRIX_SUFFIXES = (".npy", ".npz")
+
+
+@dataclass(frozen=True)
+class GaussianSet(DataSet):
+    """One of the paper's synthetic sets."""
+
+    sigma: int
+    draw: int
+    points: int = gaussian.POINTS
+    cells: int = gaussian.CELLS
+
+    @property
+    def domain(self) -> Domain:
+        return gaussian.gaussian_domain(self.cells)
+
+    def load(self) -> FrequencyMatrix:
+        return gaussian.gaussian_matrix(self.sigma, self.draw, self.points, self.cells)
+
+
+@dataclass(frozen=True)
+class MatrixFile(DataSet):
+    """A two-dimensional array of counts, indexed [x, y], in a .npy file or under a key of a .npz."""
+
+    path: Path
+    key: str = ""
+    bounds: tuple[float, float, float, float] | None = None
+
+    @property
+    def domain(self) -> Domain:
+        columns, rows = _read_array(self.path, self.key).shape
+        if self.bounds is None:
+            return Domain((Axis("x", 0.0, columns, columns), Axis("y", 0.0, rows, rows)))
+        return Domain.from_bounds(*self.bounds, cells=(columns, rows), crs=None)
+
+    def load(self) -> FrequencyMatrix:
+        return FrequencyMatrix.from_dense(self.domain, _read_array(self.path, self.key))
+
+    def fingerprint(self) -> str:
+        return f"{self!r} {file_state(self.path)}"
+
+
+def built_in_sets() -> dict[str, Callable[[], DataSet]]:
+    """Data sets that need no file, by name."""
+    sets: dict[str, Callable[[], DataSet]] = {CITY: lambda: City(CITY)}
+    for data_set in gaussian_sets():
+        sets[data_set.name] = lambda data_set=data_set: data_set  # type: ignore[misc]
+    return sets
+
+
+def gaussian_sets(
+    sigmas: Sequence[int] = gaussian.SIGMAS, draws: Sequence[int] = gaussian.DRAWS
+) -> list[GaussianSet]:
+    """The paper's six sets, `gaussian-20-1` to `gaussian-100-2`."""
+    return [GaussianSet(f"gaussian-{s}-{d}", s, d) for s in sigmas for d in draws]
+
+
+def is_matrix(text: str) -> bool:
+    return split_key(text)[0].suffix.lower() in MATRIX_SUFFIXES
+
+
+def open_matrix(text: str, bounds: tuple[float, float, float, float] | None = None) -> MatrixFile:
+    """`counts.npy`, or `sets.npz:KEY`. Without bounds, map coordinates are cells."""
+    path, key = split_key(text)
+    data_set = MatrixFile(f"{path.stem}-{key}" if key else path.stem, path, key, bounds)
+    _ = data_set.domain  # an unreadable file is named now, not in the middle of a long run
+    return data_set
+
+
+def open_points(text: str, columns: tuple[str, str], domain: Domain) -> PointsFile:
+    """A file of points. Errors in it are reported when it is loaded."""
+    path = Path(text)
+    if not is_file(path):
+        raise InputError(
+            f"there is no file {path}; data sets that need none are {', '.join(built_in_sets())}"
+        )
+    return PointsFile(path.stem, path.resolve(), columns, domain)
+
+
+def split_key(text: str) -> tuple[Path, str]:
+    """The file, and the name of the array in it that is meant, if there is one."""
+    before, colon, key = text.rpartition(":")
+    if colon and Path(before).suffix.lower() == ".npz":
+        return Path(before), key
+    return Path(text), ""
+
+
+def _read_array(path: Path, key: str) -> NDArray[Any]:
+    if not is_file(path):
+        raise InputError(f"there is no file {path}")
+    try:
+        content = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError):
+        raise InputError(f"{path} is not a NumPy file of plain numbers") from None
+    array = content if isinstance(content, np.ndarray) else _pick(content, path, key)
+    if array.ndim != 2 or array.size == 0:
+        raise InputError(f"a matrix of counts has two axes, got shape {array.shape} in {path}")
+    return np.asarray(array)
+
+
+def _pick(content: Any, path: Path, key: str) -> NDArray[Any]:
+    with content:
+        keys = list(content)
+        chosen = key or (keys[0] if len(keys) == 1 else "")
+        if chosen not in keys:
+            raise InputError(
+                f"name one of the matrices in {path}, as {path.name}:{keys[0] if keys else 'KEY'}; "
+                f"there are {', '.join(keys)}"
+            )
+        return np.asarray(content[chosen])

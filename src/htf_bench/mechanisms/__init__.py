@@ -1,0 +1,1 @@
+"""The rivals, one file each, as their papers describe them."""

@@ -1,0 +1,163 @@
+"""Summarises results: means and spreads over the runs, trees at their best height."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from htf.files import write_whole
+from htf.forecast.accuracy import show_value
+from htf.frame.domain import FloatArray
+from htf_bench.marking import MARKING
+from htf_bench.metrics import MEANINGS, METRICS, MRE, UNITS
+from htf_bench.results import Results
+from htf_bench.specs import UNIFORM, ZERO, BenchSpec, label_of
+from htf_bench.trials import Plan
+
+FLOORS = (ZERO, UNIFORM)
+AUDIENCE = "For researchers: the errors of every mechanism, by data set, epsilon and workload."
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One entrant of a comparison: a mechanism, or a tree at the best of several heights."""
+
+    label: str
+    specs: tuple[BenchSpec, ...]
+
+    @property
+    def is_floor(self) -> bool:
+        return self.label in FLOORS
+
+
+@dataclass(frozen=True)
+class Line:
+    """One contender's values over the workloads: a mean, a spread and the spec for each."""
+
+    contender: Contender
+    values: tuple[FloatArray, ...]  # by run, for each workload
+    chosen: tuple[BenchSpec | None, ...]
+
+    @property
+    def label(self) -> str:
+        """The label, with the best heights if there was a choice."""
+        heights = [spec.height for spec in self.chosen if spec is not None]
+        distinct = sorted({height for height in heights if height is not None})
+        if len(self.contender.specs) == 1 or not distinct:
+            return self.contender.label + (" (floor)" if self.contender.is_floor else "")
+        return f"{self.contender.label} ({', '.join(map(str, distinct))})"
+
+    @property
+    def typical(self) -> float:
+        """The geometric mean over the workloads, to sort by."""
+        means = [found.mean() for found in self.values if len(found)]
+        return math.exp(np.mean(np.log(np.maximum(means, 1e-12)))) if means else math.inf
+
+
+def contenders(specs: Iterable[BenchSpec]) -> list[Contender]:
+    """Specs of one ladder together, all others alone."""
+    groups: dict[str, list[BenchSpec]] = {}
+    for spec in specs:
+        label = f"{spec.family}, best height" if spec.of_ladder else spec.label
+        groups.setdefault(label, []).append(spec)
+    return [Contender(label, tuple(group)) for label, group in groups.items()]
+
+
+def compare_all(
+    results: Results,
+    data_set: str,
+    epsilon: str,
+    workloads: Sequence[str],
+    entrants: Sequence[Contender],
+    metric: str = MRE,
+) -> list[Line]:
+    """One line for each contender that has results, the best first."""
+    lines = []
+    for contender in entrants:
+        chosen = tuple(
+            results.best(data_set, contender.specs, epsilon, workload, metric)
+            for workload in workloads
+        )
+        values = tuple(
+            np.empty(0)
+            if spec is None
+            else results.values(data_set, spec, epsilon, workload, metric)
+            for spec, workload in zip(chosen, workloads, strict=True)
+        )
+        if any(len(found) for found in values):
+            lines.append(Line(contender, values, chosen))
+    return sorted(lines, key=lambda line: line.typical)
+
+
+def median_seconds(results: Results) -> dict[str, float]:
+    """The median time of a release for each mechanism and parameters, over all runs."""
+    seconds: dict[tuple[str, str], list[float]] = {}
+    for row in results.table.to_pylist():
+        seconds.setdefault((row["mechanism"], row["parameters"]), []).append(row["seconds"])
+    return {label_of(*key): float(np.median(times)) for key, times in seconds.items()}
+
+
+def write_summary(
+    results: Results, plan: Plan, folder: Path, command: str, entrants: Sequence[Contender]
+) -> None:
+    """All metrics as tables in `summary.md`, and what the folder holds in `README.md`."""
+    parts = [f"# Results of the bench\n\n{AUDIENCE}\n\n**{MARKING}**\n"]
+    parts += [f"* {metric}: {MEANINGS[metric]}, in {UNITS[metric]}" for metric in METRICS]
+    workloads = [workload.text for workload in plan.bench.workloads]
+    for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
+        for epsilon in dict.fromkeys(trial.epsilon for trial in plan.trials):
+            for metric in METRICS:
+                lines = compare_all(results, data_set, epsilon, workloads, entrants, metric)
+                if lines:
+                    parts.append(
+                        f"\n## {data_set}, epsilon {epsilon}: {metric} ({UNITS[metric]})\n"
+                    )
+                    parts.append(_markdown(lines, workloads))
+    write_text(folder / "summary.md", "\n".join(parts))
+    write_text(folder / "README.md", _readme(results, plan, command))
+
+
+def _markdown(lines: Sequence[Line], workloads: Sequence[str]) -> str:
+    head = f"| mechanism | {' | '.join(workloads)} |\n| --- |{' ---: |' * len(workloads)}\n"
+    rows = [f"| {line.label} | {' | '.join(map(show_value, line.values))} |" for line in lines]
+    return head + "\n".join(rows) + "\n"
+
+
+def _readme(results: Results, plan: Plan, command: str) -> str:
+    bench = plan.bench
+    from_data = [workload.text for workload in bench.workloads if workload.at_records]
+    notes = (
+        f"\nThe boxes of {', '.join(from_data)} were drawn from the data too." if from_data else ""
+    )
+    seconds = median_seconds(results)
+    times = "\n".join(
+        f"| {label} | {seconds[label]:.3f} |" for label in sorted(seconds, key=lambda k: seconds[k])
+    )
+    return f"""# A bench of mechanisms
+
+**{MARKING}**{notes}
+
+Made by `{command}`, with {bench.queries} boxes per workload and seed {bench.seed}.
+
+* `results.parquet`: one row for each data set, mechanism, epsilon, workload, run and metric; `failures.parquet`: trials
+  without a result ({len(results.failures())}), and why.
+* `summary.md`: means ± standard deviations over the runs. A tree whose height is the user's choice stands at
+  the height that did best, which nobody could know without the data.
+* `rivals.md`, `rivals.parquet`: with `--rivals tuned`, mechanisms against rivals at their best setting in hindsight.
+* `parts/`: finished trials. Run the same command again to resume.
+
+| mechanism | median seconds of a release |
+| --- | ---: |
+{times}
+"""
+
+
+def write_text(path: Path, text: str) -> None:
+    def write(unfinished: Path) -> None:
+        unfinished.write_text(text, encoding="utf-8")
+
+    write_whole(path, write, overwrite=True)

@@ -1,0 +1,158 @@
+"""Rivals at the setting that did best in hindsight, and mechanisms compared with them.
+
+A rival whose constants suit other data than these is easy to beat. So each rival runs at many settings, and for
+every data set, epsilon, workload and metric the one with the least mean error counts. It is picked with the truth,
+which nobody has who makes a release, and from the very runs that it is then judged by: both favour the rivals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from htf.errors import InputError
+from htf.frame.domain import Domain, FloatArray
+from htf.frame.grids import MOST_LEAVES
+from htf_bench.judging import common_runs, ratio_interval
+from htf_bench.mechanisms.quadtree import leaf_number
+from htf_bench.metrics import METRICS
+from htf_bench.results import Results
+from htf_bench.specs import HEIGHT, BenchSpec, with_floors
+from htf_bench.summary import FLOORS, Contender
+from htf_bench.trials import Plan
+
+AS_PUBLISHED, TUNED = "as-published", "tuned"
+GRID_SIDES = tuple(2**power for power in range(3, 11))  # 8 to 1024 cells
+# The published constants are 10, 5 and 0.5.
+AG_C, AG_C2, AG_ALPHA = (0.625, 2.5, 10, 40), (1.25, 2.5, 5, 10, 20), (0.1, 0.25, 0.5)
+THRESHOLDS = (-1000, -300, -100, -30, -10, 0, 10, 30, 100, 300, 1000)
+FLOOR = "floors"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A rival at its best setting: its errors by run, and the ratio of the judged mechanism's to them."""
+
+    rival: str
+    spec: BenchSpec
+    errors: FloatArray
+    ratio: float
+    low: float  # of the ratio's 95 % interval
+    high: float
+
+    @property
+    def mean(self) -> float:
+        return float(self.errors.mean())
+
+    @property
+    def setting(self) -> str:
+        """The parameters that are not as published."""
+        if self.rival == FLOOR:
+            return self.spec.mechanism
+        texts = [f"{name}={value.removesuffix('.0')}" for name, value in self.spec.settings]
+        return " ".join(texts) or AS_PUBLISHED
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One mechanism against every rival, for one data set, epsilon, workload and metric."""
+
+    data_set: str
+    epsilon: str
+    workload: str
+    metric: str
+    judged: BenchSpec
+    errors: FloatArray
+    choices: tuple[Choice, ...]
+
+    @property
+    def best(self) -> Choice:
+        """The best of all rivals."""
+        return min(self.choices, key=lambda choice: choice.mean)
+
+
+def tuned_rivals(domain: Domain) -> list[Contender]:
+    """Every rival with all of its settings on this map."""
+    finest = max(domain.shape)
+    grids = [{}, *({"side": side} for side in GRID_SIDES if side <= finest)]
+    constants = [
+        {"alpha": alpha, "c": c, "c2": c2} for alpha, c, c2 in product(AG_ALPHA, AG_C, AG_C2)
+    ]
+    thresholds = [{"threshold": threshold} for threshold in THRESHOLDS]
+    heights = [{HEIGHT: height} for height in _quadtree_heights(domain)]
+    return [
+        _tuned("ug", grids),
+        _tuned("ag", constants),
+        _tuned("privtree", thresholds),
+        _tuned("quadtree", heights),
+    ]
+
+
+def floor_rival() -> Contender:
+    """The floors: whoever is worse than they are is no rival."""
+    return Contender(FLOOR, tuple(with_floors([])))
+
+
+def judged_specs(specs: Sequence[BenchSpec], named: str) -> list[BenchSpec]:
+    """Those to compare with the rivals: all that the user named but the floors."""
+    judged = [spec for spec in specs if spec.mechanism not in FLOORS]
+    if not judged:
+        raise InputError(
+            f"--rivals {TUNED} needs a mechanism to compare with the rivals: give --mechanisms htf, "
+            f"got {named!r}"
+        )
+    return judged
+
+
+def compare_with_rivals(
+    results: Results, plan: Plan, judged: Sequence[BenchSpec], rivals: Sequence[Contender]
+) -> list[Comparison]:
+    """One comparison for each mechanism, data set, epsilon, workload and metric with results."""
+    data_sets = dict.fromkeys(trial.data_set.name for trial in plan.trials)
+    epsilons = dict.fromkeys(trial.epsilon for trial in plan.trials)
+    workloads = [workload.text for workload in plan.bench.workloads]
+    found = []
+    places = product(data_sets, epsilons, METRICS, workloads, judged)
+    for data_set, epsilon, metric, workload, spec in places:
+        errors = results.values(data_set, spec, epsilon, workload, metric)
+        cell = data_set, epsilon, workload, metric
+        choices = [_choose(results, cell, spec, rival) for rival in rivals]
+        known = tuple(choice for choice in choices if choice is not None)
+        if len(errors) and known:
+            found.append(Comparison(*cell, spec, errors, known))
+    return found
+
+
+def _choose(
+    results: Results, cell: tuple[str, str, str, str], judged: BenchSpec, rival: Contender
+) -> Choice | None:
+    """The best setting of a rival, by the mean over the runs."""
+    data_set, epsilon, workload, metric = cell
+    best = results.best(data_set, rival.specs, epsilon, workload, metric)
+    if best is None:
+        return None
+    mine = results.by_run(data_set, judged, epsilon, workload, metric)
+    other = results.by_run(data_set, best, epsilon, workload, metric)
+    pairs = common_runs(mine, other)
+    if pairs is None:
+        return None
+    errors = results.values(data_set, best, epsilon, workload, metric)
+    return Choice(rival_name(rival), best, errors, *ratio_interval(*pairs))
+
+
+def rival_name(rival: Contender) -> str:
+    """The name of a rival without what is said about its settings."""
+    return FLOOR if rival.label == FLOOR else rival.specs[0].mechanism
+
+
+def _tuned(mechanism: str, settings: Sequence[Mapping[str, object]]) -> Contender:
+    specs = dict.fromkeys(BenchSpec.of(mechanism, setting) for setting in settings)
+    return Contender(f"{mechanism}, best setting", tuple(specs))
+
+
+def _quadtree_heights(domain: Domain) -> list[int]:
+    """From one cut of every axis to single cells, or to as many leaves as a quadtree may have."""
+    deepest = max((cells - 1).bit_length() for cells in domain.shape)
+    heights = range(1, deepest + 1)
+    return [height for height in heights if leaf_number(domain, height) <= MOST_LEAVES] or [0]
