@@ -58,7 +58,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     if ROUTES in markdown:
         markdown = markdown.replace(ROUTES, http_page(describe(Limits(), has_token=True)))
     for page, source in FROM_ROOT.items():
-        markdown = markdown.replace(f"](../{source})", f"]({page})")
+        markdown = markdown.replace(f"](../{source}", f"]({page}")
     return with_lists_apart(markdown)
 
 

@@ -2,7 +2,7 @@
 
 Stars, strips, nine small stars as one, and Voronoi cells, with centres anywhere or at records. Seeds are fixed. What to
 expect is what was measured, since how uneven records are inside of leaves is only estimated: at least 93 % for
-each kind, and mostly more (docs/performance.md). Here there are 240 polygons of a kind, of which those of one release
+each kind, and mostly more (docs/measurements.md). Here there are 240 polygons of a kind, of which those of one release
 are wrong together. Six other sets of seeds gave 98.2 to 99.0 % over all, and 95.8 % or more for each kind: with fresh
 seeds the limits of 95 to 99.5 % and of 91 % would be passed by chance less than once in a hundred runs.
 """
