@@ -132,18 +132,12 @@ def _show_guarantee(release: Release) -> None:
 
 def _activity_table(activity: Activity, factor: float) -> tuple[tuple[str, ...], list[Any], str]:
     title = f"Activity, for epsilon {activity.epsilon}; counts are multiplied by {factor:.4g}"
-    headers: tuple[str, ...] = ("records of a person", ">people, with noise")
-    rows: list[Any] = [
-        (f"up to {end:,}", n) for end, n in zip(activity.ends, activity.people, strict=True)
+    near = "up to" if activity.most is None else "about"
+    rows = [
+        (f"{near} {end:,}", f"{people:,.0f}")
+        for end, people in zip(activity.ends, activity.counted, strict=True)
     ]
-    if activity.offsets is None:
-        return headers, rows, title
-    middles = zip(activity.ends, activity.middles, activity.offsets, strict=True)
-    sums = [
-        f"{off:+,} beside {middle:,} each" if middle < end else "" for end, middle, off in middles
-    ]
-    rows = [(*row, off) for row, off in zip(rows, sums, strict=True)]
-    return (*headers, ">their records, with noise"), rows, title
+    return ("records of a person", ">people, with noise"), rows, title
 
 
 def _clipped_rows(clipped: Clipped) -> list[tuple[str, object]]:

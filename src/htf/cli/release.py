@@ -418,7 +418,7 @@ def _check_people(plan: Plan, options: ReleaseOptions) -> Protection:
     Protection(PERSON, options.most_records)
     reading, suggest = plan.points.reading, options.suggest_max_records
     epsilon, share = plan.epsilon, _share_for_activity(reading, options)
-    left = _without_others(plan, epsilon - _part(epsilon, share, options.most_records))
+    left = _without_others(plan, epsilon - _part(epsilon, share))
     if suggest is None and reading.max_records != AUTO:
         unit = reading.protection
         epsilon_per_share(left, unit)
@@ -532,16 +532,16 @@ def check_no_activity(given: str | None, *, has_people: bool) -> None:
     )
 
 
-def _part(epsilon: Epsilon, share: Fraction, most: int) -> Epsilon:
+def _part(epsilon: Epsilon, share: Fraction) -> Epsilon:
     """A share of epsilon, rounded down."""
     from htf.base import numerals
-    from htf.privacy.activity import least_price
+    from htf.privacy.activity import LEAST_PRICE
     from htf.privacy.epsilon import Epsilon
 
     part = Epsilon(int(epsilon.units * share))
-    if share > 0 and part < (least := least_price(most)):
+    if share > 0 and part < LEAST_PRICE:
         raise InputError(
-            f"--activity {numerals.shown(share)} of --epsilon {epsilon} is less than {least}, the smallest: spend more, or count "
+            f"--activity {numerals.shown(share)} of --epsilon {epsilon} is less than {LEAST_PRICE}, the smallest: spend more, or count "
             "kept records (--activity 0)"
         )
     return part
@@ -600,7 +600,7 @@ def _left_for_map(plan: Plan, options: ReleaseOptions) -> Epsilon:
     from htf.privacy.epsilon import Epsilon
 
     share = _share_for_activity(plan.points.reading, options)
-    left = _without_others(plan, plan.epsilon - _part(plan.epsilon, share, plan.most_records))
+    left = _without_others(plan, plan.epsilon - _part(plan.epsilon, share))
     suggest = options.suggest_max_records
     return left if suggest is None else left - Epsilon.of(suggest)
 
@@ -668,19 +668,19 @@ def _measure_activity(plan: Plan, share: Fraction) -> Activity:
     most = plan.most_records
     activity = measure_activity(
         _read_people(plan, most),
-        _part(plan.epsilon, share, most),
+        _part(plan.epsilon, share),
         noise=plan.noise,
         budget=plan.budget,
         label=plan.label,
         per=plan.points.reading.per,
     )
-    if sum(activity.people) < FEWEST_PEOPLE:
+    if sum(activity.counted) < FEWEST_PEOPLE:
         plan.tell(
             f"By the noisy activity there are fewer than about {FEWEST_PEOPLE:,} people. The total of their records is "
             "then very uncertain, and intervals may be too narrow: prefer counting split people (--count people)."
         )
-    noise = 1 / float(activity.prices[0])
-    if activity.people[-1] > SEEN * noise:
+    noise = 1 / float(activity.epsilon)
+    if activity.counted[-1] > SEEN * noise:
         plan.tell(
             f"By the noisy activity, people have more than {activity.ends[-2]:,} records. Whoever has more than {most:,} "
             "counts as having that many, so totals may be too low: choose a larger --most-records next time."

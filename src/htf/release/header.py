@@ -19,7 +19,7 @@ from htf.estimation.prior import MOST_PRIOR_CELLS, MOST_PRIORS
 from htf.frame.domain import LONGEST_CRS, LONGEST_NAME, MOST_AXES, MOST_CELLS_PER_AXIS
 from htf.frame.names import LONGEST_LABEL, MOST_LEVELS, MOST_NAMES
 from htf.privacy import distinct
-from htf.privacy.activity import DOUBLING
+from htf.privacy.activity import OLDER_ENDS
 from htf.privacy.protection import (
     COUNTED,
     LONGEST_WEIGHT,
@@ -280,17 +280,14 @@ _suggestion = _fields(
 )
 _activity = _fields(
     {
-        "people": _list(_whole(-(2**62), 2**62), 1, len(DOUBLING) + 1),
+        "people": _list(_whole(-(2**62), 2**62), 1, len(OLDER_ENDS)),
         "epsilon": _epsilon,
         "noise": _text(),
         "private": _flag,
         "decides": _flag,
         "per": _one_of(None, *PERIODS),
     },
-    {  # from format 7 on
-        "most": _whole(1, MOST_RECORDS_OF_A_PERSON),
-        "offsets": _list(_whole(-(2**62), 2**62), 1, len(DOUBLING) + 1),
-    },
+    {"most": _whole(1, MOST_RECORDS_OF_A_PERSON)},  # from format 7 on
 )
 _distinct = _fields(
     {
