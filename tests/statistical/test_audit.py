@@ -498,15 +498,9 @@ def audited_activity(noise: Callable[[int], NoiseSource], records: IntArray) -> 
 
     No two of these people share a mark, so each of them, with such a person or without, is a run of its own.
     """
-    found, exact = (
-        [],
-        np.array(
-            [
-                contributions.parts_by_mark(RecordsPerPerson.from_records([one], 2**12))
-                for one in records
-            ]
-        ),
-    )
+    alone = [RecordsPerPerson.from_records([one], 2**12) for one in records]
+    exact = np.array([contributions.parts_by_mark(one) for one in alone])
+    found = []
     for likely in (True, False):
         people = RecordsPerPerson.from_records(records[: likely * len(records)], 2**12)
         source = noise(int(likely))
@@ -517,7 +511,7 @@ def audited_activity(noise: Callable[[int], NoiseSource], records: IntArray) -> 
         seen = np.array(drawn)[:, None, :] >= exact
         found.append(int(np.all(seen | (exact == 0), axis=2).sum()))
     often, rarely = found
-    return proved_epsilon(often, rarely, RUNS)
+    return proved_epsilon(often, rarely, len(drawn) * len(records))
 
 
 @pytest.mark.parametrize("records", [MARKS, BETWEEN], ids=["at marks", "between"])

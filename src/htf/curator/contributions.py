@@ -205,9 +205,9 @@ def measure_activity(
 ) -> Activity:
     """Spend `epsilon`, for one person, on how many people have how many records.
 
-    Someone whose number of records lies between two marks is split between them, in proportion. Hand the result to `publish`, whose epsilon is then the total of both. Its counts are then of all records,
-    although only K of each person were kept, and its intervals include the error of that. `best_max_records` finds
-    a K from it.
+    Someone whose number of records lies between two marks is split between them, in proportion. Hand the result to
+    `publish`, whose epsilon is then the total of both. Its counts are then of all records, although only K of each
+    person were kept, and its intervals include the error of that. `best_max_records` finds a K from it.
 
     Parameters
     ----------

@@ -4,9 +4,10 @@ Marks of people with few records are taken as measured. In the *tail*, noise is 
 mark, and these hold most of the records. So the tail follows a curve: the log density of people over the log number
 of records is a parabola that bends down. All parabolas of a grid are weighed by the likelihood of the noisy tail, with
 room for a misfit, and by a prior for the bend. The tail is at most a small share of people, those with most records, or
-starts earlier: with any mark from which a parabola fits, each weighed by how well it does. What follows is computed for
-each of them, so its uncertainty is known too. In older files classes stand for marks. docs/people.md has what was
-measured.
+starts earlier: with any mark from which a parabola fits, each weighed by how well it does. People at a mark that are
+off the curve by more than noise explains are taken as measured; the more records they would add, the more it takes. What
+follows is computed for each parabola, so its uncertainty is known too. In older files classes stand for marks.
+docs/people.md has what was measured.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ ROUNDS = 8  # until people match the marks
 LEAST = 1e-3  # people in a class before they are matched
 LEAST_WEIGHT = 1e-3  # of a parabola, beside the best
 ISLAND = 4.0  # times what the curve expects: a class that is off it
+DOUBT = 1.25  # scales for each log of how often people off the curve would multiply all records
 
 # Of relative noise beside displaced records, in a square with 1 % of the records. Found on six data sets.
 NOISE_WEIGHT = 12.0
@@ -53,10 +55,8 @@ class Form:
     plain: float  # scales: a class with more people is taken as measured, whatever the curve says
     misfit: float  # how far, relatively, true classes are from the curve
     whole: float  # of the variance of people in a class, if they were drawn from the curve
-    free: (
-        float  # of log likelihood: what a class costs that is taken as measured, not from the curve
-    )
-    off: float  # scales: what is further below the curve is a misfit, not noise
+    free: float  # of log likelihood: the cost of a class that is not from the curve
+    off: float  # scales: what is further from the curve is a misfit, not noise
     bend: float  # of log density, per doubling squared: the median
     bend_spread: float  # the deviation of its log
 
@@ -76,6 +76,7 @@ class Profiles:
 
     grid: Grid
     people: FloatArray  # (profiles, points)
+    records: FloatArray  # of profiles: of all people, by the marks
     weights: FloatArray  # of profiles; they sum to 1
     activity: Activity
 
@@ -95,7 +96,7 @@ class Profiles:
         if self.activity.most is None:
             beyond = self.people @ each
         else:  # between two marks only the sum of records is known, not how many of them are beyond
-            beyond = np.maximum(self.people @ self.grid.numbers - kept, 0.0)
+            beyond = np.maximum(self.records - kept, 0.0)
         (middle,) = weighted_quantiles(beyond, self.weights / (max(kept, 1.0) + beyond), (0.5,))
         if self.activity.most is None:
             return self._older_errors(each, beyond, middle)
@@ -216,6 +217,7 @@ def read_profiles(activity: Activity) -> Profiles:
 class Grid:
     """The numbers of records that profiles are made of: each up to 16, then eight to a doubling, and the marks."""
 
+    ends: FloatArray  # the marks, or where classes end
     numbers: FloatArray
     widths: FloatArray  # of points, in doublings
     classes: IntArray  # of points: the first mark that is at least the number
@@ -245,11 +247,12 @@ class Grid:
         which, width = np.concatenate(classes), np.concatenate(widths)
         in_class = (which[:, None] == np.arange(len(ends))).astype(np.float64)
         even, number = width / (width @ in_class)[which], np.concatenate(numbers)
-        shares = _shares(number, np.array(ends)) if split else in_class
-        return cls(number, width, which, shares, even, ROUNDS if split else 1)
+        last = np.array(ends, dtype=np.float64)
+        shares = _shares(number, last) if split else in_class
+        return cls(last, number, width, which, shares, even, ROUNDS if split else 1)
 
 
-def _shares(numbers: FloatArray, marks: IntArray) -> FloatArray:
+def _shares(numbers: FloatArray, marks: FloatArray) -> FloatArray:
     """How people with these numbers are split between the marks below and above."""
     below = np.clip(np.searchsorted(marks, numbers, side="right") - 1, 0, max(len(marks) - 2, 0))
     above = np.minimum(below + 1, len(marks) - 1)
@@ -292,11 +295,16 @@ def _read(activity: Activity) -> Profiles:
     best = max(float(fit.log_weight.max()) for fit in fits)
     weights = [np.exp(fit.log_weight - best) for fit in fits]
     likely = [weight > LEAST_WEIGHT for weight in weights]
-    people = np.concatenate(
-        [fit.people(noisy, kept) for fit, kept in zip(fits, likely, strict=True)]
-    )
+    wanted = [fit.wanted(noisy, kept) for fit, kept in zip(fits, likely, strict=True)]
+    people = [
+        fit.people(noisy, kept, at_marks)
+        for fit, kept, at_marks in zip(fits, likely, wanted, strict=True)
+    ]
+    # Not of people, who match the marks only nearly.
+    records = np.concatenate(wanted) @ noisy.grid.ends
     all_weights = np.concatenate([w[kept] for w, kept in zip(weights, likely, strict=True)])
-    return Profiles(noisy.grid, people, all_weights / all_weights.sum(), activity)
+    all_weights /= all_weights.sum()
+    return Profiles(noisy.grid, np.concatenate(people), records, all_weights, activity)
 
 
 def _matched(start: FloatArray, wanted: FloatArray, grid: Grid) -> FloatArray:
@@ -340,25 +348,36 @@ class Fit:
         log_weight -= np.sum(form.free + np.log(apart))
         return cls(first, curve, by_class, expected, log_weight)
 
-    def people(self, noisy: Noisy, kept: NDArray[np.bool_]) -> FloatArray:
-        """People at each point, for the kept heights and parabolas."""
-        grid, seen, scale, form = noisy.grid, noisy.seen, noisy.scale, noisy.form
-        inside, tail = self.first <= grid.classes, seen[self.first :]
+    def wanted(self, noisy: Noisy, kept: NDArray[np.bool_]) -> FloatArray:
+        """People at each mark, for the kept heights and parabolas."""
+        scale, form, expected = noisy.scale, noisy.form, self.expected[kept]
+        tail, ends = noisy.seen[self.first :], noisy.grid.ends
+        found = np.tile(np.maximum(noisy.seen, 0.0), (len(expected), 1))
+        found[:, self.first :] = expected
+        more = tail - expected
+        # The more records people would add who are off the curve, the less likely they are.
+        times = np.maximum(more, 0.0) * ends[self.first :] / np.maximum(found @ ends, 1.0)[:, None]
+        off = np.abs(more) > (form.off + DOUBT * np.log1p(times)) * scale
+        unknown = (
+            (form.misfit * expected) ** 2 + form.whole * expected + np.where(off, more, 0.0) ** 2
+        )
+        found[:, self.first :] = np.maximum(expected + more * unknown / (scale**2 + unknown), 0.0)
+        plain = self.first + np.flatnonzero(tail > form.plain * scale)
+        found[:, plain] = noisy.seen[plain]
+        return found
+
+    def people(self, noisy: Noisy, kept: NDArray[np.bool_], wanted: FloatArray) -> FloatArray:
+        """People at each point: as the curve has them between marks, and nearly as wanted at them."""
+        grid, tail = noisy.grid, noisy.seen[self.first :]
         (_, parabola), expected = np.nonzero(kept), self.expected[kept]
-        unknown = (form.misfit * expected) ** 2 + form.whole * expected
-        unknown += np.maximum(expected - tail - form.off * scale, 0.0) ** 2
-        trust = unknown / (scale**2 + unknown)
-        classes = np.maximum(expected + trust * (tail - expected), 0.0)
-        plain = tail > form.plain * scale
-        classes[:, plain] = tail[plain]
+        inside = self.first <= grid.classes
         place = grid.classes[inside] - self.first
+        island = (tail > noisy.form.plain * noisy.scale) & (expected * ISLAND < tail)
         shape = self.curve[parabola] / np.maximum(self.by_class[parabola], 1e-300)[:, place]
-        shape = np.where((plain & (expected * ISLAND < tail))[:, place], grid.even[inside], shape)
-        measured = np.maximum(seen, 0.0)
-        start = np.tile(grid.even * np.maximum(measured, LEAST)[grid.classes], (len(parabola), 1))
-        start[:, inside] = shape * np.maximum(classes, LEAST)[:, place]
-        wanted = np.tile(measured, (len(parabola), 1))
-        wanted[:, self.first :] = classes
+        shape = np.where(island[:, place], grid.even[inside], shape)
+        at_marks = np.maximum(wanted, LEAST)[:, grid.classes]
+        start = grid.even * at_marks
+        start[:, inside] = shape * at_marks[:, inside]
         return _matched(start, wanted, grid)
 
 

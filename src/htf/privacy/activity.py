@@ -17,9 +17,8 @@ from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, Protection, check_counts_records
 
-DOUBLING = tuple(
-    2**power for power in range(7)
-)  # marks up to 64; above, they are four times as far
+# Marks up to 64. Above, they are four times as far.
+DOUBLING = tuple(2**power for power in range(7))
 QUARTER = 4
 PARTS = 4096  # of a person, of which each of two marks gets some
 LEAST_PRICE = Epsilon(PARTS)  # a unit of epsilon for each part, so that noise fits 64 bits
