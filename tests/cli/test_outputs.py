@@ -235,7 +235,7 @@ def test_a_release_that_lost_its_name_is_kept(
         (place / "out.parquet").write_text("of another process")
         return publish(*arguments, **options)
 
-    monkeypatch.setattr("htf.publication.publish", publish_slowly)
+    monkeypatch.setattr("htf.recipes.make.publish", publish_slowly)
     assert htf(*release(*charged), "-o", "out.parquet") == 2
     told = " ".join(capfd.readouterr().err.split())
     (spare,) = place.glob("release-*.parquet")
