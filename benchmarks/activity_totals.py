@@ -7,7 +7,8 @@ No map is made: the activity is measured with a tenth of epsilon, K follows from
 noise of one count at what is left for each record. For every case the table has the median of K, the mean error and
 the median absolute error of the total, the share of 95 % intervals that hold it, and the medians of their ends, in per
 cent of the truth. The truth is the total of all records, unless it says `capped`: then people with more than --most
-count as that many, as the release says.
+count as that many, as the release says. With --floor it has instead how far apart these medians must at least be, for any
+mechanism that spends the epsilon of the activity on a person, on one draw of the people.
 """
 
 from __future__ import annotations
@@ -115,6 +116,19 @@ def totals(
     return np.array(found)
 
 
+def least_width(each: IntArray, epsilon: float, most: int) -> float:
+    """How far apart the medians of both ends of a 95 % interval must be, in parts of the total.
+
+    As many people as make a miss half as likely as not may be hidden with `most` records each, or be those with most
+    records. What may fail is divided between both ends as is best for these data. Proof: docs/proofs/people.md.
+    """
+    records = np.append(0, np.cumsum(np.sort(np.minimum(each, most))[::-1]))
+    above = np.linspace(0.001, 0.049, 481)
+    hidden, gone = (np.log(1 / (2 * share)) / epsilon for share in (above, 0.05 - above))
+    widths = np.floor(hidden) * most + records[np.minimum(np.floor(gone).astype(int), len(each))]
+    return float(widths.min() / records[-1])
+
+
 def row(name: str, people: int, epsilon: float, found: NDArray[np.float64]) -> str:
     kept, low, middle, high = found.T
     held = np.mean((low <= 1) & (high >= 1))
@@ -140,6 +154,7 @@ def main() -> None:
     parser.add_argument("--capped", action="store_true")
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--floor", action="store_true")
     given = parser.parse_args()
     cases: list[tuple[str, int, Law]] = []
     for path in given.files:
@@ -153,6 +168,12 @@ def main() -> None:
                 ]
         if "examples" in given.laws:
             cases += [(name, people, law) for name, (people, law) in EXAMPLES.items()]
+    if given.floor:
+        for name, people, law in cases:
+            each = law(np.random.default_rng([given.seed, people]), people)
+            widths = [least_width(each, SHARE * one, given.most) for one in given.epsilon]
+            print(f"| {name} | {people:,} | {' / '.join(f'{100 * one:.1f}' for one in widths)} |")
+        return
     print("| law | people | ε | K | mean error, % | median error, % | held, % | interval, % |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
     shares: list[float] = []

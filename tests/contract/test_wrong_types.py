@@ -504,7 +504,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "people": "people|activity",
             "per": "period",
             "budget_entry": "entry",
-            "most": "most|records",
+            "most": "most|records|classes",
         },
     ),
     "Activity.from_dict": lambda w: Call(

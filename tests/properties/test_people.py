@@ -23,12 +23,11 @@ from htf import (
     verify,
 )
 from htf.curator.contributions import (
-    CLASSES_OF_A_PERSON,
-    offsets_by_class,
-    people_by_class,
+    PARTS_OF_A_PERSON,
+    parts_by_mark,
 )
 from htf.mechanisms import registry
-from htf.privacy.activity import class_ends, least_price, middles, reaches, split_price
+from htf.privacy.activity import LEAST_PRICE, PARTS, marks
 from htf.privacy.protection import (
     OF_RECORDS,
     epsilon_per_share,
@@ -78,7 +77,7 @@ def test_the_parts_never_exceed_the_claim(
     """Of any epsilon, bound and prices of what was bought; and less than one unit a record is lost."""
     total, cost = Epsilon(units), measured + of_people
     bought = [
-        Activity((0,) * 21, (0,) * 21, 2**20, Epsilon(price), "", True)
+        Activity((0,) * len(marks(2**20)), 2**20, Epsilon(price), "", True)
         for price in (measured, of_people)
         if price
     ]
@@ -97,25 +96,24 @@ def test_the_parts_never_exceed_the_claim(
     assert lost <= total
 
 
-def part_of(total: Epsilon, share: Fraction, most: int) -> Epsilon:
-    recipe = Recipe(source=None, epsilon=1, most_records=most)
+def part_of(total: Epsilon, share: Fraction) -> Epsilon:
+    recipe = Recipe(source=None, epsilon=1)
     return OFFERS["activity"].price(recipe, total, share)
 
 
 @given(
     st.integers(1, 10**18),
     st.fractions(0, 1).filter(lambda share: share < 1),
-    st.sampled_from([1, 2, 2000]),
 )
 @settings(max_examples=200)
-def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction, most: int) -> None:
+def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction) -> None:
     """As `htf release --spend` takes it: rounded down, and never all."""
     total = Epsilon(units)
-    if share > 0 and int(units * share) < least_price(most).units:
-        with pytest.raises(InputError, match=f"less than {least_price(most)}, the smallest"):
-            part_of(total, share, most)
+    if share > 0 and int(units * share) < LEAST_PRICE.units:
+        with pytest.raises(InputError, match=f"less than {LEAST_PRICE}, the smallest"):
+            part_of(total, share)
         return
-    part = part_of(total, share, most)
+    part = part_of(total, share)
     assert 0 <= units * share - part.units < 1
     assert part < total
 
@@ -123,55 +121,33 @@ def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction, most: 
 # --- the activity ---------------------------------------------------------------------------------
 
 
-def test_one_person_moves_one_class_by_one_and_one_offset_by_its_reach() -> None:
-    """All data of up to three people, with numbers of records around the ends of classes. The bound is reached."""
-    ends = class_ends(300)
-    numbers = sorted({n for end in ends for n in (end - 1, end, end + 1) if 1 <= n <= 300})
-    furthest = np.zeros(len(ends), dtype=np.int64)
+def test_one_person_moves_the_marks_together_by_one() -> None:
+    """All data of up to three people, with numbers of records around the marks. The bound is reached, by everybody."""
+    at = marks(300)
+    numbers = sorted({n for mark in at for n in (mark - 1, mark, mark + 1) if 1 <= n <= 300})
     for people in range(3):
         for records in product(numbers[::2] if people else numbers, repeat=people):
-            data = RecordsPerPerson.from_records(list(records), 300)
-            before = people_by_class(data)
+            before = parts_by_mark(RecordsPerPerson.from_records(list(records), 300))
             for added in numbers:
                 more = RecordsPerPerson.from_records([*records, added], 300)
-                moved = people_by_class(more) - before
-                assert np.abs(moved).sum() == moved.sum() == 1 == CLASSES_OF_A_PERSON
-                off = np.abs(offsets_by_class(more) - offsets_by_class(data))
-                assert np.all(off[moved == 0] == 0)
-                furthest = np.maximum(furthest, off)
-    assert furthest.tolist() == list(reaches(ends))
-
-
-@given(st.integers(5, 10**18))
-def test_the_prices_of_people_and_offsets_are_the_whole_price(units: int) -> None:
-    people, offsets = split_price(Epsilon(units))
-    assert people.units + offsets.units == units
-    assert 0 < offsets.units <= people.units / 4 + 1
+                moved = parts_by_mark(more) - before
+                assert np.abs(moved).sum() == moved.sum() == PARTS == PARTS_OF_A_PERSON
 
 
 def test_no_activity_tells_more_than_epsilon() -> None:
-    """The exact loss of one person more: what the two questions charge, times what that person moves."""
-    ends, (of_people, of_offsets) = class_ends(300), split_price(Epsilon.of("0.1"))
+    """The exact loss of one person more: the rate of the noise, times what that person moves."""
+    price = Epsilon.of("0.1").fraction
     for number in range(1, 301):
-        person = RecordsPerPerson.from_records([number], 300)
-        moved, off = people_by_class(person), np.abs(offsets_by_class(person))
-        rates = [of_offsets.fraction / reach if reach else Fraction(0) for reach in reaches(ends)]
-        lost = of_people.fraction * int(moved.sum()) + sum(rate * int(one) for rate, one in zip(rates, off, strict=True))  # fmt: skip
-        assert lost <= Epsilon.of("0.1").fraction
-        if number in ends and number > 2:
-            assert lost == Epsilon.of("0.1").fraction
+        moved = np.abs(parts_by_mark(RecordsPerPerson.from_records([number], 300)))
+        assert price / PARTS_OF_A_PERSON * int(moved.sum()) == price
 
 
 @given(st.lists(st.integers(1, 2**21), max_size=30), st.integers(1, 2**20))
 @settings(max_examples=60, deadline=None)
-def test_everybody_is_in_one_class(records: list[int], most: int) -> None:
-    counted = people_by_class(
-        RecordsPerPerson.from_records(np.array(records, dtype=np.int64), most)
-    )
-    ends, numbers = np.array(class_ends(most)), np.minimum(records, most)
-    wanted = np.searchsorted(ends, numbers) if records else np.zeros(0, int)
-    assert np.array_equal(counted, np.bincount(wanted, minlength=len(ends)))
-    off = offsets_by_class(RecordsPerPerson.from_records(np.array(records, dtype=np.int64), most))
-    middle = np.array(middles(class_ends(most)))
-    assert off.sum() + counted @ middle == (sum(numbers) if records else 0)
-    assert np.all(np.abs(off) <= counted * np.array(reaches(class_ends(most))))
+def test_marks_tell_how_many_people_and_records_there_are(records: list[int], most: int) -> None:
+    people = RecordsPerPerson.from_records(np.array(records, dtype=np.int64), most)
+    counted, at = parts_by_mark(people), np.array(marks(most))
+    assert np.all(counted >= 0)
+    assert counted.sum() == PARTS * len(records)
+    lost = PARTS * sum(min(one, most) for one in records) - int(counted @ at)
+    assert 0 <= lost <= len(records) * int(np.max(np.diff(at), initial=0))

@@ -66,7 +66,7 @@ from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import Histogram, Mechanism
 from htf.mechanisms.htf_paper import HtfPaper
-from htf.privacy.activity import class_ends, reaches
+from htf.privacy.activity import PARTS, marks
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from htf.privacy.ledger import Ledger
 from htf.release.kinds import KINDS
@@ -488,78 +488,52 @@ def test_no_run_tells_more_of_a_person_than_is_claimed(
 
 # --- the activity of people -----------------------------------------------------------------------
 
-MEASURED = 700  # activities of each neighbour
-ENDS = np.array(class_ends(2**12))
+RUNS = 20_000  # people, with and without whom an activity is measured
+MARKS = np.array(marks(2**12))
+BETWEEN = (MARKS[1:-1:2] + MARKS[2::2]) // 2  # people who are split between two marks
 
 
-def audited_activity(
-    noise: Callable[[int], NoiseSource], paid: Epsilon = EPSILON, together: int = 1
-) -> float:
-    """The epsilon that is proved of one person more: by their class, or by the last of several classes `together`.
-    Classes share nothing, so each of them, with such a person or without, is a run of its own."""
+def audited_activity(noise: Callable[[int], NoiseSource], records: IntArray) -> float:
+    """The epsilon that is proved of one person more, by both marks that they are split between.
+
+    No two of these people share a mark, so each of them, with such a person or without, is a run of its own.
+    """
+    alone = [RecordsPerPerson.from_records([one], 2**12) for one in records]
+    exact = np.array([contributions.parts_by_mark(one) for one in alone])
     found = []
     for likely in (True, False):
-        people = RecordsPerPerson.from_records(
-            ENDS[together - 1 :: together][: likely * len(ENDS)], 2**12
-        )
+        people = RecordsPerPerson.from_records(records[: likely * len(records)], 2**12)
         source = noise(int(likely))
-        drawn = [measure_activity(people, paid, noise=source).people for _ in range(MEASURED)]
-        runs = np.array(drawn).reshape(-1, together)
-        found.append(int(np.all(runs >= 1, axis=1).sum()))
+        drawn = [
+            measure_activity(people, EPSILON, noise=source).people
+            for _ in range(RUNS // len(records))
+        ]
+        seen = np.array(drawn)[:, None, :] >= exact
+        found.append(int(np.all(seen | (exact == 0), axis=2).sum()))
     often, rarely = found
-    return proved_epsilon(often, rarely, len(runs))
+    return proved_epsilon(often, rarely, len(drawn) * len(records))
 
 
+@pytest.mark.parametrize("records", [MARKS, BETWEEN], ids=["at marks", "between"])
 @pytest.mark.parametrize("source", ["seeded", "fast"])
-def test_the_activity_loses_no_more_than_it_claims(source: str) -> None:
-    assert SEEN < audited_activity(SOURCES[source]) <= float(EPSILON)
+def test_the_activity_loses_no_more_than_it_claims(source: str, records: IntArray) -> None:
+    assert SEEN < audited_activity(SOURCES[source], records) <= float(EPSILON)
 
 
-def audited_person(noise: Callable[[int], NoiseSource]) -> float:
-    """The epsilon that is proved of someone at the end of a class, by both questions together.
-
-    The most likely outcomes with such a person are a number of people from 1 on and an offset from its reach on. Both
-    questions move by all that they may, so the loss is near the whole price. Every class is a run of its own.
-    """
-    found, reach = [], np.array(reaches(tuple(ENDS)))
-    counted = reach > 1
-    for likely in (True, False):
-        people = RecordsPerPerson.from_records(ENDS[: likely * len(ENDS)], 2**12)
-        source = noise(int(likely))
-        drawn = [measure_activity(people, EPSILON, noise=source) for _ in range(2 * MEASURED)]
-        seen = np.array([one.people for one in drawn]) >= 1
-        off = np.array([one.offsets for one in drawn]) >= reach
-        found.append(int((seen & off)[:, counted].sum()))
-    often, rarely = found
-    return proved_epsilon(often, rarely, 2 * MEASURED * int(counted.sum()))
+@pytest.mark.parametrize("records", [MARKS, BETWEEN], ids=["at marks", "between"])
+def test_an_activity_at_half_scale_is_caught(records: IntArray) -> None:
+    assert audited_activity(HalfScaleNoise, records) > CAUGHT
 
 
-@pytest.mark.parametrize("source", ["seeded", "fast"])
-def test_both_questions_of_an_activity_lose_no_more_than_it_claims(source: str) -> None:
-    assert SEEN < audited_person(SOURCES[source]) <= float(EPSILON)
+def test_a_whole_person_at_two_marks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were people counted in full at both marks around them, they would lose epsilon twice."""
+    exact = contributions.parts_by_mark
 
+    def at_both(people: RecordsPerPerson) -> IntArray:
+        return np.asarray(-(-exact(people) // PARTS) * PARTS)
 
-def test_both_questions_at_the_whole_price_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were the price not divided between the two, a person would lose it twice."""
-    monkeypatch.setattr(contributions, "split_price", lambda price: (price, price))
-    assert audited_person(SeededNoise) > CAUGHT
-
-
-def test_an_activity_at_half_scale_is_caught() -> None:
-    assert audited_person(HalfScaleNoise) > CAUGHT
-
-
-def test_a_person_in_two_classes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were people counted in the class before theirs, too, they would lose epsilon twice."""
-    exact = contributions.people_by_class
-
-    def with_the_class_before(people: RecordsPerPerson) -> IntArray:
-        counted = exact(people)
-        counted[:-1] += counted[1:]
-        return counted
-
-    monkeypatch.setattr(contributions, "people_by_class", with_the_class_before)
-    assert audited_activity(SeededNoise, together=2) > float(EPSILON)
+    monkeypatch.setattr(contributions, "parts_by_mark", at_both)
+    assert audited_activity(SeededNoise, BETWEEN) > CAUGHT
 
 
 # --- records with weights ---------------------------------------------------------------------------

@@ -3,6 +3,7 @@ carries it, and what is made of it."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -29,19 +30,18 @@ from htf import (
     publish,
     verify,
 )
-from htf.curator.contributions import offsets_by_class, people_by_class
+from htf.curator.contributions import parts_by_mark
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.curator.noise_check import check_noise
 from htf.estimation.activity import read_profiles
 from htf.estimation.activity_bounds import lower_sums, records_beyond_bounds, upper_sums
 from htf.estimation.worth import LARGEST, Worth, scale_to_all, worth_of
 from htf.frame.domain import IntArray
-from htf.privacy.activity import class_ends, least_price, middles, reaches
+from htf.privacy.activity import LEAST_PRICE, PARTS, marks
 from htf.privacy.protection import OF_RECORDS
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 PERSON = Protection("person", 5)
-ENDS = class_ends(2**20)
 ONE_PERSON = "one person"
 MOST = 2**20
 DRAWS = np.random.default_rng(5)
@@ -85,28 +85,50 @@ def budget(tmp_path: Path) -> BudgetFile:
 # --- the measurement ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", sorted({*ENDS, *(end + 1 for end in ENDS[:-1])}))
-def test_a_person_is_in_the_first_class_that_reaches_their_number(number: int) -> None:
-    counted = people_by_class(RecordsPerPerson.from_records([number], MOST))
-    assert counted.sum() == 1
-    assert ENDS[int(np.argmax(counted))] == min(e for e in ENDS if e >= number)
+@pytest.mark.parametrize(
+    ("number", "wanted"),
+    [
+        (1, {1: 4096}),
+        (2, {2: 4096}),
+        (3, {2: 2048, 4: 2048}),
+        (7, {4: 1024, 8: 3072}),
+        (64, {64: 4096}),
+        (65, {64: 4096 - 67, 125: 67}),  # 67.1 parts of 4096
+        (499, {125: 11, 500: 4085}),
+        (2000, {2000: 4096}),
+        (90_000, {2000: 4096}),
+    ],
+)
+def test_a_person_is_split_between_two_marks(number: int, wanted: dict[int, int]) -> None:
+    counted = parts_by_mark(RecordsPerPerson.from_records([number], 2000)).tolist()
+    found = {mark: parts for mark, parts in zip(marks(2000), counted, strict=True) if parts}
+    assert found == wanted
+    assert sum(counted) == PARTS
 
 
-def test_classes_of_a_short_range() -> None:
-    people = RecordsPerPerson([5, 4, 3, 2, 1])
-    assert class_ends(5) == (1, 2, 4, 5)
-    assert (middles(class_ends(5)), reaches(class_ends(5))) == ((1, 2, 3, 5), (0, 0, 1, 0))
-    assert people_by_class(people).tolist() == [5, 4, 5, 1]
-    assert offsets_by_class(people).tolist() == [0, 0, 2, 0]
-    assert class_ends(1) == (1,)
-    assert class_ends(2**20) == tuple(2**power for power in range(21))
+def test_marks_double_and_then_are_four_times_as_far() -> None:
+    assert marks(2000) == (1, 2, 4, 8, 16, 32, 64, 125, 500, 2000)
+    assert marks(2**20) == tuple(2**power for power in range(7)) + tuple(
+        4**power for power in range(4, 11)
+    )
+    assert [marks(most) for most in (1, 2, 3, 5, 64)] == [
+        (1,),
+        (1, 2),
+        (1, 2, 3),
+        (1, 2, 5),
+        (1, 2, 4, 8, 16, 32, 64),
+    ]
+    for most in (*range(1, 300), 999, 2**20 - 1):
+        found = marks(most)
+        assert (found[0], found[-1]) == (1, most)
+        assert all(low < high <= 4 * low for low, high in itertools.pairwise(found))
 
 
 def test_the_noise_is_added_to_each_class() -> None:
     people = RecordsPerPerson([5, 4, 3, 2, 1])
-    found = measure_activity(people, 1, noise=ScriptedNoise([-6, 3, 5, 7, 9]))
-    assert found.people == tuple((people_by_class(people) + np.array([-6, 3, 5, 7])).tolist())
-    assert (found.most, found.offsets) == (5, (0, 0, 2 + 9, 0))  # only 3 and 4 share a class
+    found = measure_activity(people, 1, noise=ScriptedNoise([-6, 3, 5]))
+    assert found.people == tuple((parts_by_mark(people) + np.array([-6, 3, 5])).tolist())
+    assert (found.most, sum(found.counted)) == (5, 15 + 2 / 4096)
     assert (found.epsilon, found.noise, found.private) == (Epsilon.of(1), "scripted", False)
     assert (found.decides, found.per, found.budget_entry) == (False, None, None)
     assert measured(noise=SeededNoise(3)) == measured(noise="seeded:3")
@@ -114,9 +136,8 @@ def test_the_noise_is_added_to_each_class() -> None:
     assert measured(per="day").per == "day"
 
 
-def test_it_pays_the_whole_price_for_each_class() -> None:
-    """Each person is in one of them, so the noise of every class is that of all of epsilon: four fifths for people,
-    and a fifth for offsets, over how far one may be."""
+def test_it_pays_the_whole_price_for_each_mark() -> None:
+    """Each person moves the marks together by one, so the noise of every mark is that of all of epsilon."""
     rates: list[tuple[Any, int]] = []
 
     class Watching(ScriptedNoise):
@@ -125,9 +146,7 @@ def test_it_pays_the_whole_price_for_each_class() -> None:
             return super().draw_at(rate, size)
 
     measured(epsilon="0.3", noise=Watching())
-    of_offsets = Epsilon.of("0.06").fraction
-    each = [(of_offsets / reach, 1) for reach in reaches(ENDS) if reach]
-    assert rates == [(Epsilon.of("0.24").fraction, len(ENDS)), *each]
+    assert rates == [(Epsilon.of("0.3").fraction / PARTS, len(marks(MOST)))]
 
 
 def test_it_is_charged_before_it_is_drawn(budget: BudgetFile) -> None:
@@ -167,7 +186,7 @@ def test_it_is_charged_before_it_is_drawn(budget: BudgetFile) -> None:
         ({"per": "year"}, "one of day, week, month"),
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": "1e-16"}, "epsilon"),
-        ({"epsilon": "4e-15"}, "with up to 1,048,576 records costs at least 0.0000000013"),
+        ({"epsilon": "4e-15"}, "costs at least 0.000000000004096"),
         ({"epsilon": 3}, "more than"),
         ({"noise": "loud"}, "noise"),
         ({"label": 7}, "label"),
@@ -183,14 +202,14 @@ def test_what_is_refused_charges_nothing(
 
 # --- its fields -----------------------------------------------------------------------------------
 
-SOUND = Activity(tuple(range(14)), (0,) * 14, 2**13, Epsilon.of("0.1"), "fast", True)
-SHORT = Activity((9, 8, 7), (0, 0, -3), 4, Epsilon.of("0.1"), "fast", True)
+SOUND = Activity(tuple(range(14)), 2**20, Epsilon.of("0.1"), "fast", True)
+SHORT = Activity((9, 8, 7), 4, Epsilon.of("0.1"), "fast", True)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("people", tuple(range(13)), "each of 14 classes, none beyond 2"),
+        ("people", tuple(range(13)), "each of 14 marks, none beyond 2"),
         ("people", tuple(range(15)), "got 15 numbers"),
         ("people", (0.5, *range(13)), "whole number"),
         ("people", (True, *range(13)), "whole number"),
@@ -240,17 +259,12 @@ def test_there_and_back() -> None:
     ("change", "says"),
     [
         ({"most": None}, "whole number"),
-        ({"offsets": None}, "list of whole numbers"),
-        ({"most": 5}, "each of 4 classes"),
+        ({"most": 6}, "each of 4 marks"),
         ({"most": 0}, "between 1 and 1048576"),
         ({"most": 2.5}, "whole number"),
-        ({"offsets": (0, 0)}, "a number of offsets for each of 3 classes"),
-        ({"offsets": (0, 0, 2**62 + 1)}, "none beyond 2"),
-        ({"offsets": (0, 0, 0.5)}, "whole number"),
-        ({"offsets": "123"}, "list of whole numbers"),
     ],
 )
-def test_offsets_that_nobody_makes_are_refused(change: dict[str, Any], says: str) -> None:
+def test_marks_that_nobody_makes_are_refused(change: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
         replace(SHORT, **change)
 
@@ -440,15 +454,11 @@ HOSTILE: dict[str, Any] = {
     "activity: gone": (lambda h: h.pop("activity"), "damaged"),  # a factor needs one
     "activity: gone too": (lambda h: (h.pop("activity"), h.pop("factor")), "was changed"),
     "activity: text": (lambda h: h.update(activity="x"), "damaged"),
-    "activity: 20 classes": (lambda h: h["activity"]["people"].pop(), "damaged"),
-    "activity: 20 offsets": (lambda h: h["activity"]["offsets"].pop(), "damaged"),
-    "activity: another offset": (
-        lambda h: h["activity"]["offsets"].__setitem__(9, 1),
-        "was changed",
-    ),
-    "activity: no offsets": (lambda h: h["activity"].pop("offsets"), "damaged"),
+    "activity: 13 marks": (lambda h: h["activity"]["people"].pop(), "damaged"),
+    "activity: another mark": (lambda h: h["activity"]["people"].__setitem__(9, 1), "was changed"),
+    "activity: without its last mark": (lambda h: h["activity"].pop("most"), "has no most"),
     "activity: another most": (lambda h: h["activity"].update(most=2**20 - 1), "was changed"),
-    "activity: 22 classes": (lambda h: h["activity"]["people"].append(1), "damaged"),
+    "activity: 15 marks": (lambda h: h["activity"]["people"].append(1), "damaged"),
     "activity: a text in it": (lambda h: h["activity"]["people"].__setitem__(0, "1"), "damaged"),
     "activity: half a person": (lambda h: h["activity"]["people"].__setitem__(0, 0.5), "damaged"),
     "activity: 2**62 + 1": (lambda h: h["activity"]["people"].__setitem__(0, 2**62 + 1), "damaged"),
@@ -482,7 +492,7 @@ def test_verify_finds_claims_that_do_not_follow() -> None:
     assert "sums" in wrong(replace(release, factor=1.0))
     scaled = replace(release, factor=2.0, estimates=release.estimates / release.factor * 2)
     assert "sums" in wrong(scaled)
-    people = (activity.people[0] + 10_000, *activity.people[1:3], 0, *activity.people[4:])
+    people = (activity.people[0] + 10_000 * PARTS, *activity.people[1:3], 0, *activity.people[4:])
     assert "sums" in wrong(replace(release, bought=(replace(activity, people=people),)))
     assert "spend" in wrong(
         replace(release, bought=(replace(activity, epsilon=Epsilon.of("0.2")),))
@@ -498,9 +508,8 @@ def test_verify_finds_claims_that_do_not_follow() -> None:
 
 def exact(name: str) -> Activity:
     """Without noise."""
-    people = RecordsPerPerson.from_records(GROUPS[name], MOST)
-    counted, offsets = (tuple(of(people).tolist()) for of in (people_by_class, offsets_by_class))
-    return Activity(counted, offsets, MOST, Epsilon.of(1), "fast", True)
+    people = parts_by_mark(RecordsPerPerson.from_records(GROUPS[name], MOST))
+    return Activity(tuple(people.tolist()), MOST, Epsilon.of(1), "fast", True)
 
 
 @pytest.mark.parametrize("name", [*SMOOTH, "single"])
@@ -556,7 +565,7 @@ ODD: dict[str, list[int]] = {
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("people", ODD.values(), ids=ODD)
-@pytest.mark.parametrize("price", [str(least_price(2**13)), "0.1", "1000"])
+@pytest.mark.parametrize("price", [str(LEAST_PRICE), "0.1", "1000"])
 def test_no_numbers_break_it(people: list[int], price: str) -> None:
     activity = replace(SOUND, people=tuple(people), epsilon=Epsilon.of(price))
     profiles = read_profiles(activity)
@@ -576,14 +585,12 @@ def test_no_numbers_break_it(people: list[int], price: str) -> None:
 
 
 def test_noise_alone_is_not_taken_for_records() -> None:
-    """With 20 people who have a record each, noise of 12 in a class of many records must not count as such. Seed 13
-    draws a noise of 98, which cannot be told from people."""
+    """With 20 people who have a record each, noise of 10 at a mark of many records must not count as such."""
     people, factors = RecordsPerPerson.from_records([1] * 20, MOST), []
     for seed in range(20):
         activity = measure_activity(people, "0.1", noise=f"seeded:{seed}")
         factors.append(scale_to_all(np.array([20.0]), np.ones(1), Protection("person", 1), activity))  # fmt: skip
-    assert sorted(factors)[18] < 3
-    assert factors[13] == max(factors) < 5
+    assert max(factors) < 3
 
 
 @pytest.mark.parametrize("total", [-40.0, 0.0, 1.0])
@@ -700,7 +707,7 @@ def test_places_differ_more_where_people_are_few() -> None:
     shape = np.array([40, 20, 20, 10, 6, 3, 1, *[0] * 7])
     found = []
     for people in (50, 2000, 4000, 8000):
-        numbers = tuple((shape * people // 100).tolist())
+        numbers = tuple((shape * people // 100 * PARTS).tolist())
         activity = replace(SOUND, people=numbers, epsilon=Epsilon.of(1000))
         displaced = float(read_profiles(activity).displaced(2)[0])
         of_place = Worth.of(Protection("person", 2), activity, 2.0, 1e4).of_place
@@ -735,7 +742,7 @@ def test_intervals_of_totals_hold_for_any_law(law: str) -> None:
         records = np.clip(LAWS[law](np.random.default_rng(seed)), 1, most).astype(np.int64)
         people = RecordsPerPerson.from_records(records, most)
         activity = measure_activity(people, "0.1", noise=f"seeded:{seed}")
-        low, high = records_beyond_bounds(activity, 16)
+        low, high = records_beyond_bounds(activity, 16, float(np.minimum(records, 16).sum()))
         inside += low <= np.maximum(records - 16, 0).sum() <= high
     assert inside >= HELD
 
@@ -743,38 +750,42 @@ def test_intervals_of_totals_hold_for_any_law(law: str) -> None:
 @pytest.mark.parametrize("kept", [1, 3, 16, 37, 200, 999])
 def test_sums_bound_the_records_beyond(kept: int) -> None:
     """For every single person, and so for all together: never above, and never below."""
-    ends = class_ends(1000)
-    numbers = np.arange(1, 1001)
-    classes = np.searchsorted(ends, numbers)
-    person = (np.arange(len(ends)) == classes[:, None]).astype(float)
-    exact = np.hstack([person, person * (numbers - np.array(middles(ends))[classes])[:, None]])
-    beyond = np.maximum(numbers - kept, 0)[:, None]
-    lower, upper = lower_sums(ends, kept), upper_sums(ends, kept)
-    assert np.all(exact @ lower.reshape(len(lower), -1).T <= beyond + 1e-9)
-    assert np.all(exact @ upper.reshape(len(upper), -1).T >= beyond - 1e-9)
+    at, numbers = marks(1000), range(1, 1001)
+    each = [parts_by_mark(RecordsPerPerson.from_records([number], 1000)) for number in numbers]
+    exact = np.array(each) / PARTS
+    beyond, records = np.maximum(np.array(numbers) - kept, 0)[:, None], np.array(numbers)[:, None]
+    (lower, low_of_all), (upper, high_of_all) = lower_sums(at, kept), upper_sums(at, kept)
+    assert np.all(exact @ lower.T <= np.where(low_of_all, records, beyond) + 1e-9)
+    assert np.all(exact @ upper.T >= np.where(high_of_all, records, beyond) - 1e-9)
+    assert np.all(exact @ upper[1] <= records[:, 0] + 1)
 
 
 def test_the_interval_narrows_to_the_truth_without_noise() -> None:
-    for name, records in GROUPS.items():
-        activity = measured(name, epsilon=1000, noise="seeded:1")
+    for records in GROUPS.values():
+        most = int(
+            records.max()
+        )  # where a thousandth of a person is this many records, divided by 1000
+        people = RecordsPerPerson.from_records(records, most)
+        activity = measure_activity(people, 1000, noise="seeded:1")
         for kept in (1, 4, 64):
             truth = np.maximum(records - kept, 0).sum()
-            assert records_beyond_bounds(activity, kept) == pytest.approx(
-                (truth, truth), rel=0.02, abs=2
+            within = float(np.minimum(records, kept).sum())
+            assert records_beyond_bounds(activity, kept, within) == pytest.approx(
+                (truth, truth), rel=0.02, abs=2 + 8 * most / 1000
             )
-    assert records_beyond_bounds(activity, MOST) == (0, 0)
+    assert records_beyond_bounds(activity, most, 1.0) == (0, 0)
 
 
-def test_an_estimate_lies_in_its_interval_and_follows_the_offsets() -> None:
-    """20,000 people with at most 120 records each, at a price that shows their offsets."""
+def test_an_estimate_lies_in_its_interval_and_follows_the_marks() -> None:
+    """20,000 people with at most 120 records each, at a price that shows them."""
     records = np.minimum(GROUPS["lognormal"], 120)
-    wrong = []
+    kept, wrong = float(np.minimum(records, 64).sum()), []
     for seed in range(10):
         people = RecordsPerPerson.from_records(records, 2000)
         activity = measure_activity(people, 1, noise=f"seeded:{seed}")
         profiles = read_profiles(activity)
-        beyond, below, above = profiles.records_beyond(64, 1e5)
-        low, high = records_beyond_bounds(activity, 64)
+        beyond, below, above = profiles.records_beyond(64, kept)
+        low, high = records_beyond_bounds(activity, 64, kept)
         assert (beyond - 1.96 * below, beyond + 1.96 * above) == pytest.approx(
             (low, high), rel=1e-3
         )
@@ -782,9 +793,25 @@ def test_an_estimate_lies_in_its_interval_and_follows_the_offsets() -> None:
     assert abs(np.median(wrong)) < 0.1
 
 
+@pytest.mark.parametrize("law", ["two kinds", "thirds", "everyone 129"])
+def test_a_total_follows_marks_that_stand_alone(law: str) -> None:
+    """No curve leads to them. The price shows them, by more than four scales of noise."""
+    laws = {"thirds": lambda c: c.choice([3, 45, 700], 10_000, p=[0.8, 0.17, 0.03]), "everyone 129": lambda _: np.full(10_000, 129)}  # fmt: skip
+    wrong = []
+    for seed in range(20):
+        records = (LAWS | laws)[law](np.random.default_rng(seed))
+        records = np.maximum(records, 1).astype(np.int64)
+        people = RecordsPerPerson.from_records(records, 2000)
+        activity = measure_activity(people, "0.4", noise=f"seeded:{seed}")
+        kept = float(np.minimum(records, 40).sum())
+        beyond, _, _ = read_profiles(activity).records_beyond(40, kept)
+        wrong.append((kept + beyond) / records.sum() - 1)
+    assert abs(np.median(wrong)) < 0.01
+
+
 def test_people_above_the_most_count_as_having_it() -> None:
     most, above = 50, RecordsPerPerson.from_records([10, 400, 90_000], 50)
-    assert np.array_equal(people_by_class(above), people_by_class(RecordsPerPerson.from_records([10, 50, 50], most)))  # fmt: skip
+    assert np.array_equal(parts_by_mark(above), parts_by_mark(RecordsPerPerson.from_records([10, 50, 50], most)))  # fmt: skip
     release = made(bought=(measure_activity(above, "0.1", noise="fast"),))
     assert "Someone with more than 50 records counts as having 50." in release.statement
 

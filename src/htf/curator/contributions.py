@@ -1,8 +1,8 @@
 """Measures how many records people have, with noise. Sensitive.
 
-The activity of people is a histogram: every person is in one class, so one person moves one number by one. A second
-question sums, in each class, by how much people's numbers of records are off its middle; one person moves one sum by
-at most half the class. Together they tell how many records are missed, and which number to keep gives the least error.
+The activity of people is a histogram over marks. Someone whose number of records lies between two marks is split
+between them in proportion, so one person moves all numbers together by one, and sums over the marks tell how many
+records there are. That tells how many are missed, and which number to keep gives the least error.
 Proof: docs/proofs/people.md.
 """
 
@@ -25,13 +25,13 @@ from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.errors import InputError
 from htf.frame.domain import IntArray
-from htf.privacy.activity import Activity, class_ends, least_price, middles, reaches, split_price
+from htf.privacy.activity import LEAST_PRICE, PARTS, Activity, marks
 from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 
-CLASSES_OF_A_PERSON = 1  # each person is counted in one class: what noise must cover
+PARTS_OF_A_PERSON = PARTS  # over all marks together: what noise must cover
 
 
 class RecordsPerPerson(ReadOnlyArrays):
@@ -138,10 +138,9 @@ def measure_activity(
 ) -> Activity:
     """Spend `epsilon`, for one person, on how many people have how many records.
 
-    Four fifths of it measure how many people are in each class, a fifth how far their records are from its middle.
-    Hand the result to `publish`, whose epsilon is then the total of both. Its counts are then of all records,
-    although only K of each person were kept, and its intervals include the error of that. `best_max_records` finds
-    a K from it.
+    Someone whose number of records lies between two marks is split between them, in proportion. Hand the result to
+    `publish`, whose epsilon is then the total of both. Its counts are then of all records, although only K of each
+    person were kept, and its intervals include the error of that. `best_max_records` finds a K from it.
 
     Parameters
     ----------
@@ -176,26 +175,19 @@ def measure_activity(
     --------
     >>> import htf
     >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
-    >>> htf.measure_activity(people, 0.5, noise="seeded:1").people
-    (496, 298, 183, 5)
+    >>> [round(one) for one in htf.measure_activity(people, 0.5, noise="seeded:1").counted]
+    [502, 409, 91]
     """
     _check_people(people)
     payment = Payment.of(epsilon, noise, budget, label, per, people.told_apart)
-    if payment.price < (least := least_price(people.most)):
-        raise InputError(
-            f"an activity of people with up to {people.most:,} records costs at least {least}, got {payment.price}"
-        )
-    of_people, of_offsets = (np.array([price.units]) for price in split_price(payment.price))
-    ends, draw = class_ends(people.most), payment.noise.draw
+    if payment.price < LEAST_PRICE:
+        raise InputError(f"an activity of people costs at least {LEAST_PRICE}, got {payment.price}")
+    at = np.array([payment.price.units]).repeat(len(marks(people.most)))
     with payment.charged(Activity.kind) as entry:
-        noisy = people_by_class(people) + draw(of_people.repeat(len(ends)), CLASSES_OF_A_PERSON)
-        # Where a class is one number, nobody is off it.
-        noises = [int(draw(of_offsets, reach)[0]) if reach else 0 for reach in reaches(ends)]
-        offsets = offsets_by_class(people) + np.array(noises)
+        noisy = parts_by_mark(people) + payment.noise.draw(at, PARTS_OF_A_PERSON)
         drawn = payment.noise.description, payment.noise.private
         return Activity(
             tuple(noisy.tolist()),
-            tuple(offsets.tolist()),
             people.most,
             payment.price,
             *drawn,
@@ -204,22 +196,21 @@ def measure_activity(
         )
 
 
-def people_by_class(people: RecordsPerPerson) -> IntArray:
-    """The exact number of people in each class. Sensitive. One person is in one class, or in none."""
-    starts = np.array((0, *class_ends(people.most)[:-1]))
-    return np.asarray(np.add.reduceat(people.exact_persons, starts), dtype=np.int64)
+def parts_by_mark(people: RecordsPerPerson) -> IntArray:
+    """The exact number of people at each mark, in parts of a person. Sensitive.
 
-
-def offsets_by_class(people: RecordsPerPerson) -> IntArray:
-    """The exact sum, in each class, of its people's numbers of records less its middle. Sensitive.
-
-    One person moves the sum of one class, by at most its reach.
+    Someone whose number lies between two marks is split between them, in proportion. The parts of one person add up
+    to PARTS, and none is negative. They are whole: what is left of a part goes to the lower mark.
     """
-    ends = class_ends(people.most)
+    at, persons = np.array(marks(people.most)), people.exact_persons
     numbers = np.arange(1, people.most + 1)
-    off = numbers - np.array(middles(ends))[np.searchsorted(ends, numbers)]
-    starts = np.array((0, *ends[:-1]))
-    return np.asarray(np.add.reduceat(people.exact_persons * off, starts), dtype=np.int64)
+    below = np.searchsorted(at, numbers, side="right") - 1
+    above = np.minimum(below + 1, len(at) - 1)
+    upper = PARTS * (numbers - at[below]) // np.maximum(at[above] - at[below], 1)
+    found = np.zeros(len(at), dtype=np.int64)
+    np.add.at(found, above, persons * upper)
+    np.add.at(found, below, persons * (PARTS - upper))
+    return found
 
 
 def _check_people(people: object) -> None:

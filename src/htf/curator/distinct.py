@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
-from htf.curator.contributions import CLASSES_OF_A_PERSON, Payment
+from htf.curator.contributions import Payment
 from htf.curator.frequency import MOST_RECORDS
 from htf.curator.noise import NoiseSource
 from htf.errors import InputError
@@ -34,6 +34,7 @@ from htf.privacy.distinct import (
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERIODS
 
+CLASSES_OF_A_PERSON = 1  # each person is counted in one class: what noise must cover
 PART_FOR_PEOPLE = (
     5  # a fifth of epsilon tells how many people were in how many boxes: docs/distinct.md
 )

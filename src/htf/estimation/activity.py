@@ -1,11 +1,13 @@
 """What the noisy activity of people says: which K to keep, how many records there are, how far they are misplaced. Public.
 
-Classes of people with few records are taken as measured. In the *tail*, noise is large beside the few people of a
-class, and these hold most of the records. So the tail follows a curve: the log density of people over the log number
+Marks of people with few records are taken as measured. In the *tail*, noise is large beside the few people near a
+mark, and these hold most of the records. So the tail follows a curve: the log density of people over the log number
 of records is a parabola that bends down. All parabolas of a grid are weighed by the likelihood of the noisy tail, with
-room for a misfit, and by a prior for the bend. The tail is at most the quarter of people with most records, or starts
-earlier: with any class from which a parabola fits, each weighed by how well it does. What follows is computed for each
-of them, so its uncertainty is known too. docs/people.md has what was measured.
+room for a misfit, and by a prior for the bend. The tail is at most a small share of people, those with most records, or
+starts earlier: with any mark from which a parabola fits, each weighed by how well it does. People at a mark that are
+off the curve by more than noise explains are taken as measured; the more records they would add, the more it takes. What
+follows is computed for each parabola, so its uncertainty is known too.
+docs/people.md has what was measured.
 """
 
 from __future__ import annotations
@@ -29,24 +31,43 @@ MOST_KEPT = (
 )
 LAST_SINGLE = 16  # numbers of records up to here are points of their own
 POINTS_PER_DOUBLING = 8  # above
-TAIL = 0.25  # the share of people, those with most records, whose numbers are smoothed at least
 SEEN = 6.0  # scales of noise: a class with more people is not empty
-PLAIN = 12.0  # scales: a class with more people is taken as measured, whatever the curve says
-MISFIT = 0.15  # how far, relatively, true classes are from the curve
-OFF_SHAPE = 0.3  # how far, in parts of a class, the mean of its people may be from the curve's
-BEND = 0.3  # of log density, per doubling squared: the median
-BEND_SPREAD = 0.65  # the deviation of its log
 SLOPES = np.linspace(-3.0, 0.5, 29)
-BENDS = -BEND * np.exp(BEND_SPREAD * np.linspace(-2.5, 2.5, 19))
+BENDS = np.linspace(-2.5, 2.5, 19)  # deviations from the median
 HEIGHTS = np.linspace(-3.0, 3.0, 9)  # standard errors from the best height
-FREE = 0.5  # of log likelihood: what a class costs that is taken as measured, not from the curve
+AT_MARK = 0.02  # doublings: the width of the point that is a mark
+ROUNDS = 8  # until people match the marks
+LEAST = 1e-3  # people in a class before they are matched
 LEAST_WEIGHT = 1e-3  # of a parabola, beside the best
 ISLAND = 4.0  # times what the curve expects: a class that is off it
+DOUBT = 1.25  # scales for each log of how often people off the curve would multiply all records
 
 # Of relative noise beside displaced records, in a square with 1 % of the records. Found on six data sets.
 NOISE_WEIGHT = 12.0
 CLUMPS = 0.5  # of the variance if all of a person's records were in one place
 KEPT = np.unique(np.rint(2 ** np.arange(0, 20.01, 0.125)).astype(np.int64))  # the K to choose from
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is taken for likely before anything is measured, and how far the curve is trusted."""
+
+    tail: float  # the share of people, those with most records, whose numbers are smoothed at least
+    plain: float  # scales: a class with more people is taken as measured, whatever the curve says
+    misfit: float  # how far, relatively, true classes are from the curve
+    whole: float  # of the variance of people in a class, if they were drawn from the curve
+    free: float  # of log likelihood: the cost of a class that is not from the curve
+    off: float  # scales: what is further from the curve is a misfit, not noise
+    bend: float  # of log density, per doubling squared: the median
+    bend_spread: float  # the deviation of its log
+
+    @property
+    def bends(self) -> FloatArray:
+        """The bends of the parabolas that are tried."""
+        return -self.bend * np.exp(self.bend_spread * BENDS)
+
+
+OF_MARKS = Form(0.15, 20.0, 0.05, 0.3, 0.2, 3.0, 0.4, 0.9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +76,7 @@ class Profiles:
 
     grid: Grid
     people: FloatArray  # (profiles, points)
+    records: FloatArray  # of profiles: of all people, by the marks
     weights: FloatArray  # of profiles; they sum to 1
     activity: Activity
 
@@ -70,10 +92,10 @@ class Profiles:
         profiles weighed by one over their total. The errors are for a truth below and above it, and say how far the
         ends of an interval are that holds whatever the law of activity is.
         """
-        each = np.maximum(self.grid.numbers - most, 0)
-        beyond = self.people @ each
+        # Between two marks only the sum of records is known, not how many of them are beyond.
+        beyond = np.maximum(self.records - kept, 0.0)
         (middle,) = weighted_quantiles(beyond, self.weights / (max(kept, 1.0) + beyond), (0.5,))
-        low, high = records_beyond_bounds(self.activity, most)
+        low, high = records_beyond_bounds(self.activity, most, kept)
         middle = min(max(middle, low), high)
         return middle, (middle - low) / NORMAL_DEVIATIONS, (high - middle) / NORMAL_DEVIATIONS
 
@@ -158,13 +180,13 @@ def read_profiles(activity: Activity) -> Profiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The numbers of records that profiles are made of: each up to 16, then eight to a doubling."""
+    """The numbers of records that profiles are made of: each up to 16, then eight to a doubling, and the marks."""
 
-    ends: IntArray  # of classes
+    ends: FloatArray  # the marks, or where classes end
     numbers: FloatArray
     widths: FloatArray  # of points, in doublings
-    classes: IntArray  # of points
-    in_class: FloatArray  # (points, classes)
+    classes: IntArray  # of points: the first mark that is at least the number
+    shares: FloatArray  # (points, marks): how much of someone with this number counts there
     even: FloatArray  # of points: a class spread evenly over doublings
 
     @classmethod
@@ -181,27 +203,42 @@ class Grid:
                 low, high = 2 ** steps[:-1], 2 ** steps[1:]
                 # The mean of whole numbers above low, up to high.
                 points, width = (high - low) / np.log(high / low) + 0.5, np.log2(high / low)
+                points, width = np.append(points, end), np.append(width, AT_MARK)
             numbers.append(points)
             widths.append(width)
             classes.append(np.full(len(points), place))
         which, width = np.concatenate(classes), np.concatenate(widths)
         in_class = (which[:, None] == np.arange(len(ends))).astype(np.float64)
-        even = width / (width @ in_class)[which]
-        return cls(np.array(ends), np.concatenate(numbers), width, which, in_class, even)
+        even, number = width / (width @ in_class)[which], np.concatenate(numbers)
+        last = np.array(ends, dtype=np.float64)
+        return cls(last, number, width, which, _shares(number, last), even)
+
+
+def _shares(numbers: FloatArray, marks: FloatArray) -> FloatArray:
+    """How people with these numbers are split between the marks below and above."""
+    below = np.clip(np.searchsorted(marks, numbers, side="right") - 1, 0, max(len(marks) - 2, 0))
+    above = np.minimum(below + 1, len(marks) - 1)
+    upper = (numbers - marks[below]) / np.maximum(marks[above] - marks[below], 1)
+    place = np.arange(len(marks))
+    return np.asarray(
+        (place == below[:, None]) * (1 - upper)[:, None]
+        + (place == above[:, None]) * upper[:, None]
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noisy:
-    """The noisy number of people in each class, and how noisy it is."""
+    """The noisy number of people at each mark, and how noisy it is."""
 
     grid: Grid
     seen: FloatArray
     scale: float
+    form: Form
 
     @classmethod
     def of(cls, activity: Activity) -> Noisy:
-        seen = np.array(activity.people, dtype=np.float64)
-        return cls(Grid.of(activity.ends), seen, 1 / float(activity.prices[0]))
+        grid, seen = Grid.of(activity.ends), np.array(activity.counted, dtype=np.float64)
+        return cls(grid, seen, 1 / float(activity.epsilon), OF_MARKS)
 
 
 def weighted_quantiles(
@@ -219,33 +256,25 @@ def _read(activity: Activity) -> Profiles:
     best = max(float(fit.log_weight.max()) for fit in fits)
     weights = [np.exp(fit.log_weight - best) for fit in fits]
     likely = [weight > LEAST_WEIGHT for weight in weights]
-    people = np.concatenate(
-        [fit.people(noisy, kept) for fit, kept in zip(fits, likely, strict=True)]
-    )
+    wanted = [fit.wanted(noisy, kept) for fit, kept in zip(fits, likely, strict=True)]
+    people = [
+        fit.people(noisy, kept, at_marks)
+        for fit, kept, at_marks in zip(fits, likely, wanted, strict=True)
+    ]
+    # Not of people, who match the marks only nearly.
+    records = np.concatenate(wanted) @ noisy.grid.ends
     all_weights = np.concatenate([w[kept] for w, kept in zip(weights, likely, strict=True)])
-    people = _with_offsets(people, noisy.grid, activity)
-    return Profiles(noisy.grid, people, all_weights / all_weights.sum(), activity)
+    all_weights /= all_weights.sum()
+    return Profiles(noisy.grid, np.concatenate(people), records, all_weights, activity)
 
 
-def _with_offsets(people: FloatArray, grid: Grid, activity: Activity) -> FloatArray:
-    """Move people within each class, to its first or its last point, as far as the sum of their records says."""
-    price = activity.prices[1]
-    middle, reach = np.array(activity.middles), np.array(activity.reaches, float)
-    count = people @ grid.in_class
-    expected = (people * grid.numbers) @ grid.in_class
-    unknown, noise = OFF_SHAPE * count * reach, np.sqrt(2) * reach / float(price)
-    trust = unknown**2 / np.maximum(unknown**2 + noise**2, 1e-300)
-    found = expected + trust * (middle * count + np.array(activity.offsets, float) - expected)
-    first = np.searchsorted(grid.classes, np.arange(len(grid.ends)))
-    last = np.searchsorted(grid.classes, np.arange(len(grid.ends)), side="right") - 1
-    moved = people.copy()
-    for up, to in ((True, last), (False, first)):
-        room = np.where(up, 1, -1) * (grid.numbers[to] * count - expected)
-        wanted = np.where(up, 1, -1) * (found - expected)
-        share = np.clip(wanted / np.maximum(room, 1e-300), 0.0, 1.0) * (room > 0)
-        moved *= 1 - share[:, grid.classes]
-        moved[:, to] += share * count
-    return moved
+def _matched(start: FloatArray, wanted: FloatArray, grid: Grid) -> FloatArray:
+    """People at each point, as they start, multiplied until each mark has as many as wanted."""
+    people = start
+    for _ in range(ROUNDS):
+        ratio = wanted / np.maximum(people @ grid.shares, 1e-9)
+        people = people * (ratio @ grid.shares.T)
+    return people
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,48 +289,61 @@ class Fit:
 
     @classmethod
     def of(cls, noisy: Noisy, first: int) -> Fit:
-        grid, seen, scale = noisy.grid, noisy.seen, noisy.scale
+        grid, seen, scale, form = noisy.grid, noisy.seen, noisy.scale, noisy.form
         inside, tail = first <= grid.classes, seen[first:]
-        slope, bend = (one.ravel() for one in np.meshgrid(SLOPES, BENDS, indexing="ij"))
+        slope, bend = (one.ravel() for one in np.meshgrid(SLOPES, form.bends, indexing="ij"))
         doublings = np.log2(grid.numbers[inside] / grid.numbers[inside][0])
         density = np.exp(slope[:, None] * doublings + bend[:, None] * doublings**2 / 2)
         curve = grid.widths[inside] * density
-        by_class = curve @ grid.in_class[inside, first:]
-        variance = 2 * scale**2 + (MISFIT * np.maximum(tail, 0.0)) ** 2
+        by_class = curve @ grid.shares[inside, first:]
+        variance = 2 * scale**2 + (form.misfit * np.maximum(tail, 0.0)) ** 2
         information = (by_class**2 / variance).sum(axis=1)
         best, spread = (by_class * tail / variance).sum(axis=1) / information, information**-0.5
         height = np.maximum(best + HEIGHTS[:, None] * spread, 1e-9)
         expected = height[:, :, None] * by_class
-        reach = scale + MISFIT * expected
+        reach = scale + form.misfit * expected
         log_weight = np.log(spread / np.maximum(best, spread))
         log_weight = log_weight - (np.abs(tail - expected) / reach + np.log(reach)).sum(axis=2)
-        log_weight -= (np.log(-bend / BEND) / BEND_SPREAD) ** 2 / 2
-        log_weight -= np.sum(FREE + np.log(scale + MISFIT * np.maximum(seen[:first], 0.0)))
+        log_weight -= (np.log(-bend / form.bend) / form.bend_spread) ** 2 / 2
+        apart = scale + form.misfit * np.maximum(seen[:first], 0.0)
+        log_weight -= np.sum(form.free + np.log(apart))
         return cls(first, curve, by_class, expected, log_weight)
 
-    def people(self, noisy: Noisy, kept: NDArray[np.bool_]) -> FloatArray:
-        """People at each point, for the kept heights and parabolas."""
-        grid, seen, scale = noisy.grid, noisy.seen, noisy.scale
-        inside, tail = self.first <= grid.classes, seen[self.first :]
-        parabola, expected = np.nonzero(kept)[1], self.expected[kept]
+    def wanted(self, noisy: Noisy, kept: NDArray[np.bool_]) -> FloatArray:
+        """People at each mark, for the kept heights and parabolas."""
+        scale, form, expected = noisy.scale, noisy.form, self.expected[kept]
+        tail, ends = noisy.seen[self.first :], noisy.grid.ends
+        found = np.tile(np.maximum(noisy.seen, 0.0), (len(expected), 1))
+        found[:, self.first :] = expected
+        more = tail - expected
+        # The more records people would add who are off the curve, the less likely they are.
+        times = np.maximum(more, 0.0) * ends[self.first :] / np.maximum(found @ ends, 1.0)[:, None]
+        off = np.abs(more) > (form.off + DOUBT * np.log1p(times)) * scale
         unknown = (
-            MISFIT * expected
-        ) ** 2 + expected  # people in a class vary, as if drawn from the curve
-        trust = unknown / (scale**2 + unknown)
-        classes = np.maximum(expected + trust * (tail - expected), 0.0)
-        plain = tail > PLAIN * scale
-        classes[:, plain] = tail[plain]
+            (form.misfit * expected) ** 2 + form.whole * expected + np.where(off, more, 0.0) ** 2
+        )
+        found[:, self.first :] = np.maximum(expected + more * unknown / (scale**2 + unknown), 0.0)
+        plain = self.first + np.flatnonzero(tail > form.plain * scale)
+        found[:, plain] = noisy.seen[plain]
+        return found
+
+    def people(self, noisy: Noisy, kept: NDArray[np.bool_], wanted: FloatArray) -> FloatArray:
+        """People at each point: as the curve has them between marks, and nearly as wanted at them."""
+        grid, tail = noisy.grid, noisy.seen[self.first :]
+        (_, parabola), expected = np.nonzero(kept), self.expected[kept]
+        inside = self.first <= grid.classes
         place = grid.classes[inside] - self.first
+        island = (tail > noisy.form.plain * noisy.scale) & (expected * ISLAND < tail)
         shape = self.curve[parabola] / np.maximum(self.by_class[parabola], 1e-300)[:, place]
-        shape = np.where((plain & (expected * ISLAND < tail))[:, place], grid.even[inside], shape)
-        people = np.empty((len(parabola), len(grid.numbers)))
-        people[:, inside] = shape * classes[:, place]
-        people[:, ~inside] = (grid.even * np.maximum(seen, 0.0)[grid.classes])[~inside]
-        return people
+        shape = np.where(island[:, place], grid.even[inside], shape)
+        at_marks = np.maximum(wanted, LEAST)[:, grid.classes]
+        start = grid.even * at_marks
+        start[:, inside] = shape * at_marks[:, inside]
+        return _matched(start, wanted, grid)
 
 
 def _tail_start(noisy: Noisy) -> int:
-    """The first class above which a share of at most TAIL of the people remain.
+    """The first class above which a share of at most `tail` of the people remain.
 
     If no class stands out, all of them are smoothed: noise in a class of people with many records would otherwise
     be taken for more records than there are.
@@ -310,5 +352,5 @@ def _tail_start(noisy: Noisy) -> int:
     full = np.flatnonzero(seen > SEEN * noisy.scale)
     last = int(full[-1]) if len(full) else 0
     above = seen[: last + 1].sum() - np.cumsum(seen[: last + 1])
-    few = int(np.argmax(above <= TAIL * max(seen[: last + 1].sum(), 1.0)))
+    few = int(np.argmax(above <= noisy.form.tail * max(seen[: last + 1].sum(), 1.0)))
     return min(few, max(last - 1, 0))

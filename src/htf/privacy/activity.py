@@ -1,8 +1,9 @@
 """How many people have how many records, found with noise. Public, and part of the release that it led to.
 
 Where records of people are counted and at most K of each are kept, the counts miss the rest. The activity of people,
-as a noisy number of people for each class of records and a noisy sum of their records, tells how much that is. Every
-person is in one class, so it costs little. Proof: docs/proofs/people.md.
+as a noisy number of people near each of a few marks, tells how much that is. Someone whose number of records lies
+between two marks is split between both, in proportion, so sums over marks tell the number of people *and* of their
+records, and everyone still counts once. Proof: docs/proofs/people.md.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from htf.frame.domain import Domain
     from htf.release.release import Release
 
-# A person with n records is in the first class whose end is at least n.
-DOUBLING = tuple(2**power for power in range(20))
-PARTS, PARTS_OF_OFFSETS = 5, 1  # of the price: one of five for the offsets, and the rest for people
+# Marks up to 64. Above, they are four times as far.
+DOUBLING = tuple(2**power for power in range(7))
+QUARTER = 4
+PARTS = 4096  # of a person, of which each of two marks gets some
+LEAST_PRICE = Epsilon(PARTS)  # a unit of epsilon for each part, so that noise fits 64 bits
 MOST_PEOPLE = 2**62  # and noise: sums of squares are still finite
 
 SCALED = (
@@ -39,30 +42,14 @@ AT_MOST = (
 DECIDES = " The number of records to keep per person follows from it."
 
 
-def class_ends(most: int) -> tuple[int, ...]:
-    """Where the classes of up to `most` records end: at every power of two below it, and at `most`."""
-    return (*(end for end in DOUBLING if end < most), most)
-
-
-def middles(ends: tuple[int, ...]) -> tuple[int, ...]:
-    """The middle of each class. A person's offset is their number of records less that of their class."""
-    return tuple((before + 1 + end) // 2 for before, end in zip((0, *ends), ends, strict=False))
-
-
-def split_price(epsilon: Epsilon) -> tuple[Epsilon, Epsilon]:
-    """The price of the people and that of the offsets, which add up to this."""
-    offsets = Epsilon(epsilon.units * PARTS_OF_OFFSETS // PARTS)
-    return epsilon - offsets, offsets
-
-
-def least_price(most: int) -> Epsilon:
-    """The least that an activity costs: offsets have a unit of epsilon for each step, so that noise fits 64 bits."""
-    return Epsilon(PARTS * max(1, *reaches(class_ends(most))))
-
-
-def reaches(ends: tuple[int, ...]) -> tuple[int, ...]:
-    """How far an offset may be from 0, for each class. Middles are rounded down, so the end is furthest."""
-    return tuple(end - middle for middle, end in zip(middles(ends), ends, strict=True))
+def marks(most: int) -> tuple[int, ...]:
+    """The marks for people with up to `most` records: `most`, quarters of it, and from 64 down powers of two."""
+    wide, end = [most], -(-most // QUARTER)
+    while end > DOUBLING[-1]:
+        wide.insert(0, end)
+        end = -(-end // QUARTER)
+    # None is so near to the next that noise at both would buy little.
+    return (*(mark for mark in DOUBLING if 4 * mark <= 3 * wide[0]), *wide)
 
 
 def check_kept(kept: int | None, most: int | None) -> None:
@@ -76,20 +63,18 @@ def check_kept(kept: int | None, most: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """How many people have 1, 2, 3 to 4, 5 to 8, … records, found with noise. `measure_activity` makes one.
+    """How many people have about 1, 2, 4, 8, … records, found with noise. `measure_activity` makes one.
 
-    The classes end at 1, 2, 4, 8, 16 and so on, and at `most`.
+    Someone with 5 records counts three quarters at the mark 4, and a quarter at the mark 8. The last mark is `most`.
 
     Attributes
     ----------
     people : tuple of int
-        The noisy number of people in each class. It may be negative.
-    offsets : tuple of int
-        For each class, the noisy sum over its people of their number of records less the middle of the class.
+        The noisy number of people at each mark, in parts of a person (`PARTS`). It may be negative.
     most : int
         People with more records than this count as having that many. It was chosen without the data.
     epsilon : Epsilon
-        What it has cost each person: four fifths for `people`, a fifth for `offsets`.
+        What it has cost each person.
     noise : str
         Where the noise came from.
     private : bool
@@ -106,8 +91,8 @@ class Activity:
     >>> import htf
     >>> people = htf.RecordsPerPerson([500, 300, 150, 40, 10])
     >>> activity = htf.measure_activity(people, 0.5, noise="seeded:1")
-    >>> len(activity.people), str(activity.epsilon)
-    (4, '0.5')
+    >>> len(activity.counted), str(activity.epsilon)
+    (3, '0.5')
     """
 
     kind: ClassVar[str] = "activity"
@@ -115,7 +100,6 @@ class Activity:
     words: ClassVar[tuple[str, ...]] = (SCALED, AT_MOST, DECIDES)
 
     people: tuple[int, ...]
-    offsets: tuple[int, ...]
     most: int
     epsilon: Epsilon  # for one person
     noise: str
@@ -128,8 +112,7 @@ class Activity:
         most = arguments.whole(self.most, "the most records of an activity")
         Protection(PERSON, most)
         object.__setattr__(self, "most", most)
-        self._check_numbers("people")
-        self._check_numbers("offsets")
+        self._check_people()
         arguments.instance(self.epsilon, Epsilon, "the epsilon of an activity", "see Epsilon.of")
         if self.epsilon.units <= 0:
             raise InputError("the epsilon of an activity must be positive")
@@ -145,37 +128,25 @@ class Activity:
         """How a budget file calls the charge."""
         return self.kind
 
-    def _check_numbers(self, name: str) -> None:
-        given = arguments.items(
-            getattr(self, name), f"the {name} of an activity", "a list of whole numbers"
-        )
-        numbers = tuple(arguments.whole(one, f"the {name} of an activity") for one in given)
+    def _check_people(self) -> None:
+        given = arguments.items(self.people, "the people of an activity", "a list of whole numbers")
+        numbers = tuple(arguments.whole(one, "the people of an activity") for one in given)
         if len(numbers) != len(self.ends) or any(abs(one) > MOST_PEOPLE for one in numbers):
             raise InputError(
-                f"an activity has a number of {name} for each of {len(self.ends)} classes, none beyond 2**62, "
+                f"an activity has a number of people for each of {len(self.ends)} marks, none beyond 2**62, "
                 f"got {len(numbers)} numbers"
             )
-        object.__setattr__(self, name, numbers)
+        object.__setattr__(self, "people", numbers)
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The largest number of records in each class."""
-        return class_ends(self.most)
+        """The marks."""
+        return marks(self.most)
 
     @property
-    def middles(self) -> tuple[int, ...]:
-        """The middle of each class, which offsets are from."""
-        return middles(self.ends)
-
-    @property
-    def reaches(self) -> tuple[int, ...]:
-        """How far an offset may be from 0, for each class."""
-        return reaches(self.ends)
-
-    @property
-    def prices(self) -> tuple[Epsilon, Epsilon]:
-        """What the people and their offsets have cost. They add up to all of it."""
-        return split_price(self.epsilon)
+    def counted(self) -> tuple[float, ...]:
+        """The noisy number of people at each mark, in people."""
+        return tuple(one / PARTS for one in self.people)
 
     def check_fits(self, protection: Protection) -> None:
         """Refuse a release that does not count records of the same unit.
@@ -207,13 +178,13 @@ class Activity:
 
     def sentences(self, release: Release) -> list[str]:
         """What the statement says of it."""
-        said = SCALED.format(
+        scaled = SCALED.format(
             price=self.epsilon,
             epsilon=release.epsilon,
             decides=DECIDES if self.decides else "",
             factor=f"{release.factor:.4g}",
         )
-        return [said if self.most is None else said + AT_MOST.format(most=self.most)]
+        return [scaled + AT_MOST.format(most=self.most)]
 
     def known(self) -> str:
         """Nothing but how many records are kept, which the statement knows."""
@@ -224,18 +195,11 @@ class Activity:
         title = (
             f"Activity, for epsilon {self.epsilon}; counts are multiplied by {release.factor:.4g}"
         )
-        headers: tuple[str, ...] = ("records of a person", ">people, with noise")
-        rows: list[Any] = [
-            (f"up to {end:,}", n) for end, n in zip(self.ends, self.people, strict=True)
+        rows = [
+            (f"about {end:,}", f"{people:,.0f}")
+            for end, people in zip(self.ends, self.counted, strict=True)
         ]
-        if self.offsets is None:
-            return Rows(title, headers, rows)
-        parts = zip(self.ends, self.middles, self.offsets, strict=True)
-        sums = [
-            f"{off:+,} beside {middle:,} each" if middle < end else "" for end, middle, off in parts
-        ]
-        rows = [(*row, off) for row, off in zip(rows, sums, strict=True)]
-        return Rows(title, (*headers, ">their records, with noise"), rows)
+        return Rows(title, ("records of a person", ">people, with noise"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the activity with plain values, for JSON.
@@ -252,7 +216,6 @@ class Activity:
         """
         return {
             "people": list(self.people),
-            "offsets": list(self.offsets),
             "most": self.most,
             "epsilon": str(self.epsilon),
             "noise": self.noise,

@@ -165,13 +165,13 @@ class Prepared:
         return activity
 
     def _tell_of_activity(self, activity: Activity, most: int) -> None:
-        if sum(activity.people) < FEWEST_PEOPLE:
+        if sum(activity.counted) < FEWEST_PEOPLE:
             self.listen.remark(
                 f"By the noisy activity there are fewer than about {FEWEST_PEOPLE:,} people. The total of their records is "
                 "then very uncertain, and intervals may be too narrow: prefer counting split people (--count people)."
             )
-        noise = 1 / float(activity.prices[0])
-        if activity.people[-1] > SEEN * noise:
+        noise = 1 / float(activity.epsilon)
+        if activity.counted[-1] > SEEN * noise:
             self.listen.remark(
                 f"By the noisy activity, people have more than {activity.ends[-2]:,} records. Whoever has more than {most:,} "
                 "counts as having that many, so totals may be too low: choose a larger --most-records next time."

@@ -15,7 +15,7 @@ from htf.base import numerals
 from htf.base.options import AUTO
 from htf.errors import InputError
 from htf.estimation.activity import MOST_KEPT
-from htf.privacy.activity import Activity, check_kept, least_price
+from htf.privacy.activity import LEAST_PRICE, Activity, check_kept
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import NOT_PEOPLE, DistinctCounts
 from htf.privacy.epsilon import Epsilon
@@ -122,7 +122,7 @@ def _no_zones(recipe: Recipe) -> str:
 OFFERS = {
     one.kind: one
     for one in (
-        Offer(Activity.kind, True, _no_activity, lambda recipe: least_price(recipe.most_records)),
+        Offer(Activity.kind, True, _no_activity, lambda _: LEAST_PRICE),
         Offer(DistinctCounts.kind, False, _no_distinct, lambda _: LEAST_TO_DIVIDE),
         Offer(Clipped.kind, True, _no_clipped, lambda _: Epsilon(1)),
         Offer(ZonesBought.kind, False, _no_zones, lambda _: Epsilon(1)),
