@@ -67,8 +67,6 @@ class Recipe:
         The whole privacy budget of the release, purchases included.
     domain : Domain, optional
         The map, in place of `bounds` and the other fields about it.
-    **fields
-        All options of `htf release` about what is released.
 
     Raises
     ------
