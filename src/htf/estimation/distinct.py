@@ -21,7 +21,7 @@ from htf.frame.grids import even_edges
 from htf.privacy.distinct import CLASS_ENDS, DistinctCounts, most_boxes, number_of_classes
 from htf.privacy.epsilon import Epsilon
 
-# Chosen by measurement: docs/distinct.md.
+# Chosen by measurement: docs/measurements.md.
 OF_LARGEST_LOSS = (
     0.3  # what a box misses, root mean square over boxes, of the most that one can miss
 )

@@ -34,7 +34,7 @@ COUNTED_REGIONS = (
 INSIDE_ZONES = "inside-zones"  # the name of this estimator in a release of a map
 WITH_MAP = "with-map"  # and in that of its zones
 OWN_EPSILON = "own_epsilon"  # the fact of such zones that says what their own counts were given
-# The variance of a part of a leaf, in squares of its count, and in its count: measured (docs/zones.md).
+# The variance of a part of a leaf, in squares of its count, and in its count: measured (docs/measurements.md).
 UNEVEN, ALONE = 5.0, 10.0
 BEYOND_NOISE = 1.5  # times: estimates of a map are also wrong because it takes small counts for noise; measured, too
 SMALLEST_RESIDUAL = 1e-9  # of the first: then another machine finds the same to many digits

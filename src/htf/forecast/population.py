@@ -14,7 +14,7 @@ is a simple model, the same for every data set:
 
 But for the last of these, the expected map is that of the stand-in, whatever the squares are: homes and new places
 are drawn from all its records. The constants are between what was found for check-ins in a city, check-ins in a country and
-shared bicycles. docs/forecast.md says how forecasts compare with real releases of these three.
+shared bicycles. docs/measurements.md says how forecasts compare with real releases of these three.
 """
 
 from __future__ import annotations

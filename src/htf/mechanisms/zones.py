@@ -6,7 +6,8 @@ the least noise at the lowest level, but sums of many such counts are noisy. A s
 fewer regions, and the noise of all levels is drawn together, so that counts agree (htf.curator.agreeing). The shares are those with the least geometric mean of errors over all levels, where the lowest level is
 at most `lowest` times as noisy as with all of epsilon. In tables of several axes most regions hold nothing: these are
 found first, and spend more on their own count than on those inside them. Estimates are whole numbers that are not
-negative and add up (htf.estimation.hierarchy). docs/zones.md has the formula and what was measured.
+negative and add up (htf.estimation.hierarchy). docs/zones.md has the formula, docs/measurements.md what was
+measured.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Which changes are more than noise is decided for all of them together, by Holm's
 1979): the chance that even one mark is false is at most 5 %, however the errors depend on each other. Errors are sums of
 Laplace noise, whose tails are longer than those of the normal law, so the longer of the two is taken. Where a box
 cuts leaves, records that are spread unevenly in them add an error whose law is not known: there the rule is as good as the
-intervals are (docs/series.md has what was measured).
+intervals are (docs/measurements.md has what was measured).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ holds the values r >= 0 with
 
 those for which s - r n may be zero. No mean is below zero, because weights are not. If n may be zero, no ratio can be
 ruled out, and the interval is unbounded. Records that are spread unevenly disturb the sum and the number alike. The
-formula takes the errors as independent, so intervals are rather too wide there (docs/weights.md has what was measured).
+formula takes the errors as independent, so intervals are rather too wide there (docs/measurements.md has what was measured).
 """
 
 from __future__ import annotations
