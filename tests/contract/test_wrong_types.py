@@ -7,6 +7,7 @@ The number of arguments and their names stay Python's own business, as TypeError
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import io
 import warnings
@@ -222,6 +223,35 @@ ARRAYS = {
 EPSILON = {"int", "numpy int", *SHARES}
 NAMES = htf.Names.of({"kind": ["a", "b"]})
 
+_PLAIN = NONE | TEXT
+_NUMBERS = _PLAIN | {"negative", "list", "instance of ours", "path", *WHOLE, *SHARES}
+_LISTED = TEXT | {"empty list", "dict", "path"}
+RECIPE_TAKES: dict[str, set[str]] = {
+    **dict.fromkeys(
+        ("x", "y", "by", "elsewhere", "crs", "dest_x", "dest_y", "dest_zones", "dest_by", "table", "sql", "memory",
+         "points_crs", "user", "time", "mechanism"),
+        _PLAIN,
+    ),
+    **dict.fromkeys(("bounds", "around", "cells", "within", "dest_within", "distinct", "distinct_boxes"), _NUMBERS),
+    **dict.fromkeys(("axes", "categories", "other", "spend", "settings", "prior"), _LISTED),
+    **dict.fromkeys(
+        ("domain", "encoding", "count", "per", "once_per", "weight", "max_weight", "time_format", "since", "until"), NONE
+    ),
+    **dict.fromkeys(("skip_lines", "skip_last"), NONE | WHOLE),
+    "zones": _PLAIN | {"path"},
+    "max_records": NONE | WHOLE | {"negative"},  # refused by the quote, which knows what is counted
+    "utc_offset": WHOLE | {"negative"},
+    "allow_empty": {"true"},
+    "epsilon": EPSILON | {"instance of ours"},
+    "most_records": WHOLE | {"negative"},
+    "label": TEXT,
+}  # fmt: skip
+RECIPE_SAYS = {
+    "time_format": "time_format|form of times",
+    "utc_offset": "utc_offset|--utc-offset",
+    "since": "since|a time is written",
+    "until": "until|a time is written",
+}
 CALLS: dict[str, Callable[[World], Call]] = {
     "Axis": lambda _: Call(
         htf.Axis,
@@ -910,9 +940,20 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "Prior.check_map": lambda w: Call(w.prior.check_map, {"domain": w.domain}),
     "make_mechanism": lambda _: Call(
         htf.make_mechanism,
-        {"name": "ug", "settings": {}},
-        {"settings": NONE},
-        {"name": "mechanism", "settings": "settings|parameter"},
+        {"name": "ug"},
+        says={"name": "mechanism"},
+    ),
+    "Recipe": lambda _: Call(
+        htf.Recipe,
+        {
+            **{one.name: one.default for one in dataclasses.fields(htf.Recipe)},
+            "source": "visits.csv",  # of any kind: it may be data in memory
+            "bounds": (0, 0, 1, 1),
+            "epsilon": 1,
+        },
+        RECIPE_TAKES,
+        RECIPE_SAYS,
+        only=tuple(one.name for one in dataclasses.fields(htf.Recipe) if one.name != "source"),
     ),
     "publish": lambda w: Call(
         htf.publish,
@@ -1386,7 +1427,7 @@ def test_parameters_of_mechanisms(name: str) -> None:
 
 # Classes that functions of ours make and give out, or that only mechanisms hold.
 MADE_HERE = {
-    "Account", "Check", "CityPoints", "Difference", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "PointsCheck", "RegionTree",
+    "Account", "Check", "CityPoints", "Difference", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "PointsCheck", "Quote", "RegionTree",
     "Trips", "View", "Visits", "Window", "Zones", "ZonesBought",
 }  # fmt: skip
 

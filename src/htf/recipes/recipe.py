@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 HOME = "home"  # in the metadata of a field: where it is declared, and by which name
 Text = Any  # a text, or a number or several that mean the same
 Texts = Any  # several texts; a dictionary of what stands on both sides of =
+TEXT_OR_NUMBERS = "a text or numbers"
 LISTS = ("axes", "categories", "other", "settings", "spend", "prior")
 # Shares of epsilon; docs/people.md, distinct.md, weights.md and zones.md have what was measured of each.
 USUAL_SHARES = {"activity": "0.1", "distinct": "0.2", "clipped": "0.05", "zones": "0.2"}
@@ -174,6 +173,11 @@ class Recipe:
             object.__setattr__(self, one.name, _normal(one, getattr(self, one.name)))
         if self.epsilon is None:
             raise InputError("say how much to spend: give --epsilon (in Python: epsilon)")
+        if self.mechanism is not None and not isinstance(self.mechanism, str):
+            from htf.mechanisms.base import Mechanism
+
+            remedy = "give its name, or make one with htf.make_mechanism"
+            arguments.instance(self.mechanism, Mechanism, "mechanism", remedy)  # type: ignore[type-abstract]
         _ = self.total
         self.reading()
         self._check_map()
@@ -353,52 +357,62 @@ def _normal(one: Field[Any], value: Any) -> Any:
     """The one form of a value, in which recipes from everywhere are equal."""
     if one.name in LISTS:
         return _listed(one.name, value)
+    if value is None and one.default is None:
+        return None
     read = one.metadata[OPTION].read if OPTION in one.metadata else None
     if read is not None and isinstance(value, str):
         return read(value)
     form = FORMS.get(str(one.type).removesuffix(" | None"))
-    return value if form is None or value is None else form(one.name, value)
+    return value if form is None else form(value, one.name)
 
 
-def _text(name: str, value: Any) -> str:
+def _text(value: Any, name: str) -> str:
     """A text; a number, or several with commas between them; an epsilon."""
     if isinstance(value, (Path, Epsilon)):
         return str(value)
     parts = value if isinstance(value, (tuple, list)) else [value]
-    return ",".join(_plain(name, part) for part in parts)
+    if not parts:
+        raise arguments.unfit(name, TEXT_OR_NUMBERS, value)
+    return ",".join(_plain(part, name) for part in parts)
 
 
-def _number(name: str, value: Any) -> Any:
-    if value == AUTO and name == "max_records":
+def _number(value: Any, name: str) -> Any:
+    if isinstance(value, str) and value == AUTO and name == "max_records":
         return value
     return arguments.whole(value, name)
 
 
-def _flag(name: str, value: Any) -> bool:
-    return arguments.flag(value, name)
-
-
-def _path(name: str, value: Any) -> Path:
-    return arguments.path(value, name)
-
-
 FORMS = {
-    "str": _text, "Text": _text, "int": _number, "int | str": _number, "bool": _flag, "Path | str": _path,
+    "str": arguments.text, "Text": _text, "int": _number, "int | str": _number, "bool": arguments.flag,
+    "Path | str": arguments.path,
 }  # fmt: skip
 
 
 def _listed(name: str, value: Any) -> tuple[Any, ...]:
     if isinstance(value, Mapping):
-        return tuple(f"{key}={_plain(name, one)}" for key, one in value.items())
+        return tuple(
+            f"{arguments.text(key, name)}={_plain(one, name)}" for key, one in value.items()
+        )
     given = (value,) if isinstance(value, (str, Path)) else arguments.items(value, name, "a list")
-    return tuple(str(one) if isinstance(one, Path) or name != "prior" else one for one in given)
+    return tuple(_entry(one, name) for one in given)
 
 
-def _plain(name: str, part: Any) -> str:
-    if isinstance(part, (bool, type(None), Mapping)) or not isinstance(
-        part, (str, int, float, Decimal, Fraction)
-    ):
-        raise arguments.unfit(name, "a text or numbers", part)
+def _entry(value: Any, name: str) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if name == "prior" and not isinstance(value, str):
+        from htf.estimation.prior import Prior
+
+        return arguments.instance(value, Prior, name, "give the name of a file, or htf.read_prior")
+    return arguments.text(value, name)
+
+
+def _plain(part: Any, name: str) -> str:
+    if isinstance(part, str):
+        return part
+    if not arguments.is_number(part):
+        raise arguments.unfit(name, TEXT_OR_NUMBERS, part)
+    arguments.number(part, name)
     return str(part)
 
 
