@@ -145,7 +145,10 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "kind": (["map", "-o", "map.bmp"], ".svg or .pdf file, got 'map.bmp'"),
     "folder": (["map", "-o", "no/map.png"], "there is no folder"),
     "axes": (["map", "-o", "map.png", "--axes", "x"], "two different axes, got x"),
-    "panels": (["map", "-o", "map.png", "--by", "x"], "panels need an axis that is not drawn, but 'x' is: give another"),
+    "panels": (
+        ["map", "-o", "map.png", "--by", "x"],
+        "panels need an axis that is not drawn, but 'x' is: give another",
+    ),
 }
 
 

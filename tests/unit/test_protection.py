@@ -320,8 +320,8 @@ def rewrite(path: Path, change: Any) -> None:
         (lambda h: h["protection"].update(extra=1), "is damaged"),
         (lambda h: h.update(protection=None), "is damaged"),
         (lambda h: h.pop("protection"), "is damaged"),  # an activity is for people
-        (lambda h: (h.pop("protection"), h.pop("activity")), "is damaged"),
-        (lambda h: h.pop("activity"), "is damaged"),  # its factor is left
+        (lambda h: (h.pop("protection"), h.pop("activity"), h.update(factor=2.0)), "is damaged"),
+        (lambda h: (h.pop("activity"), h.update(factor=2.0)), "is damaged"),  # a factor is left
         (lambda h: h["activity"].update(epsilon="0.1"), "was changed"),
         (lambda h: h["activity"].update(epsilon="1"), "is damaged"),
         (lambda h: h["activity"].update(most=21), "was changed"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -287,12 +288,20 @@ def test_a_release_that_the_same_version_worded_otherwise_is_sound(
 
 
 def test_the_mark_of_the_wording_covers_every_sentence() -> None:
-    others = {"TYPE_CHECKING", "PEOPLE", "PERSON", "RECORD", "SENTENCES", "WORDING"}
+    others = {"TYPE_CHECKING", "PEOPLE", "PERSON", "RECORD", "SENTENCES", "WORDING", "PURCHASES"}
     texts = [
         vars(statement)[name] for name in vars(statement) if name.isupper() and name not in others
     ]
-    assert len(texts) == len(statement.SENTENCES) >= 14
-    assert all(text in statement.SENTENCES for text in texts)
+    said = [kind.words for kind in statement.PURCHASES]
+    assert len(texts) + len(said) == len(statement.SENTENCES) >= 14
+    assert all(text in statement.SENTENCES for text in [*texts, *said])
+
+
+@pytest.mark.parametrize("kind", statement.PURCHASES)
+def test_the_words_of_a_purchase_are_all_its_sentences(kind: type) -> None:
+    declared = vars(sys.modules[kind.__module__])
+    sentences = {one for name, one in declared.items() if name.isupper() and str(one).endswith(".")}
+    assert sentences == {one for one in kind.words if one.endswith(".")}  # type: ignore[attr-defined]
 
 
 def test_a_release_must_tile_the_map(release: Release) -> None:

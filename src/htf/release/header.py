@@ -141,6 +141,12 @@ def _object(value: Any, place: str) -> None:
         _refuse(place, "an object")
 
 
+def _purchase(value: Any, place: str) -> None:
+    """Its class checks the rest; that of a text has no use for a longest."""
+    _object(value, place)
+    _text()(value.get("noise"), f"{place}.noise")
+
+
 def _list(rule: Rule, fewest: int, most: int) -> Rule:
     def check(value: Any, place: str) -> None:
         if not isinstance(value, list) or not fewest <= len(value) <= most:
@@ -210,11 +216,11 @@ HEADER = _fields(
         "priors": _list(_prior, 1, MOST_PRIORS),
         "background": _fields({"periods": _whole(1, MOST_PERIODS)}),
         "protection": _object,
-        "activity": _object,
+        "activity": _purchase,
         "factor": _number,
-        "distinct": _object,
+        "distinct": _purchase,
         "inside_zones": _list(_sha256, 2, 2),
-        "clipped": _object,
+        "clipped": _purchase,
         "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
     },
 )
