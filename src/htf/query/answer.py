@@ -371,8 +371,8 @@ class Answer(Columns, ReadOnlyArrays):
 
         Examples
         --------
-        >>> answers.to_pandas()["count"].tolist()
-        [498.0, 551.0]
+        >>> answers.to_pandas()["count"].round().tolist()
+        [500.0, 550.0]
         """
         from htf.query.frames import as_frame
 
