@@ -19,6 +19,7 @@ from htf.curator.agreeing import AgreeingCounts
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.noise import FastNoise, OpenDPNoise
 from htf.errors import HtfError, InputError, MissingExtraError
+from htf.estimation.activity import best_max_records
 from htf.estimation.distinct import best_max_boxes
 from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_leaves
 from htf.estimation.noise_law import count_scales
@@ -32,7 +33,7 @@ from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine, sum_along_paths
-from htf.privacy.protection import RECORD, price_of_bought
+from htf.privacy.protection import RECORD, price_of_bought, price_of_map
 from htf.privacy.zones import ZonesBought
 from htf.release.file import (
     GEO,
@@ -294,9 +295,19 @@ def _check_zones(_: Release, bought: ZonesBought) -> list[Check]:
     return [replace(one, name=f"zones: {one.name}") for one in found]
 
 
-def _check_activity(_: Release, __: Activity) -> list[Check]:
-    """Estimates and the factor follow from it, which `_check_sums` looks at."""
-    return []
+def _check_activity(release: Release, activity: Activity) -> list[Check]:
+    """The number of records to keep is the one that follows from it, if it is said to. Estimates and the factor follow from
+    it too, which `_check_sums` looks at."""
+    kept = release.protection.max_records or 1
+    passed = True
+    if activity.decides:
+        left = price_of_map(release.epsilon, *release.bought)
+        best = best_max_records(activity, left)
+        # A mechanism may have refused what that leaves for a record: then half as many are kept, and so on.
+        passed = kept in {best >> halvings for halvings in range(best.bit_length())}
+    chosen = "follows from the activity" if activity.decides else "was chosen by the curator"
+    finding = f"that at most {kept:,} records are kept per person {chosen}"
+    return [Check("activity", passed, finding if passed else f"not as found: {finding}")]
 
 
 def _check_joined(release: Release) -> Check:

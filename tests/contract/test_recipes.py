@@ -117,7 +117,7 @@ def test_every_field_survives_a_round_trip(tmp_path: Path) -> None:
     whole = Recipe(
         source="x.csv", bounds="0,0,1,1", cells=(8, 16), user=odd, per="day", time="t", count="people", utc_offset="-05:30",
         since="2026-01-02", until="2026-02-02T03:04:05", axes=[f"{odd}:c:0:1:2"], allow_empty=True, skip_lines=2,
-        prior=["a.parquet", "b.csv"], spend={}, settings={"growth": 2.5}, label="of mine", epsilon="1/3",
+        prior=["a.parquet", "b.csv"], spend={}, settings={"growth": 2.5}, epsilon="1/3",
     )  # fmt: skip
     save_recipe(whole, tmp_path / "r.toml")
     assert load_recipe(tmp_path / "r.toml") == whole
@@ -215,6 +215,71 @@ def test_a_recipe_is_neither_written_over_nor_lost(
 
 
 def test_names_in_files_are_those_of_the_fields() -> None:
-    assert set(NAMES) == {one.name for one in fields(Recipe)} - {"domain"}
+    assert set(NAMES) == {one.name for one in fields(Recipe)} - {"domain", "label"}
     with pytest.raises(TypeError, match="bound"):
         Recipe(source="a.csv", epsilon=1, bound=BOUNDS)  # type: ignore[call-arg]
+
+
+# --- what a recipe must not do ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('source = "a.csv"\nepsilon = 1\nlabel = "../../x"', "a recipe has no label"),
+        ("source = {lon = [0.5], lat = [0.5]}\nepsilon = 1", "name of a file or an address"),
+        ("source = true", "name of a file or an address"),
+        ("epsilon = " + "[" * 5000, "is no recipe"),
+        ("epsilon = " + "1" * 5000, "is no recipe"),
+    ],
+)
+def test_recipe_files_hold_nothing_else(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        load_recipe(path)
+
+
+def test_no_recipe_file_holds_a_password(tmp_path: Path) -> None:
+    address = "postgresql://someone:secret@host/data"
+    recipe = htf.Recipe(source=address, sql="SELECT 1", bounds=(0, 0, 1, 1), epsilon=1)
+    with pytest.raises(InputError, match="leave it out") as error:
+        save_recipe(recipe, tmp_path / "r.toml")
+    assert "secret" not in str(error.value) + repr(recipe)
+    assert not (tmp_path / "r.toml").exists()
+    save_recipe(replace(recipe, source="postgresql://someone@host/data"), tmp_path / "r.toml")
+
+
+def test_a_recipe_does_not_show_its_data() -> None:
+    data = {"lon": [0.123456], "lat": [0.5], "who": ["alice"]}
+    recipe = htf.Recipe(source=data, bounds=(0, 0, 1, 1), epsilon=1)
+    shown = repr(recipe) + repr(recipe.prepare(noise="seeded:1"))
+    assert "alice" not in shown
+    assert "0.123456" not in shown
+
+
+@pytest.mark.parametrize("most_records", [1, 2])
+@pytest.mark.parametrize("max_records", [1, "auto"])
+def test_few_records_of_a_person_are_enough(most_records: int, max_records: int | str) -> None:
+    data = {"lon": [0.5] * 300, "lat": [0.5] * 300, "who": [str(i) for i in range(300)]}
+    recipe = htf.Recipe(
+        source=data, bounds=(0, 0, 1, 1), cells=4, user="who", epsilon=1,
+        max_records=max_records, most_records=most_records,
+    )  # fmt: skip
+    release = recipe.make(noise="seeded:1")
+    assert all(check.passed for check in htf.verify(release))
+
+
+def test_a_prior_of_another_map_costs_nothing(tmp_path: Path) -> None:
+    data = {"lon": [0.5] * 300, "lat": [0.5] * 300, "who": [str(i) for i in range(300)]}
+    elsewhere = htf.Domain.from_bounds(5, 5, 6, 6, cells=4)
+    points = tmp_path / "prior.csv"
+    points.write_text("lon,lat\n5.5,5.5\n")
+    prior = htf.read_prior(str(points), elsewhere, ["lon", "lat"])
+    budget = htf.BudgetFile.create(tmp_path / "budget.sqlite", "visits", "3", unit="one person")
+    recipe = htf.Recipe(
+        source=data, bounds=(0, 0, 1, 1), cells=4, user="who", epsilon=1, max_records="auto", prior=[prior]
+    )  # fmt: skip
+    with pytest.raises(InputError, match="prior"):
+        recipe.make(budget=budget, noise="fast")
+    assert str(budget.account().spent) == "0"

@@ -424,7 +424,9 @@ def rewrite(path: Path, change: Any) -> None:
 
 def test_it_travels_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
-    release = made(bought=(replace(measured(), decides=True),))
+    activity = replace(measured(), decides=True)
+    kept = best_max_records(activity, Epsilon.of("0.9"))
+    release = made(Protection("person", kept), bought=(activity,))
     release.save(path)
     again = Release.load(path)
     assert again == release
@@ -824,3 +826,13 @@ def test_no_more_records_are_kept_than_the_activity_knows_of() -> None:
     activity.check_fits(Protection("person", max_records=10))
     with pytest.raises(InputError, match=r"choose a larger --most-records, or keep fewer"):
         activity.check_fits(Protection("person", max_records=11))
+
+
+def test_verify_finds_a_number_to_keep_that_does_not_follow() -> None:
+    """It is said to follow from the activity. Half of it may be kept, where a mechanism refused more."""
+    activity = replace(measured(noise="seeded:1"), decides=True)
+    best = best_max_records(activity, Epsilon.of("0.9"))
+    assert best > 4
+    for kept, is_right in ((best, True), (best // 2, True), (best - 1, False)):
+        release = made(Protection("person", kept), bought=(activity,), noise="seeded:2")
+        assert ("activity" not in wrong(release)) == is_right

@@ -32,6 +32,7 @@ from htf import (
 )
 from htf.frame.domain import Axis
 from htf.privacy import statement
+from htf.privacy.purchases import PURCHASES
 from htf.release.file import charged_entry
 from htf.release.header import FORMAT
 from htf.release.kinds import KINDS
@@ -292,12 +293,12 @@ def test_the_mark_of_the_wording_covers_every_sentence() -> None:
     texts = [
         vars(statement)[name] for name in vars(statement) if name.isupper() and name not in others
     ]
-    said = [kind.words for kind in statement.PURCHASES]
+    said = [kind.words for kind in PURCHASES]
     assert len(texts) + len(said) == len(statement.SENTENCES) >= 14
     assert all(text in statement.SENTENCES for text in [*texts, *said])
 
 
-@pytest.mark.parametrize("kind", statement.PURCHASES)
+@pytest.mark.parametrize("kind", PURCHASES)
 def test_the_words_of_a_purchase_are_all_its_sentences(kind: type) -> None:
     declared = vars(sys.modules[kind.__module__])
     sentences = {one for name, one in declared.items() if name.isupper() and str(one).endswith(".")}

@@ -1169,3 +1169,18 @@ def test_a_series_of_sums_is_charged_once(
     assert made.count().counted == "sum of riders, at most 3 per record"
     assert all(check.passed for check in verify_series("city"))
     assert incidents.exists()
+
+
+def test_a_charge_of_another_name_leads_out_of_no_series(tmp_path: Path) -> None:
+    """The label of a charge is free, and names the file that a release is brought in as."""
+    of_people = counts(1, people=True)
+    wanted = SeriesPlan.of(of_people.domain, "month", "person", total=3, releases=3)
+    inside = Series.create(tmp_path / "city", wanted)
+    charged = htf.BudgetFile(tmp_path / "city" / "budget.sqlite", "series")
+    labels = ("../escaped", "2026-01.x", "2026-01./../../x", "next month")
+    for number, label in enumerate(labels):
+        spare = tmp_path / f"spare-{number}.parquet"
+        publish(of_people, "0.5", noise="fast", budget=charged, label=label).save(spare)
+        with pytest.raises(InputError, match="month|period"):
+            inside.adopt(spare)
+    assert len([*tmp_path.rglob("*.parquet")]) == len(labels)

@@ -144,7 +144,7 @@ def release(points: str, **given: Any) -> None:
     make_release(labelled, options.noise, run, asking)
     if options.save_recipe is not None:
         with _even_if_unseen():
-            save_recipe(recipe, options.save_recipe, overwrite=True)
+            save_recipe(recipe, options.save_recipe)
             say(f"Wrote {options.save_recipe}: this release as a recipe.")
 
 

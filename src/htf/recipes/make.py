@@ -171,7 +171,7 @@ class Prepared:
                 "then very uncertain, and intervals may be too narrow: prefer counting split people (--count people)."
             )
         noise = 1 / float(activity.epsilon)
-        if activity.counted[-1] > SEEN * noise:
+        if len(activity.ends) > 1 and activity.counted[-1] > SEEN * noise:
             self.listen.remark(
                 f"By the noisy activity, people have more than {activity.ends[-2]:,} records. Whoever has more than {most:,} "
                 "counts as having that many, so totals may be too low: choose a larger --most-records next time."
@@ -390,7 +390,7 @@ def _read_priors(recipe: Recipe, reading: Reading, domain: Domain) -> tuple[Prio
     found = []
     for one in recipe.prior:
         prior = one if isinstance(one, Prior) else read_prior(one, domain, columns)
-        if not isinstance(one, Prior):
-            check_not_data(prior.file, mark_files(recipe.files))
+        prior.check_map(domain)
+        check_not_data(prior.file, mark_files(recipe.files))
         found.append(prior)
     return all_priors(tuple(found))

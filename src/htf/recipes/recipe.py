@@ -80,7 +80,7 @@ class Recipe:
     'split people'
     """
 
-    source: Any
+    source: Any = field(repr=False)  # data, or an address
     domain: Domain | None = None
     x: str | None = same_as(MapOptions, "x_column")
     y: str | None = same_as(MapOptions, "y_column")

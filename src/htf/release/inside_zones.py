@@ -197,6 +197,10 @@ def _check_pair(on_map: Release, zones: Release) -> None:
         raise InputError(
             "a map inside zones is of what was counted: without an activity of people and without a prior"
         )
+    if zones.bought:
+        raise InputError(
+            "zones that a map is put inside of have bought nothing beside their counts: let the map have it"
+        )
     if on_map.private != zones.private:
         raise InputError(
             "the noise of the map and that of the zones must both be secret, or neither"

@@ -172,12 +172,19 @@ class SeriesFolder:
             raise InputError(
                 f"{path} is not the file that was published for {entry.label}: its SHA-256 is another one"
             )
+        name, _, number = entry.label.partition(".")
+        period = period_of(
+            self.plan, name
+        )  # before anything is written: a charge may be called anything
+        if number and not (number.isascii() and number.isdecimal()):
+            raise InputError(
+                f"{path} was charged as {entry.label!r}, which is no period of the series"
+            )
         output = self.folder / f"{entry.label}.parquet"
         moved = not is_same(path, output)
         if moved:
             write_whole(output, lambda new: _copy(path, new))
         if entry.state == PENDING:
-            period = period_of(self.plan, entry.label.partition(".")[0])
             try:
                 self._budget(period).publish(entry.id, output)
             except InputError:
