@@ -1181,6 +1181,6 @@ def test_a_charge_of_another_name_leads_out_of_no_series(tmp_path: Path) -> None
     for number, label in enumerate(labels):
         spare = tmp_path / f"spare-{number}.parquet"
         publish(of_people, "0.5", noise="fast", budget=charged, label=label).save(spare)
-        with pytest.raises(InputError, match="month|period"):
+        with pytest.raises(InputError, match=r"month|period"):
             inside.adopt(spare)
     assert len([*tmp_path.rglob("*.parquet")]) == len(labels)
