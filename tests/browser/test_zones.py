@@ -57,8 +57,13 @@ def on_screen(page: Any, zone: str) -> tuple[float, float]:
     return frame["x"] + point["x"], frame["y"] + point["y"]
 
 
+# A tooltip follows the pointer from frame to frame; before, it may still tell of another zone.
+FRAMES = "new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))"
+
+
 def tooltip(page: Any, zone: str) -> list[str]:
     page.mouse.move(*on_screen(page, zone))
+    page.evaluate(FRAMES)
     page.wait_for_selector(".tooltip:not([hidden])")
     found: list[str] = page.locator(".tooltip > div").all_inner_texts()
     return found
