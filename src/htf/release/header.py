@@ -144,7 +144,7 @@ def _object(value: Any, place: str) -> None:
 def _purchase(value: Any, place: str) -> None:
     """Its class checks the rest; that of a text has no use for a longest."""
     _object(value, place)
-    _text()(value.get("noise"), f"{place}.noise")
+    _text()(value.get("noise", ""), f"{place}.noise")  # its class says that it is missing
 
 
 def _list(rule: Rule, fewest: int, most: int) -> Rule:
