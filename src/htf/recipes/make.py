@@ -15,7 +15,7 @@ from htf.base import arguments, numerals
 from htf.base.options import AUTO
 from htf.curator.clipping import measure_clipped
 from htf.curator.curator import rehearse
-from htf.curator.distinct import measure_distinct
+from htf.curator.distinct import PeopleByBox, measure_distinct
 from htf.curator.frequency import FrequencyMatrix
 from htf.curator.noise import NoiseSource, noise_from_text
 from htf.curator.noise_check import check_noise
@@ -91,9 +91,11 @@ class Prepared:
 
     def make(self) -> Release:
         """Read, charge, measure and publish."""
-        # If the number of records to keep is known, reading may fail before the activity is charged.
+        # What can be read before the activity is charged may fail before. Only a number of records to keep that follows
+        # from the activity makes the map wait.
         known = self.reading.max_records != AUTO
         matrix = self._read() if known else None
+        by_box = None if self.grid is None else self._read_by_box(self.grid)
         activity, plan = None, self
         if (price := self.quote.prices.get(Activity.kind)) is not None:
             activity = self._measure_activity(price)
@@ -103,13 +105,15 @@ class Prepared:
         matrix = plan._read() if matrix is None else matrix
         zones = None if self.around is None else plan._read(self.around)
         bought: list[Measured] = [] if activity is None else [activity]
-        bought += plan._measure_others(matrix)
+        bought += plan._measure_others(matrix, by_box)
         return plan._publish(matrix, zones, bought)
 
-    def _measure_others(self, matrix: FrequencyMatrix) -> Iterator[Measured]:
+    def _measure_others(
+        self, matrix: FrequencyMatrix, by_box: PeopleByBox | None
+    ) -> Iterator[Measured]:
         """What else is bought, in the order in which it is charged."""
-        if self.grid is not None:
-            yield self._measure_distinct(self.quote.prices["distinct"], self.grid)
+        if by_box is not None:
+            yield self._measure_distinct(self.quote.prices["distinct"], by_box)
         if (price := self.quote.prices.get("clipped")) is not None:
             yield measure_clipped(matrix, price, **self.paying)
 
@@ -207,11 +211,11 @@ class Prepared:
             return False
         return True
 
-    def _measure_distinct(self, price: Epsilon, grid: tuple[int, int]) -> DistinctCounts:
+    def _read_by_box(self, grid: tuple[int, int]) -> PeopleByBox:
         from htf.ingest.points import read_people
 
         with self.listen.reading(self.name) as progress:
-            people = read_people(
+            return read_people(
                 self.recipe.source,
                 self.domain,
                 self.reading,
@@ -219,7 +223,9 @@ class Prepared:
                 progress=progress,
                 tell=self.listen.remark,
             )
-        found = measure_distinct(people, price, max_boxes=self.max_boxes, **self.paying)
+
+    def _measure_distinct(self, price: Epsilon, by_box: PeopleByBox) -> DistinctCounts:
+        found = measure_distinct(by_box, price, max_boxes=self.max_boxes, **self.paying)
         how = "found with noise" if found.decides else "as given"
         self.listen.found(
             f"Counting {found.quantity} in {found.grid[0]} x {found.grid[1]} boxes, each person in at most "
