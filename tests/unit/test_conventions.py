@@ -60,12 +60,16 @@ def test_a_program_that_uses_the_package_is_checked_strictly(tmp_path: Path) -> 
     assert (Path(htf.__file__).parent / "py.typed").exists()
 
 
-def test_the_citation_is_of_this_version_and_of_the_paper() -> None:
+def test_citation_and_changelog_are_of_this_version() -> None:
     yaml = require_package("yaml", "PyYAML")
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert cited["cff-version"] == "1.2.0"
     assert {"message", "title", "authors"} <= set(cited)
     assert (cited["version"], cited["license"]) == (PROJECT["version"], PROJECT["license"])
+    version, date = re.findall(
+        r"^## (\S+)(?: \((.+)\))?$", (ROOT / "CHANGELOG.md").read_text(), re.M
+    )[0]
+    assert (version, date) == (cited["version"], str(cited["date-released"]))
     (paper,) = cited["references"]
     assert (paper["type"], paper["year"], len(paper["authors"])) == ("conference-paper", 2021, 5)
 
