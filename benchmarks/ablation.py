@@ -26,8 +26,8 @@ import htf.estimation.homogeneous as estimation
 import htf.mechanisms.htf as growth
 from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
-from htf.forecast.datasets import DataSet
-from htf.forecast.trials import Bench
+from htf.forecasts.datasets import DataSet
+from htf.forecasts.trials import Bench
 from htf.frame.domain import Domain
 from htf_bench.datasets import built_in_sets, open_points
 from htf_bench.specs import read_spec

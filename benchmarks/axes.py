@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from htf import Axis, Domain, FrequencyMatrix, publish
-from htf.forecast.counting import ExactCounter, answer_boxes, reaches_for_count
-from htf.forecast.workloads import Boxes, read_workload
+from htf.forecasts.counting import ExactCounter, answer_boxes, reaches_for_count
+from htf.forecasts.workloads import Boxes, read_workload
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray, IntArray
 from htf.synthetic.trips import synthetic_trips

@@ -27,21 +27,21 @@ import pyarrow.parquet as pq
 from htf import Domain, Epsilon, FrequencyMatrix, RecordsPerPerson, Release, publish, read_points
 from htf.curator.contributions import measure_activity
 from htf.estimation.activity import best_max_records
-from htf.forecast.counting import ExactCounter, answer_boxes
-from htf.forecast.datasets import DataSet
-from htf.forecast.population import (
+from htf.forecasts.counting import ExactCounter, answer_boxes
+from htf.forecasts.datasets import DataSet
+from htf.forecasts.population import (
     ASSUMED,
     Population,
     RecordsByActivity,
     RecordsEach,
     places_wanted,
 )
-from htf.forecast.protecting import Counted, Known
-from htf.forecast.simulation import Simulation, look
-from htf.forecast.specs import Spec
-from htf.forecast.standins import PastRelease, PublicPoints
-from htf.forecast.trials import Bench
-from htf.forecast.workloads import read_workload
+from htf.forecasts.protecting import Counted, Known
+from htf.forecasts.simulation import Simulation, look
+from htf.forecasts.specs import Spec
+from htf.forecasts.standins import PastRelease, PublicPoints
+from htf.forecasts.trials import Bench
+from htf.forecasts.workloads import read_workload
 from htf.frame.domain import FloatArray
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PEOPLE, RECORDS, price_of_map
 

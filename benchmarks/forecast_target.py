@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from htf import Domain, Epsilon, publish
-from htf.forecast.datasets import City, DataSet, PointsFile
-from htf.forecast.search import find_epsilon
-from htf.forecast.simulation import Simulation
-from htf.forecast.specs import Spec
-from htf.forecast.standins import PastRelease, PublicPoints
-from htf.forecast.targets import Squares, Target, ask_once
+from htf.forecasts.datasets import City, DataSet, PointsFile
+from htf.forecasts.search import find_epsilon
+from htf.forecasts.simulation import Simulation
+from htf.forecasts.specs import Spec
+from htf.forecasts.standins import PastRelease, PublicPoints
+from htf.forecasts.targets import Squares, Target, ask_once
 
 WAYS = ("release", "points", "city")
 

@@ -22,8 +22,8 @@ import shapely
 from numpy.typing import NDArray
 
 from htf import Axis, Domain, FrequencyMatrix, publish, read_points
-from htf.forecast.counting import ExactCounter
-from htf.forecast.workloads import Boxes
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.shapes import Shapes
 from htf.synthetic.city import synthetic_city

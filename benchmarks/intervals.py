@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf import FrequencyMatrix, Release, publish
-from htf.forecast.counting import ExactCounter, reaches_for_count
-from htf.forecast.datasets import DataSet
-from htf.forecast.workloads import Boxes
+from htf.forecasts.counting import ExactCounter, reaches_for_count
+from htf.forecasts.datasets import DataSet
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import Domain, IntArray
 from htf_bench.datasets import built_in_sets, open_points
 

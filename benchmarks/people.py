@@ -37,8 +37,8 @@ from htf import (
     publish,
     read_points,
 )
-from htf.forecast.counting import ExactCounter
-from htf.forecast.workloads import Boxes, read_workload
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.workloads import Boxes, read_workload
 from htf.frame.domain import FloatArray, IntArray
 from htf.ingest import reading
 from htf.ingest.points import read_records_per_person

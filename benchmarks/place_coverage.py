@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from htf import Domain, FrequencyMatrix, publish, read_points
-from htf.forecast.counting import ExactCounter
-from htf.forecast.workloads import Boxes
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.synthetic.city import synthetic_city
 

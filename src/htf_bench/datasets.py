@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.files import is_file
-from htf.forecast.datasets import CITY, City, DataSet, PointsFile, file_state
+from htf.forecasts.datasets import CITY, City, DataSet, PointsFile, file_state
 from htf.frame.domain import Axis, Domain
 from htf_bench import gaussian
 

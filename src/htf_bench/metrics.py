@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from htf.forecast.accuracy import SMOOTHING, relative_error
+from htf.forecasts.accuracy import SMOOTHING, relative_error
 from htf.frame.domain import FloatArray, IntArray
 from htf_bench.map_metrics import MAP_MEANINGS, MAP_METRICS, MAP_UNITS
 

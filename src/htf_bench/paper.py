@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from htf.errors import InputError
-from htf.forecast.datasets import City, DataSet
-from htf.forecast.trials import Bench
+from htf.forecasts.datasets import City, DataSet
+from htf.forecasts.trials import Bench
 from htf.frame.domain import Domain
 from htf.mechanisms import registry
 from htf_bench.datasets import GaussianSet, gaussian_sets

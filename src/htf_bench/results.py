@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from htf.errors import InputError, OutputError
 from htf.files import is_same, lies_in, make_folder, write_whole
-from htf.forecast.trials import Bench
+from htf.forecasts.trials import Bench
 from htf.frame.domain import FloatArray
 from htf_bench.marking import MARKING
 from htf_bench.metrics import MRE

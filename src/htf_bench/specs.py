@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from htf.errors import InputError
-from htf.forecast.specs import Spec
+from htf.forecasts.specs import Spec
 from htf.frame.domain import Domain
 from htf.mechanisms import registry
 from htf_bench.traditional import TRADITIONAL, Traditional

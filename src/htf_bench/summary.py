@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from htf.files import write_whole
-from htf.forecast.accuracy import show_value
+from htf.forecasts.accuracy import show_value
 from htf.frame.domain import FloatArray
 from htf_bench.marking import MARKING
 from htf_bench.metrics import MEANINGS, METRICS, MRE, UNITS

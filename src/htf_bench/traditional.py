@@ -22,7 +22,7 @@ import numpy as np
 from htf.base import numerals
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
-from htf.forecast.workloads import Boxes
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import even_edges
 

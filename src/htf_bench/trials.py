@@ -13,11 +13,11 @@ from functools import lru_cache, partial
 import numpy as np
 
 from htf.errors import HtfError
-from htf.forecast import trials
-from htf.forecast.counting import answer_boxes
-from htf.forecast.datasets import DataSet
-from htf.forecast.trials import Bench, Trial, answer_all, derive_seeds, draw_questions, load_once
-from htf.forecast.workloads import Boxes
+from htf.forecasts import trials
+from htf.forecasts.counting import answer_boxes
+from htf.forecasts.datasets import DataSet
+from htf.forecasts.trials import Bench, Trial, answer_all, derive_seeds, draw_questions, load_once
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray
 from htf.mechanisms import registry
 from htf.release.release import Release

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from htf.files import write_whole
-from htf.forecast.accuracy import show_value
+from htf.forecasts.accuracy import show_value
 from htf_bench.marking import MARKING
 from htf_bench.metrics import MEANINGS, UNITS
 from htf_bench.summary import write_text

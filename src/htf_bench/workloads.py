@@ -22,8 +22,8 @@ from htf.base.numerals import whole
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.files import is_file
-from htf.forecast import workloads
-from htf.forecast.workloads import Boxes, Workload, draw_cells, snap_to_cells
+from htf.forecasts import workloads
+from htf.forecasts.workloads import Boxes, Workload, draw_cells, snap_to_cells
 from htf.frame.domain import Domain
 from htf.frame.grids import even_edges
 

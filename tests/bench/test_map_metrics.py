@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from htf import FrequencyMatrix
 from htf.errors import InputError
-from htf.forecast.datasets import City
-from htf.forecast.trials import Bench
-from htf.forecast.workloads import Boxes
+from htf.forecasts.datasets import City
+from htf.forecasts.trials import Bench
+from htf.forecasts.workloads import Boxes
 from htf_bench.map_metrics import (
     HELLINGER,
     MAP_METRICS,

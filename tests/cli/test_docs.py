@@ -18,8 +18,8 @@ import pytest
 
 from htf import BudgetFile, Protection, Release, publish, synthetic_zones
 from htf.cli.main import run as run_here
-from htf.forecast.datasets import City
-from htf.forecast.population import Population, RecordsEach
+from htf.forecasts.datasets import City
+from htf.forecasts.population import Population, RecordsEach
 from walking import README, ROOT, commands, run, run_block, run_process
 
 SET_UP = ("make demo", "pip install .", "make test", "source .venv/bin/activate")

@@ -34,11 +34,11 @@ from htf.export.layers import leaf_columns, leaf_layer
 from htf.export.raster import write_raster
 from htf.export.sample import write_points
 from htf.export.vector import write_layer
-from htf.forecast.datasets import City
-from htf.forecast.simulation import Simulation, simulate
-from htf.forecast.specs import Spec
-from htf.forecast.trials import Bench
-from htf.forecast.workloads import read_workload
+from htf.forecasts.datasets import City
+from htf.forecasts.simulation import Simulation, simulate
+from htf.forecasts.specs import Spec
+from htf.forecasts.trials import Bench
+from htf.forecasts.workloads import read_workload
 from htf.maps.comparison import difference
 from htf.maps.draw import draw
 from htf.maps.layer import Layer

@@ -16,8 +16,8 @@ import pytest
 
 from htf import FrequencyMatrix, Release, publish
 from htf.curator.cells import ExactCells
-from htf.forecast.counting import ExactCounter
-from htf.forecast.workloads import Boxes
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import Axis, Domain, IntArray
 from htf.synthetic.trips import synthetic_trips
 

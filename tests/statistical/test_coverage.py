@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 from htf import Answer, FrequencyMatrix, Mechanism, Release, publish
-from htf.forecast.counting import ExactCounter
-from htf.forecast.workloads import Boxes, read_workload
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.workloads import Boxes, read_workload
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.ingest.points import read_points
 from htf.mechanisms.htf import Htf

@@ -40,7 +40,7 @@ NOISE = {"htf.curator.noise", "htf.curator.sampler", "opendp", "secrets", "rando
 MAY_SEE_DATA = (
     "curator/",
     "ingest/",
-    "forecast/",
+    "forecasts/",
     "publication.py",
     "recipes/",
     "cli/check.py",

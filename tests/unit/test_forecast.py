@@ -26,14 +26,14 @@ from htf import (
 )
 from htf.estimation.activity import read_profiles
 from htf.estimation.nonnegative import non_negative
-from htf.forecast.datasets import City, DataSet
-from htf.forecast.population import Population, RecordsByActivity, RecordsEach, visits
-from htf.forecast.protecting import SCALINGS, Counted, Known, release_people
-from htf.forecast.simulation import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
-from htf.forecast.specs import Spec
-from htf.forecast.standins import PastRelease, PublicPoints, scatter
-from htf.forecast.trials import Bench, Trial, seeded_noise
-from htf.forecast.workloads import read_workload
+from htf.forecasts.datasets import City, DataSet
+from htf.forecasts.population import Population, RecordsByActivity, RecordsEach, visits
+from htf.forecasts.protecting import SCALINGS, Counted, Known, release_people
+from htf.forecasts.simulation import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
+from htf.forecasts.specs import Spec
+from htf.forecasts.standins import PastRelease, PublicPoints, scatter
+from htf.forecasts.trials import Bench, Trial, seeded_noise
+from htf.forecasts.workloads import read_workload
 from htf.release.file import is_release
 from htf_bench.datasets import GaussianSet
 from htf_bench.metrics import MRE
@@ -184,7 +184,7 @@ def test_a_forecast_from_a_release_comes_near_the_truth() -> None:
 
 
 def test_sizes_in_kilometres() -> None:
-    from htf.forecast.datasets import City
+    from htf.forecasts.datasets import City
 
     found: Forecast = simulate(plan(City("city", 5000, 64), runs=1))
     square: Area = found.main.areas[1]

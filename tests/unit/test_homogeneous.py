@@ -32,8 +32,8 @@ from htf.estimation.homogeneous import estimate_regions
 from htf.estimation.interpolation import interpolate
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.prior import PRIOR_SHARE
-from htf.forecast.counting import ExactCounter
-from htf.forecast.workloads import Boxes
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import halve_often
 from htf.frame.tree import RegionTree

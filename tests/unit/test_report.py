@@ -16,7 +16,7 @@ import htf
 from htf import BudgetFile, Domain, FrequencyMatrix, InputError, Protection, Release, publish
 from htf.cli.main import run
 from htf.errors import OutputError
-from htf.forecast.release_errors import (
+from htf.forecasts.release_errors import (
     AreaErrors,
     ReleaseErrors,
     cell_kilometres,

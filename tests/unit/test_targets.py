@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from htf import Domain, Epsilon, FrequencyMatrix, InputError, publish
-from htf.forecast import search as searching
-from htf.forecast.datasets import City
-from htf.forecast.search import LEAST, MOST, Found, find_epsilon, round_up
-from htf.forecast.simulation import Simulation
-from htf.forecast.specs import Spec
-from htf.forecast.targets import Errors, InZones, Squares, Target, ask_once
+from htf.forecasts import search as searching
+from htf.forecasts.datasets import City
+from htf.forecasts.search import LEAST, MOST, Found, find_epsilon, round_up
+from htf.forecasts.simulation import Simulation
+from htf.forecasts.specs import Spec
+from htf.forecasts.targets import Errors, InZones, Squares, Target, ask_once
 from htf.frame.areas import cell_metres
 
 SWISS = Domain.from_bounds(2_600_000, 1_200_000, 2_610_240, 1_205_120, cells=1024, crs="EPSG:2056")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, publish
-from htf.forecast import counting
-from htf.forecast.counting import ExactCounter, answer_boxes
-from htf.forecast.workloads import Boxes, Workload, snap_to_cells
+from htf.forecasts import counting
+from htf.forecasts.counting import ExactCounter, answer_boxes
+from htf.forecasts.workloads import Boxes, Workload, snap_to_cells
 from htf.frame.domain import IntArray
 from htf_bench.metrics import measure_errors
 from htf_bench.workloads import read_workload, read_workloads

@@ -34,10 +34,10 @@ def say_before(domain: Domain, quote: Quote, budget: BudgetFile | None) -> None:
 
 def say_error(domain: Domain, quote: Quote, mechanism: Mechanism, points: int | None) -> None:
     """Say what error to expect, by a short simulation on the made-up city."""
-    from htf.forecast.datasets import City
-    from htf.forecast.simulation import Simulation
-    from htf.forecast.specs import Spec
-    from htf.forecast.targets import Squares, Target, ask_once
+    from htf.forecasts.datasets import City
+    from htf.forecasts.simulation import Simulation
+    from htf.forecasts.specs import Spec
+    from htf.forecasts.targets import Squares, Target, ask_once
 
     unit, epsilon = quote.unit, quote.left
     is_plain = unit.unit == RECORD and unit.weight is None and domain.dimensions == 2
@@ -71,7 +71,7 @@ def _squares(domain: Domain) -> str:
 
 
 def _size(domain: Domain) -> str:
-    from htf.forecast.targets import length_text
+    from htf.forecasts.targets import length_text
     from htf.frame.areas import cell_metres
 
     cells = " x ".join(map(str, domain.shape))

@@ -32,10 +32,10 @@ from htf.recipes.maps import MapOptions, read_cells, read_domain
 from htf.recipes.recipe import Recipe, read_settings
 
 if TYPE_CHECKING:
-    from htf.forecast.datasets import DataSet
-    from htf.forecast.simulation import Area, Forecast, Outlook, Simulation
-    from htf.forecast.specs import Spec
-    from htf.forecast.targets import Target
+    from htf.forecasts.datasets import DataSet
+    from htf.forecasts.simulation import Area, Forecast, Outlook, Simulation
+    from htf.forecasts.specs import Spec
+    from htf.forecasts.targets import Target
     from htf.frame.domain import Domain, FloatArray
     from htf.ingest.reading import Written
     from htf.release.release import Release
@@ -117,8 +117,8 @@ def forecast(
     With --people, or if the earlier release protects people, people are simulated: what is kept and measured of them,
     and how far counts are then from those of all records or split people.
     """
-    from htf.forecast.search import RUNS
-    from htf.forecast.simulation import Simulation
+    from htf.forecasts.search import RUNS
+    from htf.forecasts.simulation import Simulation
     from htf.privacy.epsilon import Epsilon
 
     aim = TargetOptions(**_those_of(TargetOptions, given))
@@ -191,8 +191,8 @@ def _read_stand_in(
 def _show_target(
     source: Source, plan: Simulation, target: Target, aim: TargetOptions, as_json: bool
 ) -> None:
-    from htf.forecast.population import Population
-    from htf.forecast.simulation import records_of
+    from htf.forecasts.population import Population
+    from htf.forecasts.simulation import records_of
     from htf.privacy.protection import RECORDS
 
     quantity = RECORDS if plan.counted is None else plan.counted.quantity
@@ -226,14 +226,14 @@ class Source:
 
 
 def _read_mechanism(mechanism: str | None, settings: tuple[str, ...]) -> Spec:
-    from htf.forecast.specs import Spec
+    from htf.forecasts.specs import Spec
     from htf.publication import DEFAULT_MECHANISM
 
     return Spec.of(mechanism or DEFAULT_MECHANISM, read_settings(settings))
 
 
 def _city(points: int | None, asked: MapAsked) -> tuple[Source, DataSet]:
-    from htf.forecast.datasets import CITY, City
+    from htf.forecasts.datasets import CITY, City
 
     number, words = points or POINTS, "the made-up city of `htf demo`"
     if asked.is_placed:
@@ -290,7 +290,7 @@ def _use_points(
     domain: Domain,
     written: Written,
 ) -> tuple[Source, DataSet]:
-    from htf.forecast.standins import PublicPoints
+    from htf.forecasts.standins import PublicPoints
 
     warning = MUST_BE_PUBLIC.format(path.name)
     console(stderr=True).print(f"WARNING: {warning}", style="bold yellow", markup=False)
@@ -301,8 +301,8 @@ def _use_points(
 def _use_release(
     path: Path, release: Release, points: int | None, cells: str | None, crowd: Crowd | None
 ) -> tuple[Source, DataSet]:
-    from htf.forecast.population import places_wanted
-    from htf.forecast.standins import PastRelease
+    from htf.forecasts.population import places_wanted
+    from htf.forecasts.standins import PastRelease
 
     grid: tuple[int, ...] | None = None
     if cells is not None:
@@ -317,14 +317,14 @@ def _use_release(
 
 
 def _with_people(source: Source, places: DataSet, crowd: Crowd) -> tuple[Source, DataSet]:
-    from htf.forecast.population import Population
+    from htf.forecasts.population import Population
 
     people = Population(places.name, places, crowd.people, crowd.records)
     return replace(source, notes=(*source.notes, *crowd.notes)), people
 
 
 def _run(plan: Simulation) -> Forecast:
-    from htf.forecast.simulation import simulate
+    from htf.forecasts.simulation import simulate
 
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
@@ -432,8 +432,8 @@ def _show_parts(outcome: Forecast) -> None:
 
 
 def _show_areas(areas: Sequence[Area], quantity: str) -> None:
-    from htf.forecast.accuracy import show_number, show_value
-    from htf.forecast.simulation import RELATIVE_TO
+    from htf.forecasts.accuracy import show_number, show_value
+    from htf.forecasts.simulation import RELATIVE_TO
 
     rows = [
         (

@@ -17,8 +17,8 @@ from htf.privacy.protection import PEOPLE, RECORDS
 from htf.recipes.recipe import USUAL_SHARES, Recipe
 
 if TYPE_CHECKING:
-    from htf.forecast.population import RecordsByActivity, RecordsEach
-    from htf.forecast.protecting import Counted, Known
+    from htf.forecasts.population import RecordsByActivity, RecordsEach
+    from htf.forecasts.protecting import Counted, Known
     from htf.ingest.reading import Reading
     from htf.release.release import Release
 
@@ -117,7 +117,7 @@ class Crowd:
 def read_crowd(options: PeopleOptions, release: Release | None) -> Crowd | None:
     """The people, by the options and by the release that stands in; None if single records are protected."""
     from htf.estimation.activity import MOST_KEPT
-    from htf.forecast.protecting import Known
+    from htf.forecasts.protecting import Known
 
     known = None if release is None else Known.of(release, MOST_KEPT)
     if known is None and not options.given:
@@ -138,7 +138,7 @@ def read_crowd(options: PeopleOptions, release: Release | None) -> Crowd | None:
 def _make_crowd(
     options: PeopleOptions, known: Known | None, counted: Counted, people: int
 ) -> Crowd:
-    from htf.forecast import population
+    from htf.forecasts import population
 
     if options.records_per_person is not None:
         each = population.RecordsEach.read(options.records_per_person)
@@ -155,7 +155,7 @@ def _make_crowd(
 
 def _read_counted(options: PeopleOptions, known: Known | None) -> Counted:
     from htf.estimation.activity import MOST_KEPT
-    from htf.forecast.protecting import Counted
+    from htf.forecasts.protecting import Counted
     from htf.recipes.quote import OFFERS
 
     like = None if known is None else known.counted

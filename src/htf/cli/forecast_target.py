@@ -18,9 +18,9 @@ from htf.files import check_output, write_whole
 from htf.query.polygon_files import read_layer
 
 if TYPE_CHECKING:
-    from htf.forecast.search import Found
-    from htf.forecast.simulation import Simulation
-    from htf.forecast.targets import Places, Target
+    from htf.forecasts.search import Found
+    from htf.forecasts.simulation import Simulation
+    from htf.forecasts.targets import Places, Target
     from htf.frame.domain import Domain
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,7 +75,7 @@ class TargetOptions:
 
     def read(self, epsilon: str | None, inputs: tuple[Path | None, ...]) -> Target | None:
         """The target; None if epsilon is given. Refuses what does not go together."""
-        from htf.forecast.targets import Target
+        from htf.forecasts.targets import Target
 
         if (epsilon is None) == (self.target is None):
             raise InputError(
@@ -104,7 +104,7 @@ class TargetOptions:
 
     def places(self, target: Target, domain: Domain) -> Places:
         """The squares or zones to ask about, on this map."""
-        from htf.forecast.targets import InZones, Squares
+        from htf.forecasts.targets import InZones, Squares
 
         if self.zones is None:
             return Squares.of(target, domain)
@@ -158,7 +158,7 @@ class Answer:
 
 def search(plan: Simulation, places: Places, target: Target) -> Found:
     """Simulate, with a progress bar."""
-    from htf.forecast.search import find_epsilon
+    from htf.forecasts.search import find_epsilon
 
     with progress_bar() as bar:
         task = bar.add_task("starting", total=None)
@@ -202,7 +202,7 @@ def _show(answer: Answer) -> None:
 
 
 def _headline(answer: Answer) -> str:
-    from htf.forecast.search import LEAST, MOST
+    from htf.forecasts.search import LEAST, MOST
 
     found = answer.found
     told = found.target.told(answer.quantity)
@@ -215,7 +215,7 @@ def _headline(answer: Answer) -> str:
 
 def _draw(answer: Answer, output: Path, overwrite: bool) -> None:
     """The same answer always gives the same file: no date, and no random names."""
-    from htf.forecast.curve_figure import draw_curve
+    from htf.forecasts.curve_figure import draw_curve
 
     footer = f"A simulation by {answer.plan.spec.label} on {answer.words}. It spent no budget; real data will differ."
     figure = draw_curve(answer.found, answer.quantity, footer)

@@ -24,7 +24,7 @@ from htf.report.words import (
 )
 
 if TYPE_CHECKING:
-    from htf.forecast.release_errors import AreaErrors
+    from htf.forecasts.release_errors import AreaErrors
     from htf.release.release import Release
     from htf.report.subject import Subject
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.forecast.release_errors import cell_kilometres, nearest_round, told_length
+from htf.forecasts.release_errors import cell_kilometres, nearest_round, told_length
 from htf.frame.domain import FloatArray
 from htf.maps.views import rasterise
 

@@ -18,7 +18,7 @@ from htf.report.sizes import LeafSizes
 from htf.report.words import per_cent, short, things
 
 if TYPE_CHECKING:
-    from htf.forecast.release_errors import AreaErrors
+    from htf.forecasts.release_errors import AreaErrors
     from htf.frame.domain import Axis, FloatArray
     from htf.release.release import Release
     from htf.report.subject import Subject

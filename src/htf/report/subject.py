@@ -11,7 +11,7 @@ from pathlib import Path
 from htf.base import arguments
 from htf.errors import InputError
 from htf.files import is_folder
-from htf.forecast.release_errors import ReleaseErrors, errors_of
+from htf.forecasts.release_errors import ReleaseErrors, errors_of
 from htf.privacy.account import Account, Entry, total
 from htf.privacy.budget import BudgetFile, digest_of
 from htf.privacy.epsilon import Epsilon

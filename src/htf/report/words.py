@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from htf.estimation.level import LEVEL_TEXT
-from htf.forecast.release_errors import cell_kilometres
+from htf.forecasts.release_errors import cell_kilometres
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, SUM_OF
 from htf.query.answer_texts import counted_note, counts_of, show_amount, show_count, show_interval
 
 if TYPE_CHECKING:
-    from htf.forecast.release_errors import AreaErrors
+    from htf.forecasts.release_errors import AreaErrors
     from htf.frame.domain import Axis, Domain
     from htf.privacy.epsilon import Epsilon
     from htf.release.release import Release

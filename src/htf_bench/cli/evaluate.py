@@ -33,8 +33,8 @@ from htf_bench.cli.experiments import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htf.forecast.trials import Bench
-    from htf.forecast.workloads import Workload
+    from htf.forecasts.trials import Bench
+    from htf.forecasts.workloads import Workload
     from htf.frame.domain import Domain, FloatArray
     from htf_bench.results import Results
     from htf_bench.specs import BenchSpec
@@ -174,7 +174,7 @@ def _read_epsilons(text: str) -> list[str]:
 
 
 def _read_bench(workloads: str, queries: int, seed: int) -> Bench:
-    from htf.forecast.trials import Bench
+    from htf.forecasts.trials import Bench
     from htf_bench.workloads import read_workloads
 
     return Bench(tuple(read_workloads(workloads)), queries, seed)
@@ -220,7 +220,7 @@ def _mark(workload: Workload) -> str:
 
 
 def _show_summary(results: Results, plan: Plan, entrants: Sequence[Contender]) -> None:
-    from htf.forecast.accuracy import show_value
+    from htf.forecasts.accuracy import show_value
     from htf_bench.map_metrics import MAP_METRICS
     from htf_bench.metrics import MEANINGS, MRE, MRE_SHARE, UNITS
     from htf_bench.summary import compare_all

@@ -15,10 +15,10 @@ from functools import lru_cache
 import numpy as np
 
 from htf.curator.frequency import FrequencyMatrix
-from htf.forecast.counting import ExactCounter
-from htf.forecast.datasets import DataSet
-from htf.forecast.specs import Spec
-from htf.forecast.workloads import Boxes, Workload
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.datasets import DataSet
+from htf.forecasts.specs import Spec
+from htf.forecasts.workloads import Boxes, Workload
 from htf.frame.domain import FloatArray, IntArray
 from htf.publication import publish
 from htf.release.release import Release

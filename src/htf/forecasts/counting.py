@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.curator.frequency import FrequencyMatrix
-from htf.forecast.workloads import Boxes
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.answer import Answer
 from htf.query.index import BoxIndex

@@ -16,9 +16,9 @@ from decimal import ROUND_CEILING, Decimal
 import numpy as np
 
 from htf.base import arguments
-from htf.forecast.simulation import Simulation
-from htf.forecast.targets import Errors, Places, Target, ask_once
-from htf.forecast.trials import load_once
+from htf.forecasts.simulation import Simulation
+from htf.forecasts.targets import Errors, Places, Target, ask_once
+from htf.forecasts.trials import load_once
 from htf.frame.domain import FloatArray
 from htf.privacy.epsilon import Epsilon
 

@@ -14,8 +14,8 @@ from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.estimation.activity import best_max_records
 from htf.estimation.worth import scale_to_all
-from htf.forecast.population import Population, RecordsByActivity
-from htf.forecast.trials import Bench, Trial, derive_seeds, seeded_noise
+from htf.forecasts.population import Population, RecordsByActivity
+from htf.forecasts.trials import Bench, Trial, derive_seeds, seeded_noise
 from htf.privacy.activity import Activity
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import (

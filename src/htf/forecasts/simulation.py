@@ -21,14 +21,14 @@ import numpy as np
 from htf.base import arguments
 from htf.errors import BudgetError
 from htf.estimation.worth import worth_of
-from htf.forecast.accuracy import SMOOTHING, relative_error
-from htf.forecast.counting import ExactCounter, answer_boxes
-from htf.forecast.datasets import DataSet
-from htf.forecast.population import Population
-from htf.forecast.protecting import Counted, release_people
-from htf.forecast.specs import Spec
-from htf.forecast.trials import Bench, Trial, answer_all, draw_questions, load_once, make_release
-from htf.forecast.workloads import Boxes, Workload, read_workload
+from htf.forecasts.accuracy import SMOOTHING, relative_error
+from htf.forecasts.counting import ExactCounter, answer_boxes
+from htf.forecasts.datasets import DataSet
+from htf.forecasts.population import Population
+from htf.forecasts.protecting import Counted, release_people
+from htf.forecasts.specs import Spec
+from htf.forecasts.trials import Bench, Trial, answer_all, draw_questions, load_once, make_release
+from htf.forecasts.workloads import Boxes, Workload, read_workload
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon

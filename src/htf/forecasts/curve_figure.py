@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from htf.forecast.search import Found
+    from htf.forecasts.search import Found
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#4a545e"
 SIZE = (7.0, 4.6)  # inches

@@ -31,7 +31,7 @@ from htf.base import arguments, numerals
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.estimation.activity import read_profiles
-from htf.forecast.datasets import DataSet
+from htf.forecasts.datasets import DataSet
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.privacy.activity import Activity
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, Protection

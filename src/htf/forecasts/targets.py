@@ -22,11 +22,11 @@ from htf.base import arguments
 from htf.base.numerals import decimal
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
-from htf.forecast.counting import ExactCounter, answer_boxes, spread_estimates
-from htf.forecast.protecting import release_people
-from htf.forecast.simulation import Simulation, stand_in_of
-from htf.forecast.trials import Trial, derive_seeds, load_once, make_release
-from htf.forecast.workloads import Boxes, Workload
+from htf.forecasts.counting import ExactCounter, answer_boxes, spread_estimates
+from htf.forecasts.protecting import release_people
+from htf.forecasts.simulation import Simulation, stand_in_of
+from htf.forecasts.trials import Trial, derive_seeds, load_once, make_release
+from htf.forecasts.workloads import Boxes, Workload
 from htf.frame.areas import cell_metres
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.privacy.epsilon import Epsilon

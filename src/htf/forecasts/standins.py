@@ -14,7 +14,7 @@ from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.estimation.nonnegative import non_negative
 from htf.estimation.parts import Parts
-from htf.forecast.datasets import DataSet, PointsFile
+from htf.forecasts.datasets import DataSet, PointsFile
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.ingest.reading import Written
 from htf.release.release import Release

@@ -18,13 +18,13 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import HtfError, InputError
-from htf.forecast.counting import ExactCounter
-from htf.forecast.population import ASSUMED, Population, places_wanted
-from htf.forecast.protecting import Known, release_people
-from htf.forecast.specs import Spec
-from htf.forecast.standins import PastRelease
-from htf.forecast.trials import Bench, Trial, load_once, make_release
-from htf.forecast.workloads import Boxes, snap_to_cells
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.population import ASSUMED, Population, places_wanted
+from htf.forecasts.protecting import Known, release_people
+from htf.forecasts.specs import Spec
+from htf.forecasts.standins import PastRelease
+from htf.forecasts.trials import Bench, Trial, load_once, make_release
+from htf.forecasts.workloads import Boxes, snap_to_cells
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84, parse_crs
 from htf.frame.domain import Domain, FloatArray
