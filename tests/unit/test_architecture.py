@@ -114,7 +114,7 @@ def trespasses(name: str, found: set[str]) -> Iterator[str]:
 # From the foundation to the roof. A folder imports from those before it, and from itself.
 LAYERS = (
     "errors", "base", "files", "frame", "synthetic", "privacy", "estimation", "release", "curator", "mechanisms",
-    "publication", "verification", "query", "series", "maps", "ingest", "recipes", "export", "serve", "forecast", "report", "cli", "__main__",
+    "publication", "verification", "query", "series", "maps", "ingest", "recipes", "export", "serve", "forecasts", "report", "cli", "__main__",
 )  # fmt: skip
 # Imports upwards, each within a function, and why. A module named here must need its exception.
 UPWARD = {
