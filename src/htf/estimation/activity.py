@@ -7,7 +7,7 @@ room for a misfit, and by a prior for the bend. The tail is at most a small shar
 starts earlier: with any mark from which a parabola fits, each weighed by how well it does. People at a mark that are
 off the curve by more than noise explains are taken as measured; the more records they would add, the more it takes. What
 follows is computed for each parabola, so its uncertainty is known too.
-docs/people.md has what was measured.
+docs/measurements.md has what was measured.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from htf.estimation.activity import Profiles
     from htf.release.release import Release
 
-# How much a place differs from the whole map, relatively, for each displaced record: measured (docs/people.md).
+# How much a place differs from the whole map, relatively, for each displaced record: measured (docs/measurements.md).
 LOCAL = 0.2
 FEW = 4000  # people: with fewer, places differ more, because less of what people do averages out
 LARGEST = 2.0**61  # published count or noise; a release allows twice that

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from htf.privacy.distinct import DistinctCounts
 
 SEEN = 6.0  # scales of noise: a class with more people is not empty
-FEWEST_PEOPLE = 2000  # for counts of records; docs/people.md has what was measured
+FEWEST_PEOPLE = 2000  # for counts of records; docs/measurements.md has what was measured
 
 
 @dataclass(frozen=True)

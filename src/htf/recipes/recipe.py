@@ -35,7 +35,7 @@ Text = Any  # a text, or a number or several that mean the same
 Texts = Any  # several texts; a dictionary of what stands on both sides of =
 TEXT_OR_NUMBERS = "a text or numbers"
 LISTS = ("axes", "categories", "other", "settings", "spend", "prior")
-# Shares of epsilon; docs/people.md, distinct.md, weights.md and zones.md have what was measured of each.
+# Shares of epsilon; docs/measurements.md has what was measured of each.
 USUAL_SHARES = {"activity": "0.1", "distinct": "0.2", "clipped": "0.05", "zones": "0.2"}
 SPEND = (
     "Share of epsilon for one purchase beside the map. activity: with --max-records, how many records people have, so "
