@@ -7,7 +7,8 @@ import pytest
 
 import htf
 from htf import Axis, InputError, Names
-from htf.query.named import outlines_of, read_level
+from htf.frame.division import read_level
+from htf.query.named import outlines_of
 from htf.query.zone_hint import errors_in_zones, zone_hint
 from support_zones import DISTRICTS, TRACTS, zone_domain, zone_release, zones
 

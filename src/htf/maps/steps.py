@@ -8,9 +8,9 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.division import read_by
 from htf.frame.domain import Domain
 from htf.maps.zones import labels_within
-from htf.query.named import read_by
 from htf.query.where import Where, axis_number, full_ranges
 from htf.release.zones import labels_at
 

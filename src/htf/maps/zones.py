@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.frame.areas import to_equal_area
+from htf.frame.division import names_of, read_level
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.names import Names
-from htf.query.named import MOST_ROWS, names_of, read_level, shapes_along
+from htf.query.named import MOST_ROWS, shapes_along
 from htf.query.shapes import need_shapely
 from htf.query.where import Where, full_ranges, full_rows, read_where
 from htf.release.zones import labels_at

@@ -7,15 +7,14 @@ is called: its labels on every level, and what the layer of zones says of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.division import Part, names_of
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
-from htf.frame.names import BETWEEN, Names
 from htf.query.asked import AskedRows
 from htf.query.frames import rectangles
 from htf.query.shapes import need_shapely
@@ -23,37 +22,6 @@ from htf.query.where import show
 from htf.release.zones import labels_of
 
 MOST_ROWS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """An axis that gets a row for each label of a level, or for each cell if its cells have no names."""
-
-    axis: int
-    level: int = 0
-
-
-def read_level(domain: Domain, text: str) -> list[Part]:
-    """`district` is that level of every axis of zones that has it, so that flows are between districts.
-
-    If no axis of zones has it, an axis of categories may. `zone:district` is that of one axis.
-    """
-    start, _, end = arguments.text(text, "a level").partition(BETWEEN)
-    if end and start in domain.names:
-        return [_part_of(domain, start, end)]
-    having = [n for n, axis in enumerate(domain.axes) if text in _levels(axis)]
-    zoned = [n for n in having if domain.axes[n].is_zoned]
-    found = [Part(n, _levels(domain.axes[n]).index(text)) for n in zoned or having]
-    if not found:
-        raise InputError(f"there is no level {text!r:.100}: {_known(domain)}")
-    return found
-
-
-def read_by(domain: Domain, text: str) -> list[Part]:
-    """As `read_level`, or the name of an axis: every name of its lowest level, or every step of it."""
-    if arguments.text(text, "what to count by") in domain.names:
-        return [Part(domain.names.index(text))]
-    return read_level(domain, text)
 
 
 def zone_axis(domain: Domain, name: str | None = None) -> int:
@@ -68,14 +36,6 @@ def zone_axis(domain: Domain, name: str | None = None) -> int:
             f"this release has no {'axis ' + repr(name) if name else 'zones'}: its axes are {', '.join(domain.names)}"
         )
     return domain.zoned[0]
-
-
-def has_name(domain: Domain, text: str) -> bool:
-    """Whether `read_by` knows it."""
-    try:
-        return bool(read_by(domain, text))
-    except InputError:
-        return False
 
 
 def ask_names(asked: AskedRows, number: int, labels: Sequence[str]) -> AskedRows:
@@ -175,12 +135,6 @@ def _told(axis: Axis, level: int, low: IntArray, high: IntArray) -> dict[str, li
     return found
 
 
-def names_of(axis: Axis) -> Names:
-    if axis.names is None:
-        raise InputError(f"the cells of axis {axis.name!r} have no names")
-    return axis.names
-
-
 def shapes_of(domain: Domain, rows: FloatArray) -> Any:
     """A shape for each row: its zone, the line of its trips, or its rectangle on the map. Needs shapely."""
     need_shapely("A frame with shapes")
@@ -221,17 +175,3 @@ def shapes_along(domain: Domain, rows: FloatArray, place: int) -> Any:
     return np.array(
         [of_range[low, high] for low, high in map(tuple, ranges.tolist())], dtype=object
     )
-
-
-def _part_of(domain: Domain, axis: str, level: str) -> Part:
-    number = domain.names.index(axis)
-    return Part(number, names_of(domain.axes[number]).level_number(level))
-
-
-def _levels(axis: Axis) -> list[str]:
-    return [] if axis.names is None else [level.name for level in axis.names.levels]
-
-
-def _known(domain: Domain) -> str:
-    told = [f"{a.name} has {', '.join(_levels(a))}" for a in domain.axes if a.names is not None]
-    return "; ".join(told) or "no axis of this release has names"

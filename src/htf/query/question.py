@@ -245,7 +245,8 @@ class Question:
         asked = self._boxes(domain)
         if not (self.names or self.steps):
             return asked
-        from htf.query.named import ask_by, ask_names, read_by, zone_axis
+        from htf.frame.division import read_by
+        from htf.query.named import ask_by, ask_names, zone_axis
 
         if self.names:
             asked = ask_names(asked, zone_axis(domain), self.names)
@@ -286,7 +287,7 @@ class Question:
         zones = release.zones
         if zones is None or self.edges is not None or not (self.names or self.steps):
             return release
-        from htf.query.named import has_name
+        from htf.frame.division import has_name
 
         known = not self.names and all(has_name(release.domain, text) for text in self.steps)
         return release if known else zones

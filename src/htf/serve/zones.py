@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from htf.frame.division import names_of, read_by
 from htf.frame.domain import Domain
 from htf.maps.browser.shapes import geojson_of, in_degrees, lighter
 from htf.maps.zones import ZoneView, view_zones
 from htf.query.columns import OF_LEAVES
-from htf.query.named import names_of, read_by, zone_axis
+from htf.query.named import zone_axis
 from htf.query.question import Question
 from htf.query.where import Where
 from htf.serve.limits import Limits, Refusal

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from htf.estimation.level import LEVEL_TEXT
+from htf.frame.division import names_of
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
@@ -22,7 +23,6 @@ from htf.maps.comparison import Difference, mark_together
 from htf.maps.kinds import Drawn, Lines, Zones
 from htf.maps.zones import CutError, Shapes, ZoneView, bounds_of, view_flows, view_zones
 from htf.query.change import check_comparable
-from htf.query.named import names_of
 from htf.query.shapes import need_shapely
 from htf.release.release import Release
 
