@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from htf.base import arguments, numerals
 from htf.base.options import AUTO
@@ -22,7 +22,8 @@ from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.errors import BudgetError, InputError
 from htf.estimation.prior import Prior, all_priors
-from htf.frame.domain import Domain
+from htf.frame.domain import Domain, IntArray
+from htf.ingest import points
 from htf.ingest.reading import Reading
 from htf.mechanisms.base import Mechanism
 from htf.privacy.activity import Activity
@@ -45,6 +46,29 @@ SEEN = 6.0  # scales of noise: a class with more people is not empty
 FEWEST_PEOPLE = 2000  # for counts of records; docs/measurements.md has what was measured
 
 
+class Reader(Protocol):
+    """What counts the records of a source exactly: the functions of htf.ingest.points, or made-up records."""
+
+    def read_matrix(
+        self, source: Any, domain: Domain, reading: Reading, *, progress: Any, tell: Any
+    ) -> FrequencyMatrix: ...
+
+    def read_records_per_person(
+        self, source: Any, domain: Domain, reading: Reading, most: int, *, progress: Any, tell: Any
+    ) -> IntArray: ...
+
+    def read_people(
+        self,
+        source: Any,
+        domain: Domain,
+        reading: Reading,
+        grid: tuple[int, int],
+        *,
+        progress: Any,
+        tell: Any,
+    ) -> PeopleByBox: ...
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A release that is ready to be made, from a recipe that was checked."""
@@ -61,6 +85,7 @@ class Prepared:
     max_boxes: int | None = None  # None: found with noise
     budget: BudgetFile | None = None
     listen: Listener = field(default_factory=Listener)
+    reader: Reader = points
 
     @property
     def name(self) -> str:
@@ -79,14 +104,19 @@ class Prepared:
         """The same, with this many records kept per person."""
         return replace(self, reading=replace(self.reading, max_records=most))
 
+    def simulate(self, made_up: Reader, epsilon: Epsilon, noise: str) -> Release:
+        """The same release of made-up records, for some epsilon. Nothing is charged, and nobody hears of it."""
+        recipe = replace(self.recipe, epsilon=str(epsilon))
+        plan = replace(self, recipe=recipe, quote=recipe.quote(), noise=noise_from_text(noise))
+        return replace(plan, reader=made_up, budget=None, listen=Listener()).make()
+
     def try_source(self, *, rows: bool = False) -> str | None:
         """Open the source as a release would, and count nothing. With `rows`, why the first could not be released as they
         are; that is for the curator's eyes only."""
         from htf.ingest.check import try_rows
-        from htf.ingest.points import check_source
 
         asked = self.recipe.source, self.domain, self.reading
-        check_source(*asked)
+        points.check_source(*asked)
         return try_rows(*asked) if rows else None
 
     def make(self) -> Release:
@@ -137,10 +167,8 @@ class Prepared:
 
     def _read(self, domain: Domain | None = None) -> FrequencyMatrix:
         """The exact counts on the map, or in the zones that it is inside of."""
-        from htf.ingest import points
-
         with self.listen.reading(self.name) as progress:
-            return points.read_matrix(
+            return self.reader.read_matrix(
                 self.recipe.source,
                 domain or self.domain,
                 self.reading,
@@ -150,11 +178,10 @@ class Prepared:
 
     def _measure_activity(self, price: Epsilon) -> Activity:
         from htf.curator import contributions
-        from htf.ingest.points import read_records_per_person
 
         most = self.recipe.most_records
         with self.listen.reading(self.name) as progress:
-            each = read_records_per_person(
+            each = self.reader.read_records_per_person(
                 self.recipe.source,
                 self.domain,
                 self.reading,
@@ -212,10 +239,8 @@ class Prepared:
         return True
 
     def _read_by_box(self, grid: tuple[int, int]) -> PeopleByBox:
-        from htf.ingest.points import read_people
-
         with self.listen.reading(self.name) as progress:
-            return read_people(
+            return self.reader.read_people(
                 self.recipe.source,
                 self.domain,
                 self.reading,
