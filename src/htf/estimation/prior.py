@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,9 @@ from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.frame.domain import Domain, FloatArray, IntArray, check_domain
 from htf.frame.tree import RegionTree
-from htf.privacy.origins import FileMark
+
+if TYPE_CHECKING:
+    from htf.privacy.origins import FileMark
 
 MOST_PRIOR_CELLS = 2**20  # of a prior: what a file can carry beside its boxes
 MOST_PRIORS = 4  # every choice of them is tried
@@ -73,6 +75,8 @@ class Prior(ReadOnlyArrays):
         arguments.text(self.name, "the name of a prior")
         arguments.text(self.sha256, "the SHA-256 of a prior")
         if self.file is not None:
+            from htf.privacy.origins import FileMark  # slow to load
+
             arguments.instance(self.file, FileMark, "file")
         if not isinstance(self.weights, np.ndarray) or self.weights.dtype != np.uint32:
             remedy = "make a prior with htf.read_prior"

@@ -50,7 +50,17 @@ class RegionTree:
     3
     """
 
-    __slots__ = ("_axis", "_depth", "_first_child", "_high", "_low", "_parent", "_size", "_slabs")
+    __slots__ = (
+        "_axis",
+        "_depth",
+        "_first_child",
+        "_high",
+        "_layered",
+        "_low",
+        "_parent",
+        "_size",
+        "_slabs",
+    )
 
     def __init__(self, shape: Sequence[int]) -> None:
         self._size = 1
@@ -61,6 +71,7 @@ class RegionTree:
         self._axis = np.array([-1], dtype=np.int64)
         self._first_child = np.array([NO_REGION], dtype=np.int64)
         self._slabs = np.zeros(1, dtype=np.int64)
+        self._layered: tuple[tuple[int, int], list[IntArray]] = (0, 0), []  # of what, and layers
 
     def __len__(self) -> int:
         return self._size
@@ -145,12 +156,20 @@ class RegionTree:
         >>> tree.layers()
         [array([0]), array([1, 2])]
         """
+        of = first, self._size
+        if self._layered[0] != of:  # asked for again and again
+            self._layered = of, self._find_layers(first)
+        return list(self._layered[1])
+
+    def _find_layers(self, first: int) -> list[IntArray]:
         # Sorted by counting, as 64 bits are not. MOST_LAYERS fits: a depth that wraps around would come
         # before its parents, and the ledger would forget what they have lost.
         depths = self._depth[first : self._size].astype(np.int16)
         order = np.argsort(depths, kind="stable")
         starts = np.flatnonzero(np.diff(depths[order])) + 1
-        return np.split(order + first, starts) if len(order) else []
+        regions = order + first
+        regions.flags.writeable = False
+        return np.split(regions, starts) if len(order) else []
 
     def nearest(self, chosen: NDArray[np.bool_]) -> IntArray:
         """Find the smallest chosen region that each region lies in, other than itself.
