@@ -152,13 +152,13 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     "one ragged file of many": (lambda f: (many(f, lambda g: csv(g, GOOD), lambda g: csv(g, GOOD + f"{SECRET},1\n", "b.csv")),), "cannot read"),
     "an open quote": (lambda f: (csv(f, GOOD + f'"{SECRET},1,2,3\n'),), "quoted field that never ends"),
     "not UTF-8": (lambda f: (csv(f, GOOD.encode() + b"0.5,0.5,J\xfcrgen " + SECRET.encode() + b",\n"),), "not text in UTF-8"),  # type: ignore[arg-type]
-    "UTF-16": (lambda f: (csv(f, GOOD.encode("utf-16")),), "give --encoding utf-16"),  # type: ignore[arg-type]
-    "a wrong encoding": (lambda f: (csv(f, GOOD.replace("ann", "J\xfcrgen")), "--encoding", "ascii"), "is not text in ascii"),
-    "decimal commas": (lambda f: (csv(f, f"lon;lat\n0,5;{SECRET.replace('.', ',')}\n"),), "(to read it: --decimal ,)"),
-    "most decimal commas": (lambda f: (csv(f, "lon;lat\n0,5;0,5\n0,5;0,5\n0;0\n"),), "--decimal ,"),
-    "a title": (lambda f: (csv(f, f"Pings of {SECRET}\n\n{GOOD}"),), "give --skip-lines 2"),
+    "UTF-16": (lambda f: (csv(f, GOOD.encode("utf-16")),), "give --read encoding=utf-16"),  # type: ignore[arg-type]
+    "a wrong encoding": (lambda f: (csv(f, GOOD.replace("ann", "J\xfcrgen")), "--read", "encoding=ascii"), "is not text in ascii"),
+    "decimal commas": (lambda f: (csv(f, f"lon;lat\n0,5;{SECRET.replace('.', ',')}\n"),), "(to read it: --read decimal=,)"),
+    "most decimal commas": (lambda f: (csv(f, "lon;lat\n0,5;0,5\n0,5;0,5\n0;0\n"),), "--read decimal=,"),
+    "a title": (lambda f: (csv(f, f"Pings of {SECRET}\n\n{GOOD}"),), "give --read skip-lines=2"),
     "totals": (lambda f: (csv(f, f"{GOOD}Total,{SECRET}\n"),), "line 4 (2)"),
-    "dates with points": (lambda f: (csv(f, "lon,lat,who,at\n0.5,0.5,ann,31.09.2017 08:30\n"), *PEOPLE, "--time", "at"), "give --time-format '%d.%m.%Y %H:%M'"),
+    "dates with points": (lambda f: (csv(f, "lon,lat,who,at\n0.5,0.5,ann,31.09.2017 08:30\n"), *PEOPLE, "--time", "at"), "give --read time-format='%d.%m.%Y %H:%M'"),
     "a layer of polygons": (polygons, "points are needed"),
     "other columns": (lambda f: (many(f, lambda g: csv(g, GOOD), lambda g: csv(g, "lat,lon\n1,2\n", "b.csv")),), "differ from file to file"),
     "other types": (lambda f: (many(f, lambda g: table(g, "a.parquet", lon=[1], lat=[1.0]), lambda g: table(g, "b.parquet", **LON_LAT)),), "'lon' is not the same in all files"),
@@ -168,23 +168,23 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     "an empty folder": (lambda f: (many(f),), "has no files"),
     "a folder that is called a file": (lambda f: (many(f, name="a.csv"),), "has no files"),
     "no file": (lambda f: (f / "none.csv",), "there is no file"),
-    "no such memory": (lambda f: (csv(f, GOOD), "--memory", "lots"), "as in 500MB or 4GB, got 'lots'"),
-    "no such engine": (lambda f: (csv(f, GOOD), "--engine", "abacus"), "must be one of duckdb, spark"),
-    "little memory for Spark": (lambda f: (csv(f, GOOD), "--engine", "spark", "--memory", "50MB"), "at least 600MB"),
-    "no such system": (lambda f: (csv(f, GOOD), "--points-crs", "EPSG:1"), "no reference system 'EPSG:1'"),
-    "a table of a text file": (lambda f: (csv(f, GOOD), "--table", "pings"), "is for a database"),
+    "no such memory": (lambda f: (csv(f, GOOD), "--read", "memory=lots"), "as in 500MB or 4GB, got 'lots'"),
+    "no such engine": (lambda f: (csv(f, GOOD), "--read", "engine=abacus"), "must be one of duckdb, spark"),
+    "little memory for Spark": (lambda f: (csv(f, GOOD), "--read", "engine=spark", "--read", "memory=50MB"), "at least 600MB"),
+    "no such system": (lambda f: (csv(f, GOOD), "--read", "points-crs=EPSG:1"), "no reference system 'EPSG:1'"),
+    "a table of a text file": (lambda f: (csv(f, GOOD), "--read", "table=pings"), "is for a database"),
     "no table": (lambda f: (sqlite_file(f),), "which table of the database"),
-    "unknown table of SQLite": (lambda f: (sqlite_file(f), "--table", "nope"), "no table 'nope'"),
-    "unknown table of DuckDB": (lambda f: (duckdb_file(f), "--table", "nope"), "cannot read the table nope"),
-    "not SQLite": (lambda f: (csv(f, GOOD * 50, "a.sqlite"), "--table", "pings"), "not an SQLite file"),
-    "not SQLite, a query": (lambda f: (csv(f, GOOD * 50, "a.db"), "--sql", "SELECT lon, lat FROM pings"), "cannot read a.db"),
-    "not DuckDB": (lambda f: (csv(f, GOOD * 500, "a.duckdb"), "--table", "pings"), "cannot read"),
-    "a bad query": (lambda f: (duckdb_file(f), "--sql", f"SELECT CAST('{SECRET}N' || lon AS DOUBLE) AS lon, 0.5 AS lat FROM pings"), "cannot read"),
-    "an unreachable server": (lambda _: (UNREACHABLE, "--table", "pings"), "the server does not answer"),
-    "another kind of server": (lambda _: (UNREACHABLE.replace("postgresql", "mysql"), "--table", "t"), "only addresses of postgresql://"),
-    "a spelling": (lambda _: (UNREACHABLE.replace("postgresql", "PostgreSQL"), "--table", "t"), "only addresses of postgresql://"),
+    "unknown table of SQLite": (lambda f: (sqlite_file(f), "--read", "table=nope"), "no table 'nope'"),
+    "unknown table of DuckDB": (lambda f: (duckdb_file(f), "--read", "table=nope"), "cannot read the table nope"),
+    "not SQLite": (lambda f: (csv(f, GOOD * 50, "a.sqlite"), "--read", "table=pings"), "not an SQLite file"),
+    "not SQLite, a query": (lambda f: (csv(f, GOOD * 50, "a.db"), "--read", "sql=SELECT lon, lat FROM pings"), "cannot read a.db"),
+    "not DuckDB": (lambda f: (csv(f, GOOD * 500, "a.duckdb"), "--read", "table=pings"), "cannot read"),
+    "a bad query": (lambda f: (duckdb_file(f), "--read", f"sql=SELECT CAST('{SECRET}N' || lon AS DOUBLE) AS lon, 0.5 AS lat FROM pings"), "cannot read"),
+    "an unreachable server": (lambda _: (UNREACHABLE, "--read", "table=pings"), "the server does not answer"),
+    "another kind of server": (lambda _: (UNREACHABLE.replace("postgresql", "mysql"), "--read", "table=t"), "only addresses of postgresql://"),
+    "a spelling": (lambda _: (UNREACHABLE.replace("postgresql", "PostgreSQL"), "--read", "table=t"), "only addresses of postgresql://"),
     "no table of a server": (lambda _: (UNREACHABLE,), "which table"),
-    "an address that is none": (lambda _: (f"postgresql://ann:{PASSWORD}@[", "--table", "t"), "cannot read from the server"),
+    "an address that is none": (lambda _: (f"postgresql://ann:{PASSWORD}@[", "--read", "table=t"), "cannot read from the server"),
 }  # fmt: skip
 QUERIES = [
     "INSERT INTO pings VALUES (1, 2)", "SELECT 1; DROP TABLE pings", "DROP TABLE pings", "DELETE FROM pings", "", "nonsense",
@@ -197,9 +197,9 @@ QUERIES = [
 def test_a_query_is_one_select(
     make: Callable[[Path], Path], sql: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.run(release(tmp_path, make(tmp_path), "--sql", sql)) == 2
+    assert main.run(release(tmp_path, make(tmp_path), "--read", f"sql={sql}")) == 2
     told = "".join(capfd.readouterr())
-    assert "--sql takes one SELECT" in told
+    assert "--read sql takes one SELECT" in told
     check_nothing_happened(tmp_path, told)
 
 
@@ -242,7 +242,7 @@ def test_a_file_that_changes_while_it_is_read(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Something is added to it while the engine runs."""
-    path, more = tmp_path / name, ("--table", "pings") if name.endswith("duckdb") else ()
+    path, more = tmp_path / name, ("--read", "table=pings") if name.endswith("duckdb") else ()
     with duckdb.connect(str(path) if more else ":memory:") as connection:
         number = 400_000 if name == "points.csv" else 2_000_000  # text takes far longer to read
         rows = f"SELECT random() AS lon, random() AS lat FROM range({number})"
@@ -287,7 +287,7 @@ def test_files_that_may_not_be_read(name: str, tmp_path: Path) -> None:
     sqlite_file(tmp_path)
     duckdb_file(tmp_path)
     (tmp_path / name).chmod(0)
-    more = ("--table", "pings") if name.endswith(("sqlite", "duckdb")) else ()
+    more = ("--read", "table=pings") if name.endswith(("sqlite", "duckdb")) else ()
     ran = htf(release(tmp_path, tmp_path / name, *more), *before)
     assert ran.returncode == 2, ran.stderr
     assert "cannot read" in ran.stderr
@@ -316,7 +316,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk(tiny_disk: Path, tmp_path: Path) -> None:
-    asked = (crowd(tmp_path), "--user", "who", "--max-records", "2", "--memory", "120MB")
+    asked = (crowd(tmp_path), "--user", "who", "--max-records", "2", "--read", "memory=120MB")
     ran = htf(release(tmp_path, *asked), TMPDIR=str(tiny_disk))
     assert ran.returncode == 2, ran.stderr
     assert "the disk is full" in ran.stderr
@@ -329,9 +329,9 @@ def test_a_full_disk(tiny_disk: Path, tmp_path: Path) -> None:
 def test_too_little_memory(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], seen: list[BaseException]
 ) -> None:
-    assert main.run(release(tmp_path, crowd(tmp_path), *PEOPLE, "--memory", "30MB")) == 2
+    assert main.run(release(tmp_path, crowd(tmp_path), *PEOPLE, "--read", "memory=30MB")) == 2
     told = "".join(capfd.readouterr())
-    assert "it needs more memory: allow more with --memory" in told
+    assert "it needs more memory: allow more with --read memory" in told
     check_nothing_happened(tmp_path, told)
     check_chain(seen[0])
 
@@ -351,14 +351,14 @@ def test_a_database_in_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
         assert writer.stdout is not None
         assert writer.stdin is not None
         writer.stdout.readline()
-        assert main.run(release(tmp_path, path, "--table", "pings")) == 2
+        assert main.run(release(tmp_path, path, "--read", "table=pings")) == 2
         writer.stdin.close()
     told = "".join(capfd.readouterr())
     assert "another program is using it" in told
     check_nothing_happened(tmp_path, told)
     with closing(sqlite3.connect(sqlite_file(tmp_path))) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        code = main.run(release(tmp_path, tmp_path / "points.sqlite", "--table", "pings"))
+        code = main.run(release(tmp_path, tmp_path / "points.sqlite", "--read", "table=pings"))
     assert code == 2
     told = "".join(capfd.readouterr())
     assert "another program is using it" in told
@@ -372,14 +372,14 @@ def test_a_server_s_troubles(
     postgres.psql(f"CREATE TABLE texts AS SELECT '{SECRET}N' AS lon, 0.5::float8 AS lat;")
     wrong = address.replace("/postgres?", "/nowhere?")
     for source, more, says in (
-        (address, ("--table", "nope"), "cannot read the table nope of the database server"),
-        (address, ("--table", "texts"), "'lon' must hold numbers, but it holds string"),
-        (address, ("--sql", "SELECT lon::float8 AS lon, lat FROM texts"), "cannot read the database"),
-        (address, ("--sql", "SELECT missing FROM texts"), "cannot read the result of the query"),
-        (address, ("--sql", "DELETE FROM texts RETURNING *"), "--sql takes one SELECT"),
-        (address, ("--sql", "SELECT * INTO b FROM texts"), "--sql takes one SELECT"),
-        (address, ("--sql", "SELECT 1.0::float8 AS lon, lat FROM texts", "--points-crs", "EPSG:27700"), "do it in the query"),
-        (wrong, ("--table", "texts"), "the database's name"),
+        (address, ("--read", "table=nope"), "cannot read the table nope of the database server"),
+        (address, ("--read", "table=texts"), "'lon' must hold numbers, but it holds string"),
+        (address, ("--read", "sql=SELECT lon::float8 AS lon, lat FROM texts"), "cannot read the database"),
+        (address, ("--read", "sql=SELECT missing FROM texts"), "cannot read the result of the query"),
+        (address, ("--read", "sql=DELETE FROM texts RETURNING *"), "--read sql takes one SELECT"),
+        (address, ("--read", "sql=SELECT * INTO b FROM texts"), "--read sql takes one SELECT"),
+        (address, ("--read", "sql=SELECT 1.0::float8 AS lon, lat FROM texts", "--read", "points-crs=EPSG:27700"), "do it in the query"),
+        (wrong, ("--read", "table=texts"), "the database's name"),
     ):  # fmt: skip
         assert main.run(release(tmp_path, source, *more)) == 2
         told = "".join(capfd.readouterr())
@@ -395,7 +395,7 @@ def test_spark_is_silent_about_the_data(tmp_path: Path) -> None:
     require("java", "openjdk-17-jre-headless")
     require_package("pyspark", "pyspark")
     path = csv(tmp_path, GOOD + f"{SECRET},1\n")
-    ran = htf(release(tmp_path, path, "--engine", "spark"))
+    ran = htf(release(tmp_path, path, "--read", "engine=spark"))
     assert ran.returncode == 2, ran.stderr
     assert "cannot read" in ran.stderr
     assert "lon" not in ran.stderr.replace("'lon'", ""), "a query, or a line of the file"

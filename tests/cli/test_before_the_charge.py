@@ -67,7 +67,7 @@ WITHOUT_DATA: dict[str, tuple[list[str], int, str]] = {
     "west beyond east": (["--bounds", "1,2,0,3"], 2, "west must be less than east"),
     "west beyond east in metres": (["--bounds", "9,2,8,3000", "--crs", "EPSG:3857"], 2, "are they swapped?"),
     "no such system": (["--crs", "EPSG:99999"], 2, "no reference system"),
-    "no such system of points": (["--points-crs", "EPSG:9"], 2, "no reference system 'EPSG:9'"),
+    "no such system of points": (["--read", "points-crs=EPSG:9"], 2, "no reference system 'EPSG:9'"),
     "another ending": (["-o", "out.gpkg"], 2, "the name must end in .parquet"),
     "no ending": (["-o", "out"], 2, "the name must end in .parquet"),
     "no folder": (["-o", "no/out.parquet"], 2, "there is no folder no"),
@@ -85,9 +85,9 @@ WITHOUT_DATA: dict[str, tuple[list[str], int, str]] = {
     "for people": (["--user", "who", "--max-records", "3"], 2, "epsilons of different units cannot be added"),
     "no time": (["--user", "who", "--max-records", "3", "--once-per", "day"], 2, "needs times"),
     "no slot": (["--user", "who", "--max-records", "3", "--once-per", "week"], 2, "one of hour, day, all"),
-    "no unit": (["--time-unit", "h"], 2, "one of s, ms, us, ns"),
-    "no engine": (["--engine", "abacus"], 2, "must be one of duckdb, spark"),
-    "no size": (["--memory", "lots"], 2, "as in 500MB or 4GB"),
+    "no unit": (["--read", "time-unit=h"], 2, "one of s, ms, us, ns"),
+    "no engine": (["--read", "engine=abacus"], 2, "must be one of duckdb, spark"),
+    "no size": (["--read", "memory=lots"], 2, "as in 500MB or 4GB"),
     "x without y": (["--x", "lon"], 2, "--x and --y"),
     "an axis too few": (["--axis", "hour:hour(at):0:24"], 2, "NAME:COLUMN:LOW:HIGH:CELLS"),
     "not private": (["--noise", "seeded:1"], 2, "seeded or scripted noise"),
@@ -142,10 +142,10 @@ def test_degrees_are_not_read_as_metres(
     assert "'lon' and 'lat' have the names of degrees" in capfd.readouterr().err
     assert budget.account().entries == ()
     assert (
-        run([*asked, "--points-crs", "EPSG:32618"]) == 2
+        run([*asked, "--read", "points-crs=EPSG:32618"]) == 2
     )  # if that is said, they are taken as metres
     assert "No record is inside the bounds" in capfd.readouterr().err
-    assert run([*asked, "--points-crs", "EPSG:4326"]) == 0
+    assert run([*asked, "--read", "points-crs=EPSG:4326"]) == 0
 
 
 def test_python_refuses_bounds_too(budget: BudgetFile) -> None:

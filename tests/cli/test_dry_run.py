@@ -122,7 +122,7 @@ def test_a_series_says_it_too(words: list[str], tmp_path: Path) -> None:
 
 HARBOUR = "2683141.25", "1247500.75"  # in metres
 WRONG = {
-    "a decimal comma": ("x;y\n" + "0,125;0,25\n" * 40, (), "the column 'x' holds a number with a decimal comma there (to read it: --decimal ,)"),
+    "a decimal comma": ("x;y\n" + "0,125;0,25\n" * 40, (), "the column 'x' holds a number with a decimal comma there (to read it: --read decimal=,)"),
     "text": ("x,y\n" + "0.125,north\n" * 40, (), "the column 'y' holds no number there"),
     "metres": ("x,y\n" + f"{HARBOUR[0]},{HARBOUR[1]}\n" * 40, (), "none of the first rows is inside the bounds"),
     "times": ("x,y,t\n" + "0.125,0.25,31.12.2025 23:59\n" * 40, ("--axis", "hour:hour(t):0:24:24"), "column 't' must hold times"),
@@ -173,4 +173,4 @@ def test_rows_in_another_system_are_tried_there(words: list[str]) -> None:
     words[words.index("--bounds") + 1] = "8,47,9,48"
     asked = [*words, "--x", "x", "--y", "y", "--dry-run", "--try-rows"]
     assert run(asked) == 2
-    assert run([*asked, "--points-crs", "EPSG:2056"]) == 0
+    assert run([*asked, "--read", "points-crs=EPSG:2056"]) == 0

@@ -12,6 +12,7 @@ import pytest
 import htf
 from htf import read_points
 from htf.base.options import OPTION
+from htf.cli.declared import Named
 from htf.cli.main import cli, run
 from htf.cli.release import ReleaseOptions
 from htf.ingest.reading import Reading
@@ -45,19 +46,60 @@ def test_htf_release_offers_every_declared_option() -> None:
     ]
     names = [one.name for one in declared]
     assert len(names) == len(set(names))
+    grouped = [one for one in declared if one.metadata[OPTION].group is not None]
+    groups = {one.metadata[OPTION].group.key for one in grouped}
+    assert groups == {"read", "dest"}
+    for one in grouped:
+        option = offered[one.metadata[OPTION].group.key]
+        assert isinstance(option.type, Named)
+        assert option.type.members[one.metadata[OPTION].name(one.name)] == one
+    declared = [one for one in declared if one not in grouped]
+    names = [one.name for one in declared]
     asking = {
         "dry_run",
         "try_rows",
         "yes",
         "points_about",
     }  # before a charge, and nothing about the release
-    assert set(names) | asking == set(offered)
+    assert {*names, *groups, *asking} == set(offered)
     for one in declared:
         option = offered[one.name]
         assert option.help == one.metadata[OPTION].help
         assert option.required == (one.default is MISSING)
         if one.default not in (MISSING, None, (), False) and one.metadata[OPTION].read is None:
             assert option.default == one.default
+
+
+def test_options_of_a_group_are_read_like_others(capfd: pytest.CaptureFixture[str]) -> None:
+    wrong = {
+        "encodng=cp1252": "NAME is one of encoding, decimal, skip-lines",
+        "encoding": "it takes NAME=VALUE",
+        "skip-lines=x": "skip-lines: 'x' is not a whole number",
+        "skip-lines=0": "skip-lines: 0 is not in the range",
+        "engine=abacus": "must be one of duckdb, spark",
+        "utc-offset=8": "takes hours and minutes",
+    }
+    for words, said in wrong.items():
+        asked = ["check", "a.csv", "--bounds", "0,0,1,1", "--read", words]
+        if words.startswith("engine"):
+            asked = ["release", "a.csv", "--epsilon", "1", "-o", "a.parquet", *asked[2:]]
+        assert run(asked) == 2
+        assert said in " ".join(capfd.readouterr().err.split()), words
+    assert run(["check", "a.csv", "--read", "decimal=,", "--read", "decimal=."]) == 2
+    assert "decimal is given twice" in capfd.readouterr().err
+
+
+def test_the_help_of_a_group_has_a_line_for_each_name(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["release", "--help"]) == 0
+    told = capfd.readouterr().out
+    for name in ("encoding=NAME: Encoding of text", "dest NAME=VALUE", "within=COLUMN,…: Columns"):
+        assert name in told
+
+
+def test_names_of_a_group_are_completed() -> None:
+    option = options_of_command("release")["read"]
+    found = option.type.shell_complete(click.Context(cli), option, "time-")
+    assert [one.value for one in found] == ["time-unit=", "time-format="]
 
 
 def test_a_recipe_has_every_option_about_records_and_the_map() -> None:

@@ -31,7 +31,10 @@ from support import require_module
 
 BOUNDS = ("--x", "lon", "--y", "lat", "--bounds", "0,50,1,51", "--cells", "16", "--user", "who")
 MADE = (*BOUNDS, "--epsilon", "4", "--noise", "seeded:1")
-BY = {"people": (), "person-days": ("--per", "day", "--time", "time", "--utc-offset", "+00:00")}
+BY = {
+    "people": (),
+    "person-days": ("--per", "day", "--time", "time", "--read", "utc-offset=+00:00"),
+}
 
 # Not preceded by what says how they count. Names in code, such as people_epsilon, are no words.
 ALONE = re.compile(

@@ -47,7 +47,7 @@ def asked(*arguments: Any) -> list[str]:
 
 
 ZONES = ("--zones", "zones.gpkg", "--by", "tract")
-TRIPS = ("--x", "x", "--y", "y", "--dest-x", "dest_x", "--dest-y", "dest_y")
+TRIPS = ("--x", "x", "--y", "y", "--dest", "x=dest_x", "--dest", "y=dest_y")
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ TRIPS = ("--x", "x", "--y", "y", "--dest-x", "dest_x", "--dest-y", "dest_y")
         ((*ZONES, "--within", "district,city"), "over 9 zones"),
         ((*ZONES, "--elsewhere", "zone", "--user", "rider"), "over 10 zones"),
         ((*ZONES, *TRIPS), "over 9 x 9 zones"),
-        ((*ZONES, *TRIPS, "--dest-zones", "same", "--dest-by", "city"), None),
-        ((*ZONES, *TRIPS, "--dest-zones", "degrees.geojson"), "over 9 x 9 zones"),
-        ((*ZONES, "--crs", "EPSG:4326", "--points-crs", "EPSG:2056"), "over 9 zones"),
+        ((*ZONES, *TRIPS, "--dest", "zones=same", "--dest", "by=city"), None),
+        ((*ZONES, *TRIPS, "--dest", "zones=degrees.geojson"), "over 9 x 9 zones"),
+        ((*ZONES, "--crs", "EPSG:4326", "--read", "points-crs=EPSG:2056"), "over 9 zones"),
         ((*ZONES, "--category", "offence=offences.csv", "--other", "offence"), "over 9 zones"),
         ((*ZONES, "--category", "kind:offence=Theft,Arson", "--user", "rider", "--max-records", "2", "--spend", "activity=0"), "over 9 zones"),
     ],
@@ -87,14 +87,14 @@ def test_releases(options: Any, told: str | None, capfd: pytest.CaptureFixture[s
         ((*ZONES, "--spend", "zones=0.2"), "give --zones and --bounds"),
         ((*ZONES, "--elsewhere", "keep"), "elsewhere"),
         ((*ZONES, "--within", "ward"), "has no column 'ward'"),
-        ((*ZONES, "--dest-zones", "same"), "give --dest-x and --dest-y"),
+        ((*ZONES, "--dest", "zones=same"), "give --dest x and --dest y"),
         (
             (*ZONES, "--prior", "trips.parquet", "--mechanism", "htf"),
             "leave --prior out with zones",
         ),
         ((*ZONES, "--user", "rider", "--distinct", "2"), "different people are counted"),
         (("--bounds", "0,0,1,1", "--by", "tract"), "--by needs zones: give --zones FILE"),
-        (("--bounds", "0,0,1,1", "--dest-zones", "same"), "--dest-zones needs zones"),
+        (("--bounds", "0,0,1,1", "--dest", "zones=same"), "--dest zones needs zones"),
         ((*ZONES, "--category", "offence"), "--category takes NAME=LIST or NAME:COLUMN=LIST"),
         ((*ZONES, "--category", "offence=nowhere.txt"), "there is no file nowhere.txt"),
         ((*ZONES, "--other", "offence"), "--other offence needs a list"),

@@ -248,7 +248,7 @@ RECIPE_TAKES: dict[str, set[str]] = {
 }  # fmt: skip
 RECIPE_SAYS = {
     "time_format": "time_format|form of times",
-    "utc_offset": "utc_offset|--utc-offset",
+    "utc_offset": "utc_offset|--read utc-offset",
     "since": "since|a time is written",
     "until": "until|a time is written",
 }

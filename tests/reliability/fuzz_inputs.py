@@ -145,7 +145,7 @@ def points_command(
     if chance.random() < 0.3:
         more += ["--axis", "hour:hour(at):0:24:4"]
     if source.suffix == ".sqlite" and chance.random() < 0.9:
-        more += ["--table", "points"]
+        more += ["--read", "table=points"]
     if source.name != "geo.parquet" and chance.random() < 0.5:
         more += ["--x", "lon", "--y", "lat"]
     kind = "GeoParquet" if source.name == "geo.parquet" else source.suffix[1:]
@@ -172,12 +172,12 @@ def option_command(
         "--x": lambda: chance.choice(WORDS),
         "--time": lambda: chance.choice(WORDS),
         "--once-per": lambda: chance.choice(("hour", "day", "all", *WORDS)),
-        "--utc-offset": lambda: chance.choice(("+08:00", "-99:99", "+8", *NUMBERS)),
+        "--read=utc-offset": lambda: chance.choice(("+08:00", "-99:99", "+8", *NUMBERS)),
         "--set": lambda: f"{chance.choice(SETTINGS)}={chance.choice(NUMBERS)}",
         "--mechanism": lambda: chance.choice(MECHANISMS),
         "--noise": lambda: chance.choice(("seeded:", "seeded:-1", "seeded:1e9", f"seeded:{'9' * 400}", "secret", "")),
         "--crs": lambda: chance.choice(("EPSG:3857", "EPSG:0", "+proj=", "WGS84", "x" * 3000, *WORDS)),
-        "--memory": lambda: chance.choice(("1GB", "1KB", "-1GB", "0", *NUMBERS)),
+        "--read=memory": lambda: chance.choice(("1GB", "1KB", "-1GB", "0", *NUMBERS)),
     }  # fmt: skip
     plain = {
         "--bounds": "0,0,1,1",

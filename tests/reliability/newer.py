@@ -186,7 +186,18 @@ def _times(box: Sandbox, scale: float, seed: int, folder: Path) -> Tally:
             form = "%Y-%m-%dT%H:%M:%S" + (form if chance.random() < 0.5 else "")
         people = ["--user", "who", "--per", chance.choice(("day", "week", "month"))]
         options = people if chance.random() < 0.7 else ["--axis", "hour:hour(at):0:24:4"]
-        words = [csv, *options, "--x", "lon", "--y", "lat", "--time", "at", f"--time-format={form}"]
+        words = [
+            csv,
+            *options,
+            "--x",
+            "lon",
+            "--y",
+            "lat",
+            "--time",
+            "at",
+            "--read",
+            f"time-format={form}",
+        ]
         _try(tally, box, f"form {number}", ["release", *words, *LINES[1:], "-o", out])
     return tally
 
@@ -204,7 +215,7 @@ def _bombs(box: Sandbox, scale: float, folder: Path) -> Tally:
         "zipped text": lambda p: ["release", _zip(p / "a.zip", "a.csv", b"lon,lat\n" + row * (size // 8))],
         "a zipped line without an end": lambda p: ["release", _zip(p / "b.zip", "b.csv", b"lon,lat\n" + b"0" * size)],
         "gzipped line without an end": lambda p: ["release", _write(p / "c.csv.gz", gzip.compress(b"lon,lat\n" + b"0" * size))],
-        "gzipped text in another encoding": lambda p: ["release", _write(p / "d.csv.gz", gzip.compress(b"lon,lat\n" + row * (size // 8))), "--encoding=latin-1"],
+        "gzipped text in another encoding": lambda p: ["release", _write(p / "d.csv.gz", gzip.compress(b"lon,lat\n" + row * (size // 8))), "--read", "encoding=latin-1"],
         "zip in a zip": lambda p: ["release", _zip(p / "e.zip", "e.csv.gz", gzip.compress(b"lon,lat\n" + b"0" * size))],
         "zipped GeoJSON": lambda p: ["release", _zip(p / "f.zip", "f.geojson", b'{"type": "FeatureCollection", "features": [' + b" " * size)],
         "a zipped array": lambda p: ["release", make_points(p)[0], "--x=lon", "--y=lat", "--prior", _array(p / "g.npz")],

@@ -40,7 +40,7 @@ def plain(tmp_path: Path) -> Any:
 def test_decimal_commas(tmp_path: Path, plain: Any) -> None:
     path = write(tmp_path / "a.csv", "lon;lat\n0,5;1,5\n2,5;3,5\n")
     assert cells(path, decimal=",") == plain
-    with pytest.raises(InputError, match="another decimal sign: give --decimal ,"):
+    with pytest.raises(InputError, match="another decimal sign: give --read decimal=,"):
         cells(path)
     quoted = write(tmp_path / "b.csv", 'lon,lat\n"0,5","1,5"\n" 2,5 ","3,5"\n')
     assert cells(quoted, decimal=",") == plain
@@ -55,7 +55,7 @@ def test_a_comma_does_not_group_digits(tmp_path: Path) -> None:
 def test_most_numbers_with_commas_are_refused_before_a_charge(tmp_path: Path) -> None:
     """A few whole numbers among them would be released alone."""
     path = write(tmp_path / "a.csv", "lon;lat\n0,5;1,5\n2,5;3,5\n1;1\n")
-    with pytest.raises(InputError, match=r"most rows cannot be read: .*--decimal ,"):
+    with pytest.raises(InputError, match=r"most rows cannot be read: .*--read decimal=,"):
         cells(path, tell=print)
     assert sum(cells(path, tell=print, allow_empty=True).values()) == 1
 
@@ -73,7 +73,7 @@ def test_encodings(encoding: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
 def test_the_error_names_the_encoding_to_give(encoding: str, tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "lon;lat;who\n0.5;1.5;Jürgen\n", encoding)
-    with pytest.raises(InputError, match=f"not text in UTF-8.*--encoding {encoding}"):
+    with pytest.raises(InputError, match=f"not text in UTF-8.*--read encoding={encoding}"):
         cells(path)
     with pytest.raises(InputError, match="not text in utf-8-sig: give its encoding"):
         cells(path, skip_lines=1)
@@ -148,9 +148,11 @@ def test_lines_before_and_after(packed: bool, tmp_path: Path, plain: Any) -> Non
         path = tmp_path / "a.csv.gz"
         path.write_bytes(gzip.compress(text.encode()))
     assert cells(path, skip_lines=3, skip_last=1) == plain
-    with pytest.raises(InputError, match=r"line 4 of .*a.csv.* names the columns.*--skip-lines 3"):
+    with pytest.raises(
+        InputError, match=r"line 4 of .*a.csv.* names the columns.*--read skip-lines=3"
+    ):
         cells(path)
-    with pytest.raises(InputError, match=r"line 7 \(3\) of .*a.csv.*--skip-last N"):
+    with pytest.raises(InputError, match=r"line 7 \(3\) of .*a.csv.*--read skip-last=N"):
         cells(path, skip_lines=3)
 
 
@@ -237,7 +239,7 @@ def test_times_in_a_file(tmp_path: Path) -> None:
     columns = ["lon", "lat", "hour(wann)"]
     form = "%d.%m.%Y %H:%M"
     assert counted(read_points(path, HOURS, columns, time_format=form)) == {(0, 1, 8): 1}
-    with pytest.raises(InputError, match=f"--time-format '{form}'"):
+    with pytest.raises(InputError, match=f"--read time-format='{form}'"):
         read_points(path, HOURS, columns)
 
 

@@ -181,7 +181,7 @@ def test_several_layers(tmp_path: Path) -> None:
     frame().to_file(tmp_path / "a.gpkg", layer="pings")
     frame(geometry=[shapely.Point(0.5, 0.5)]).to_file(tmp_path / "a.gpkg", layer="others")
     with pytest.raises(
-        InputError, match="has 2 layers: name one with --table, of 'pings', 'others'"
+        InputError, match="has 2 layers: name one with --read table, of 'pings', 'others'"
     ):
         read_points(tmp_path / "a.gpkg", MAP)
     assert counted(read_points(tmp_path / "a.gpkg", MAP, table="pings")) == CELLS
@@ -191,7 +191,9 @@ def test_several_layers(tmp_path: Path) -> None:
         read_points(tmp_path / "a.gpkg", MAP, table="x")
     in_geojson(tmp_path)
     zipped(tmp_path / "b.zip", tmp_path / "a.gpkg", tmp_path / "a.geojson")
-    with pytest.raises(InputError, match="several layers or kinds of files: name one with --table"):
+    with pytest.raises(
+        InputError, match="several layers or kinds of files: name one with --read table"
+    ):
         read_points(tmp_path / "b.zip", MAP)
     assert counted(read_points(tmp_path / "b.zip", MAP, table="a.geojson")) == CELLS
 
@@ -367,9 +369,9 @@ def test_archives_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("points")
     with pytest.raises(InputError, match="has no file that ends in one of"):
         read_points(zipped(tmp_path / "b.zip", tmp_path / "a.md"), MAP)
-    with pytest.raises(InputError, match=r"--engine is not for \.zip files"):
+    with pytest.raises(InputError, match=r"--read engine is not for \.zip files"):
         read_points(tmp_path / "b.zip", MAP, engine="spark")
-    with pytest.raises(InputError, match=r"--sql is not for \.geojson files"):
+    with pytest.raises(InputError, match=r"--read sql is not for \.geojson files"):
         read_points(in_geojson(tmp_path), MAP, sql="SELECT 1")
     with pytest.raises(InputError, match="there is no file"):
         read_points(tmp_path / "none.gpkg", MAP)
@@ -404,7 +406,7 @@ def test_a_messy_table_in_an_archive(tmp_path: Path, capfd: pytest.CaptureFixtur
     text.write_bytes("\n".join(["Überschrift", "lon;lat", *rows]).encode("utf-16"))
     archive = zipped(tmp_path / "a.zip", text)
     assert run(["check", str(archive), "--bounds", "0,0,4,4"]) == 0
-    assert "--encoding utf-16 --skip-lines 1 --decimal ," in capfd.readouterr().out
+    assert "--read encoding=utf-16 --read skip-lines=1 --read decimal=," in capfd.readouterr().out
     found = read_points(archive, MAP, encoding="utf-16", skip_lines=1, decimal=",")
     assert counted(found) == CELLS
 
@@ -429,5 +431,5 @@ def test_a_layer_that_is_a_view_is_a_query(tmp_path: Path, is_zipped: bool) -> N
     if not is_zipped:
         assert of_query == {"pings": False, "twice": True}
     else:
-        with pytest.raises(InputError, match="name one with --table, of 'pings', 'twice'"):
+        with pytest.raises(InputError, match="name one with --read table, of 'pings', 'twice'"):
             read_points(source, MAP)

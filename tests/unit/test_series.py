@@ -636,11 +636,11 @@ def test_the_clock_does_not_change(incidents: Path, capsys: pytest.CaptureFixtur
     command = ["series", "add", "city", "points.csv", "--noise", "fast"]
     assert run([*command, "--period", "2026-01", "--time", "when"]) == 0
     for other in (
-        ["--time", "when", "--utc-offset", "+01:00"],
+        ["--time", "when", "--read", "utc-offset=+01:00"],
         [],
-        ["--time", "when", "--time-unit", "ms"],
-        ["--time", "when", "--time-format", "%m/%d/%Y"],
-        ["--time", "when", "--decimal", ","],
+        ["--time", "when", "--read", "time-unit=ms"],
+        ["--time", "when", "--read", "time-format=%m/%d/%Y"],
+        ["--time", "when", "--read", "decimal=,"],
     ):
         assert run([*command, "--period", "2026-02", *other]) == 2
         assert "a record might be in two periods" in " ".join(capsys.readouterr().err.split())
@@ -766,7 +766,7 @@ def test_a_series_of_kept_records_is_charged_once(incidents: Path) -> None:
 def test_a_mistaken_first_clock_does_not_stay(incidents: Path) -> None:
     make("record")
     command = ["series", "add", "city", "points.csv", "--noise", "fast", "--period", "2026-01"]
-    for wrong in (["--time", "whenever"], ["--time", "when", "--time-unit", "fortnight"]):
+    for wrong in (["--time", "whenever"], ["--time", "when", "--read", "time-unit=fortnight"]):
         assert run([*command, *wrong]) == 2
     assert run([*command, "--time", "when"]) == 0
     assert incidents.exists()
@@ -1045,7 +1045,7 @@ def test_a_dry_run_writes_nothing(incidents: Path, capsys: pytest.CaptureFixture
 
     before = state()
     add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast", "--dry-run"]
-    for options in ([], ["--utc-offset", "+12:00"]):
+    for options in ([], ["--read", "utc-offset=+12:00"]):
         assert run([*add, "--period", "2026-01", *options]) == 0
     assert "This was a dry run" in capsys.readouterr().err
     assert state() == before

@@ -182,9 +182,9 @@ def test_the_command_refuses_another_clock_before_it_reads(
         "--mechanism",
         "uniform",
     ]
-    assert run([*words, "--utc-offset", "+00:00", "-o", "a.parquet"]) == 0
+    assert run([*words, "--read", "utc-offset=+00:00", "-o", "a.parquet"]) == 0
     capsys.readouterr()
-    for options in (["--utc-offset", "+12:00"], ["--utc-offset", "+12:00", "--dry-run"]):
+    for options in (["--read", "utc-offset=+12:00"], ["--read", "utc-offset=+12:00", "--dry-run"]):
         assert run([*words, *options, "-o", "b.parquet"]) == 2
         said = " ".join(capsys.readouterr().err.split())
         assert "at UTC+00:00" in said

@@ -53,7 +53,7 @@ def test_fields_that_are_no_numbers(tmp_path: Path) -> None:
     )
     assert told_fully(path) == [
         "1 of 5 rows is left out: the column 'lon' is empty there; see line 5.",
-        "1 of 5 rows is left out: the column 'lon' holds a number with a decimal comma there (to read it: --decimal ,); see line 6.",
+        "1 of 5 rows is left out: the column 'lon' holds a number with a decimal comma there (to read it: --read decimal=,); see line 6.",
         "2 of 5 rows are left out: the column 'lon' holds no number there; see lines 3, 4.",
     ]
 
@@ -77,7 +77,7 @@ def test_dates_in_another_form(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "lon,lat,at", *rows)
     line = (
         "20 of 40 rows are left out: the column 'at' holds no time there that is written as in "
-        "2017-09-11T08:30:00+08:00 (--time-format names another form)."
+        "2017-09-11T08:30:00+08:00 (--read time-format names another form)."
     )
     assert told(path, HOURS, OF_HOURS) == [line]
 
@@ -92,7 +92,7 @@ def test_milliseconds_without_their_unit(form: str, tmp_path: Path) -> None:
         source = source.set_column(2, "at", source["at"].cast(pa.float64()))
     (line,) = told(source, HOURS, OF_HOURS, allow_empty=True)
     assert line.startswith("10 of 10 rows are left out: the column 'at' holds no time of the years")
-    assert "is --time-unit right?" in line
+    assert "is --read time-unit right?" in line
     assert told(source, HOURS, OF_HOURS, time_unit="ms") == []
 
 
@@ -108,7 +108,7 @@ def test_people_and_their_times(tmp_path: Path) -> None:
     assert told(path, **people) == [
         "1 of 3 rows is taken to be of one moment: the column 'at' is empty there.",
         "1 of 3 rows is taken to be of one moment: the column 'at' holds no time there that is "
-        "written as in 2017-09-11T08:30:00+08:00 (--time-format names another form).",
+        "written as in 2017-09-11T08:30:00+08:00 (--read time-format names another form).",
         "1 of 3 rows is left out: the column 'who' names nobody there.",
     ]
     assert told(path, **people, once_per="all") == [
@@ -131,7 +131,7 @@ def test_people_who_are_counted_need_times_only_in_periods(tmp_path: Path) -> No
     assert told(path, **people, per="week") == [
         "1 of 3 rows is left out: the column 'at' is empty there.",
         "1 of 3 rows is left out: the column 'at' holds no time there that is written as in "
-        "2017-09-11T08:30:00+08:00 (--time-format names another form).",
+        "2017-09-11T08:30:00+08:00 (--read time-format names another form).",
         nobody,
     ]
     assert told(path, **people, once_per="day")[0] == (

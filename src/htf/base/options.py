@@ -16,6 +16,24 @@ USUAL_MOST_RECORDS = 2000  # of a person, in an activity, where nothing else is 
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Rarer options that the command line takes by one flag, as in `--read encoding=cp1252`."""
+
+    flag: str
+    help: str
+    prefix: str = ""  # that the fields have, and the names do not
+
+    @property
+    def key(self) -> str:
+        """The parameter of a command."""
+        return self.flag.removeprefix("--")
+
+
+READ = Group("--read", "How to read the source.")
+DEST = Group("--dest", "For trips: where they end.", prefix="dest_")
+
+
+@dataclass(frozen=True, slots=True)
 class Option:
     """The form of a field as text."""
 
@@ -23,6 +41,24 @@ class Option:
     metavar: str | None
     flag: str | None  # None: the name of the field
     read: Callable[[str], Any] | None  # None: text, or what the type of the field says
+    group: Group | None = None
+
+    def name(self, field: str) -> str:
+        """The name in its group."""
+        prefix = "" if self.group is None else self.group.prefix
+        return self.flag or field.removeprefix(prefix).replace("_", "-")
+
+    def spoken(self, field: str) -> str:
+        """What is typed, for messages: `--within` or `--read encoding`."""
+        if self.group is not None:
+            return f"{self.group.flag} {self.name(field)}"
+        return (self.flag or f"--{self.name(field)}").split()[-1]
+
+    def words(self, field: str, value: object) -> list[str]:
+        """The words of a command that give it this value."""
+        if self.group is not None:
+            return [self.group.flag, f"{self.name(field)}={value}"]
+        return [self.spoken(field), str(value)]
 
 
 def option(
@@ -31,6 +67,23 @@ def option(
     *,
     flag: str | None = None,
     read: Callable[[str], Any] | None = None,
+    group: Group | None = None,
 ) -> Mapping[str, Option]:
-    """The metadata of a field that is an option as well."""
-    return {OPTION: Option(help, metavar, flag, read)}
+    """The metadata of a field that is an option as well. In a group, `flag` is its name there."""
+    return {OPTION: Option(help, metavar, flag, read, group)}
+
+
+def option_named(declaration: Any, field: str) -> Option:
+    """How a field of a dataclass is declared."""
+    found: Option = declaration.__dataclass_fields__[field].metadata[OPTION]
+    return found
+
+
+def spoken(declaration: Any, field: str) -> str:
+    """What is typed for a field of a dataclass, for messages."""
+    return option_named(declaration, field).spoken(field)
+
+
+def words_of(declaration: Any, field: str, value: object) -> list[str]:
+    """The words of a command that give a field of a dataclass this value."""
+    return option_named(declaration, field).words(field, value)

@@ -1,18 +1,25 @@
-"""Command-line options made of the fields of dataclasses (htf.base.options): each option stands once."""
+"""Command-line options made of the fields of dataclasses (htf.base.options): each option stands once.
+
+Most fields are an option each. Those of a group share one, which is given once for each: `--read decimal=, --read table=trips`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from htf.base.options import AUTO, OPTION, Option
+from htf.base import numerals
+from htf.base.options import AUTO, OPTION, Group, Option
 from htf.cli.types import FileName, WholeNumber, WholeNumberOr
 
 F = TypeVar("F", bound=Callable[..., Any])
 SEVERAL = ("tuple[str, ...]", "Texts")
+FLAGS_COLUMN = 34  # of help: what Click leaves for flags and the margin
 # By the type of a field, without "or None". All else is text.
 TYPES: dict[str, click.ParamType[Any]] = {
     "int": WholeNumber(1),
@@ -24,10 +31,19 @@ TYPES: dict[str, click.ParamType[Any]] = {
 
 def options_of(declaration: type, without: tuple[str, ...] = ()) -> Callable[[F], F]:
     """A decorator: the options of a dataclass, in the order of its fields, but for those that a command has no use for."""
+    wanted = [field for field in _declared(declaration) if field.name not in without]
+    groups: dict[Group, dict[str, Field[Any]]] = {}
+    for field in wanted:
+        if (group := _option(field).group) is not None:
+            groups.setdefault(group, {})[_option(field).name(field.name)] = field
 
     def decorate(command: F) -> F:
-        for field in reversed(_declared(declaration)):
-            command = command if field.name in without else _make(field)(command)
+        for field in reversed(wanted):
+            group = _option(field).group
+            if group is None:
+                command = _make(field)(command)
+            elif field is next(iter(groups[group].values())):
+                command = _make_group(group, groups[group])(command)
         return command
 
     return decorate
@@ -41,23 +57,44 @@ def option_of(declaration: type, name: str, **changes: Any) -> Callable[[F], F]:
 
 def take(declaration: type, given: dict[str, Any]) -> dict[str, Any]:
     """Values for the fields of a dataclass, from what the command line gave; for those that it offers."""
-    return {
-        field.name: _read(field.metadata[OPTION], given[field.name])
-        for field in _declared(declaration)
-        if field.name in given
-        and (field.metadata[OPTION].read is None or given[field.name] is not None)
+    found = {}
+    for field in _declared(declaration):
+        option = _option(field)
+        values = given if option.group is None else given.get(option.group.key, {})
+        if field.name in values and (option.read is None or values[field.name] is not None):
+            value = values[field.name]
+            found[field.name] = value if option.read is None else option.read(value)
+    return found
+
+
+def take_typed(declaration: type, given: dict[str, Any]) -> dict[str, Any]:
+    """The same, but only what somebody typed, and no defaults."""
+    source = click.get_current_context().get_parameter_source
+    typed = {
+        name: value
+        for name, value in given.items()
+        if source(name) is click.core.ParameterSource.COMMANDLINE
     }
+    return take(declaration, typed)
 
 
 def _declared(declaration: type) -> list[Field[Any]]:
     return [field for field in fields(declaration) if OPTION in field.metadata]
 
 
-def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
+def _option(field: Field[Any]) -> Option:
     option: Option = field.metadata[OPTION]
-    flags = option.flag or f"--{field.name.replace('_', '-')}"
+    return option
+
+
+def _kind(field: Field[Any]) -> str:
+    return str(field.type).removesuffix(" | None")
+
+
+def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
+    option, kind = _option(field), _kind(field)
+    flags = option.flag or option.spoken(field.name)
     settings: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
-    kind = str(field.type).removesuffix(" | None")
     if kind == "bool":
         settings["is_flag"] = True
     elif kind in SEVERAL:
@@ -71,5 +108,86 @@ def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
     return click.option(*flags.split(), field.name, **{**settings, **changes})
 
 
-def _read(option: Option, value: Any) -> Any:
-    return value if option.read is None else option.read(value)
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def _make_group(group: Group, members: dict[str, Field[Any]]) -> Callable[[F], F]:
+    return click.option(
+        group.flag,
+        group.key,
+        cls=GroupOption,
+        type=Named(members),
+        multiple=True,
+        callback=_once,
+        help=group.help,
+    )
+
+
+def _once(
+    _: click.Context, param: click.Parameter, pairs: tuple[tuple[str, Any], ...]
+) -> dict[str, Any]:
+    """What was given, by the names of fields."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise click.BadParameter(f"{name.replace('_', '-')} is given twice.", param=param)
+        found[name] = value
+    return found
+
+
+class Named(click.ParamType[Any]):
+    """A text NAME=VALUE, where the name is that of a field, and the value is read as that of an option of its own."""
+
+    name = "NAME=VALUE"
+
+    def __init__(self, members: dict[str, Field[Any]]) -> None:
+        self.members = members
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        name, equals, text = value.partition("=")
+        if not equals or name not in self.members:
+            known = ", ".join(self.members)
+            self.fail(
+                f"it takes NAME=VALUE, where NAME is one of {known}, got {numerals.shown(value)}.",
+                param,
+                ctx,
+            )
+        field = self.members[name]
+        kind = TYPES.get(_kind(field))
+        if kind is None or _option(field).read is not None:
+            return field.name, text
+        try:
+            return field.name, kind.convert(text, param, ctx)
+        except click.BadParameter as error:
+            self.fail(f"{name}: {error.message}", param, ctx)
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - Click's signature
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        return [
+            CompletionItem(f"{name}=", help=_option(field).help)
+            for name, field in self.members.items()
+            if name.startswith(incomplete)
+        ]
+
+
+class GroupOption(click.Option):
+    """An option whose help has a line for each name."""
+
+    type: Named
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        width = ctx.make_formatter().width - FLAGS_COLUMN
+        lines = wrap(f"{self.help} Can be repeated, once for each name.", width)
+        for name, field in self.type.members.items():
+            option = _option(field)
+            usual = field.default if option.read is None else None
+            default = "" if usual is None else f"  [default: {usual}]"
+            said = f"{name}={option.metavar}: {option.help}{default}"
+            lines += wrap(said, width, subsequent_indent="  ", break_on_hyphens=False)
+        return f"{self.opts[0]} {self.type.name}", "\n".join(["\b", *lines])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from htf.cli.declared import option_of, options_of
+from htf.base.options import READ
+from htf.cli.declared import option_of, options_of, take
 from htf.ingest.reading import Reading, Written
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +20,7 @@ def written_options(command: F) -> F:
 
 def take_written(given: dict[str, Any]) -> Written:
     """Remove those options from what the command line gave."""
-    return Written(**{one.name: given.pop(one.name) for one in fields(Written)})
+    return Written(**take(Written, {READ.key: given.pop(READ.key)}))
 
 
 def reading_option(name: str, **changes: Any) -> Callable[[F], F]:

@@ -12,12 +12,11 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from htf.base.options import option
 from htf.cli import streams
 from htf.cli.charging import note_account, notes_charges, open_budget, report_charge
-from htf.cli.declared import options_of, take
+from htf.cli.declared import options_of, take, take_typed
 from htf.cli.meaning import say_meaning
 from htf.cli.priors import say_trust
 from htf.cli.screen import progress_bar, say, warn_if_not_private
@@ -121,7 +120,8 @@ def release(points: str, **given: Any) -> None:
     """Publish points as a differentially private map.
 
     POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files; a GeoPackage,
-    GeoJSON, shapefile or zip file; or, with --table or --sql, a DuckDB or SQLite file, or
+    GeoJSON, shapefile or zip file; or, with `--read table=NAME` or
+    `--read sql=QUERY`, a DuckDB or SQLite file, or
     postgresql://USER@HOST/DATABASE. Or it is a recipe (.toml), which says that and all else; options given beside it
     take the place of what it says.
 
@@ -150,15 +150,9 @@ def release(points: str, **given: Any) -> None:
 
 def _fill(points: str, given: dict[str, Any]) -> Recipe:
     """The recipe of the options; or that of a file, with the options that were given in place of what it says."""
-    filled = take(Recipe, given)
     if not _is_recipe(points):
-        return Recipe(source=points, **filled)
-    context = click.get_current_context()
-    said = {
-        name: value
-        for name, value in filled.items()
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    }
+        return Recipe(source=points, **take(Recipe, given))
+    said = take_typed(Recipe, given)
     return Recipe(**{"source": None, **read_fields(Path(points)), **said})
 
 

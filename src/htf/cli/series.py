@@ -98,7 +98,7 @@ def init(
     domain, _ = options.read()
     if domain.dimensions != (2 if options.zones is None else 1):
         raise InputError(
-            "a series is of a map with the axes x and y alone, or of zones alone: leave out --axis, --dest-x and --category"
+            "a series is of a map with the axes x and y alone, or of zones alone: leave out --axis, --dest x and --category"
         )
     plan = SeriesPlan.of(
         domain, period, unit, total=epsilon_total, releases=releases, each=epsilon_each
@@ -200,7 +200,7 @@ def _nothing(error: NothingInsideError, addition: Addition, reading: Reading) ->
     looked += [
         "--period",
         "the columns (--x, --y)",
-        "the reference system of the points (--points-crs)",
+        "the reference system of the points (--read points-crs)",
     ]
     return (
         f"No record of {addition.period.name} is {found} Check {', '.join(looked[:-1])} and {looked[-1]}. If there truly is "

@@ -71,7 +71,7 @@ def _choose(names: Sequence[str], archive: str, wanted: str | None) -> list[str]
         ]
         if not alike and (len(there) > 1 or not _is_layer(there)):  # else it is a layer of it
             raise InputError(
-                f"{archive} has no file {wanted!r}: name one with --table, of {', '.join(there)}"
+                f"{archive} has no file {wanted!r}: name one with --read table, of {', '.join(there)}"
             )
         there = alike or there
     if not there:
@@ -79,7 +79,7 @@ def _choose(names: Sequence[str], archive: str, wanted: str | None) -> list[str]
     kinds = {_kind(one) for one in there}
     if len(kinds) > 1 or (_is_layer(there) and len(there) > 1):
         raise InputError(
-            f"{archive} has several layers or kinds of files: name one with --table, of {', '.join(there)}"
+            f"{archive} has several layers or kinds of files: name one with --read table, of {', '.join(there)}"
         )
     return there
 

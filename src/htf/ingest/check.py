@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.base import arguments
+from htf.base.options import words_of
 from htf.errors import InputError
 from htf.frame.domain import Domain, check_domain
 from htf.ingest import expressions as ex
@@ -551,7 +552,7 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
     where = "inside the bounds" if domain.has_map else "in any cell of the map"
     return (
         f"none of the first rows is {where}: check the bounds, the columns ({columns}), and the reference systems "
-        "(--crs, --points-crs)"
+        "(--crs, --read points-crs)"
     )
 
 
@@ -640,13 +641,13 @@ def _advised(source: Any, found: _Found, given: Reading, told_map: Sequence[str]
 def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str]:
     for one in ("encoding", "skip_lines", "skip_last", "decimal", "time_format", "time_unit"):
         if getattr(reading, one) != getattr(given, one):
-            flag = f"--{one.replace('_', '-')} {_quoted(getattr(reading, one))}"
-            yield f"{GUESSED[one]}. A release never guesses that, so give it {flag}"
+            words = words_of(Reading, one, getattr(reading, one))
+            yield f"{GUESSED[one]}. A release never guesses that, so give it {shlex.join(words)}"
     if check.inside is not None and check.swapped is not None and check.swapped > check.inside:
         yield "More places would be inside the bounds if x and y were swapped: are --x and --y, or the bounds, right?"
     if check.extent is not None and _beyond_degrees(check.extent) and reading.crs is None:
         yield (
-            "Some x or y are no degrees. If all are in another reference system, name it with --points-crs, and that of "
+            "Some x or y are no degrees. If all are in another reference system, name it with --read points-crs, and that of "
             "the map with --crs. If only a few are odd, they are left out."
         )
     if check.at_zero:
@@ -708,10 +709,10 @@ def _command(name: str, found: _Found, told_map: Sequence[str]) -> str:
         "time_format",
     ):
         if getattr(reading, one) is not None:
-            flag = "--points-crs" if one == "crs" else f"--{one.replace('_', '-')}"
-            parts += [flag, str(getattr(reading, one))]
-    parts += ["--decimal", reading.decimal] * (reading.decimal != POINT)
-    parts += ["--time-unit", reading.time_unit] * (reading.time_unit != "s")
+            parts += words_of(Reading, one, getattr(reading, one))
+    for one, usual in (("decimal", POINT), ("time_unit", "s")):
+        if (found_one := getattr(reading, one)) != usual:
+            parts += words_of(Reading, one, found_one)
     output = (
         "release.parquet" if "://" in name else f"{Path(name).name.split('.')[0]}-release.parquet"
     )

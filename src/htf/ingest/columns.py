@@ -202,7 +202,7 @@ def refuse_degrees(fields: Sequence[Field], domain: Domain, crs: str | None) -> 
     if _split(x)[1] in DEGREES_EAST and _split(y)[1] in DEGREES_NORTH:
         raise InputError(
             f"the map is in {domain.crs}, but the columns {x!r} and {y!r} have the names of degrees: say what they "
-            "are in with --points-crs (in Python: crs), EPSG:4326 for degrees or the map's own"
+            "are in with --read points-crs (in Python: crs), EPSG:4326 for degrees or the map's own"
         )
 
 

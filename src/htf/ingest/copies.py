@@ -62,7 +62,9 @@ def _copy(piece: Piece, place: Path, access: Access) -> Piece:
         else:
             _cut(place, access.skip_last or 0, copy)
             return Piece(place, piece.name, piece.first_line + skipped)
-    raise InputError(f"{piece.name} is not text in {encoding}: give its encoding with --encoding")
+    raise InputError(
+        f"{piece.name} is not text in {encoding}: give its encoding with --read encoding"
+    )
 
 
 def _write(

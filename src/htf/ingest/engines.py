@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NOT_UTF8 = (
-    "it is not text in UTF-8. If it is in another encoding, name it, as in --encoding cp1252 (Western European "
-    "Windows) or --encoding utf-16"
+    "it is not text in UTF-8. If it is in another encoding, name it, as in --read encoding=cp1252 (Western European "
+    "Windows) or --read encoding=utf-16"
 )
-MORE_MEMORY = "it needs more memory: allow more with --memory, or take a coarser grid"
+MORE_MEMORY = "it needs more memory: allow more with --read memory, or take a coarser grid"
 # Words in errors of engines, and our own message for each kind of trouble.
 REASONS = {
     ("no space left", "could not write", "max_temp_directory_size"): (

@@ -200,7 +200,7 @@ def as_seconds(
         return _seconds_of_text(stripped, unit) if form is None else form.seconds(stripped)
     if form is not None:
         raise InputError(
-            f"column {name!r} holds {_named(kind)}, not text of the form {form.text!r}: leave out --time-format"
+            f"column {name!r} holds {_named(kind)}, not text of the form {form.text!r}: leave out --read time-format"
         )
     if kind.is_timestamp() and (kind.scale or 0) > MICROSECONDS:
         return _seconds_of_number(_nanoseconds(column), "ns")

@@ -62,7 +62,7 @@ def look(listing: Listing, reading: Reading, named: Sequence[str]) -> Looked:
     if found is None:
         raise InputError(
             f"no line of the first {MOST_PREAMBLE} of {piece.name} names columns that the next lines have: is it a "
-            "table, with names of columns above it? Give --skip-lines N if they are further down"
+            "table, with names of columns above it? Give --read skip-lines=N if they are further down"
         )
     skipped, layout = found
     if skipped:

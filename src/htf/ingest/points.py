@@ -783,7 +783,7 @@ def _other_form(opened: Source, table: Table, name: str) -> str:
     )
     forms = likely_formats(str(text) for text in first["time"] if text is not None)
     return "".join(
-        f"{' or' if n else ': give'} --time-format '{one}'" for n, one in enumerate(forms[:2])
+        f"{' or' if n else ': give'} --read time-format='{one}'" for n, one in enumerate(forms[:2])
     )
 
 
@@ -848,7 +848,7 @@ def _remark_nothing(
         bounds = "the order of --bounds W,S,E,N, " if domain.has_map else ""
         raise NothingInsideError(
             f"{message} Check {bounds}the columns (--x, --y), and the reference systems "
-            "(--crs, --points-crs). To make a release whatever the data hold, as a program must: --allow-empty "
+            "(--crs, --read points-crs). To make a release whatever the data hold, as a program must: --allow-empty "
             "(in Python allow_empty=True). (This message is for your eyes: it is a fact about the data.)"
         )
     message += (
@@ -907,5 +907,5 @@ def _refuse_text(opened: Source, table: Table, fields: Sequence[Field]) -> None:
         found = opened.engine.run(table.agg(**sums), opened.name)
         if found["some"][0] and not found["numbers"][0]:
             others = [one for n, one in enumerate(DECIMALS) if found[f"with{n}"][0]]
-            hint = f" with another decimal sign: give --decimal {others[0]}" if others else ""
+            hint = f" with another decimal sign: give --read decimal={others[0]}" if others else ""
             raise InputError(f"column {field.column!r} must hold numbers, but it holds text{hint}")

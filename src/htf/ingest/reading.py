@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
-from htf.base.options import AUTO, option
+from htf.base.options import AUTO, READ, option
 from htf.errors import InputError
 from htf.ingest.time_formats import TimeFormat
 from htf.privacy.apart import ToldApart
@@ -66,7 +66,7 @@ def read_offset(text: str) -> int:
     matched = re.fullmatch(r"([+-])([0-9]{1,2}):?([0-5][0-9])?", text)
     if matched is None:
         raise InputError(
-            f"--utc-offset takes hours and minutes, as in +08:00 or -05:30, got {text!r}"
+            f"--read utc-offset takes hours and minutes, as in +08:00 or -05:30, got {text!r}"
         )
     seconds = int(matched[2]) * 3600 + int(matched[3] or 0) * 60
     return -seconds if matched[1] == "-" else seconds
@@ -91,19 +91,25 @@ class Written:
 
     encoding: str | None = field(
         default=None,
-        metadata=option("Encoding of text files, e.g. cp1252 or utf-16.  [default: utf-8]", "NAME"),
+        metadata=option(
+            "Encoding of text files, e.g. cp1252 or utf-16.  [default: utf-8]", "NAME", group=READ
+        ),
     )
     decimal: str = field(
         default=POINT,
-        metadata=option("Decimal sign of numbers in text.", "SIGN"),
+        metadata=option("Decimal sign of numbers in text.", "SIGN", group=READ),
     )
     skip_lines: int | None = field(
         default=None,
-        metadata=option("Lines of a text file before the one that names the columns.", "N"),
+        metadata=option(
+            "Lines of a text file before the one that names the columns.", "N", group=READ
+        ),
     )
     skip_last: int | None = field(
         default=None,
-        metadata=option("Lines at the end of a text file to leave out, such as totals.", "N"),
+        metadata=option(
+            "Lines at the end of a text file to leave out, such as totals.", "N", group=READ
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -126,15 +132,20 @@ class Access(Written):
     """Options that say how to open the source of records."""
 
     table: str | None = field(
-        default=None, metadata=option("Table of a database, or layer of a file, to read.", "NAME")
+        default=None,
+        metadata=option("Table of a database, or layer of a file, to read.", "NAME", group=READ),
     )
     sql: str | None = field(
-        default=None, metadata=option("Or: one SELECT query on a database.", "QUERY")
+        default=None, metadata=option("Or: one SELECT query on a database.", "QUERY", group=READ)
     )
-    engine: str = field(default=DUCKDB, metadata=option("What reads files.", "|".join(ENGINES)))
+    engine: str = field(
+        default=DUCKDB, metadata=option("What reads files.", "|".join(ENGINES), group=READ)
+    )
     memory: str | None = field(
         default=None,
-        metadata=option("Memory that the engine may use, e.g. 4GB. The rest goes to disk.", "SIZE"),
+        metadata=option(
+            "Memory that the engine may use, e.g. 4GB. The rest goes to disk.", "SIZE", group=READ
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -157,7 +168,10 @@ class Reading(Access):
     crs: str | None = field(
         default=None,
         metadata=option(
-            "Reference system of the points, if it is not the map's.", "CRS", flag="--points-crs"
+            "Reference system of the points, if it is not the map's.",
+            "CRS",
+            flag="points-crs",
+            group=READ,
         ),
     )
     user: str | None = field(
@@ -216,24 +230,30 @@ class Reading(Access):
         metadata=option("Column of times: ISO 8601, timestamps, or numbers since 1970.", "COLUMN"),
     )
     time_unit: str = field(
-        default="s", metadata=option("Unit of times that are numbers.", "|".join(TIME_UNITS))
+        default="s",
+        metadata=option("Unit of times that are numbers.", "|".join(TIME_UNITS), group=READ),
     )
     time_format: str | None = field(
         default=None,
         metadata=option(
-            "Form of times that are text, e.g. '%d.%m.%Y %H:%M'.  [default: ISO 8601]", "FORMAT"
+            "Form of times that are text, e.g. '%d.%m.%Y %H:%M'.  [default: ISO 8601]",
+            "FORMAT",
+            group=READ,
         ),
     )
     utc_offset: int = field(
         default=0,
         metadata=option(
-            "Added to times before they are cut into hours and days.", "±HH:MM", read=read_offset
+            "Added to times before they are cut into hours and days.",
+            "±HH:MM",
+            read=read_offset,
+            group=READ,
         ),
     )
     since: int | None = field(
         default=None,
         metadata=option(
-            "Only records of this time or later, by --time and --utc-offset. A date is its first moment.",
+            "Only records of this time or later, by --time and --read utc-offset. A date is its first moment.",
             "DATE|TIME",
             read=read_moment,
         ),

@@ -142,12 +142,12 @@ def open_source(source: Any, access: Access, needed: Needed) -> Iterator[Source]
 def _refuse_text_options(access: Access, text: bool) -> None:
     """Refuse options of text files for a source that is none."""
     of_files = {
-        "--encoding": access.encoding,
-        "--skip-lines": access.skip_lines,
-        "--skip-last": access.skip_last,
+        "--read encoding": access.encoding,
+        "--read skip-lines": access.skip_lines,
+        "--read skip-last": access.skip_last,
     }
     given = [name for name, value in of_files.items() if value is not None]
-    given += ["--decimal"] if access.decimal != POINT and not text else []
+    given += ["--read decimal"] if access.decimal != POINT and not text else []
     if given:
         raise InputError(f"{given[0]} is for text files: leave it out")
 
@@ -186,10 +186,10 @@ def _open_name(name: str, access: Access, needed: Needed) -> Any:
     suffix = Path(name).suffix.lower()
     if name.startswith(SERVERS) or suffix in (*DUCKDB_FILES, *SQLITE_FILES):
         if access.engine != DUCKDB:
-            raise InputError("a database counts in its own engine: leave --engine out")
+            raise InputError("a database counts in its own engine: leave --read engine out")
         if (access.table is None) == (access.sql is None):
             raise InputError(
-                "which table of the database should be read? Give --table NAME, or --sql QUERY"
+                "which table of the database should be read? Give --read table=NAME, or --read sql=QUERY"
             )
         return _open_database(name, suffix, access)
     if "://" in name:  # the name is never shown, because it may hold a password
@@ -198,7 +198,7 @@ def _open_name(name: str, access: Access, needed: Needed) -> Any:
         )
     if suffix in (*LAYER_FILES, *ARCHIVES) and is_file(name):
         if access.engine != DUCKDB or access.sql is not None:
-            unfit = "--sql" if access.sql is not None else "--engine"
+            unfit = "--read sql" if access.sql is not None else "--read engine"
             raise InputError(f"{unfit} is not for {suffix} files: leave it out")
         return _open_archive(name, access, needed) if suffix in ARCHIVES else _layer(name, access)
     if access.table is not None or access.sql is not None:
@@ -661,7 +661,9 @@ def _check_query(sql: str, dialect: str) -> None:
         parsed = []
     changing = exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Command
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Query) or parsed[0].find(*changing):
-        raise InputError("--sql takes one SELECT, as in 'SELECT lon, lat FROM trips WHERE paid'")
+        raise InputError(
+            "--read sql takes one SELECT, as in 'SELECT lon, lat FROM trips WHERE paid'"
+        )
 
 
 # Tables in memory, and in other engines ------------------------------------------------------------

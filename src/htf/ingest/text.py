@@ -92,7 +92,7 @@ def explain_lines(pieces: Sequence[Piece], layout: Layout) -> str | None:
             return (
                 f"the line that names the columns has {len(layout.header)} fields, but others have more or fewer: "
                 f"{where}{' and more' if len(uneven) > MOST_NAMED else ''} of {piece.name}. Repair them, or, if they "
-                "are totals at the end, leave them out with --skip-last N"
+                "are totals at the end, leave them out with --read skip-last=N"
             )
     return None
 
@@ -134,7 +134,7 @@ def _read_layout(piece: Piece, needed: Needed) -> Layout:
         if find_layout(other, needed.fits) is not None:
             raise InputError(
                 f"line {piece.first_line + number} of {piece.name} names the columns, not line {piece.first_line}: "
-                f"give --skip-lines {piece.first_line + number - 1}"
+                f"give --read skip-lines={piece.first_line + number - 1}"
             )
     raise InputError(
         f"the first line of {piece.name} must name the columns, each once, and {needed.told} among them "
@@ -185,7 +185,7 @@ def first_lines(path: Path, most: int = MOST_PREAMBLE) -> list[str]:
         start: bytes = stream.read(LONGEST_HEADER)
     if start.startswith(UTF16_MARKS) or b"\0" in start[:MOST_PREAMBLE]:
         raise InputError(
-            f"{path.name} is not text in UTF-8. It looks like UTF-16: give --encoding utf-16"
+            f"{path.name} is not text in UTF-8. It looks like UTF-16: give --read encoding=utf-16"
         )
     first, *others = start.split(b"\n", most)
     lines = [one.decode("utf-8", "replace") for one in others[: most - 1]]

@@ -33,7 +33,7 @@ EYES_ONLY = (
 )
 LEFT_OUT, WITHOUT_TIME = "left out", "taken to be of one moment"
 MOST_PIECES = 100  # files that are looked through for a row to name
-WITH_COMMA = "--decimal ,"
+WITH_COMMA = "--read decimal=,"
 AS_IN = "2017-09-11T08:30:00+08:00"
 
 
@@ -175,13 +175,15 @@ def _times(table: Table, times: Sequence[Times], form: TimeFormat | None) -> Ite
         yield Reason(f"the column {time.name!r} is empty there", empty, fate)
         yield Reason(
             f"the column {time.name!r} holds no time of the years 1 to 9999 there (if times are numbers: is "
-            "--time-unit right?)",
+            "--read time-unit right?)",
             unread & number,
             fate,
         )
         if time.text:
             as_in = (
-                f"{AS_IN} (--time-format names another form)" if form is None else repr(form.text)
+                f"{AS_IN} (--read time-format names another form)"
+                if form is None
+                else repr(form.text)
             )
             words = f"the column {time.name!r} holds no time there that is written as in {as_in}"
             yield Reason(words, unread & ~number, fate)

@@ -75,7 +75,7 @@ def open_layer(path: Path, name: str, layer: str | None) -> LayerFile:
     suffix = path.suffix.lower()
     if suffix in GEOJSON_FILES:
         if layer is not None:
-            raise InputError(f"{name} has one layer: leave out --table")
+            raise InputError(f"{name} has one layer: leave out --read table")
         return quietly(lambda: _open_geojson(path, name), name)
     opener = _open_geopackage if suffix in GEOPACKAGES else _open_by_pyogrio
     return quietly(lambda: opener(path, name, layer), name)
@@ -87,7 +87,7 @@ def _choose(layers: Sequence[str], wanted: str | None, name: str) -> str:
         raise InputError(f"{name} has no layer {wanted!r}; it has {there or 'none'}")
     if wanted is None and len(layers) != 1:
         raise InputError(
-            f"{name} has {len(layers)} layers: name one with --table, of {there or 'none'}"
+            f"{name} has {len(layers)} layers: name one with --read table, of {there or 'none'}"
         )
     return layers[0] if wanted is None else wanted
 

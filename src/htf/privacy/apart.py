@@ -122,7 +122,7 @@ def check_same(kept: str | None, told: ToldApart | None, unit: str, dataset: str
         return
     raise InputError(
         f"{dataset!r} tells people apart {spoken(kept, unit)}, but this charge does so {spoken(given, unit)}: {unit} would be "
-        "another one, and their epsilons cannot be added. Give --user, --time, --time-unit, --time-format and --utc-offset as "
+        "another one, and their epsilons cannot be added. Give --user, --time, --read time-unit, --read time-format and --read utc-offset as "
         "for the first charge (in Python: told_apart too); or make another budget for these units, under another name: "
         "docs/budget.md says what both together mean. Nothing was charged"
     )

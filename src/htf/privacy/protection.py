@@ -258,7 +258,7 @@ def check_weight(name: object) -> str:
     if not 0 < len(given) <= LONGEST_WEIGHT or not given.isprintable() or given != given.strip():
         raise InputError(
             f"the column of weights stands beside every number, so its name has 1 to {LONGEST_WEIGHT} printable characters "
-            f"and no blanks around it, got {arguments.described(name)}: rename it, or give it a name in a query (--sql)"
+            f"and no blanks around it, got {arguments.described(name)}: rename it, or give it a name in a query (--read sql)"
         )
     return given
 

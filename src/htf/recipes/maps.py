@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from htf.base.numerals import decimal, whole
-from htf.base.options import option
+from htf.base.options import DEST, option, spoken
 from htf.errors import InputError
 from htf.query.texts import read_numbers
 
@@ -81,28 +81,32 @@ class MapOptions:
     )
     dest_x: str | None = field(
         default=None,
-        metadata=option("For trips: column of the destination's x, as a further axis.", "COLUMN"),
+        metadata=option("Column of the destination's x, as a further axis.", "COLUMN", group=DEST),
     )
     dest_y: str | None = field(
         default=None,
-        metadata=option("For trips: column of the destination's y, as a further axis.", "COLUMN"),
+        metadata=option("Column of the destination's y, as a further axis.", "COLUMN", group=DEST),
     )
     dest_zones: str | None = field(
         default=None,
         metadata=option(
-            "For trips between zones: the layer of destinations.  [default: same, the layer of --zones]",
+            "The layer of destinations.  [default: same, the layer of --zones]",
             f"FILE|{SAME}",
+            group=DEST,
         ),
     )
     dest_by: str | None = field(
         default=None,
-        metadata=option("Column of that layer that names zones.  [default: --by]", "COLUMN"),
+        metadata=option(
+            "Column of that layer that names zones.  [default: --by]", "COLUMN", group=DEST
+        ),
     )
     dest_within: str | None = field(
         default=None,
         metadata=option(
             "Columns of that layer that name the zones above them.  [default: none; --within for the same layer]",
             "COLUMN,…",
+            group=DEST,
         ),
     )
     axes: tuple[str, ...] = field(
@@ -161,7 +165,7 @@ class MapOptions:
 
         if self.zones is None or not self.is_map_inside:
             return None
-        others = {"--dest-x": self.dest_x, "--axis": self.axes, "--category": self.categories}
+        others = {"--dest x": self.dest_x, "--axis": self.axes, "--category": self.categories}
         for name, given in others.items():
             if given:
                 raise InputError(
@@ -180,13 +184,13 @@ class MapOptions:
         if (self.x_column is None) != (self.y_column is None):
             raise InputError("give both --x and --y, or neither")
         if (self.dest_x is None) != (self.dest_y is None):
-            raise InputError("give both --dest-x and --dest-y, or neither")
+            raise InputError("give both --dest x and --dest y, or neither")
 
     def _read_flat(self) -> Domain:
         named = ("by", "within", "elsewhere", "dest_zones", "dest_by", "dest_within")
         for name in named:
             if getattr(self, name) is not None and self.zones is None:
-                raise InputError(f"--{name.replace('_', '-')} needs zones: give --zones FILE")
+                raise InputError(f"{spoken(self, name)} needs zones: give --zones FILE")
         return read_domain(self.bounds, self.around, self.cells or CELLS, self.map_crs)
 
     def _read_zones(self, layer: Path, crs: str | None = None) -> list[Axis]:
@@ -200,7 +204,7 @@ class MapOptions:
         if self.by is None:
             raise InputError("say which column of the layer names the zones: give --by COLUMN")
         if self.dest_x is None and (self.dest_zones or self.dest_by or self.dest_within):
-            raise InputError("name the columns of destinations: give --dest-x and --dest-y")
+            raise InputError("name the columns of destinations: give --dest x and --dest y")
         elsewhere = self.elsewhere or DROP
         zones = read_zones(
             layer, self.by, _listed(self.within), crs=crs or self.map_crs, elsewhere=elsewhere

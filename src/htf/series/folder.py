@@ -412,8 +412,8 @@ class SeriesFolder:
             return
         raise InputError(
             f"the periods and people of {self.folder} are told apart by {json.dumps(known or BY_PROGRAM)}, but now by {json.dumps(clock)}: a "
-            "record might be in two periods, or other people be meant. Give --user, --time, --time-unit, --time-format, "
-            "--decimal and --utc-offset as for the first release. Nothing was charged"
+            "record might be in two periods, or other people be meant. Give --user, --time, --read time-unit, --read time-format, "
+            "--read decimal and --read utc-offset as for the first release. Nothing was charged"
         )
 
     def _read_json(self, name: str) -> dict[str, Any] | None:
