@@ -108,23 +108,30 @@ def write_summary(
     parts = [f"# Results of the bench\n\n{AUDIENCE}\n\n**{MARKING}**\n"]
     parts += [f"* {metric}: {MEANINGS[metric]}, in {UNITS[metric]}" for metric in METRICS]
     workloads = [workload.text for workload in plan.bench.workloads]
+    epsilons = list(dict.fromkeys(trial.epsilon for trial in plan.trials))
     for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
-        for epsilon in dict.fromkeys(trial.epsilon for trial in plan.trials):
-            for metric in METRICS:
-                lines = compare_all(results, data_set, epsilon, workloads, entrants, metric)
-                if lines:
-                    parts.append(
-                        f"\n## {data_set}, epsilon {epsilon}: {metric} ({UNITS[metric]})\n"
-                    )
-                    parts.append(_markdown(lines, workloads))
+        for metric in METRICS:
+            rows = [
+                f"| {epsilon} {row}"
+                for epsilon in epsilons
+                for row in _rows(
+                    compare_all(results, data_set, epsilon, workloads, entrants, metric)
+                )
+            ]
+            if rows:
+                head = f"\n## {data_set}: {metric} ({UNITS[metric]})\n\n"
+                parts.append(head + _head(workloads) + "\n".join(rows) + "\n")
     write_text(folder / "summary.md", "\n".join(parts))
     write_text(folder / "README.md", _readme(results, plan, command))
 
 
-def _markdown(lines: Sequence[Line], workloads: Sequence[str]) -> str:
-    head = f"| mechanism | {' | '.join(workloads)} |\n| --- |{' ---: |' * len(workloads)}\n"
-    rows = [f"| {line.label} | {' | '.join(map(show_value, line.values))} |" for line in lines]
-    return head + "\n".join(rows) + "\n"
+def _head(workloads: Sequence[str]) -> str:
+    names = " | ".join(workloads)
+    return f"| ε | mechanism | {names} |\n| --- | --- |{' ---: |' * len(workloads)}\n"
+
+
+def _rows(lines: Sequence[Line]) -> list[str]:
+    return [f"| {line.label} | {' | '.join(map(show_value, line.values))} |" for line in lines]
 
 
 def _readme(results: Results, plan: Plan, command: str) -> str:
