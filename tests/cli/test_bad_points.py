@@ -261,7 +261,7 @@ def test_a_file_that_changes_while_it_is_read(
         yield change
 
     monkeypatch.setattr("htf.ingest.engines.POLL_SECONDS", 0.002)
-    monkeypatch.setattr("htf.cli.release.reading_bar", bar)
+    monkeypatch.setattr("htf.cli.making.reading_bar", bar)
     assert main.run(release(tmp_path, path, *more)) == 2
     err = capfd.readouterr().err
     assert f"{name} changed while it was read" in err

@@ -57,10 +57,11 @@ def test_htf_release_offers_every_declared_option() -> None:
     names = [one.name for one in declared]
     asking = {
         "dry_run",
+        "noise",
         "try_rows",
         "yes",
         "points_about",
-    }  # before a charge, and nothing about the release
+    }  # before a charge and about it: nothing that the release is made of
     assert {*names, *groups, *asking} == set(offered)
     for one in declared:
         option = offered[one.name]

@@ -159,7 +159,7 @@ def _killed(folder: Path, unit: str, correct: bool, step: int, *, in_the_way: bo
 
 def _add_elsewhere(folder: Path, matrix: htf.FrequencyMatrix, noise: FastNoise) -> None:
     """As `htf series add` does it, where something is in the place of the release once it has been made."""
-    from htf.cli.release import Run, _save
+    from htf.cli.making import Run, _save
     from htf.errors import OutputError
 
     series = htf.Series(folder)

@@ -56,8 +56,12 @@ RANDOM_NAMES = (  # of temporary folders, of unfinished files, and of entries
     "base/leftovers.py",
     "files.py",
     "privacy/budget.py",
-    "cli/release.py",
+    "cli/making.py",
 )
+
+
+COMMANDS = (SOURCE / "cli", BENCH / "cli")
+LISTS_COMMANDS = "cli/main.py"
 
 
 @cache
@@ -109,6 +113,35 @@ def trespasses(name: str, found: set[str]) -> Iterator[str]:
     if not name.startswith(MAY_NAME_NOISE):
         allowed = {"secrets"} if name in RANDOM_NAMES else set()
         yield from (f"{name} reaches noise by {one}" for one in touches(found, NOISE) - allowed)
+
+
+def defines_command(path: Path) -> bool:
+    """Whether a decorator of a function makes a command or a group of it."""
+    functions = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef))
+    decorators = (one for node in functions for one in node.decorator_list)
+    return any(
+        name.split("(")[0].endswith((".command", ".group")) for name in map(ast.unparse, decorators)
+    )
+
+
+def commands() -> dict[str, Path]:
+    """The modules that define commands, by name; but for the one that lists them."""
+    return {
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path
+        for folder in COMMANDS
+        for path in sorted(folder.glob("*.py"))
+        if defines_command(path) and not path.as_posix().endswith(LISTS_COMMANDS)
+    }
+
+
+def test_no_command_imports_another() -> None:
+    found = commands()
+    assert {"htf.cli.release", "htf.cli.series", "htf_bench.cli.paper"} <= set(found)
+    assert [
+        f"{name} imports {other}"
+        for name, path in found.items()
+        for other in touches(imports(path), set(found) - {name})
+    ] == []
 
 
 # From the foundation to the roof. A folder imports from those before it, and from itself.

@@ -9,24 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.cli.charging import report_pending
-from htf.cli.options import json_option, release_argument
+from htf.cli.options import UNITS, json_option, release_argument, unit_option
 from htf.cli.screen import console, say, say_json, show_table
 from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import is_folder
-from htf.privacy.protection import PERIODS, PERSON, RECORD, Protection
 
 if TYPE_CHECKING:
     from htf.privacy.account import Account, Entry
     from htf.privacy.budget import Publication
 
 SHOWN_OF_DIGEST = 12
-UNITS = {
-    RECORD: Protection(),
-    PERSON: Protection(PERSON),
-    **{f"{PERSON}-{per}": Protection(PERSON, per=per) for per in PERIODS},
-}
-
 file_argument = click.argument("file", type=FileName())
 dataset_option = click.option("--dataset", required=True, metavar="NAME", help="Name of the data.")
 
@@ -40,13 +33,7 @@ def budget() -> None:
 @file_argument
 @dataset_option
 @click.option("--cap", required=True, help="Epsilon for all releases together. It is final.")
-@click.option(
-    "--unit",
-    type=click.Choice(list(UNITS)),
-    default=RECORD,
-    show_default=True,
-    help="What each epsilon protects.",
-)
+@unit_option
 def init(file: Path, dataset: str, cap: str, unit: str) -> None:
     """Create a budget, in a new FILE or beside others. `htf release --budget` charges it."""
     from htf.privacy.budget import BudgetFile

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.forecast import MOST_POINTS
+from htf.cli.options import MOST_POINTS
 from htf.cli.screen import progress_bar, say, show_notes, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import MissingExtraError, OutputError

@@ -21,7 +21,7 @@ from htf.cli.forecast_target import (
     target_options,
 )
 from htf.cli.meaning import say_meaning
-from htf.cli.options import json_option
+from htf.cli.options import json_option, points_about_option
 from htf.cli.points import take_written, written_options
 from htf.cli.screen import console, progress_bar, say_json, show_table, warn_if_not_private
 from htf.cli.types import FileName, WholeNumber
@@ -44,7 +44,6 @@ POINTS = 2_000_000
 CELLS = "1024"
 RUNS_USUAL = 5
 START = "1"  # the epsilon of a plan that looks for another
-MOST_POINTS = 50_000_000
 MUST_BE_PUBLIC = (
     "{} must be public and must NOT be the data that you will release: the guarantee does not cover a choice "
     "of epsilon, grid or mechanism that depends on them."
@@ -68,11 +67,8 @@ SCATTERED = (
     default=None,
     help="Cells of the grid per side.  [default: 1024, or those of the release]",
 )
-@click.option(
-    "--points-about",
-    type=WholeNumber(1, MOST_POINTS),
-    metavar="N",
-    help=f"Roughly how many points you have.  [default: {POINTS}, or as many as the stand-in has]",
+@points_about_option(
+    f"Roughly how many points you have.  [default: {POINTS}, or as many as the stand-in has]"
 )
 @click.option(
     "--like",

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 
-from htf.cli.types import FileName
+from htf.cli.types import FileName, WholeNumber
+from htf.privacy.protection import PERIODS, PERSON, RECORD, Protection
+
+F = TypeVar("F", bound=Callable[..., Any])
+MOST_POINTS = 50_000_000  # that are made up
+UNITS = {
+    RECORD: Protection(),
+    PERSON: Protection(PERSON),
+    **{f"{PERSON}-{per}": Protection(PERSON, per=per) for per in PERIODS},
+}
 
 release_argument = click.argument("release_file", metavar="RELEASE", type=FileName())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -20,3 +32,20 @@ where_option = click.option(
     metavar="AXIS=LOW:HIGH",
     help="Range of a further axis, e.g. hour=7:10. Can be repeated; other axes count in full.",
 )
+unit_option = click.option(
+    "--unit",
+    type=click.Choice(list(UNITS)),
+    default=RECORD,
+    show_default=True,
+    help="What epsilon protects.",
+)
+
+
+def points_about_option(help: str) -> Callable[[F], F]:
+    """How many records there are, roughly, for a simulation."""
+    return click.option("--points-about", type=WholeNumber(1, MOST_POINTS), metavar="N", help=help)
+
+
+def noise_option(metavar: str, help: str) -> Callable[[F], F]:
+    """Where the noise of a release comes from."""
+    return click.option("--noise", default="opendp", show_default=True, metavar=metavar, help=help)

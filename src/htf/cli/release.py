@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import secrets
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from htf.base.options import option
-from htf.cli import streams
-from htf.cli.charging import note_account, notes_charges, open_budget, report_charge
+from htf.cli.charging import notes_charges, open_budget
 from htf.cli.declared import options_of, take, take_typed
-from htf.cli.meaning import say_meaning
-from htf.cli.priors import say_trust
-from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import WholeNumber
-from htf.errors import InputError, OutputError
-from htf.files import SPARE, check_output, spare_folders
+from htf.cli.making import Asking, Run, asking_options, even_if_unseen, make_release
+from htf.cli.options import noise_option
+from htf.cli.screen import say
+from htf.errors import InputError
+from htf.files import check_output
 from htf.recipes.files import SUFFIX, read_fields, save_recipe, to_toml
 from htf.recipes.recipe import Recipe
-
-if TYPE_CHECKING:
-    from htf.privacy.budget import BudgetFile
-    from htf.recipes.make import Prepared
-    from htf.release.release import Release
-
-NOT_TRIED = (
-    "Not tried: whether numbers and times can be read, and whether places are inside the bounds. --try-rows reads the first "
-    "1,000 rows for that, for your eyes only."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
-    """The options of `htf release` that are about one run: where it goes, what it is charged to, and how."""
+    """The options of `htf release` that are about one run: where it goes and what it is charged to."""
 
-    noise: str = field(
-        default="opendp",
-        metadata=option(
-            "Source of noise. seeded is for tests and not private.", "opendp|fast|seeded:N"
-        ),
-    )
     budget: Path | None = field(
         default=None, metadata=option("Budget file to charge; see `htf budget`.", "FILE")
     )
@@ -72,47 +49,10 @@ class ReleaseOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """Whether the curator sees before a charge what it buys, and may stop."""
-
-    dry_run: bool = False
-    yes: bool = True
-    points: int | None = None
-    try_rows: bool = False
-
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> Asking:
-        if given["try_rows"] and not given["dry_run"]:
-            raise InputError("--try-rows goes with --dry-run")
-        return cls(given["dry_run"], given["yes"], given["points_about"], given["try_rows"])
-
-
-def asking_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of a command that charges."""
-    points = click.option(
-        "--points-about",
-        type=WholeNumber(1, 50_000_000),
-        metavar="N",
-        help="Roughly how many records you have, for the error that is simulated.",
-    )
-    yes = click.option("--yes", is_flag=True, help="Do not ask before a charge at a terminal.")
-    dry_run = click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Say what would be spent and what error to expect. Counts no record, charges nothing, makes no release.",
-    )
-    try_rows = click.option(
-        "--try-rows",
-        is_flag=True,
-        help="In a dry run, also try to read the first 1,000 rows. What it says is for your eyes only.",
-    )
-    return dry_run(try_rows(yes(points(command))))
-
-
 @click.command()
 @click.argument("points")
 @options_of(Recipe)
+@noise_option("opendp|fast|seeded:N", "Source of noise. seeded is for tests and not private.")
 @options_of(ReleaseOptions)
 @asking_options
 @notes_charges
@@ -141,9 +81,9 @@ def release(points: str, **given: Any) -> None:
         inputs=(Path(points) if _is_recipe(points) else None, options.budget, options.save_recipe),
     )
     labelled = replace(recipe, label=recipe.label or options.output.name)
-    make_release(labelled, options.noise, run, asking)
+    make_release(labelled, given["noise"], run, asking)
     if options.save_recipe is not None:
-        with _even_if_unseen():
+        with even_if_unseen():
             save_recipe(recipe, options.save_recipe)
             say(f"Wrote {options.save_recipe}: this release as a recipe.")
 
@@ -166,202 +106,3 @@ def _check_recipe_file(path: Path, recipe: Recipe) -> None:
         raise InputError(f"--save-recipe takes the name of a {SUFFIX} file, got {str(path)!r}")
     to_toml(recipe)
     check_output(path)
-
-
-@dataclass(frozen=True)
-class Run:
-    """Where a release goes, what it is charged to, and what is said of it."""
-
-    output: Path
-    overwrite: bool
-    budget: BudgetFile | None
-    inputs: tuple[str | Path | None, ...] = ()  # which it must not replace
-    finish: Callable[[Release], Release] | None = None  # what becomes of it before it is written
-    remains: str = ""  # what is left of the budget is for this
-    adopt: str = ""  # the command that brings in a release of a series that was saved elsewhere
-
-
-def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> Release | None:
-    """Check, ask, make, write and report. None after a dry run."""
-    from htf.recipes.listener import Listener
-
-    _check_output(recipe, run)
-    if run.budget is not None:
-        note_account(run.budget, recipe.reading().told_apart)
-    listen = Listener(reading=reading_bar, remark=_screen(), found=_say_found)
-    prepared = recipe.prepare(budget=run.budget, noise=noise, listen=listen)
-    if not _goes_on(prepared, asking):
-        return None
-    made = _make(prepared, run)
-    _report(run, made)
-    return made
-
-
-def _check_output(recipe: Recipe, run: Run) -> None:
-    """Check it before the data are read and anything is charged: a release that cannot be written costs
-    as much as one that can."""
-    from htf.release.file import check_release_name
-
-    check_release_name(run.output)
-    check_output(
-        run.output,
-        overwrite=run.overwrite,
-        inputs=[*recipe.inputs, *run.inputs],
-        by_release=True,
-        budget=run.budget,
-    )
-
-
-def _goes_on(prepared: Prepared, asking: Asking) -> bool:
-    """Say what a charge buys, and ask. Without a terminal nothing is said or asked, except in a dry run."""
-    from htf.cli.before import say_before, say_error
-
-    quote, budget = prepared.quote, prepared.budget
-    at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
-    if not asking.dry_run and (asking.yes or budget is None or not at_terminal):
-        return True
-    tried = _try(prepared, asking.try_rows) if asking.dry_run else ""
-    say_before(prepared.domain, quote, budget)
-    say_error(prepared.domain, quote, prepared.mechanism, asking.points)
-    if asking.dry_run:
-        say(
-            f"This was a dry run: nothing was charged, and no release was made. {tried}",
-            err=True,
-        )
-        return False
-    streams.let_interrupt()
-    click.confirm(f"Charge ε {quote.epsilon} and make the release?", abort=True, err=True)
-    return True
-
-
-def _try(prepared: Prepared, try_rows: bool) -> str:
-    """Refuse what most of the first rows show to be wrong. This decides nothing else."""
-    wrong = prepared.try_source(rows=try_rows)
-    if wrong is not None:
-        raise InputError(
-            f"{wrong}. (This message is for your eyes: it is a fact about the data.) "
-            "Nothing was charged"
-        )
-    if not try_rows:
-        return NOT_TRIED
-    return "The first rows can be read, and places are inside the bounds (for your eyes: a fact about the data)."
-
-
-def _screen() -> Callable[[str], None]:
-    """Shows remarks to the curator, on the screen and not in the output. Data may be read twice, but each
-    remark is shown once."""
-    seen: set[str] = set()
-
-    def tell(message: str) -> None:
-        if message not in seen:
-            seen.add(message)
-            say(message, err=True)
-
-    return tell
-
-
-def _say_found(message: str) -> None:
-    with _even_if_unseen():
-        say(message)
-
-
-def _make(prepared: Prepared, run: Run) -> Release:
-    """Make and write. The progress bar shows labels, and no numbers from the data."""
-    from htf.privacy.budget import still_charged
-
-    with ExitStack() as stack:
-        step = _steps(stack)
-        made = replace(prepared, listen=replace(prepared.listen, step=step)).make()
-        if run.finish is not None:
-            step("borrowing from earlier releases")
-            with still_charged(run.budget):
-                made = run.finish(made)
-        step(f"writing {run.output.name}")
-        _save(run, made)
-    return made
-
-
-def _steps(stack: ExitStack) -> Callable[[str], None]:
-    """A progress bar that appears with the first step: while the data are read, there is another."""
-    shown: list[Callable[[str], None]] = []
-
-    def step(label: str) -> None:
-        if not shown:
-            bar = stack.enter_context(progress_bar())
-            task = bar.add_task("starting", total=None)
-            shown.append(lambda one: bar.update(task, description=one))
-        shown[0](label)
-
-    return step
-
-
-def _report(run: Run, made: Release) -> None:
-    with _even_if_unseen():
-        say(
-            f"Wrote {run.output}: {len(made):,} leaves{_of_zones(made)} by {made.mechanism}, epsilon {made.epsilon} "
-            f"for {made.protection.spoken}."
-        )
-        say_trust(made)
-        report_charge(run.budget, made, run.remains)
-        if made.private:
-            say_meaning(made.epsilon, made.protection, briefly=True)
-        warn_if_not_private(made)
-
-
-def _of_zones(made: Release) -> str:
-    """How many zones there are, if there are any."""
-    if made.zones is not None:
-        return f" inside {made.zones.domain.size:,} zones"
-    numbers = [f"{made.domain.shape[axis]:,}" for axis in made.domain.zoned]
-    return f" over {' x '.join(numbers)} zones" if numbers else ""
-
-
-@contextmanager
-def _even_if_unseen() -> Iterator[None]:
-    """A release that was paid for does not fail because its messages cannot be written."""
-    try:
-        yield
-    except (OSError, OutputError) as error:
-        streams.give_up()
-        reason = error.strerror if isinstance(error, OSError) else error
-        say(f"Note: some messages could not be shown ({reason}).", err=True)
-
-
-def _save(run: Run, made: Release) -> None:
-    """If the output cannot be written any more, or appeared since it was checked, save elsewhere: the
-    release has been paid for and cannot be made again."""
-    try:
-        _save_as(run, made, run.output)
-    except OutputError as error:
-        spare = _save_elsewhere(run, made)
-        if spare is None:
-            raise
-        told = f"{error}. The release is complete, as {spare}"
-        if run.adopt:
-            told += f". Bring it into the series: `{run.adopt} {quote(str(spare))}`"
-        raise OutputError(told) from None
-
-
-def _save_elsewhere(run: Run, made: Release) -> Path | None:
-    """Beside the output, or among temporary files, which may be on another disk."""
-    name = f"{SPARE}{secrets.token_hex(4)}.parquet"
-    for folder in spare_folders(run.output):
-        with suppress(OutputError):
-            _save_as(run, made, folder / name)
-            return folder / name
-    return None
-
-
-def _save_as(run: Run, made: Release, output: Path) -> None:
-    if run.budget is None:
-        made.save(output, overwrite=run.overwrite)
-    else:
-        run.budget.save(made, output, overwrite=run.overwrite)
-
-
-@contextmanager
-def reading_bar(name: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar for reading the points."""
-    with progress_bar() as bar:
-        task = bar.add_task(f"reading {name}", total=1.0)
-        yield lambda share: bar.update(task, completed=share)

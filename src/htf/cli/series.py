@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htf.base.options import AUTO
-from htf.cli.budget import UNITS
 from htf.cli.charging import BUDGET as CHARGED
 from htf.cli.charging import notes_charges
-from htf.cli.declared import option_of, options_of, take
-from htf.cli.options import json_option
-from htf.cli.release import Asking, ReleaseOptions, Run, asking_options, make_release
+from htf.cli.declared import options_of, take
+from htf.cli.making import Asking, Run, asking_options, make_release
+from htf.cli.options import json_option, noise_option, unit_option
 from htf.cli.screen import console, progress_bar, say, say_json, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError, NothingInsideError
 from htf.ingest.reading import Reading
-from htf.privacy.protection import PERSON, RECORD
+from htf.privacy.protection import PERSON
 from htf.recipes.maps import MapOptions
 from htf.recipes.recipe import Recipe, fields_of
 from htf.series.periods import KINDS
@@ -51,13 +50,7 @@ def series() -> None:
     show_default=True,
     help="What each release is of.",
 )
-@click.option(
-    "--unit",
-    type=click.Choice(list(UNITS)),
-    default=RECORD,
-    show_default=True,
-    help="What epsilon protects.",
-)
+@unit_option
 @click.option(
     "--epsilon-total",
     required=True,
@@ -119,12 +112,7 @@ def init(
 @click.option("--x", "x_column", metavar="COLUMN", help="Column of the x axis.  [default: guessed]")
 @click.option("--y", "y_column", metavar="COLUMN", help="Column of the y axis.  [default: guessed]")
 @options_of(Reading, without=tuple(BY_PERIOD))
-@option_of(
-    ReleaseOptions,
-    "noise",
-    metavar="opendp|fast",
-    help="Source of noise. Seeded noise is not private, so a series has none.",
-)
+@noise_option("opendp|fast", "Source of noise. Seeded noise is not private, so a series has none.")
 @click.option(
     "--correct",
     is_flag=True,
