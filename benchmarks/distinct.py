@@ -57,7 +57,7 @@ def main() -> None:
                 found = measure_distinct(
                     people, price, max_boxes=asked.boxes, noise=f"seeded:{seed}"
                 )
-                table = estimate_distinct(found, domain)
+                table = estimate_distinct(found)
                 held = (table.low <= true) & (true <= table.high)
                 half = (table.high - table.low) / 2
                 error = np.abs(table.different_people - true)[fullest] / true[fullest]

@@ -226,27 +226,29 @@ def naive_counts(
 def naive_people(
     records: Iterable[NaiveRecord],
     domain: Domain,
-    grid: tuple[int, int],
+    divided: tuple[int, int] | dict[int, list[int]],
     per: str | None = None,
     most: int = 64,
 ) -> IntArray:
-    """What read_people_by_box is to give, record by record: boxes of each person, ranked by digests."""
+    """What read_people_by_box is to give, record by record: boxes of each person, ranked by digests. Boxes are those of a
+    grid, or lie between the edges of some axes."""
+    if isinstance(divided, tuple):
+        divided = {
+            number: [part * cells // parts for part in range(parts + 1)]
+            for number, (cells, parts) in enumerate(zip(domain.shape[:2], divided, strict=True))
+        }
     boxes: dict[tuple[str, int | None], set[int]] = defaultdict(set)
-    edges = [
-        [part * axis.cells // parts for part in range(parts + 1)]
-        for axis, parts in zip(domain.axes[:2], grid, strict=True)
-    ]
     for places, person, second in records:
         cell = naive_cell(places, domain)
         if cell is None or not person or (per is not None and second is None):
             continue
-        along = np.unravel_index(cell, domain.shape)[:2]
-        first, last = (
-            bisect.bisect_right(e, int(c)) - 1 for e, c in zip(edges, along, strict=True)
-        )
+        along, box = np.unravel_index(cell, domain.shape), 0
+        for axis, edges in divided.items():
+            box = box * (len(edges) - 1) + bisect.bisect_right(edges, int(along[axis])) - 1
         period = None if per is None else naive_slot(second or 0, per)
-        boxes[person, period].add(first * grid[1] + last)
-    counted = np.zeros((min(most, grid[0] * grid[1]), grid[0] * grid[1]), dtype=np.int64)
+        boxes[person, period].add(box)
+    number = math.prod(len(edges) - 1 for edges in divided.values())
+    counted = np.zeros((min(most, number), number), dtype=np.int64)
     for (person, period), found in boxes.items():
         parts = [person] if period is None else [person, period]
         keys = {

@@ -440,9 +440,8 @@ def _check_distinct(_: Release, distinct: DistinctCounts) -> list[Check]:
     if distinct.decides:
         best = best_max_boxes(distinct.people, distinct.boxes, distinct.counts_epsilon)
         passed = best == distinct.max_boxes
-    columns, rows = distinct.grid
     chosen = "chosen with noise" if distinct.decides else "chosen by the curator"
-    finding = f"{columns} x {rows} boxes; a person counts in at most {distinct.max_boxes}, {chosen}"
+    finding = f"{distinct.told}; a person counts in at most {distinct.max_boxes}, {chosen}"
     return [Check("different people", passed, finding if passed else f"not as found: {finding}")]
 
 

@@ -65,7 +65,7 @@ def test_intervals_hold_the_true_numbers(grid: int, epsilon: float) -> None:
         held = []
         for seed in range(20):
             found = measure_distinct(people, epsilon, max_boxes=most, noise=f"seeded:{seed}")
-            table = estimate_distinct(found, domain)
+            table = estimate_distinct(found)
             held.append((table.low <= true) & (true <= table.high))
         assert np.mean(held) > 0.93
         assert np.mean(np.array(held)[:, fullest]) > 0.93

@@ -218,15 +218,15 @@ SHORT = Activity((9, 8, 7), 4, Epsilon.of("0.1"), "fast", True)
         ("people", (-(2**62) - 1, *range(13)), "none beyond 2"),
         ("people", "12345678901234", "list of whole numbers"),
         ("people", None, "list of whole numbers"),
-        ("epsilon", "0.1", "the epsilon of an activity"),
+        ("epsilon", "0.1", "the epsilon of the activity"),
         ("epsilon", Epsilon(0), "must be positive"),
-        ("noise", None, "the noise of an activity"),
+        ("noise", None, "the noise of the activity"),
         ("private", "no", "private must be"),
         ("private", 1, "private must be"),
         ("decides", None, "decides must be"),
         ("per", "hour", "one of day, week, month"),
         ("per", 1, "period"),
-        ("budget_entry", 7, "the budget entry of an activity"),
+        ("budget_entry", 7, "the budget entry of the activity"),
     ],
 )
 def test_activities_that_nobody_makes_are_refused(field: str, value: Any, says: str) -> None:

@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="noise that is not secret"):
         made(distinct(noise="seeded:1"))
     line = Domain((DOMAIN.axes[0],))
-    with pytest.raises(InputError, match="first two axes of a map, but this one has one"):
+    with pytest.raises(InputError, match="first two axes of a map, x and y, but this one has x"):
         distinct().check_map(line)
     with pytest.raises(InputError, match="has no table of different people"):
         publish(matrix(), 1, "ug", noise="fast").count_distinct()
@@ -172,7 +172,7 @@ def test_more_epsilon_counts_people_in_more_boxes() -> None:
 
 
 def test_boxes_lie_as_even_as_cells_allow() -> None:
-    table = estimate_distinct(distinct(), DOMAIN)
+    table = made().count_distinct()
     x, y = even_edges((10, 10), (4, 3))
     assert np.allclose(table.west, np.repeat(x[:-1] / 10, 3))
     assert np.allclose(table.north, np.tile(y[1:] / 10, 4))
@@ -184,7 +184,7 @@ def test_boxes_lie_as_even_as_cells_allow() -> None:
 def test_tables_make_sense(most: int | None) -> None:
     for seed in range(20):
         found = distinct(max_boxes=most, noise=f"seeded:{seed}")
-        table = estimate_distinct(found, DOMAIN)
+        table = estimate_distinct(found)
         assert np.all(table.low >= 0)
         assert np.all(table.low <= table.different_people)
         assert np.all(table.different_people <= table.high)
@@ -340,7 +340,9 @@ def test_people_are_read() -> None:
     assert found.sum(axis=0).tolist() == [2, 0, 0, 1]
     days = read_people_by_box(RIDES, domain, 2, user="who", per="day", time="at").exact_people
     assert days.sum(axis=0).tolist() == [3, 0, 0, 1]
-    for grid, says in ((0, "at least one box"), (11, "only 10 cells"), ("2", "whole number")):
+    for grid, says in (
+        (0, "at least one box"), (11, "only 10 cells"), (2.5, "whole number"), ("2", "no level '2'"), ("", "say by which"),
+    ):  # fmt: skip
         with pytest.raises(InputError, match=says):
             read_people_by_box(RIDES, domain, grid, user="who")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="No record is inside"):

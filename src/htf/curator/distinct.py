@@ -1,6 +1,6 @@
-"""Counts different people in the boxes of a coarse grid, with noise. Sensitive.
+"""Counts different people in the boxes of a coarse grid, or in zones, with noise. Sensitive.
 
-Each person is counted in at most M boxes, once in each, so one person moves at most M of the counts, each by one. M is
+Here a box is an area of a division of the map (htf.frame.division): no two overlap, whatever divides it. Each person is counted in at most M boxes, once in each, so one person moves at most M of the counts, each by one. M is
 given, or chosen from how many people were in how many boxes, found with noise: every person is in one class of that
 histogram, so one person moves one number by one. Proof: docs/proofs/people.md.
 """
@@ -20,13 +20,13 @@ from htf.curator.frequency import MOST_RECORDS
 from htf.curator.noise import NoiseSource
 from htf.errors import InputError
 from htf.estimation.distinct import best_max_boxes
+from htf.frame.division import MOST_AREAS, Division
 from htf.frame.domain import IntArray
 from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.budget import BudgetFile
 from htf.privacy.distinct import (
     CLASS_ENDS,
     DistinctCounts,
-    check_grid,
     check_max_boxes,
     most_boxes,
     number_of_classes,
@@ -41,16 +41,16 @@ PART_FOR_PEOPLE = (
 
 
 class PeopleByBox(ReadOnlyArrays):
-    """How many people were in each box of a grid, as their first, second, … box. Sensitive: its repr shows no data.
+    """How many people were in each box of a grid, or in each zone, as their first, second, … box. Sensitive: its repr shows no data.
 
     The boxes of a person are in an order that depends on that person's records alone. `read_people_by_box` makes one.
 
     Parameters
     ----------
-    grid : int or (int, int)
-        The number of boxes along the first two axes.
+    grid : int, (int, int) or str
+        The number of boxes along the first two axes, or by which names the map is divided, such as `district`.
     people : array_like of int
-        A row for first boxes, one for second boxes and so on, each with the number of people for each box of the grid.
+        A row for first boxes, one for second boxes and so on, each with the number of people for each box.
         Boxes beyond the 64th of a person are left out. Rows at the end that are missing count as 0.
     per : {"day", "week", "month"}, optional
         The period, if a person in each period counts as one.
@@ -69,26 +69,26 @@ class PeopleByBox(ReadOnlyArrays):
     PeopleByBox(2 x 1 boxes, exact numbers not shown)
     """
 
-    __slots__ = ("_people", "grid", "per", "told_apart")
+    __slots__ = ("_people", "division", "per", "told_apart")
 
     def __init__(
         self,
-        grid: int | tuple[int, int],
+        grid: int | tuple[int, int] | str,
         people: ArrayLike,
         per: str | None = None,
         told_apart: ToldApart | None = None,
     ) -> None:
         """Take the number of people in each box, for first boxes, second boxes and so on."""
-        self.grid, self.told_apart = check_grid(grid), check_told_apart(told_apart)
+        self.division, self.told_apart = Division.of(grid), check_told_apart(told_apart)
         self.per = None if per is None else arguments.choice(per, PERIODS, "the period (per)")
-        boxes = self.grid[0] * self.grid[1]
-        most, given = most_boxes(boxes), arguments.array(people, "numbers of people")
+        given = arguments.array(people, "numbers of people")
         if given.ndim != 2 or given.dtype.kind not in "iu":
             raise InputError("people in boxes are counted in whole numbers, in rows")
+        boxes = self.division.boxes or min(max(given.shape[1], 1), MOST_AREAS)
+        most = most_boxes(boxes)
         if given.shape[1] != boxes or not 1 <= given.shape[0] <= most:
-            raise InputError(
-                f"people in a grid of {self.grid[0]} x {self.grid[1]} boxes are 1 to {most} rows of {boxes} numbers"
-            )
+            whole = self.division.whole(boxes).removesuffix(" over the map")
+            raise InputError(f"people in {whole} are 1 to {most} rows of {boxes} numbers")
         if given.min() < 0 or float(given.sum(dtype=np.float64)) > MOST_RECORDS:
             raise InputError("numbers of people must not be negative, nor pass 2**40 together")
         if np.any(np.diff(given.sum(axis=1, dtype=np.int64)) > 0):
@@ -100,12 +100,17 @@ class PeopleByBox(ReadOnlyArrays):
         self._people.flags.writeable = False
 
     @property
+    def boxes(self) -> int:
+        """The number of boxes. Public."""
+        return int(self._people.shape[1])
+
+    @property
     def exact_people(self) -> IntArray:
         """People in each box, a row for first boxes, second boxes and so on. Sensitive."""
         return self._people
 
     def __repr__(self) -> str:
-        return f"PeopleByBox({self.grid[0]} x {self.grid[1]} boxes, exact numbers not shown)"
+        return f"PeopleByBox({self.division.told(self.boxes)}, exact numbers not shown)"
 
 
 def measure_distinct(
@@ -117,7 +122,7 @@ def measure_distinct(
     budget: BudgetFile | None = None,
     label: str = "",
 ) -> DistinctCounts:
-    """Spend `epsilon`, for one person, on how many different people were in each box of a grid.
+    """Spend `epsilon`, for one person, on how many different people were in each box of a grid, or in each zone.
 
     Hand the result to `publish`, whose epsilon is then the total of both.
 
@@ -158,9 +163,9 @@ def measure_distinct(
     """
     remedy = "make one with htf.read_people_by_box(source, domain, grid, user=column)"
     arguments.instance(people, PeopleByBox, "people", remedy)
-    boxes = people.grid[0] * people.grid[1]
+    boxes = people.boxes
     if max_boxes is not None:
-        max_boxes = check_max_boxes(max_boxes, people.grid)
+        max_boxes = check_max_boxes(max_boxes, people.division, boxes)
     payment = Payment.of(epsilon, noise, budget, label, people.per, people.told_apart)
     part = payment.price // PART_FOR_PEOPLE if boxes > 1 and max_boxes != boxes else Epsilon(0)
     rest = payment.price - part
@@ -179,7 +184,7 @@ def measure_distinct(
         units = np.full(boxes, rest.units, dtype=np.int64)
         counts = counted + payment.noise.draw(units, most)
     return DistinctCounts(
-        people.grid,
+        people.division.given,
         most,
         tuple(counts.tolist()),
         by_class,
@@ -204,7 +209,6 @@ def people_by_class(people: PeopleByBox) -> IntArray:
 
     As many people were in more than n boxes as have a box number n + 1.
     """
-    boxes = people.grid[0] * people.grid[1]
-    starts = np.array((0, *CLASS_ENDS[:-1]))[: number_of_classes(boxes)]
+    starts = np.array((0, *CLASS_ENDS[:-1]))[: number_of_classes(people.boxes)]
     more_than = people.exact_people.sum(axis=1)[starts]
     return np.asarray(more_than - np.append(more_than[1:], 0))

@@ -16,8 +16,7 @@ from functools import cache
 import numpy as np
 
 from htf.estimation.noise_law import NORMAL_DEVIATIONS, noise_variance
-from htf.frame.domain import Domain, FloatArray
-from htf.frame.grids import even_edges
+from htf.frame.domain import FloatArray
 from htf.privacy.distinct import CLASS_ENDS, DistinctCounts, most_boxes, number_of_classes
 from htf.privacy.epsilon import Epsilon
 
@@ -70,26 +69,10 @@ def best_max_boxes(people: Sequence[int], boxes: int, epsilon: Epsilon) -> int:
     return best
 
 
-DISTINCT_COLUMNS = (
-    "west",
-    "south",
-    "east",
-    "north",
-    "different_people",
-    "std_error",
-    "low",
-    "high",
-)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctPeople:
-    """How many different people were in each box of a grid, with errors."""
+    """How many different people were in each box, with errors."""
 
-    west: FloatArray
-    south: FloatArray
-    east: FloatArray
-    north: FloatArray
     different_people: FloatArray
     std_error: FloatArray
     low: FloatArray
@@ -97,11 +80,10 @@ class DistinctPeople:
     quantity: str  # `different people` or, for example, `different person-days`
 
 
-def estimate_distinct(distinct: DistinctCounts, domain: Domain) -> DistinctPeople:
-    """Best guesses and intervals for each box of the grid."""
+def estimate_distinct(distinct: DistinctCounts) -> DistinctPeople:
+    """Best guesses and intervals for each box."""
     from htf.estimation.noise_kernels import single_half_width
 
-    distinct.check_map(domain)
     noisy = np.array(distinct.counts, dtype=np.float64)
     variance = noise_variance(distinct.max_boxes / float(distinct.counts_epsilon))
     half = single_half_width(variance, 1.0)
@@ -112,14 +94,7 @@ def estimate_distinct(distinct: DistinctCounts, domain: Domain) -> DistinctPeopl
     high = np.minimum(np.maximum(noisy + missed + np.hypot(half, beyond), 0.0), loss.everybody)
     low = np.minimum(np.maximum(noisy - half, 0.0), high)
     error = np.sqrt(variance + (np.maximum(beyond, missed) / NORMAL_DEVIATIONS) ** 2)
-    edges = even_edges(domain.shape[:2], distinct.grid)
-    lines = [axis.from_cells(edge) for axis, edge in zip(domain.axes[:2], edges, strict=True)]
-    columns, rows = distinct.grid
     return DistinctPeople(
-        west=np.repeat(lines[0][:-1], rows),
-        south=np.tile(lines[1][:-1], columns),
-        east=np.repeat(lines[0][1:], rows),
-        north=np.tile(lines[1][1:], columns),
         different_people=people,
         std_error=error,
         low=low,

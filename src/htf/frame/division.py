@@ -47,6 +47,11 @@ class Division:
             return given
         return cls(by=given) if isinstance(given, str) else cls(_check_grid(given))
 
+    @property
+    def given(self) -> tuple[int, int] | str:
+        """What it was made of."""
+        return self.grid or str(self.by)
+
     def parts(self, domain: Domain) -> list[Part]:
         """The axes that are divided by names, and the level of each."""
         text = str(self.by)
@@ -83,10 +88,23 @@ class Division:
             return f"{number:,} areas by {self.by}"
         return "{} x {} boxes".format(*self.grid)
 
+    def whole(self, number: int) -> str:
+        """The same, as a whole."""
+        return (
+            self.told(number)
+            if self.grid is None
+            else f"a grid of {self.told(number)} over the map"
+        )
+
+    @property
+    def boxes(self) -> int | None:
+        """How many areas there are, if that needs no map."""
+        return None if self.grid is None else math.prod(self.grid)
+
     @property
     def place(self) -> tuple[str, str]:
-        """What one area is called, and several."""
-        return ("area", "areas") if self.grid is None else ("box", "boxes")
+        """What an area is called, and several."""
+        return ("an area", "areas") if self.grid is None else ("a box", "boxes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +184,11 @@ def _check_grid(given: object) -> tuple[int, int]:
 
 def _check_grid_fits(grid: tuple[int, int], domain: Domain) -> None:
     """Refuse a grid with more boxes along an axis than the map has cells."""
-    if domain.dimensions < 2:
-        raise InputError(
-            "different people are counted on the first two axes of a map, but this one has one"
-        )
     if not domain.has_map:
+        names = ", ".join(domain.names)
         raise InputError(
-            f"different people are counted in boxes of a map with axes x and y, but this one has "
-            f"{', '.join(domain.names)}: {_instead(domain)}"
+            "different people are counted in boxes of the first two axes of a map, x and y, but this one has "
+            f"{names}: {_instead(domain)}"
         )
     for boxes, axis in zip(grid, domain.axes[:2], strict=True):
         if boxes > axis.cells:

@@ -23,13 +23,19 @@ would then depend on which of the two the engine met first.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from htf.ingest.expressions import key, ratio
+import numpy as np
+
+from htf.frame.domain import FloatArray, IntArray
+from htf.ingest.expressions import floor, key, ratio
+from htf.ingest.geometry import column_function
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
 BOX, RANK, WEIGHT, WHEN = "box", "rank", "weight", "when"
@@ -120,7 +126,7 @@ def records_of_each(located: Table, most: int) -> Table:
 
 
 def count_distinct(located: Table, most: int) -> Table:
-    """The number of people in each box of a coarse grid, each person once in a box, by the rank of the box among the
+    """The number of people in each box, which is an area of a division of the map, each person once in a box, by the rank of the box among the
     boxes of that person, from 0 to `most`. In one scan.
 
     Boxes are ranked by a digest of the person and the box, and of the period if there is one.
@@ -135,6 +141,28 @@ def count_distinct(located: Table, most: int) -> Table:
     ranked = keyed.mutate(rank=ibis.row_number().over(group_by=who, order_by=["key", BOX]))
     counted = ranked.filter(ranked[RANK] < most)
     return counted.group_by([BOX, RANK]).agg(people=counted.count())
+
+
+def part_along(cell: IntegerValue, edges: IntArray, columns_as: str) -> IntegerValue:
+    """Which of the parts between `edges` a cell of an axis lies in. Missing where the cell is."""
+    if len(edges) > edges[-1]:
+        return cell
+    if columns_as:
+        found: FloatingValue = _lookup(tuple(edges.tolist()), columns_as)(cell.cast("float64"))
+        return floor(found)
+    # Names without a function are few: htf.ingest.categories.needs_function.
+    place: Any = sum((cell >= start).cast("int64") for start in edges[1:-1].tolist())
+    return cell.notnull().ifelse(place, None)
+
+
+@lru_cache(maxsize=16)
+def _lookup(edges: tuple[int, ...], columns_as: str) -> Any:
+    def look_up(cells: FloatArray) -> FloatArray:
+        places = np.searchsorted(edges, cells, side="right") - 1.0
+        return np.where((cells >= edges[0]) & (cells < edges[-1]), places, np.nan)
+
+    name = f"htf_part_{hashlib.sha256(repr(edges).encode()).hexdigest()[:32]}"
+    return column_function(look_up, name, "float64", 1, columns_as)
 
 
 def _who(located: Table) -> list[str]:

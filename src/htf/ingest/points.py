@@ -22,6 +22,7 @@ from htf.curator.distinct import PeopleByBox
 from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, WeighedRecords, unravel
 from htf.errors import InputError, NothingInsideError
 from htf.frame.crs import same_crs
+from htf.frame.division import Division
 from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.ingest import expressions as ex
 from htf.ingest.categories import needs_function, place_of
@@ -52,6 +53,7 @@ from htf.ingest.people import (
     count_records,
     count_shared,
     keep_once,
+    part_along,
     records_of_each,
 )
 from htf.ingest.reading import DECIMALS, DUCKDB, POINT, Access, Reading
@@ -62,7 +64,7 @@ from htf.ingest.unread import AS_IN, EYES_ONLY, Reason, Times, describe_unread, 
 from htf.ingest.weights import ABOVE, KEPT, as_weight, count_weights, only_weighed
 from htf.ingest.zones import zone_of
 from htf.privacy.apart import ToldApart
-from htf.privacy.distinct import NOT_PEOPLE, check_grid, check_grid_fits, most_boxes
+from htf.privacy.distinct import NOT_PEOPLE, most_boxes
 from htf.privacy.origins import FileMark, mark_files
 from htf.privacy.protection import PEOPLE, RECORD, Protection
 
@@ -286,7 +288,7 @@ def read_records_per_person(
 def read_people_by_box(
     source: Any,
     domain: Domain,
-    grid: int | tuple[int, int],
+    grid: int | tuple[int, int] | str,
     columns: Sequence[str | None] | None = None,
     *,
     user: str,
@@ -308,9 +310,9 @@ def read_people_by_box(
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> PeopleByBox:
-    """Count the different people in each box of a coarse grid over a map, for `measure_distinct`.
+    """Count the different people in each box of a coarse grid over a map, or in each zone, for `measure_distinct`.
 
-    A person counts once in each box where they have a record inside the map.
+    A person counts once in each of them where they have a record inside the map.
 
     Parameters
     ----------
@@ -318,9 +320,10 @@ def read_people_by_box(
         As in `read_points`.
     domain : Domain
         The map.
-    grid : int or (int, int)
+    grid : int, (int, int) or str
         The number of boxes along the first two axes, or a pair of numbers. Further axes are not divided. Edges are as
-        even as the cells of the map allow.
+        even as the cells of the map allow. Or the names by which a map is divided: a level of zones or categories such
+        as `district`, of trips that of both ends; an axis such as `hour`; or several with commas between them.
     columns : sequence of str, optional
         One column for each axis of the map, as in `read_points`.
     user : str
@@ -385,7 +388,7 @@ def read_people(
     source: Any,
     domain: Domain,
     reading: Reading,
-    grid: int | tuple[int, int],
+    grid: int | tuple[int, int] | str,
     *,
     progress: Progress | None = None,
     tell: Tell | None = None,
@@ -394,22 +397,22 @@ def read_people(
     check_domain(domain)
     arguments.function(progress, "progress")
     arguments.function(tell, "tell")
-    boxes = check_grid(grid)
-    check_grid_fits(boxes, domain)
+    division = Division.of(grid)
+    boxes = division.number(domain)
     if reading.user is None:
         raise InputError(NOT_PEOPLE)
     reading = replace(
         reading, count=PEOPLE, max_records=None, once_per=None, weight=None, max_weight=None
     )
-    most = most_boxes(boxes[0] * boxes[1])
-    with _located(source, domain, reading, tell, boxes) as (opened, engine, located):
+    most = most_boxes(boxes)
+    with _located(source, domain, reading, tell, division) as (opened, engine, located):
         found = engine.run(count_distinct(located, most), opened.name, progress)
         if tell is not None:
             _remark_unread(opened, domain, reading, source, tell)
         if len(found[BOX]) == 0:
             _remark_nothing(opened, domain, reading, source, tell)
         opened.check_unchanged()
-    people = np.zeros((most, boxes[0] * boxes[1]), dtype=np.int64)
+    people = np.zeros((most, boxes), dtype=np.int64)
     places = np.asarray(found[RANK], dtype=np.int64), np.asarray(found[BOX], dtype=np.int64)
     if any(
         len(p) and (p.min() < 0 or p.max() >= size)
@@ -417,7 +420,7 @@ def read_people(
     ):
         raise InputError(OUTSIDE_OF_BOUNDS)
     people[places] = found["people"]
-    return PeopleByBox(boxes, people, reading.per, reading.told_apart)
+    return PeopleByBox(division.given, people, reading.per, reading.told_apart)
 
 
 def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArray:
@@ -482,10 +485,10 @@ def _located(
     domain: Domain,
     reading: Reading,
     tell: Tell | None,
-    grid: tuple[int, int] | None = None,
+    division: Division | None = None,
 ) -> Iterator[tuple[Source, Engine, Table]]:
     """The records inside the bounds, each with its cell and, if there are any, its person and time; and the engine
-    that has them. With a `grid`, also the box of it that the record lies in."""
+    that has them. With a `division`, also the area of it that the record lies in."""
     wanted = reading.wanted(source, domain)
     with opened_for(source, domain, reading) as opened:
         fields = find_fields(opened.columns, domain, wanted, opened.geometry)
@@ -511,7 +514,7 @@ def _located(
             located = inside.select(
                 cell=_cell(inside, domain, engine),
                 **{n: inside[n] for n in (*WHO, TIME, WEIGHT) if n in values},
-                **({} if grid is None else {BOX: _box(inside, domain, engine, grid)}),
+                **({} if division is None else {BOX: _box(inside, domain, engine, division)}),
             )
             if reading.weight is not None:
                 located = only_weighed(located)
@@ -682,13 +685,21 @@ def _cell(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
     return cell
 
 
-def _box(rows: Table, domain: Domain, engine: Engine, grid: tuple[int, int]) -> IntegerValue:
-    """Row-major numbers of the boxes of a coarse grid over the first two axes; missing for a place in no cell."""
-    first, second = (
-        ex.part_of(_cell_on_axis(rows, number, axis, engine), axis.cells, parts)
-        for number, (axis, parts) in enumerate(zip(domain.axes[:2], grid, strict=True))
-    )
-    return first * grid[1] + second
+def _box(rows: Table, domain: Domain, engine: Engine, division: Division) -> IntegerValue:
+    """Row-major numbers of the areas of a division. That of a place in no cell is missing, or its cell is."""
+    import ibis
+
+    box = ibis.literal(0).cast("int64")
+    for number, (axis, edges) in enumerate(zip(domain.axes, division.edges(domain), strict=True)):
+        if (parts := len(edges) - 1) == 1:
+            continue
+        cell = _cell_on_axis(rows, number, axis, engine)
+        if division.grid is None:
+            along = part_along(cell, edges, engine.columns_as)
+        else:
+            along = ex.part_of(cell, axis.cells, parts)
+        box = box * parts + along
+    return box
 
 
 def _cell_on_axis(rows: Table, number: int, axis: Axis, engine: Engine) -> IntegerValue:

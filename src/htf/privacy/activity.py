@@ -8,18 +8,16 @@ records, and everyone still counts once. Proof: docs/proofs/people.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, Protection, check_counts_records
-from htf.privacy.purchase import Rows
+from htf.privacy.purchase import FromCurator, Rows
 
 if TYPE_CHECKING:
-    from htf.frame.domain import Domain
     from htf.release.release import Release
 
 # Marks up to 64. Above, they are four times as far.
@@ -62,7 +60,7 @@ def check_kept(kept: int | None, most: int | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(FromCurator):
     """How many people have about 1, 2, 4, 8, … records, found with noise. `measure_activity` makes one.
 
     Someone with 5 records counts three quarters at the mark 4, and a quarter at the mark 8. The last mark is `most`.
@@ -113,20 +111,9 @@ class Activity:
         Protection(PERSON, most)
         object.__setattr__(self, "most", most)
         self._check_people()
-        arguments.instance(self.epsilon, Epsilon, "the epsilon of an activity", "see Epsilon.of")
-        if self.epsilon.units <= 0:
-            raise InputError("the epsilon of an activity must be positive")
-        arguments.text(self.noise, "the noise of an activity")
-        for name in ("private", "decides"):
-            arguments.flag(getattr(self, name), name)
+        self._check_paid()
+        arguments.flag(self.decides, "decides")
         Protection(PERSON, per=self.per)
-        if self.budget_entry is not None:
-            arguments.text(self.budget_entry, "the budget entry of an activity")
-
-    @property
-    def charged_as(self) -> str:
-        """How a budget file calls the charge."""
-        return self.kind
 
     def _check_people(self) -> None:
         given = arguments.items(self.people, "the people of an activity", "a list of whole numbers")
@@ -173,9 +160,6 @@ class Activity:
             )
         check_kept(protection.max_records, self.most)
 
-    def check_map(self, domain: Domain) -> None:
-        """Any map will do."""
-
     def sentences(self, release: Release) -> list[str]:
         """What the statement says of it."""
         scaled = SCALED.format(
@@ -185,10 +169,6 @@ class Activity:
             factor=f"{release.factor:.4g}",
         )
         return [scaled + AT_MOST.format(most=self.most)]
-
-    def known(self) -> str:
-        """Nothing but how many records are kept, which the statement knows."""
-        return ""
 
     def rows(self, release: Release) -> Rows:
         """The noisy numbers of people, for people."""
@@ -200,54 +180,3 @@ class Activity:
             for end, people in zip(self.ends, self.counted, strict=True)
         ]
         return Rows(title, ("records of a person", ">people, with noise"), rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the activity with plain values, for JSON.
-
-        Returns
-        -------
-        dict
-            What `from_dict` takes.
-
-        Examples
-        --------
-        >>> activity.to_dict()["epsilon"]
-        '0.5'
-        """
-        return {
-            "people": list(self.people),
-            "most": self.most,
-            "epsilon": str(self.epsilon),
-            "noise": self.noise,
-            "private": self.private,
-            "decides": self.decides,
-            "per": self.per,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Activity:
-        """Make an activity from what `to_dict` gave.
-
-        Parameters
-        ----------
-        data : mapping
-            All fields by name, except the budget entry.
-
-        Returns
-        -------
-        Activity
-            The activity.
-
-        Raises
-        ------
-        InputError
-            If something is missing or wrong.
-
-        Examples
-        --------
-        >>> htf.Activity.from_dict(activity.to_dict()) == activity
-        True
-        """
-        names = [one.name for one in fields(cls) if one.name != "budget_entry"]
-        known = arguments.fields(data, "an activity", names)
-        return cls(**{**known, "epsilon": Epsilon.of(known["epsilon"])})

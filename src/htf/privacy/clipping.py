@@ -7,18 +7,16 @@ record could change it by any amount. But how many records are cut can. Proof: d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.protection import Protection
-from htf.privacy.purchase import Rows
+from htf.privacy.purchase import FromCurator, Rows
 
 if TYPE_CHECKING:
-    from htf.frame.domain import Domain
     from htf.release.release import Release
 
 MOST_CLIPPED = 2**62  # records and noise
@@ -33,7 +31,7 @@ CLIPPED_HIDDEN = "the noise is too large to tell"
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class Clipped(FromCurator):
     """How many records were cut at the largest weight, found with noise. `measure_clipped` makes one.
 
     Attributes
@@ -85,18 +83,7 @@ class Clipped:
         arguments.instance(self.protection, Protection, "the protection of cut records")
         if self.protection.weight is None:
             raise InputError("records without weights cannot be cut: name the column of weights")
-        arguments.instance(self.epsilon, Epsilon, "the epsilon of cut records", "see Epsilon.of")
-        if self.epsilon.units <= 0:
-            raise InputError("the epsilon of cut records must be positive")
-        arguments.text(self.noise, "the noise of cut records")
-        arguments.flag(self.private, "private")
-        if self.budget_entry is not None:
-            arguments.text(self.budget_entry, "the budget entry of cut records")
-
-    @property
-    def charged_as(self) -> str:
-        """How a budget file calls the charge."""
-        return self.kind
+        self._check_paid()
 
     @property
     def share(self) -> tuple[float, float, float] | None:
@@ -146,9 +133,6 @@ class Clipped:
                 f"is for {protection.name} and counts {protection.told}: measure them with the matrix of the release"
             )
 
-    def check_map(self, domain: Domain) -> None:
-        """Any map will do."""
-
     def sentences(self, release: Release) -> list[str]:
         """What the statement says of it."""
         share = CLIPPED_HIDDEN
@@ -157,10 +141,6 @@ class Clipped:
             share = CLIPPED_SHARE.format(share=found, low=low, high=high)
         most, price = self.protection.max_weight, self.epsilon
         return [CLIPPED.format(share=share, price=price, epsilon=release.epsilon, most=most)]
-
-    def known(self) -> str:
-        """Nothing but the limit of weights, which the statement knows."""
-        return ""
 
     def rows(self, release: Release) -> Rows:  # noqa: ARG002 - others need it
         """The noisy numbers of records, for people."""
@@ -174,54 +154,3 @@ class Clipped:
             rows.append((f"share above {most}", f"{share} ({low} to {high})"))
         title = f"Records by {weight}, for epsilon {self.epsilon}"
         return Rows(title, (f"{weight} of a record", ">records, with noise"), rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe it with plain values, for JSON.
-
-        Returns
-        -------
-        dict
-            What `from_dict` takes.
-
-        Examples
-        --------
-        >>> clipped.to_dict()["above"]
-        22
-        """
-        return {
-            "within": self.within,
-            "above": self.above,
-            "protection": self.protection.to_dict(),
-            "epsilon": str(self.epsilon),
-            "noise": self.noise,
-            "private": self.private,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Clipped:
-        """Make one from what `to_dict` gave.
-
-        Parameters
-        ----------
-        data : mapping
-            All fields by name, except the budget entry.
-
-        Returns
-        -------
-        Clipped
-            The noisy numbers.
-
-        Raises
-        ------
-        InputError
-            If something is missing or wrong.
-
-        Examples
-        --------
-        >>> htf.Clipped.from_dict(clipped.to_dict()) == clipped
-        True
-        """
-        names = [field.name for field in fields(cls) if field.name != "budget_entry"]
-        known = arguments.fields(data, "cut records", names)
-        protection = Protection.from_dict(known["protection"])
-        return cls(**{**known, "protection": protection, "epsilon": Epsilon.of(known["epsilon"])})

@@ -277,7 +277,7 @@ def _people(per: str | None) -> str:
     return PEOPLE if per is None else f"{PERSON}-{per}s"
 
 
-def explain_people(quantity: str) -> str:
+def explain_people(quantity: str, place: str = "a box", places: str = "boxes") -> str:
     """What a number of split or of different people means, where there is room for it; empty for records and sums."""
     if not quantity.startswith((SPLIT, DIFFERENT)):
         return ""
@@ -294,7 +294,7 @@ def explain_people(quantity: str) -> str:
             f"{DIFFERENT}{people} may show far fewer {quantity}."
         )
     return (
-        f"{name}: each person counts once{per} in every box where they were. Boxes do not add up: somebody who was in two "
+        f"{name}: each person counts once{per} in every {place.split()[-1]} where they were. {places.capitalize()} do not add up: somebody who was in two "
         "of them counts in both."
     )
 

@@ -7,10 +7,11 @@ settled in htf.recipes.quote.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
+from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
 
@@ -76,6 +77,111 @@ class Purchase(Protocol):
 
     def rows(self, release: Release) -> Rows:
         """What `htf info` shows of it."""
+
+
+class FromCurator:
+    """What the purchases have in common that the curator measures by itself: all but their noisy numbers.
+
+    Each is a dataclass with the fields `epsilon`, `noise`, `private` and `budget_entry`. All fields but the last are written
+    to files, in their order.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    name: ClassVar[str]
+    epsilon: Epsilon
+    noise: str
+    private: bool
+    budget_entry: str | None
+
+    def _check_paid(self, *parts: str) -> None:
+        """Check the fields in common; `parts` are further epsilons, which may be 0."""
+        for one in ("epsilon", *parts):
+            what = f"the {one} of {self.name}"
+            found = arguments.instance(getattr(self, one), Epsilon, what, "see Epsilon.of")
+            if one not in parts and found.units <= 0:
+                raise InputError(f"{what} must be positive")
+        arguments.text(self.noise, f"the noise of {self.name}")
+        arguments.flag(self.private, "private")
+        if self.budget_entry is not None:
+            arguments.text(self.budget_entry, f"the budget entry of {self.name}")
+
+    @property
+    def charged_as(self) -> str:
+        """How a budget file calls the charge."""
+        return self.kind
+
+    def check_map(self, domain: Domain) -> None:
+        """Any map will do."""
+
+    def known(self) -> str:
+        """Nothing but what the statement knows."""
+        return ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe it with plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+
+        Examples
+        --------
+        >>> clipped.to_dict()["above"]
+        22
+        """
+        return {name: _plain(getattr(self, name)) for name in _written(type(self))}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Make one from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+            All fields by name, except the budget entry.
+
+        Returns
+        -------
+        FromCurator
+            One of the same class.
+
+        Raises
+        ------
+        InputError
+            If something is missing or wrong.
+
+        Examples
+        --------
+        >>> htf.Clipped.from_dict(clipped.to_dict()) == clipped
+        True
+        """
+        written = _written(cls)
+        known = arguments.fields(data, cls.name, list(written))
+        return cls(**{name: _read(known[name], kind) for name, kind in written.items()})
+
+
+def _written(kind: type) -> dict[str, str]:
+    """The fields that are written to files, and their types."""
+    return {one.name: str(one.type) for one in fields(kind) if one.name != "budget_entry"}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Epsilon):
+        return str(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def _read(value: Any, kind: str) -> Any:
+    """The inverse of `_plain`. Each class turns lists into tuples, and checks them."""
+    from htf.privacy.protection import Protection
+
+    if kind == "Epsilon":
+        return Epsilon(0) if value == "0" else Epsilon.of(value)
+    return Protection.from_dict(value) if kind == "Protection" else value
 
 
 P = TypeVar("P", bound=Purchase)

@@ -63,7 +63,9 @@ def answer_notes(answer: Answer, shown: Sequence[Mapping[str, Any]]) -> list[str
     elif answer.kind == MEANS:
         notes = [f"Counted: {counted}."]
     elif answer.kind == PEOPLE:
-        notes = [explain_people(quantity)]
+        release = answer.releases[0]
+        assert release.distinct is not None
+        notes = [explain_people(quantity, *release.distinct.division.place)]
     else:
         odd = below_zero_note(shown, quantity), at_end_note(shown, quantity)
         notes = [counted_note(quantity, counted), *odd]

@@ -22,6 +22,7 @@ from htf.query.columns import PEOPLE
 from htf.query.where import Where, full_rows, read_where
 
 if TYPE_CHECKING:
+    from htf.frame.division import Division
     from htf.frame.domain import Domain
     from htf.query.shapes import Gathered
     from htf.release.release import Release
@@ -202,7 +203,7 @@ class Question:
 
     @classmethod
     def different_people(cls) -> Question:
-        """Ask for the table of different people: how many were in each box of its grid.
+        """Ask for the table of different people: how many were in each box of its grid, or in each zone of its level.
 
         The boxes are fixed, and must not be added up: somebody who was in two of them counts in both.
 
@@ -319,7 +320,7 @@ class PolygonQuestion(Question):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PeopleQuestion(Question):
-    """A question about different people in the boxes that a release has fixed."""
+    """A question about different people in the boxes or zones that a release has fixed."""
 
     def answer(self, release: Release) -> Answer:
         from htf.estimation.distinct import estimate_distinct
@@ -328,11 +329,24 @@ class PeopleQuestion(Question):
             raise InputError(
                 "this release has no table of different people: one is made with `htf release --user COLUMN --distinct 16`"
             )
-        found, domain = estimate_distinct(release.distinct, release.domain), release.domain
-        boxes = np.column_stack([found.west, found.south, found.east, found.north])
+        found = estimate_distinct(release.distinct)
         values = found.different_people, found.std_error, found.low, found.high
-        asked, quantity = AskedRows(domain, full_rows(domain, boxes)), found.quantity
-        return Answer(PEOPLE, values, quantity, quantity, asked, (release,))
+        asked = _areas(release.distinct.division, release.domain)
+        return Answer(PEOPLE, values, found.quantity, found.quantity, asked, (release,))
+
+
+def _areas(division: Division, domain: Domain) -> AskedRows:
+    """A row for each area of a division, in the order of their numbers."""
+    from htf.query.named import ask_by
+
+    whole = AskedRows(domain, full_rows(domain))
+    if division.grid is None:
+        return ask_by(whole, division.parts(domain))
+    edges = division.edges(domain)
+    lines = [axis.from_cells(edge) for axis, edge in zip(domain.axes, edges, strict=True)]
+    low = np.meshgrid(*(line[:-1] for line in lines), indexing="ij")
+    high = np.meshgrid(*(line[1:] for line in lines), indexing="ij")
+    return replace(whole, rows=np.column_stack([ends.ravel() for ends in (*low, *high)]))
 
 
 def ask(question: object, release: Release) -> Answer:

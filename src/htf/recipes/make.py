@@ -22,13 +22,14 @@ from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.errors import BudgetError, InputError
 from htf.estimation.prior import Prior, all_priors
+from htf.frame.division import Division, has_name
 from htf.frame.domain import Domain, IntArray
 from htf.ingest import points
 from htf.ingest.reading import Reading
 from htf.mechanisms.base import Mechanism
 from htf.privacy.activity import Activity
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
-from htf.privacy.distinct import check_grid, check_grid_fits, check_max_boxes
+from htf.privacy.distinct import check_max_boxes
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PEOPLE, Protection, explain_people
 from htf.privacy.purchases import Measured
@@ -62,7 +63,7 @@ class Reader(Protocol):
         source: Any,
         domain: Domain,
         reading: Reading,
-        grid: tuple[int, int],
+        grid: tuple[int, int] | str,
         *,
         progress: Any,
         tell: Any,
@@ -81,7 +82,7 @@ class Prepared:
     noise: NoiseSource
     priors: tuple[Prior, ...]
     around: Domain | None = None  # the zones that the map is inside of
-    grid: tuple[int, int] | None = None  # of the table of different people
+    division: Division | None = None  # of the table of different people
     max_boxes: int | None = None  # None: found with noise
     budget: BudgetFile | None = None
     listen: Listener = field(default_factory=Listener)
@@ -125,7 +126,7 @@ class Prepared:
         # from the activity makes the map wait.
         known = self.reading.max_records != AUTO
         matrix = self._read() if known else None
-        by_box = None if self.grid is None else self._read_by_box(self.grid)
+        by_box = None if self.division is None else self._read_by_box(self.division)
         activity, plan = None, self
         if (price := self.quote.prices.get(Activity.kind)) is not None:
             activity = self._measure_activity(price)
@@ -238,13 +239,13 @@ class Prepared:
             return False
         return True
 
-    def _read_by_box(self, grid: tuple[int, int]) -> PeopleByBox:
+    def _read_by_box(self, division: Division) -> PeopleByBox:
         with self.listen.reading(self.name) as progress:
             return self.reader.read_people(
                 self.recipe.source,
                 self.domain,
                 self.reading,
-                grid,
+                division.given,
                 progress=progress,
                 tell=self.listen.remark,
             )
@@ -253,7 +254,7 @@ class Prepared:
         found = measure_distinct(by_box, price, max_boxes=self.max_boxes, **self.paying)
         how = "found with noise" if found.decides else "as given"
         self.listen.found(
-            f"Counting {found.quantity} in {found.grid[0]} x {found.grid[1]} boxes, each person in at most "
+            f"Counting {found.quantity} in {found.told}, each person in at most "
             f"{found.max_boxes} ({how}), for epsilon {found.epsilon}."
         )
         return found
@@ -297,7 +298,7 @@ def prepare(
     _check_lists(recipe)
     quote, mechanism = recipe.quote(), recipe.made_by()
     mechanism.check_priors(list(recipe.prior))
-    grid, boxes = read_grid(recipe, domain)
+    division, boxes = read_division(recipe, domain)
     listen = listen or Listener()
     _tell_what_counts(recipe, quote, listen)
     if budget is not None:
@@ -312,7 +313,7 @@ def prepare(
         source,
         priors,
         around,
-        grid,
+        division,
         boxes,
         budget,
         listen,
@@ -378,27 +379,40 @@ def _check_lists(recipe: Recipe) -> None:
             check_not_data(one, data, "layer or list")
 
 
-def read_grid(recipe: Recipe, domain: Domain) -> tuple[tuple[int, int] | None, int | None]:
-    """The grid of a table of different people, and in how many of its boxes a person counts; None where that is found."""
+def read_division(recipe: Recipe, domain: Domain) -> tuple[Division | None, int | None]:
+    """What a table of different people divides the map into, and in how many of these a person counts; None where that
+    is found."""
     if recipe.distinct is None:
         if recipe.distinct_boxes is not None:
             raise InputError(
                 "--distinct-boxes is about a table of different people: ask for it with --distinct N"
             )
         return None, None
+    division = _division(recipe.distinct, domain)
+    number = division.number(domain)
+    boxes = recipe.distinct_boxes or AUTO
+    return division, None if boxes == AUTO else check_max_boxes(_whole(boxes), division, number)
+
+
+def _division(text: str, domain: Domain) -> Division:
+    """A grid where the text is numbers; else names."""
     try:
-        numbers = [numerals.whole(part) for part in recipe.distinct.split(",")]
+        numbers = [numerals.whole(part) for part in text.split(",")]
     except ValueError:
         numbers = []
-    if len(numbers) not in (1, 2):
+    if len(numbers) in (1, 2):
+        return Division((numbers[0], numbers[-1]))
+    if numbers or not any(has_name(domain, one.strip()) for one in (text, *text.split(","))):
         raise InputError(
-            "--distinct takes the number of boxes along both axes, or one for each, as in 16 or 32,16, got "
-            f"{numerals.shown(recipe.distinct)}"
+            "--distinct takes the number of boxes along both axes, or one for each, as in 16 or 32,16, or the name of a "
+            f"level or axis{_names(domain)}, got {numerals.shown(text)}"
         )
-    grid = check_grid((numbers[0], numbers[-1]))
-    check_grid_fits(grid, domain)
-    boxes = recipe.distinct_boxes or AUTO
-    return grid, None if boxes == AUTO else check_max_boxes(_whole(boxes), grid)
+    return Division(by=text)
+
+
+def _names(domain: Domain) -> str:
+    levels = [one.name for axis in domain.axes if axis.names for one in axis.names.levels]
+    return f" ({', '.join(dict.fromkeys([*levels, *domain.names]))})"
 
 
 def _whole(text: str) -> int:

@@ -139,8 +139,9 @@ class Recipe:
     distinct: Text | None = field(
         default=None,
         metadata=option(
-            "With --user: add a table of different people in each box of a grid of N x N boxes, or of NX x NY.",
-            "N|NX,NY",
+            "With --user: add a table of different people in each box of a grid of N x N boxes, or of NX x NY; or in each "
+            "zone or category of a level, such as district, or step of an axis.",
+            "N|NX,NY|LEVEL",
         ),
     )
     distinct_boxes: Text | None = field(

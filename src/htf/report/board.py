@@ -167,10 +167,10 @@ def _points(subject: Subject) -> Iterator[Content]:
         yield f"The promise is for {release.protection.name}, not for everything about a person. {meaning.together}"
     yield _of_budget(subject)
     if release.distinct is not None:
-        columns, rows = release.distinct.grid
+        table = release.distinct
         yield (
-            f"The file also has the number of {release.distinct.quantity} in each of {columns} x {rows} boxes, with intervals. "
-            f"{explain_people(release.distinct.quantity)}"
+            f"The file also has the number of {table.quantity} in each of {table.told}, with intervals. "
+            f"{explain_people(table.quantity, *table.division.place)}"
         )
     if release.priors and release.background is None:
         names = ", ".join(prior.name for prior in release.priors)

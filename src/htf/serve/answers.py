@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from htf.estimation.distinct import DISTINCT_COLUMNS
 from htf.frame.domain import Domain, FloatArray
 from htf.maps.basemap import CREDIT
 from htf.maps.browser.base_map import around
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from htf.serve.workers import Deadline
 
 INSIDE = place("inside")
+EDGES = ("west", "south", "east", "north")
 SLICE = 8192  # boxes counted between two looks at the clock
 POLYGON_SLICE = 256
 
@@ -93,8 +93,11 @@ def _as_warning(note: str | None) -> dict[str, str]:
 
 def different_people(holding: Holding) -> bytes:
     found = holding.release.count_distinct()
-    told = {name: getattr(found, name) for name in DISTINCT_COLUMNS}
-    told |= {"quantity": found.quantity, **holding.mark}
+    edges = found.asked.edges()
+    places: dict[str, Any] = {name: edges[name] for name in EDGES if name in edges}
+    if found.asked.columns:
+        places = {"labels": found.asked.columns}
+    told = {**places, **found.to_columns(), "quantity": found.quantity, **holding.mark}
     return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 
 from htf.errors import InputError
-from htf.estimation.distinct import DISTINCT_COLUMNS
+from htf.query.columns import PEOPLE_COLUMNS
 from htf.query.where import Where
 from htf.serve import answers, questions, schemas
 from htf.serve.declared import (
@@ -148,14 +148,17 @@ def count_polygons(ask: Ask, where: Where) -> Reply:
     gives=as_json(
         "DistinctPeople",
         {
-            **{name: [float] for name in DISTINCT_COLUMNS},
+            **{f"{name}?": [float] for name in answers.EDGES},
+            "labels?": schemas.LABELS,
+            **{name: [float] for name in PEOPLE_COLUMNS},
             "quantity": schemas.DISTINCT_QUANTITY,
             **schemas.MARK,
         },
     ),
 )
 def distinct_people(ask: Ask) -> bytes:
-    """The table of different people in the boxes of a fixed grid, if the release has one. Boxes do not add up."""
+    """The table of different people, if the release has one: in the boxes of a fixed grid, or of areas with `labels`, such
+    as zones. They do not add up."""
     if ask.holding.release.distinct is None:
         raise Refusal(404, "this release has no table of different people")
     return answers.different_people(ask.holding)

@@ -195,12 +195,13 @@ POLYGONS = said(
 ANSWER = {**answer(), **WARNED}
 ANSWERS = {**MANY, **WARNED}
 POLYGON_ANSWERS = {"answers": [answer()], **WARNED}
+LABELS = Schema(
+    type="object",
+    additionalProperties=schema([None]),
+    description="Columns that say what each row is called.",
+)
 TABLE = {
-    "labels": Schema(
-        type="object",
-        additionalProperties=schema([None]),
-        description="Columns that say what each row is called.",
-    ),
+    "labels": LABELS,
     **MANY,
     **WARNED,
 }
