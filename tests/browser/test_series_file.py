@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, Series, SeriesPlan
+from htf import Domain, FrequencyMatrix, Layer, Series, SeriesPlan, draw, publish
 from htf.cli.main import run
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
@@ -236,6 +236,36 @@ def test_small_maps_of_all_periods(zone_months: Series, tmp_path: Path, window: 
     page.click("#multiples button:nth-child(2)")
     assert page.is_hidden("#multiples")
     assert shown(page) == MONTHS[1]
+
+
+def test_trips_through_the_hours(tmp_path: Path, window: Any) -> None:
+    """Of all trips, and of those from a zone; every hour with the same colours."""
+    zone, dest = Axis.named("zone", layer()), Axis.named("dest_zone", layer())
+    domain = Domain((zone, dest, Axis("hour", 0, 24, 3)), CRS84)
+    dense = np.outer(COUNTS, COUNTS)[:, :, None] // 1000 * np.array([1, 4, 2])
+    release = publish(FrequencyMatrix.from_dense(domain, dense), 1, "hb", noise="seeded:1")
+    draw(Layer.of(release, "trips").by("hour"), tmp_path / "trips.html")
+    page = window().open((tmp_path / "trips.html").as_uri())
+    assert shown(page) == "hour 0 to 8"
+    assert page.is_hidden("#change")
+    page.fill("#period", "1")
+    assert shown(page) == "hour 8 to 16"
+    legend = page.inner_text("#legend")
+    point_at(page, 4.05, 52.05)
+    answer = release.count(where={"zone": "Tract 01", "hour": (8, 16)}).to_dicts()[0]
+    wait_for(lambda: lines(page)[:3] == ["hour 8 to 16", "Tract 01", "District 1"])
+    assert number(lines(page)[3]) == pytest.approx(
+        answer["count"], abs=answer["std_error"] / 32 + 0.5
+    )
+    page.fill("#period", "0")
+    assert shown(page) == "hour 0 to 8"
+    assert page.inner_text("#legend") == legend
+    point_at(page, 4.05, 52.05)
+    page.mouse.down()
+    page.mouse.up()
+    wait_for(lambda: "Tract 01" in page.inner_text("#note"))
+    page.click("#all")
+    wait_for(lambda: page.locator("#multiples canvas").count() == 3)
 
 
 def test_steps_of_an_axis(folder: Path, tmp_path: Path, window: Any) -> None:

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Release, Series
+from htf import Domain, FrequencyMatrix, Release, Series, SeriesPlan
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
 from serving import running
 from support import wait_for
+from zoning import COUNTS, layer
 
 from .conftest import MONTHS
 from .test_map_file import number, point_at
@@ -248,3 +251,31 @@ def test_small_maps_of_all_periods(start: Any) -> None:
     page.keyboard.press("Escape")
     assert not page.is_visible("#multiples")
     assert page.evaluate("document.activeElement.id") == "all-periods"
+
+
+def test_zones_through_time(tmp_path: Path, window: Any) -> None:
+    """The slider, changes and the chart, as for a map; and one scale of colours."""
+    domain = Domain((Axis.named("zone", layer()),), CRS84)
+    plan = SeriesPlan.of(domain, "month", "record", total=1, releases=12)
+    series = Series.create(tmp_path / "tracts", plan)
+    for month, extra in zip(MONTHS, (0, 900, 0), strict=True):
+        counts = COUNTS + extra * (np.arange(len(COUNTS)) == 4)
+        series.add(FrequencyMatrix.from_dense(domain, counts), month, noise="fast")
+    with running([series.folder]) as (address, _):
+        page = window().open(f"{address}/#r=tracts-{MONTHS[0]}")
+        settled(page)
+        for at, month in enumerate(MONTHS):
+            page.fill("#period", str(at))
+            assert shown(page) == month
+            assert counted(page) == [round(float(series.release(month).count().count[0]))]
+        legend = page.inner_text("#legend")
+        page.fill("#period", "1")
+        assert shown(page) == MONTHS[1]
+        assert page.inner_text("#legend") == legend
+        assert page.locator("#chart .mark").count() == len(MONTHS)
+        point_at(page, 4.25, 52.05)
+        wait_for(lambda: "Tract 05" in page.inner_text(".tooltip"))
+        page.check("#change")
+        shown(page)
+        assert page.inner_text("#period-note") == f"change since {MONTHS[0]}"
+        wait_for(lambda: "more than noise" in page.inner_text("#answer"))

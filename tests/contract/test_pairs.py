@@ -599,10 +599,6 @@ MISSING: list[tuple[tuple[str, ...], str | None, str]] = [
         )
     ),
     *(((), deed, SOON) for deed in ("serve series", "report series", "export series")),
-    *(
-        (("trips between zones", content), "page", SOON)
-        for content in ("with hours", "with categories")
-    ),
     *(((place, "different people"), None, SOON) for place in ("zones", "trips between zones")),
 ]
 

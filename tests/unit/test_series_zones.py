@@ -132,11 +132,13 @@ def test_tables_layers_and_pictures(place: Path, capsys: pytest.CaptureFixture[s
     assert place.exists()
 
 
-def test_zones_are_served_one_by_one(place: Path) -> None:
-    """The page goes through the time of maps alone."""
+def test_zones_are_served_as_a_series(place: Path) -> None:
     sources = find_sources([place / "tracts"])
     assert [one.name for one in sources] == ["tracts 2026-01", "tracts 2026-02"]
-    assert [one.series for one in sources] == [None, None]
+    series = {"id": "tracts", "name": "tracts"}
+    assert [one.series for one in sources] == [
+        series | {"period": m} for m in ("2026-01", "2026-02")
+    ]
 
 
 def test_the_layer_is_never_the_data(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,8 +77,6 @@ def _sources_of(path: Path, taken: Container[str], known: str | None = None) -> 
     name, latest = path.resolve().name, folder.latest
     if not latest:
         raise InputError(f"{path} has no release yet: add one with `htf series add`")
-    if folder.plan.of_zones:  # the page goes through the time of maps only
-        return [Source(one.path, f"{name} {period}") for period, one in latest.items()]
     told = {"id": known or _unlike(_slug(name), taken), "name": name}
     return [
         Source(one.path, f"{name} {period}", {**told, "period": period})

@@ -92,10 +92,6 @@ def _check(layers: Sequence[Drawn], boxes: bool) -> None:
     kinds = {one.kind for one in layers}
     if len(kinds) > 1:
         raise InputError("the steps of a page are drawn alike: some are zones, and some are not")
-    if "lines" in kinds and first.step is not None:
-        raise InputError(
-            "a page through time shows no lines: name one end of the trips with --where, or draw a picture"
-        )
 
 
 def _sheets_of(layers: Sequence[Drawn]) -> GridSheets | ShapeSheets:

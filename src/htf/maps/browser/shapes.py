@@ -78,8 +78,10 @@ class ShapeSheets:
         pairs = zip(self._sheets[number], self.limits, strict=True)
         return [{"shape": n} | one.packed(limits) for n, (one, limits) in enumerate(pairs)]
 
-    def changes(self) -> list[list[Packed] | None]:
-        """From each step to the next. Marks hold for all steps and levels together."""
+    def changes(self) -> list[list[Packed] | None] | None:
+        """From each step to the next. Marks hold for all steps and levels together. Trips have none: too many pairs."""
+        if self.has_trips:
+            return None
         for before, after in pairwise(self.layers):
             check_comparable(after.release, before.release)
         found = [

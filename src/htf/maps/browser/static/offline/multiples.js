@@ -48,6 +48,7 @@ export class SmallMaps {
       });
       return button;
     }));
+    for (const at of data.trips ? data.steps.keys() : []) await this.sheetsOf(0, at); // widen their scale
     for (const [at, canvas] of canvases.entries()) {
       const sheets = await this.sheetsOf(0, at);
       if (!canvas.isConnected) return;

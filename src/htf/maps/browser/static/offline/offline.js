@@ -23,7 +23,10 @@ const view = {
 };
 let turn = 0;
 
-const sheetsOf = (panel, at) => (view.isChange ? changeSheets(at) : stepSheets(panel, at));
+async function sheetsOf(panel, at) {
+  const sheets = await (view.isChange ? changeSheets(at) : stepSheets(panel, at));
+  return hasTrips ? sheets.map((one) => tripSheet(one, view)) : sheets;
+}
 
 /* Draws what is chosen in `view`, and reads the next step meanwhile. */
 async function show(panels) {
@@ -37,7 +40,7 @@ async function show(panels) {
   if (started !== turn) return;
   panels.forEach((panel, number) => {
     const [sheets, own] = found[number];
-    panel.show(hasTrips ? sheets.map((one) => tripSheet(one, view)) : sheets, own, view);
+    panel.show(sheets, own, view);
   });
   tell(panels[0]);
   if (at + 1 < steps) sheetsOf(0, at + 1);

@@ -7,10 +7,11 @@ import { words } from "../words.js";
 import { data, shaded } from "./data.js";
 
 const COLUMNS = ["count", "low", "high"];
+const scales = new Map(); // by what is chosen: the ends of its colours, which all steps share
 
 /* The sheet of a level for what is chosen in `view`, whose colours have a scale of their own. */
 export function tripSheet(sheet, { direction, chosen }) {
-  const { trips, labels, area } = sheet;
+  const { trips, labels, area, shape } = sheet;
   const columns = chosen < 0 ? trips[direction] : pairsOf(trips.pairs, labels.length);
   const clear = Array.from(
     columns.count,
@@ -19,7 +20,10 @@ export function tripSheet(sheet, { direction, chosen }) {
   const found = Array.from(columns.count, (count, i) => (
     { count, density: area[i] > 0 ? count / area[i] : 0, clear: clear[i] === CLEAR }
   ));
-  return shaded({ ...sheet, ...columns, clear, limits: densityLimits(found) });
+  const scale = [shape, direction, chosen].join();
+  const limits = densityLimits(found, scales.get(scale));
+  scales.set(scale, limits);
+  return shaded({ ...sheet, ...columns, clear, limits });
 
   function pairsOf(pairs, size) {
     const at = direction === "from" ? (i) => chosen * size + i : (i) => i * size + chosen;

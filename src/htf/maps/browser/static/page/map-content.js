@@ -69,7 +69,7 @@ async function loadMap() {
   if (key !== limitsKey) limits = null;
   limitsKey = key;
   try {
-    if (showsZones()) limits = await loadZones() || limits;
+    if (showsZones()) limits = await loadZones(limits) || limits;
     else if (isDifference()) await loadDifference();
     else await (showsEnds() ? loadEnds() : loadTiles());
     fillTable();

@@ -13,8 +13,8 @@ let shown = null; // { asked, limits, level, entries: one list for each map }
 /* { level, entries } of what the maps now show, or null. */
 export const shownZones = () => shown;
 
-/* Resolves to the limits of colours; null if it was stopped. */
-export async function loadZones() {
+/* Resolves to the limits of colours, which are no narrower than `before`; null if it was stopped. */
+export async function loadZones(before) {
   request?.abort();
   request = new AbortController();
   const { signal } = request;
@@ -28,7 +28,7 @@ export async function loadZones() {
   const entries = isDifference()
     ? [differencesOf(level, ...answers)]
     : answers.map((one) => entriesOf(level, one));
-  shown = { asked, level, entries, limits: colour(level, entries) };
+  shown = { asked, level, entries, limits: colour(level, entries, before) };
   return shown.limits;
 }
 
@@ -37,9 +37,9 @@ function questionOf() {
   return [mode, where, level, zone, direction];
 }
 
-function colour(level, entries) {
+function colour(level, entries, before) {
   const diverging = isDifference();
-  const limits = (diverging ? differenceLimits : densityLimits)(entries.flat());
+  const limits = (diverging ? differenceLimits : densityLimits)(entries.flat(), before);
   entries.forEach((list, number) => {
     const { zones, overlay } = panels[number];
     const shades = (diverging ? differenceShades : shadesOf)(list, limits);
