@@ -25,7 +25,7 @@ DEFAULT_FOR_NAMES = "zones"
 
 def default_mechanism(domain: Domain) -> str:
     """The name of the mechanism that suits a map: `zones` where the first axis has named cells, else `htf`."""
-    return DEFAULT_MECHANISM if domain.axes[0].names is None else DEFAULT_FOR_NAMES
+    return DEFAULT_MECHANISM if not domain.axes[0].levels else DEFAULT_FOR_NAMES
 
 
 def publish(

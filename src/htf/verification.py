@@ -168,7 +168,7 @@ def _same_column(name: str, stored: pa.Table, wanted: pa.Table) -> bool:
 def _same_map(stored: bytes | None, release: Release) -> bool:
     """What the file says of its polygons. How a reference system is described in full depends on the
     version of PROJ, so two descriptions of the same one are as good."""
-    drawn = release.domain.has_map or bool(release.domain.zoned)
+    drawn = release.domain.has_shapes
     if stored is None or not drawn:
         return stored is None and not drawn
     try:

@@ -29,7 +29,7 @@ from htf import (
     read_points,
     read_zones,
 )
-from htf.ingest import categories
+from htf.ingest import placing
 from support import NaiveRecord, counted, exact_zone, naive_counts, naive_shares
 
 GENERATOR = np.random.default_rng(4)
@@ -136,7 +136,7 @@ def places(row: Row, domain: Domain, strips: bool) -> list[float | None]:
     known = {"x": row.x, "y": row.y, "hour": row.hour}
     found: list[float | None] = []
     for axis in domain.axes:
-        if axis.is_zoned:
+        if axis.outlines is not None:
             at = (row.x, row.y) if axis.name == "zone" else (row.dx, row.dy)
             found.append(naive_zone(axis, *at))
         else:
@@ -237,7 +237,7 @@ def test_in_spark(name: str, case: str, folder: Path) -> None:
 def test_long_lists_are_looked_up_alike(
     name: str, folder: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(categories, "MOST_COMPARED", 1)
+    monkeypatch.setattr(placing, "MOST_COMPARED", 1)
     check(folder / "trips.parquet", name, "people")
     check(folder / "trips.csv", name, "records", strips=True)
     check(folder / "trips.parquet", name, "people", engine="spark")

@@ -41,7 +41,7 @@ def shapes_of(axis: Axis) -> Any:
 def test_upper_zones_are_ranges_in_order_of_first_appearance() -> None:
     axis = read_zones(layer(city=["x", "y", "x", "y"]), "tract", ["district", "city"])
     names = names_of(axis)
-    assert (axis.name, axis.cells, axis.is_zoned) == ("zone", 4, True)
+    assert (axis.name, axis.cells, axis.inputs) == ("zone", 4, ("x", "y"))
     assert [level.name for level in names.levels] == ["tract", "district", "city"]
     assert names.levels[0].labels == ("a", "c", "b", "d")
     assert names.levels[1].labels == ("n", "s")

@@ -8,7 +8,7 @@ import pytest
 import htf
 from htf import Axis, InputError, Names
 from htf.frame.division import read_level
-from htf.query.named import outlines_of
+from htf.frame.ground import ground_of
 from htf.query.zone_hint import errors_in_zones, zone_hint
 from support_zones import DISTRICTS, TRACTS, zone_domain, zone_release, zones
 
@@ -117,7 +117,7 @@ def test_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_outlines_of_districts_are_joined() -> None:
     domain = zone_domain(rest="elsewhere")
     asked = htf.Question.by("district").rows(domain)
-    shapes = outlines_of(domain, asked.rows)
+    shapes = ground_of(domain).shapes(asked.rows)
     assert [shape.area for shape in shapes] == pytest.approx([3, 3, 3, 0])
 
 

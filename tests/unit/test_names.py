@@ -130,7 +130,7 @@ def test_a_map_of_names() -> None:
     kind = Axis.named("kind", KINDS)
     domain = Domain((kind, Axis("hour", 0, 24, 24)))
     assert not domain.has_map
-    assert domain.zoned == ()
+    assert domain.outlined == ()
     assert Domain.from_dict(domain.to_dict()) == domain
     assert kind.to_cells(np.array([1.0])).tolist() == [1.0]
     on_map = Domain((Axis("x", 0, 1, 2), Axis("y", 0, 1, 2), kind), "EPSG:4326")

@@ -294,7 +294,7 @@ def test_outlines_with_very_many_corners_become_lighter_and_still_meet() -> None
 def test_a_notebook_shows_zones(kind: str) -> None:
     shown = zoned(kind)._repr_html_()
     assert "data:image/png;base64," in shown
-    assert "zone by name (1" in shown
+    assert "zone: 1" in shown
 
 
 @pytest.mark.parametrize(

@@ -77,4 +77,4 @@ def _read_map(options: MapOptions) -> Domain | None:
     if options.bounds is None and options.around is None and options.zones is None:
         return None
     read, _ = options.read()
-    return Domain(read.axes[:1] if read.zoned else read.axes[:2], read.crs)
+    return Domain(read.axes[:1] if read.outlined else read.axes[:2], read.crs)

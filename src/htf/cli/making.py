@@ -214,7 +214,7 @@ def _of_zones(made: Release) -> str:
     """How many zones there are, if there are any."""
     if made.zones is not None:
         return f" inside {made.zones.domain.size:,} zones"
-    numbers = [f"{made.domain.shape[axis]:,}" for axis in made.domain.zoned]
+    numbers = [f"{made.domain.shape[axis]:,}" for axis in made.domain.outlined]
     return f" over {' x '.join(numbers)} zones" if numbers else ""
 
 

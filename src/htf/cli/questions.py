@@ -133,8 +133,8 @@ class Asking:
         by, where = (*self.levels, *(one for one in self.by if one != PERIOD)), self.ranges
         if self.zones:
             return Question.zones(*self.zones, where=where, by=by)
-        is_cut = any(domain.names[number] in where for number in domain.zoned)
-        if not (by or self.boxes or self.boxes_file or is_cut) and domain.zoned:
+        is_cut = any(domain.names[number] in where for number in domain.outlined)
+        if not (by or self.boxes or self.boxes_file or is_cut) and domain.outlined:
             return Question.by(where=where)
         boxes = read_boxes(self.boxes) if self.boxes else self.boxes_file
         return Question.boxes(boxes, where, by=by)

@@ -12,9 +12,10 @@ import numpy as np
 from htf.errors import InputError, MissingExtraError
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import FloatArray
+from htf.frame.ground import ground_of
 from htf.query.columns import COUNTED, OF_LEAVES, describe_columns
 from htf.query.frames import as_layer, join_columns
-from htf.query.named import as_column, names_of_cells, shapes_of
+from htf.query.named import as_column, names_of_cells
 from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def leaf_columns(release: Release) -> dict[str, Any]:
     area = square_kilometres(domain, release.low, release.high)
     density = {} if area is None else {"density": answers["count"] / area}
     columns = {**answers, **density, **bounds, **label}
-    if all(axis.names is None for axis in domain.axes):
+    if not any(axis.levels for axis in domain.axes):
         return columns
     names = names_of_cells(domain, release.low, release.high)
     given = {name: as_column(values) for name, values in names.items()}
@@ -66,7 +67,9 @@ def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
         import pyarrow as pa
     except ImportError as error:
         raise MissingExtraError(str(error.name), "geo", "Making a layer of polygons") from None
-    return as_layer(pa.table(leaf_columns(release)), shapes_of(domain, _rows(release)), domain.crs)
+    return as_layer(
+        pa.table(leaf_columns(release)), ground_of(domain).shapes(_rows(release)), domain.crs
+    )
 
 
 def _rows(release: Release) -> FloatArray:

@@ -28,7 +28,7 @@ from htf.frame.domain import Domain, FloatArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from htf.frame.names import Names
+    from htf.frame.names import Level
     from htf.release.release import Release
 
 RULE = (
@@ -111,7 +111,7 @@ class Sample:
             (axis.from_cells(parts.low[used, number]), axis.from_cells(parts.high[used, number]))
             for number, axis in enumerate(release.domain.axes)
         ]
-        self._names = [axis.names for axis in release.domain.axes]
+        self._levels = [axis.levels for axis in release.domain.axes]
         self.columns = point_columns(release.domain)
         rule = RULE.format(counted=release.counted)
         self.about = {**provenance(release, rule), "points": self.points, "seed": self.seed}
@@ -121,8 +121,8 @@ class Sample:
         import pyarrow as pa
 
         columns = [
-            pa.field(name, pa.float64() if names is None else pa.string(), nullable=False)
-            for name, names in zip(self.columns, self._names, strict=True)
+            pa.field(name, pa.string() if levels else pa.float64(), nullable=False)
+            for name, levels in zip(self.columns, self._levels, strict=True)
         ]
         return pa.schema(columns, as_metadata(SAMPLE, self.about))
 
@@ -133,8 +133,8 @@ class Sample:
         for start in range(0, self.points, CHUNK):
             drawn = self._draw(min(CHUNK, self.points - start), generator)
             columns = [
-                pa.array(column) if names is None else _labels(names, column)
-                for column, names in zip(drawn, self._names, strict=True)
+                _labels(levels[0], column) if levels else pa.array(column)
+                for column, levels in zip(drawn, self._levels, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -149,11 +149,11 @@ class Sample:
         ]
 
 
-def _labels(names: Names, places: FloatArray) -> pa.Array:
+def _labels(level: Level, places: FloatArray) -> pa.Array:
     """Points on an axis of named cells are told by name: the numbers of cells mean nothing elsewhere."""
     import pyarrow as pa
 
-    return pa.array(names.levels[0].labels, pa.string()).take(pa.array(places.astype(np.int64)))
+    return pa.array(level.labels, pa.string()).take(pa.array(places.astype(np.int64)))
 
 
 def point_columns(domain: Domain) -> list[str]:

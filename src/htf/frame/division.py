@@ -14,7 +14,7 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, IntArray, read_pair
 from htf.frame.grids import even_edges
-from htf.frame.names import BETWEEN, Names
+from htf.frame.names import BETWEEN
 
 MOST_BOXES = 4096  # of a grid: 64 x 64
 MOST_AREAS = 2**15  # by names: their counts fit into the header of a release
@@ -116,8 +116,7 @@ class Part:
 
     def edges(self, domain: Domain) -> IntArray:
         """Where its labels or cells begin, in cells, and where the last one ends."""
-        axis = domain.axes[self.axis]
-        return np.arange(axis.cells + 1) if axis.names is None else axis.names.edges(self.level)
+        return domain.axes[self.axis].edges(self.level)
 
 
 def read_level(domain: Domain, text: str) -> list[Part]:
@@ -129,8 +128,8 @@ def read_level(domain: Domain, text: str) -> list[Part]:
     if end and start in domain.names:
         return [_part_of(domain, start, end)]
     having = [n for n, axis in enumerate(domain.axes) if text in _levels(axis)]
-    zoned = [n for n in having if domain.axes[n].is_zoned]
-    found = [Part(n, _levels(domain.axes[n]).index(text)) for n in zoned or having]
+    outlined = [n for n in having if n in domain.outlined]
+    found = [Part(n, domain.axes[n].level_number(text)) for n in outlined or having]
     if not found:
         raise InputError(f"there is no level {text!r:.100}: {_known(domain)}")
     return found
@@ -151,24 +150,18 @@ def has_name(domain: Domain, text: str) -> bool:
         return False
 
 
-def names_of(axis: Axis) -> Names:
-    if axis.names is None:
-        raise InputError(f"the cells of axis {axis.name!r} have no names")
-    return axis.names
-
-
 def _part_of(domain: Domain, axis: str, level: str) -> Part:
     number = domain.names.index(axis)
-    return Part(number, names_of(domain.axes[number]).level_number(level))
+    return Part(number, domain.axes[number].level_number(level))
 
 
 def _levels(axis: Axis) -> list[str]:
-    return [] if axis.names is None else [level.name for level in axis.names.levels]
+    return [level.name for level in axis.levels]
 
 
 def _known(domain: Domain) -> str:
-    told = [f"{a.name} has {', '.join(_levels(a))}" for a in domain.axes if a.names is not None]
-    return "; ".join(told) or "no axis of this release has names"
+    known = [f"{axis.name} has {', '.join(_levels(axis))}" for axis in domain.axes if axis.levels]
+    return "; ".join(known) or "no axis of this release has names"
 
 
 def _check_grid(given: object) -> tuple[int, int]:

@@ -1,12 +1,8 @@
-"""The public frame of a release: named axes, their bounds, and the grid of cells.
+"""The public frame of a release: its axes, and the grid of their cells.
 
 Bounds and cells are chosen by the curator without looking at the data: taken from the data they
-would leak.
-
-Every axis is half-open, `[low, high)`. So a point on the lower edge is inside, a point on the upper
-edge is outside, and two maps that share an edge never count a point twice. Points that are outside,
-missing, NaN or infinite belong to no cell: they are left out silently, because even their number
-would be an exact fact about the data.
+would leak. Points that are outside, missing, NaN or infinite belong to no cell: they are left out
+silently, because even their number would be an exact fact about the data.
 """
 
 from __future__ import annotations
@@ -18,190 +14,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.axis import NUMBER, Axis, FloatArray, IntArray, read_axis
 from htf.frame.crs import CRS84, same_crs, shown_crs
-from htf.frame.names import LONGEST_NAMES, Names, Outlines
+from htf.frame.names import LONGEST_NAMES, Outlines
+
+__all__ = ["Axis", "Domain", "FloatArray", "IntArray"]
 
 KM_PER_DEGREE = 111.32  # of latitude, and of longitude at the equator
-MOST_CELLS_PER_AXIS = 2**31 - 1  # cell indices are 32-bit
 MOST_DOMAIN_CELLS = 2**62  # a number of cells fits a 64-bit integer
 MOST_AXES = 8  # a box has 2**axes corners, and some of the work is for each
-LONGEST_NAME = 100  # characters
 LONGEST_CRS = 10_000  # characters: well-known text may be long
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One named axis: `cells` cells of equal width over `[low, high)`.
-
-    Parameters
-    ----------
-    name : str
-        A plain word, such as `x` or `hour`.
-    low, high : float
-        The bounds. A value equal to `high` is outside.
-    cells : int
-        How many cells there are.
-    names : Names, optional
-        What the cells are called, if they are categories or zones. Cell i is then `[i, i + 1)`.
-
-    Raises
-    ------
-    InputError
-        If the name is not a plain word, or the bounds or the number of cells make no sense.
-
-    Examples
-    --------
-    >>> import htf
-    >>> hour = htf.Axis("hour", 0, 24, cells=24)
-    >>> hour.cell_width
-    1.0
-    """
-
-    name: str
-    low: float
-    high: float
-    cells: int
-    names: Names | None = None
-
-    def __post_init__(self) -> None:
-        name = arguments.text(self.name, "the name of an axis")
-        if not name.isidentifier():
-            raise InputError(f"an axis name must be a plain word, got {name!r:.100}")
-        if len(name) > LONGEST_NAME:
-            raise InputError(f"an axis name has at most {LONGEST_NAME} characters, got {len(name)}")
-        for field in ("low", "high"):
-            bound = arguments.number(getattr(self, field), f"the {field} bound of axis {name!r}")
-            object.__setattr__(self, field, bound)
-        cells = arguments.whole(self.cells, f"the number of cells of axis {name!r}")
-        object.__setattr__(self, "cells", cells)
-        if not math.isfinite(self.high - self.low):
-            raise InputError(
-                f"the bounds of axis {self.name!r} must be finite, got {self.low} and {self.high}"
-            )
-        if not self.low < self.high:
-            raise InputError(
-                f"the bounds of axis {self.name!r} must be low < high, "
-                f"got {self.low} and {self.high}: are they swapped?"
-            )
-        if not 1 <= self.cells <= MOST_CELLS_PER_AXIS:
-            raise InputError(
-                f"axis {self.name!r} must have between 1 and {MOST_CELLS_PER_AXIS} cells, "
-                f"got {self.cells!r}"
-            )
-        if not math.isfinite(self.cells_per_unit) or self.low + self.cell_width == self.low:
-            raise InputError(
-                f"axis {self.name!r} is too narrow for {self.cells} cells between "
-                f"{self.low} and {self.high}: numbers cannot tell them apart"
-            )
-        if self.names is not None:
-            size = len(arguments.instance(self.names, Names, f"the names of axis {name!r}"))
-            if (self.low, self.high, self.cells) != (0, size, size):
-                raise InputError(
-                    f"axis {name!r} of {size} names must have as many cells, from 0 to {size}: make it with Axis.named"
-                )
-
-    @classmethod
-    def named(cls, name: str, names: Names) -> Axis:
-        """Make an axis of named cells.
-
-        Parameters
-        ----------
-        name : str
-            A plain word, such as `zone` or `offence`.
-        names : Names
-            What its cells are called.
-
-        Returns
-        -------
-        Axis
-            The axis.
-
-        Raises
-        ------
-        InputError
-            If the name is not a plain word.
-
-        Examples
-        --------
-        >>> htf.Axis.named("kind", htf.Names.of({"kind": ["tram", "bus"]})).cells
-        2
-        """
-        size = len(arguments.instance(names, Names, "the names of an axis"))
-        return cls(name, 0, size, size, names)
-
-    @property
-    def is_zoned(self) -> bool:
-        """Whether the cells are zones with outlines on the map. Two columns, x and y, then say where a record is."""
-        return self.names is not None and self.names.outlines is not None
-
-    @property
-    def cells_per_unit(self) -> float:
-        """The number of cells in one unit of the map."""
-        return self.cells / (self.high - self.low)
-
-    @property
-    def cell_width(self) -> float:
-        """The width of a cell in units of the map."""
-        return (self.high - self.low) / self.cells
-
-    def to_cells(self, values: FloatArray) -> FloatArray:
-        """Convert map coordinates to cell coordinates, where cell i is [i, i + 1).
-
-        Parameters
-        ----------
-        values : array_like of float
-            Coordinates on the map.
-
-        Returns
-        -------
-        ndarray of float
-            Coordinates in cells.
-
-        Raises
-        ------
-        InputError
-            If the values are not numbers.
-
-        Examples
-        --------
-        >>> hour.to_cells([0, 7.5])
-        array([0. , 7.5])
-        """
-        return (arguments.numbers(values, "coordinates") - self.low) * self.cells_per_unit
-
-    def from_cells(self, edges: NDArray[Any]) -> FloatArray:
-        """Convert cell edges to map coordinates. The outermost edges are the bounds themselves.
-
-        Parameters
-        ----------
-        edges : array_like of float
-            Edges in cells.
-
-        Returns
-        -------
-        ndarray of float
-            Edges in map coordinates.
-
-        Raises
-        ------
-        InputError
-            If the edges are not numbers.
-
-        Examples
-        --------
-        >>> hour.from_cells([0, 12, 24])
-        array([ 0., 12., 24.])
-        """
-        edges = arguments.numbers(edges, "edges of cells")
-        inner = self.low + edges * self.cell_width
-        return np.where(edges >= self.cells, self.high, inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,14 +93,14 @@ class Domain:
     def _settle_crs(self) -> None:
         """Take the reference system from zones, or check that theirs is the same."""
         for axis in self.axes:
-            outlines = None if axis.names is None else axis.names.outlines
-            if outlines is None or outlines.crs is None:
+            crs = None if axis.outlines is None else axis.outlines.crs
+            if crs is None:
                 continue
             if self.crs is None:
-                object.__setattr__(self, "crs", outlines.crs)
-            elif not same_crs(self.crs, outlines.crs):
+                object.__setattr__(self, "crs", crs)
+            elif not same_crs(self.crs, crs):
                 raise InputError(
-                    f"the zones of axis {axis.name!r} are in {shown_crs(outlines.crs)}, but the map is in "
+                    f"the zones of axis {axis.name!r} are in {shown_crs(crs)}, but the map is in "
                     f"{shown_crs(self.crs)}: give both the same, by the argument crs of htf.read_zones"
                 )
 
@@ -397,17 +222,17 @@ class Domain:
     @property
     def has_map(self) -> bool:
         """Whether the first two axes are coordinates, so that there are boxes and polygons on a map."""
-        return self.dimensions > 1 and all(axis.names is None for axis in self.axes[:2])
+        return self.dimensions > 1 and all(axis.inputs == NUMBER for axis in self.axes[:2])
 
     @property
-    def zoned(self) -> tuple[int, ...]:
-        """The places of the axes whose cells are zones."""
-        return tuple(number for number, axis in enumerate(self.axes) if axis.is_zoned)
+    def outlined(self) -> tuple[int, ...]:
+        """The places of the axes whose cells have outlines of their own: zones."""
+        return tuple(number for number, axis in enumerate(self.axes) if axis.outlines is not None)
 
     @property
     def has_shapes(self) -> bool:
         """Whether what is counted has a shape on the ground: a box of a map, a zone, or a trip between zones."""
-        return self.has_map or bool(self.zoned)
+        return self.has_map or bool(self.outlined)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the map with plain values, for JSON.
@@ -422,13 +247,7 @@ class Domain:
         >>> domain.to_dict()["axes"][0]
         {'name': 'x', 'low': 0.0, 'high': 10.0, 'cells': 5}
         """
-        axes: list[dict[str, Any]] = [
-            {"name": a.name, "low": a.low, "high": a.high, "cells": a.cells} for a in self.axes
-        ]
-        for axis, said in zip(self.axes, axes, strict=True):
-            if axis.names is not None:
-                said["names"] = axis.names.to_dict()
-        return {"axes": axes, "crs": self.crs}
+        return {"axes": [axis.to_dict() for axis in self.axes], "crs": self.crs}
 
     @classmethod
     def from_dict(
@@ -462,16 +281,7 @@ class Domain:
         given = arguments.items(known["axes"], "the axes of a domain", "a list of dictionaries")
         shapes = {} if outlines is None else outlines
         arguments.mapping(shapes, "outlines", "a dictionary of htf.Outlines by axis")
-        return cls(tuple(_axis_from(one, shapes) for one in given), known["crs"])
-
-
-def _axis_from(given: object, outlines: Mapping[str, Outlines]) -> Axis:
-    names = ("name", "low", "high", "cells")
-    has_names = isinstance(given, Mapping) and "names" in given
-    known = arguments.fields(given, "an axis", (*names, "names") if has_names else names)
-    if has_names:
-        known["names"] = Names.from_dict(known["names"], outlines.get(known["name"]))
-    return Axis(**known)
+        return cls(tuple(read_axis(one, shapes) for one in given), known["crs"])
 
 
 def check_domain(given: object) -> Domain:

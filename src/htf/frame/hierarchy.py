@@ -83,8 +83,8 @@ def refine(tree: RegionTree, regions: IntArray, edges: Edges) -> IntArray:
 
 def _chains(domain: Domain, most_cells: int) -> list[list[IntArray]]:
     """The edges of every axis, level by level, without the whole of it."""
-    plain = [number for number, axis in enumerate(domain.axes) if axis.names is None]
-    named = math.prod(axis.cells for axis in domain.axes if axis.names is not None)
+    plain = [number for number, axis in enumerate(domain.axes) if not axis.levels]
+    named = math.prod(axis.cells for axis in domain.axes if axis.levels)
     cells = np.array([domain.shape[number] for number in plain], dtype=np.int64)
     most = max(most_cells // named, 1)
     grid = limit_parts(cells[None], most)[0].tolist() if plain else []
@@ -93,10 +93,10 @@ def _chains(domain: Domain, most_cells: int) -> list[list[IntArray]]:
 
 
 def _chain(domain: Domain, axis: int, cells: IntArray | None) -> list[IntArray]:
-    names = domain.axes[axis].names
-    if names is None:
+    one = domain.axes[axis]
+    if not one.levels:
         return [] if cells is None else [cells]
-    return [names.edges(level) for level in reversed(range(len(names.levels)))]
+    return [one.edges(level) for level in reversed(range(len(one.levels)))]
 
 
 def _distinct(chain: Sequence[IntArray]) -> list[IntArray]:
@@ -112,8 +112,7 @@ def _refined_together(domain: Domain) -> list[list[int]]:
     groups: list[list[int]] = []
     for number, axis in enumerate(domain.axes):
         for group in groups:
-            other = domain.axes[group[0]].names
-            if axis.names is not None and other is not None and axis.names.levels == other.levels:
+            if axis.levels and axis.levels == domain.axes[group[0]].levels:
                 group.append(number)
                 break
         else:

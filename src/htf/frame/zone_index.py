@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.errors import MissingExtraError
-from htf.frame.domain import FloatArray, IntArray
+from htf.frame.axis import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from htf.frame.zone_kernels import ZoneIndex
@@ -49,7 +49,7 @@ def _edges(shapes: Shapes) -> tuple[FloatArray, IntArray]:
     """All edges, from the lower end to the upper, zone by zone; and where those of each zone end."""
     from htf.frame.zone_kernels import TINY
 
-    shapely = _need_shapely()
+    shapely = need_shapely()
     outlines = shapely.from_wkb([shape or None for shape in shapes])
     polygons, zone_of_polygon = shapely.get_parts(outlines, return_index=True)
     rings, polygon_of_ring = shapely.get_rings(polygons, return_index=True)
@@ -97,9 +97,9 @@ def _quantiles(values: FloatArray, number: int) -> FloatArray:
     return lines
 
 
-def _need_shapely() -> Any:
+def need_shapely(purpose: str = "Counting in zones") -> Any:
     try:
         import shapely
     except ImportError:
-        raise MissingExtraError("shapely", "geo", "Counting in zones") from None
+        raise MissingExtraError("shapely", "geo", purpose) from None
     return shapely

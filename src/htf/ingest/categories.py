@@ -1,66 +1,22 @@
-"""Axes of names from a public list, such as kinds of offences, and the place of a record's text in it.
-
-The list is public: it is never taken from the data. A record is at a name if its text equals that name, to the last
-letter. Short lists are compared in the engine. For long ones, a function that the engine calls looks texts up.
-"""
+"""Reads axes of names from a public list, such as kinds of offences. The list is never taken from the data."""
 
 from __future__ import annotations
 
 import csv
-import hashlib
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from htf.errors import InputError
 from htf.files import is_file
-from htf.frame.domain import Axis, FloatArray
+from htf.frame.domain import Axis
 from htf.frame.names import Names
-from htf.ingest.expressions import place_in_list
-from htf.ingest.geometry import column_function
 from htf.ingest.layers import check_nesting, order_of
 
 if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, StringValue
+    pass
 
 LISTS, TABLES = (".txt",), (".csv",)
 OTHER = "other"
-MOST_COMPARED = 50  # by the engine: it compares with one name after the other
-
-
-def needs_function(axis: Axis) -> bool:
-    """Whether texts of this axis are looked up by our function."""
-    return axis.names is not None and not axis.is_zoned and axis.cells > MOST_COMPARED
-
-
-def place_of(label: StringValue, axis: Axis, columns_as: str, collates: bool) -> FloatingValue:
-    """The cell of a text on an axis of names; missing or NaN if it has none."""
-    assert axis.names is not None
-    names, rest = axis.names.levels[0].labels, axis.names.rest is not None
-    if needs_function(axis):
-        found: FloatingValue = _lookup(names, rest, columns_as)(label)
-        return found
-    compared: Any = place_in_list(label, names, rest, collates)
-    return compared.cast("float64")
-
-
-@lru_cache(maxsize=16)
-def _lookup(names: tuple[str, ...], rest: bool, columns_as: str) -> Any:
-    other = len(names) - 1 if rest else np.nan
-    places = {name: float(place) for place, name in enumerate(names)}
-
-    def look_up(texts: NDArray[Any]) -> FloatArray:
-        found = (places.get(t, other) if isinstance(t, str) else np.nan for t in texts)
-        return np.fromiter(found, dtype=np.float64, count=len(texts))
-
-    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:32]
-    return column_function(look_up, f"htf_name_{digest}_{int(rest)}", "string", 1, columns_as)
-
-
-# Lists -------------------------------------------------------------------------------------------
 
 
 def read_category(name: str, listed: str, rest: str | None = None) -> Axis:

@@ -563,7 +563,7 @@ def _is_plain_map(
     opened: Source, fields: Sequence[Field], reading: Reading, domain: Domain
 ) -> bool:
     """Whether x and y are compared with bounds as they are."""
-    return not domain.zoned and other_crs(opened, fields, domain, reading) is None
+    return not domain.outlined and other_crs(opened, fields, domain, reading) is None
 
 
 def _within(places: Sequence[Any], domain: Domain) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.axis import LABEL, PLACE
 from htf.frame.crs import CRS84, is_projected
 from htf.frame.domain import Axis, Domain
 from htf.ingest import expressions as ex
@@ -50,7 +51,7 @@ class Field:
 
 def inputs(domain: Domain) -> list[Axis]:
     """The axis of each column that a record needs. Zones need two, x and y, and all other axes one."""
-    return [axis for axis in domain.axes for _ in range(2 if axis.is_zoned else 1)]
+    return [axis for axis in domain.axes for _ in axis.inputs]
 
 
 def pairs(domain: Domain) -> list[int]:
@@ -60,9 +61,9 @@ def pairs(domain: Domain) -> list[int]:
         starts.append(2)
     column = 0
     for axis in domain.axes:
-        if axis.is_zoned:
+        if axis.inputs == PLACE:
             starts.append(column)
-        column += 2 if axis.is_zoned else 1
+        column += len(axis.inputs)
     return starts
 
 
@@ -70,7 +71,7 @@ def default_columns(domain: Domain) -> list[str | None]:
     """The columns if nobody names them: the first place is guessed, and all else has the name of its axis."""
     names: list[str | None] = []
     for number, axis in enumerate(domain.axes):
-        if axis.is_zoned:
+        if axis.inputs == PLACE:
             names += DESTINATION if number else [None, None]
         else:
             names.append(None if domain.has_map and number < 2 else axis.name)
@@ -145,7 +146,7 @@ def check_there(name: str, there: Sequence[str]) -> None:
 
 
 def _field_of(axis: Axis, name: str, there: Sequence[str]) -> Field:
-    if axis.names is not None and not axis.is_zoned:
+    if axis.inputs == LABEL:
         return Field(name, OF_NAMES)
     return _read_field(name, there)
 

@@ -25,7 +25,6 @@ from htf.frame.crs import same_crs
 from htf.frame.division import Division
 from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.ingest import expressions as ex
-from htf.ingest.categories import needs_function, place_of
 from htf.ingest.columns import (
     Field,
     check_there,
@@ -56,13 +55,13 @@ from htf.ingest.people import (
     part_along,
     records_of_each,
 )
+from htf.ingest.placing import needs_function, place_of
 from htf.ingest.reading import DECIMALS, DUCKDB, POINT, Access, Reading
 from htf.ingest.sources import Source, moved, open_source
 from htf.ingest.text import Needed
 from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import AS_IN, EYES_ONLY, Reason, Times, describe_unread, reasons_of
 from htf.ingest.weights import ABOVE, KEPT, as_weight, count_weights, only_weighed
-from htf.ingest.zones import zone_of
 from htf.privacy.apart import ToldApart
 from htf.privacy.distinct import NOT_PEOPLE, most_boxes
 from htf.privacy.origins import FileMark, mark_files
@@ -551,7 +550,7 @@ def where_counted(
 
 def _calls_functions(domain: Domain) -> bool:
     """Whether places are found by functions of ours, which not every engine can call."""
-    return bool(domain.zoned) or any(map(needs_function, domain.axes))
+    return any(map(needs_function, domain.axes))
 
 
 def _count_weights(located: Table, protection: Protection, *, of_query: bool) -> Table:
@@ -618,12 +617,8 @@ def placed_on(
     places = {}
     waiting = iter(values)
     for number, axis in enumerate(domain.axes):
-        place = next(waiting)
-        if axis.is_zoned:
-            place = zone_of(place, next(waiting), axis, engine.columns_as)
-        elif axis.names is not None:
-            place = place_of(place, axis, engine.columns_as, collates)
-        places[f"p{number}"] = place
+        columns = [next(waiting) for _ in axis.inputs]
+        places[f"p{number}"] = place_of(columns, axis, engine.columns_as, collates)
     others = {name: rows[name] for name in rows.columns if not name.startswith("v")}
     return rows.select(**places, **others)
 

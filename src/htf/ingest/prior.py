@@ -64,7 +64,7 @@ def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) ->
     """
     check_domain(domain)
     check_columns(columns)
-    if any(axis.names is not None for axis in domain.axes):
+    if any(axis.levels for axis in domain.axes):
         raise InputError(
             "a prior is of a map with coordinates alone: leave --prior out with zones and categories"
         )

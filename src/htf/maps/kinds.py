@@ -312,11 +312,11 @@ class Zones(Drawn):
         return (self.view.drawn.axis,)
 
     def draws(self, number: int) -> bool:
-        return self.release.domain.zoned == (number,)
+        return self.release.domain.outlined == (number,)
 
     @property
     def level_words(self) -> str:
-        return f"by {self.view.level}" if len(self.view.names.levels) > 1 else ""
+        return f"by {self.view.level}" if len(self.view.axis.levels) > 1 else ""
 
     @cached_property
     def shapes(self) -> Shapes:
@@ -367,7 +367,7 @@ class Zones(Drawn):
     def mark(self) -> Shapes | None:
         """The outline of the end of trips that `where` names; None if it names none."""
         domain = self.release.domain
-        for number in domain.zoned:
+        for number in domain.outlined:
             if number not in self.drawn and domain.names[number] in self.where:
                 ends = full_ranges(domain, self.where)[number].astype(np.int64)
                 return zone_outlines(domain, DrawnZones(number, 0, ends[:1], ends[1:]))
@@ -394,7 +394,7 @@ class Lines(Drawn):
 
     @property
     def drawn(self) -> tuple[int, ...]:
-        return self.release.domain.zoned[:2]
+        return self.release.domain.outlined[:2]
 
     def draws(self, number: int) -> bool:  # noqa: ARG002 - panels name one end, and draw the other
         return False
@@ -472,7 +472,7 @@ def layer_of(
     if level is not None:  # of the zones that a map is inside of, too
         release = release.zones or release
         domain = release.domain
-    of_zones = bool(domain.zoned) and not domain.has_map and read_axes(axes) == PLACES[0]
+    of_zones = bool(domain.outlined) and not domain.has_map and read_axes(axes) == PLACES[0]
     if level is not None and not of_zones:
         raise InputError("a level is one of zones, and this map shows none: leave it out")
     kind = (Lines if shows_flows(domain, where) else Zones) if of_zones else Grid

@@ -12,7 +12,6 @@ from htf.frame.division import read_by
 from htf.frame.domain import Domain
 from htf.maps.zones import labels_within
 from htf.query.where import Where, axis_number, full_ranges
-from htf.release.zones import labels_at
 
 MOST_PANELS = 24
 FEWEST_PANELS = 6  # if whole cells would give fewer, ranges cut through cells
@@ -22,7 +21,7 @@ Step = tuple[str, tuple[float, float]]  # its name, and its ends along the axis
 def steps_of(domain: Domain, by: str, where: Where | None) -> tuple[int, list[Step]]:
     """The number of an axis, and its steps within `where`: names, or equal parts."""
     arguments.text(by, "the axis of panels")
-    if by in domain.names or not any(axis.names for axis in domain.axes):
+    if by in domain.names or not any(axis.levels for axis in domain.axes):
         axis_number(domain, by)  # refuses one that is not there
     number = read_by(domain, by)[0].axis
     steps = named_ranges(domain, by, where)
@@ -44,11 +43,11 @@ def named_ranges(domain: Domain, by: str, where: Where | None) -> list[Step] | N
         ways = " or ".join(f"{domain.names[part.axis]}:{by}" for part in parts)
         raise InputError(f"panels are of one axis: write --by {ways}")
     axis, level = domain.axes[parts[0].axis], parts[0].level
-    if axis.names is None:
+    if not axis.levels:
         return None
     low, high = labels_within(axis, level, full_ranges(domain, where)[parts[0].axis])
-    kind = f"{axis.name} " if axis.is_zoned else ""
-    titles = [kind + label for label in labels_at(axis.names, level, low)]
+    which = f"{axis.name} " if parts[0].axis in domain.outlined else ""
+    titles = [which + label for label in axis.labels(low, high, level)]
     ends = [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
     return list(zip(titles, ends, strict=True))
 

@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.frame.areas import to_equal_area
-from htf.frame.division import names_of, read_level
+from htf.frame.division import read_level
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
-from htf.frame.names import Names
-from htf.query.named import MOST_ROWS, shapes_along
+from htf.query.named import MOST_ROWS
 from htf.query.shapes import need_shapely
 from htf.query.where import Where, full_ranges, full_rows, read_where
-from htf.release.zones import labels_at
 
 if TYPE_CHECKING:
     from htf.query.answer import Answer
@@ -53,22 +51,22 @@ class ZoneView:
     answers: Answer
 
     @property
-    def names(self) -> Names:
-        return names_of(self.domain.axes[self.drawn.axis])
+    def axis(self) -> Axis:
+        return self.domain.axes[self.drawn.axis]
 
     @property
     def level(self) -> str:
-        return self.names.levels[self.drawn.level].name
+        return self.axis.levels[self.drawn.level].name
 
     @property
     def labels(self) -> list[str]:
-        return labels_at(self.names, self.drawn.level, self.drawn.low)
+        return self.axis.labels(self.drawn.low, self.drawn.high, self.drawn.level)
 
     @property
     def above(self) -> dict[str, list[str]]:
         """The labels of all higher levels, by the names of these levels."""
-        above = range(self.drawn.level + 1, len(self.names.levels))
-        return {self.names.levels[n].name: labels_at(self.names, n, self.drawn.low) for n in above}
+        above = list(enumerate(self.axis.levels))[self.drawn.level + 1 :]
+        return {one.name: self.axis.labels(self.drawn.low, self.drawn.high, n) for n, one in above}
 
     @property
     def shapes(self) -> Shapes:
@@ -107,14 +105,14 @@ class FlowView:
     @property
     def level(self) -> str:
         names = [
-            names_of(self.domain.axes[end.axis]).levels[end.level].name
+            self.domain.axes[end.axis].levels[end.level].name
             for end in (self.origins, self.destinations)
         ]
         return " to ".join(dict.fromkeys(names))
 
     @property
     def has_levels(self) -> bool:
-        return len(names_of(self.domain.axes[self.origins.axis]).levels) > 1
+        return len(self.domain.axes[self.origins.axis].levels) > 1
 
     @property
     def ends(self) -> tuple[IntArray, IntArray]:
@@ -168,14 +166,14 @@ def view_zones(
 
 def shows_flows(domain: Domain, where: Where | None) -> bool:
     """Whether a map shows trips between zones: where neither end is named, or both are."""
-    named = [domain.names[number] in read_where(where) for number in domain.zoned[:2]]
+    named = [domain.names[number] in read_where(where) for number in domain.outlined[:2]]
     return len(named) == 2 and named[0] == named[1]
 
 
 def view_flows(release: Release, level: str | None = None, where: Where | None = None) -> FlowView:
     """All pairs of zones of a level with their counts within `where`."""
     domain = release.domain
-    one, other = (zones_along(domain, number, level, where) for number in domain.zoned[:2])
+    one, other = (zones_along(domain, number, level, where) for number in domain.outlined[:2])
     number = len(one.low) * len(other.low)
     if number > MOST_ROWS:
         raise InputError(
@@ -204,18 +202,18 @@ def zones_along(domain: Domain, number: int, level: str | None, where: Where | N
 
 
 def _drawn_axis(domain: Domain, where: Where | None, axis: str | None) -> int:
-    if not domain.zoned:
+    if not domain.outlined:
         raise InputError(f"this release has no zones: its axes are {', '.join(domain.names)}")
     if axis is not None:
-        known = [domain.names[number] for number in domain.zoned]
+        known = [domain.names[number] for number in domain.outlined]
         if axis not in known:
             raise InputError(
                 f"there is no axis of zones {axis!r:.100}: there is {', '.join(known)}"
             )
         return domain.names.index(axis)
     named = read_where(where)
-    free = [number for number in domain.zoned if domain.names[number] not in named]
-    return (free or [*domain.zoned])[0]
+    free = [number for number in domain.outlined if domain.names[number] not in named]
+    return (free or [*domain.outlined])[0]
 
 
 def level_along(domain: Domain, number: int, level: str | None) -> int:
@@ -224,7 +222,7 @@ def level_along(domain: Domain, number: int, level: str | None) -> int:
         return 0
     found = [part.level for part in read_level(domain, level) if part.axis == number]
     if not found:
-        levels = ", ".join(one.name for one in names_of(domain.axes[number]).levels)
+        levels = ", ".join(one.name for one in domain.axes[number].levels)
         raise InputError(
             f"{domain.names[number]}, which is drawn, has no level {level!r:.100}: it has {levels}"
         )
@@ -233,12 +231,11 @@ def level_along(domain: Domain, number: int, level: str | None) -> int:
 
 def labels_within(axis: Axis, level: int, ends: FloatArray) -> tuple[IntArray, IntArray]:
     """The first cell of each label of a level within a range, and the one after its last."""
-    names = names_of(axis)
-    edges = names.edges(level)
+    edges = axis.edges(level)
     low, high = edges[:-1], edges[1:]
     inside = (low >= ends[0]) & (high <= ends[1])
     if not inside.any() or (low[inside][0], high[inside][-1]) != tuple(ends):
-        one = names.levels[level].name
+        one = axis.levels[level].name
         raise CutError(
             f"{axis.name} is cut within a {one}: choose a lower level, or a larger part of {axis.name}"
         )
@@ -254,7 +251,7 @@ def rows_of(domain: Domain, drawn: DrawnZones, where: Where | None) -> FloatArra
 
 def has_same_zones(one: Domain, other: Domain) -> bool:
     """Whether the axes of zones of two maps are of the same layers."""
-    layers = [[domain.axes[number] for number in domain.zoned] for domain in (one, other)]
+    layers = [[domain.axes[number] for number in domain.outlined] for domain in (one, other)]
     return layers[0] == layers[1] and one.crs == other.crs
 
 
@@ -280,9 +277,7 @@ def _ground(
     domain: Domain, number: int, low: tuple[int, ...], high: tuple[int, ...]
 ) -> tuple[Shapes, FloatArray]:
     """Outlines and areas. A server is asked for them again and again."""
-    rows = np.zeros((len(low), 2 * domain.dimensions))
-    rows[:, number], rows[:, domain.dimensions + number] = low, high
-    shapes = np.asarray(shapes_along(domain, rows, number))
+    shapes = domain.axes[number].outline(np.array(low), np.array(high))
     area = _areas_of(shapes, domain.crs)
     shapes.flags.writeable = area.flags.writeable = False
     return shapes, area

@@ -173,13 +173,11 @@ def privacy_statement(release: Release) -> str:
 
 
 def _not_protected(release: Release) -> str:
-    domain, frames = release.domain, []
-    if domain.zoned or release.zones is not None:
-        frames.append("zones")
-    if domain.has_map or not (domain.zoned or any(axis.names for axis in domain.axes)):
-        frames.insert(0, "map")
-    if any(axis.names is not None and not axis.is_zoned for axis in domain.axes):
-        frames.append("names")
+    domain = release.domain
+    kinds = {axis.plural for axis in domain.axes} | ({"zones"} if release.zones else set())
+    if domain.has_map or kinds == {"steps"}:
+        kinds.add("map")
+    frames = [kind for kind in ("map", "zones", "names") if kind in kinds]
     return NOT_PROTECTED.format(
         frame=", ".join(FRAME[frame] for frame in frames),
         frame_ends=" or the ".join(FRAME_ENDS[frame] for frame in frames),

@@ -461,7 +461,7 @@ def check_same_question(one: Answer, other: Answer) -> None:
     domains = asked[0].domain, asked[1].domain
     if domains[0] == domains[1]:
         raise InputError("the two answers are to different questions: ask both the same")
-    what = "zones" if any(domain.zoned for domain in domains) else "maps"
+    what = "zones" if any(domain.outlined for domain in domains) else "maps"
     raise InputError(
         f"the two releases have different {what}: name the boxes or polygons to compare, within both"
     )

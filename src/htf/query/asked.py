@@ -14,6 +14,7 @@ import numpy as np
 
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.ground import ground_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +52,7 @@ class AskedRows(ReadOnlyArrays):
     @property
     def what(self) -> str:
         """What a row is, in a word."""
-        return "box" if self.domain.has_map or not self.domain.zoned else "zone"
+        return "zone" if self.domain.outlined and not self.domain.has_map else "box"
 
     def take(self, order: IntArray) -> AskedRows:
         """These rows, in this order."""
@@ -63,7 +64,7 @@ class AskedRows(ReadOnlyArrays):
         if not isinstance(other, AskedRows) or not np.array_equal(self.rows, other.rows):
             return False
         axes = zip(self.domain.axes, other.domain.axes, strict=True)
-        return all(one == two for one, two in axes if one.names or two.names)
+        return all(one == two for one, two in axes if one.levels or two.levels)
 
     def edges(self) -> dict[str, Any]:
         """The part of each axis with names, unless other columns say it or it is whole; and the edges along the rest."""
@@ -79,9 +80,7 @@ class AskedRows(ReadOnlyArrays):
 
     def layer(self) -> Layer:
         """A shape for each row. Needs shapely."""
-        from htf.query.named import shapes_of
-
-        return Layer(shapes_of(self.domain, self.rows), self.domain.crs)
+        return Layer(ground_of(self.domain).shapes(self.rows), self.domain.crs)
 
     def index(self) -> None:
         return None
@@ -116,7 +115,7 @@ class AskedRows(ReadOnlyArrays):
 
     def _parts(self) -> dict[str, list[str]]:
         named = [
-            n for n, axis in enumerate(self.domain.axes) if axis.names and n not in self.levels
+            n for n, axis in enumerate(self.domain.axes) if axis.levels and n not in self.levels
         ]
         found = {self.domain.names[number]: self._ranges(number) for number in named}
         return {name: shown for name, shown in found.items() if set(shown) - {"all"}}

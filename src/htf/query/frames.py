@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow as pa
 
-    from htf.frame.domain import Domain, FloatArray
-
 TAKEN_BY_LAYERS = ("geometry", "bbox")
 PREFIX = "given_"
 
@@ -44,14 +42,6 @@ def free_name(name: str, taken: Container[str]) -> str:
     while name.casefold() in taken:
         name = PREFIX + name
     return name
-
-
-def rectangles(domain: Domain, rows: FloatArray) -> Any:
-    """The boxes of full rows along the first two axes, as polygons."""
-    import shapely
-
-    size = domain.dimensions
-    return shapely.box(rows[:, 0], rows[:, 1], rows[:, size], rows[:, size + 1])
 
 
 def as_layer(table: pa.Table, shapes: Any, crs: Any) -> geopandas.GeoDataFrame:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.frame.axis import show
 from htf.frame.domain import Domain, FloatArray
 from htf.query.boxes import share_inside
-from htf.query.where import show
 
 MOST_NAMED = 5
 

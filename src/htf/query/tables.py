@@ -36,7 +36,7 @@ def edge_columns(domain: Domain, rows: FloatArray) -> dict[str, FloatArray]:
     return {
         name: np.ascontiguousarray(rows[:, place])
         for name, place in edge_places(domain).items()
-        if domain.axes[place % size].names is None
+        if not domain.axes[place % size].levels
     }
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.frame.axis import show
 from htf.frame.domain import Axis, Domain, FloatArray
 
 Where = Mapping[str, Sequence[float] | str]
@@ -91,12 +92,8 @@ def _check_order(domain: Domain, rows: FloatArray) -> None:
 
 def _read_range(axis: Axis, asked: object) -> tuple[float, float]:
     name = axis.name
-    if isinstance(asked, str) and axis.names is not None:
-        return axis.names.range_of(asked)
     if isinstance(asked, str):
-        raise InputError(
-            f"a range of {name} takes AXIS=LOW:HIGH, such as hour=7:10, got {f'{name}={asked}'!r:.100}"
-        )
+        return axis.range_of(asked)
     ends = arguments.numbers(asked, f"a range of {name}") if _is_list(asked) else np.empty(0)
     if ends.shape != (2,):
         raise arguments.unfit(f"a range of {name}", "two numbers, low and high", asked)
@@ -142,14 +139,7 @@ def show_range(axis: Axis, low: float, high: float, level: int | None = None) ->
     """The range along an axis; by name if it has one, on the level that was asked for or any."""
     if level is None and low <= axis.low and axis.high <= high:
         return "all"
-    if axis.names is not None and low.is_integer() and high.is_integer():
-        return axis.names.label_of(int(low), int(high), level or 0)
-    return f"{low:g} to {high:g}"
-
-
-def show(value: float) -> str:
-    """A coordinate as people write it."""
-    return f"{value:.15g}"
+    return axis.show_range(low, high, level or 0)
 
 
 def _as_rows(boxes: ArrayLike, domain: Domain) -> FloatArray:

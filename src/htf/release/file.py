@@ -27,8 +27,10 @@ from htf.estimation.background import Background
 from htf.estimation.noise_law import noise_deviations
 from htf.estimation.prior import Prior
 from htf.files import Budget, is_file, write_whole
+from htf.frame.axis import MOST_CELLS_PER_AXIS
 from htf.frame.crs import CRS84, check_crs, to_projjson
-from htf.frame.domain import MOST_CELLS_PER_AXIS, Domain, IntArray
+from htf.frame.domain import Domain, IntArray
+from htf.frame.ground import ground_of
 from htf.frame.nesting import Nesting
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
@@ -51,12 +53,8 @@ from htf.release.parquet_pages import PageError, column_size
 from htf.release.release import MeasurementTable, Release
 from htf.release.zones import (
     ZONES,
-    bounds_of_zones,
     content_of_zones,
-    kinds_of_outlines,
     label_columns,
-    labels_of,
-    row_outlines,
     with_outlines,
     zone_lists,
     zone_type,
@@ -152,7 +150,7 @@ def _read(opened: AbstractContextManager[_File], path: Path) -> Contents:
             packed = _check_sizes(file, names)
         table = file.read(names, packed)
     with _said_of(path):
-        if domain.zoned:
+        if domain.outlined:
             domain = with_outlines(domain, _flat(table[ZONES]))
         else:
             table = _plain_outlines(table)
@@ -303,7 +301,7 @@ def _schema(domain: Domain, with_prior: bool, with_inner: bool, with_background:
 
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
     numbers = [*(f.name for f in fields(MeasurementTable))]
-    columns = [("geometry", pa.binary())] if _has_geometry(domain) else []
+    columns = [("geometry", pa.binary())] if domain.has_shapes else []
     columns += [(name, pa.string()) for name in label_columns(domain)]
     columns += [(name, pa.float64()) for name in ("count", "std_error", "noise_scale", *edges)]
     columns += [("region", pa.int64())]
@@ -313,21 +311,17 @@ def _schema(domain: Domain, with_prior: bool, with_inner: bool, with_background:
         columns.append(("prior", pa.list_(pa.uint32())))
     if with_background:
         columns.append((BACKGROUND, pa.list_(pa.float64())))
-    if domain.zoned:
+    if domain.outlined:
         columns.append((ZONES, zone_type()))
     if with_inner:
         columns.append((INNER, pa.binary()))
     return pa.schema(columns)
 
 
-def _has_geometry(domain: Domain) -> bool:
-    return domain.has_map or bool(domain.zoned)
-
-
 def _drawn_columns(domain: Domain) -> list[str]:
     """Columns from which nothing is read: they are for other tools, and follow from the others."""
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
-    geometry = ["geometry"] if _has_geometry(domain) else []
+    geometry = ["geometry"] if domain.has_shapes else []
     return [*geometry, *label_columns(domain), "std_error", *edges]
 
 
@@ -429,7 +423,7 @@ def _to_table(release: Release) -> pa.Table:
     header = {**made, **_header(release)}
     header["digest"] = digests(release)
     metadata = {}
-    if _has_geometry(release.domain):
+    if release.domain.has_shapes:
         metadata[GEO] = json.dumps(geo_metadata(release.domain)).encode()
     header["columns_digest"] = _digest_of_columns(columns, metadata.get(GEO), release.domain)
     metadata[KEY] = json.dumps(header).encode()
@@ -442,9 +436,8 @@ def table_of_columns(release: Release) -> pa.Table:
 
     domain = release.domain
     columns: dict[str, Any] = {}
-    if _has_geometry(domain):
-        outlines = pa.array(row_outlines(release), pa.binary()) if domain.zoned else None
-        columns["geometry"] = _rectangles(release) if outlines is None else outlines
+    if domain.has_shapes:
+        columns["geometry"] = ground_of(domain).binary(release.low, release.high)
     columns.update(_labels(release))
     columns["count"] = release.estimates
     columns["std_error"] = noise_deviations(release.scales)
@@ -461,7 +454,7 @@ def table_of_columns(release: Release) -> pa.Table:
     if release.background is not None:
         both = np.concatenate([release.background.values, release.background.variances])
         columns[BACKGROUND] = _prior_lists(release, both)
-    if domain.zoned:
+    if domain.outlined:
         columns[ZONES] = zone_lists(release)
     if release.zones is not None:
         columns[INNER] = _inner_pieces(release, release.zones)
@@ -485,9 +478,8 @@ def _labels(release: Release) -> dict[str, pa.Array]:
 
     found = {}
     for name, (place, level) in label_columns(release.domain).items():
-        names = release.domain.axes[place].names
-        assert names is not None
-        texts = labels_of(names, level, release.low[:, place], release.high[:, place])
+        axis = release.domain.axes[place]
+        texts = axis.labels(release.low[:, place], release.high[:, place], level)
         found[name] = pa.array(texts, pa.string())
     return found
 
@@ -688,7 +680,7 @@ def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> st
     digest = hashlib.sha256(geo or b"")
     for name in _drawn_columns(domain):
         for chunk in table[name].chunks:
-            if name != "geometry" or domain.zoned:  # else outlines have the same length
+            if name != "geometry" or domain.outlined:  # else outlines have the same length
                 digest.update(_lengths(chunk))
             digest.update(_stored_bytes(chunk))
     if INNER in table.column_names:
@@ -793,33 +785,10 @@ def _numbers(array: pa.Array) -> Any:
     return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
 
 
-def _rectangles(release: Release) -> pa.Array:
-    """The outlines of the leaves in the first two axes, as well-known binary of 93 bytes each."""
-    import pyarrow as pa
-
-    x, y = release.domain.axes[:2]
-    west, east = x.from_cells(release.low[:, 0]), x.from_cells(release.high[:, 0])
-    south, north = y.from_cells(release.low[:, 1]), y.from_cells(release.high[:, 1])
-    layout = [("order", "u1"), ("kind", "<u4"), ("rings", "<u4"), ("points", "<u4")]
-    outlines = np.zeros(len(release), dtype=np.dtype([*layout, ("ring", "<f8", (5, 2))]))
-    outlines["order"], outlines["kind"], outlines["rings"], outlines["points"] = 1, 3, 1, 5
-    corners = [(west, south), (east, south), (east, north), (west, north), (west, south)]
-    for number, (along, across) in enumerate(corners):
-        outlines["ring"][:, number, 0], outlines["ring"][:, number, 1] = along, across
-    ends = np.arange(len(release) + 1, dtype=np.int32) * outlines.itemsize
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(outlines.tobytes())]
-    return pa.Array.from_buffers(pa.binary(), len(release), buffers)
-
-
 def geo_metadata(domain: Domain) -> dict[str, Any]:
-    column: dict[str, Any] = {"encoding": "WKB"}
-    if domain.zoned:
-        column |= {"geometry_types": kinds_of_outlines(domain), "edges": "planar"}
-        column["bbox"] = bounds_of_zones(domain)
-    else:
-        x, y = domain.axes[:2]
-        column |= {"geometry_types": ["Polygon"], "orientation": "counterclockwise"}
-        column |= {"edges": "planar", "bbox": [x.low, y.low, x.high, y.high]}
+    ground = ground_of(domain)
+    column: dict[str, Any] = {"encoding": "WKB", **ground.header, "edges": "planar"}
+    column["bbox"] = [*ground.bounds()]
     if domain.crs != CRS84:  # which is GeoParquet's default
         column["crs"] = to_projjson(domain.crs)
     return {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}

@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 from htf.errors import ReleaseFileError
 from htf.estimation.prior import MOST_PRIOR_CELLS, MOST_PRIORS
-from htf.frame.domain import LONGEST_NAME, MOST_AXES
+from htf.frame.axis import LONGEST_NAME
+from htf.frame.domain import MOST_AXES
 
 MOST_PERIODS = 10_000  # of a background
 FORMAT = 8  # the only one that is read; those before were of versions that were never released

@@ -30,7 +30,6 @@ from htf.estimation.noise_law import noise_variances, scales_of_variances
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
-from htf.frame.zone_index import find_cells
 from htf.privacy.zones import ZonesBought
 from htf.release.release import Release, check_release
 
@@ -165,8 +164,6 @@ def check_size(domain: Domain) -> None:
 
 def zone_of_cells(domain: Domain, axis: Axis) -> IntArray:
     """The number of the zone that holds the middle of each cell of a map; -1 where there is none."""
-    assert axis.names is not None
-    assert axis.names.outlines is not None
     check_size(domain)
     x, y = (one.from_cells(np.arange(one.cells) + 0.5) for one in domain.axes)
     found = np.full(domain.shape, -1, dtype=np.int64)
@@ -174,7 +171,7 @@ def zone_of_cells(domain: Domain, axis: Axis) -> IntArray:
     for start in range(0, len(x), step):
         some = x[start : start + step]
         places = np.repeat(some, len(y)), np.tile(y, len(some))
-        zones = find_cells(axis.names.outlines.shapes, axis.names.rest is not None, *places)
+        zones = axis.place(*places)
         found[start : start + step] = np.nan_to_num(zones, nan=-1.0).reshape(len(some), len(y))
     return found
 
@@ -185,7 +182,7 @@ def _check_pair(on_map: Release, zones: Release) -> None:
         raise InputError(
             "a map inside zones is one by the mechanism htf, with the axes x and y alone"
         )
-    if layer.dimensions != 1 or not layer.zoned or zones.zones is not None:
+    if layer.dimensions != 1 or not layer.outlined or zones.zones is not None:
         raise InputError("a map is put inside the zones of one layer, without other axes")
     if len(zones) != layer.size:
         raise InputError("a map is put inside zones that were counted one by one")

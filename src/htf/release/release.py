@@ -371,7 +371,7 @@ class Release(ReadOnlyArrays):
         zones, counted = self.zones, self.facts.get(COUNTED_REGIONS)
         sound = self.estimator == INSIDE_ZONES and self.domain.has_map
         sound = sound and type(counted) is int and 0 < counted <= len(self.tree)
-        of_zones = zones is not None and zones.zones is None and bool(zones.domain.zoned)
+        of_zones = zones is not None and zones.zones is None and bool(zones.domain.outlined)
         claimed = zones is not None and (zones.estimator, zones.epsilon)
         if not (sound and of_zones and claimed == (WITH_MAP, self.epsilon)):
             raise InputError(

@@ -27,7 +27,7 @@ COLOURS = "viridis"
 def map_picture(subject: Subject) -> str | None:
     """The address of the picture of the map, or of the latest maps of a series; None if there is nothing to draw."""
     release = subject.release
-    if release.domain.zoned == () and not release.domain.has_map:
+    if not release.domain.has_shapes:
         return None
     try:
         figure = _figure(subject)
@@ -45,7 +45,7 @@ def _figure(subject: Subject) -> Figure:
     else:
         figure = subject.release.plot(pixels=500)
         figure.axes[0].set_title("")
-    if not subject.release.domain.zoned:  # of zones, it says what is not drawn
+    if not subject.release.domain.outlined:  # of zones, it says what is not drawn
         figure.supxlabel("")
     return figure
 

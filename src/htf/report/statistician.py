@@ -19,7 +19,7 @@ from htf.report.words import per_cent, short, things
 
 if TYPE_CHECKING:
     from htf.forecasts.release_errors import AreaErrors
-    from htf.frame.domain import Axis, FloatArray
+    from htf.frame.domain import FloatArray
     from htf.release.release import Release
     from htf.report.subject import Subject
 
@@ -53,7 +53,7 @@ def _mechanism(release: Release) -> Iterator[tuple[str, Content]]:
     yield "mechanism", release.mechanism
     yield "noise", release.noise
     yield "estimates", f"{release.estimator}, from {len(release.measurements):,} noisy measurements"
-    yield "map", "; ".join(_axis(axis) for axis in release.domain.axes)
+    yield "map", "; ".join(map(str, release.domain.axes))
     yield "reference system", release.domain.crs or "none"
     if release.protection.most_shares > 1:
         yield f"ε of one {release.protection.piece}", str(release.record_epsilon)
@@ -67,13 +67,6 @@ def _mechanism(release: Release) -> Iterator[tuple[str, Content]]:
             yield name, ", ".join(f"{key} = {_cut(str(value))}" for key, value in values.items())
     for prior in release.priors:
         yield "prior", f"{prior.name} (SHA-256 {prior.sha256[:16]}…)"
-
-
-def _axis(axis: Axis) -> str:
-    if axis.names is not None:
-        levels = ", ".join(f"{len(one.labels):,} {one.name}" for one in axis.names.levels)
-        return f"{axis.name}: {levels}"
-    return f"{axis.name} {axis.low:g} to {axis.high:g}, {axis.cells:,} cells"
 
 
 def _cut(text: str) -> str:

@@ -54,7 +54,7 @@ def told_map(release: Release) -> str:
         inside = "" if release.zones is None else f", and for {release.zones.domain.size:,} zones"
         further = f", by {' and '.join(by)}" if by else ""
         return f"{len(release):,} regions of {_told_ground(domain)}{further}{inside}"
-    if len(domain.zoned) == 2:
+    if len(domain.outlined) == 2:
         return f"trips from {' to '.join(by[:2])}" + "".join(f", by {one}" for one in by[2:])
     return ", by ".join(by)
 
@@ -72,12 +72,11 @@ def _rounded(length: float) -> str:
 
 
 def _told_axis(axis: Axis) -> str:
-    if axis.names is None:
-        return f"{axis.name} ({axis.cells:,} steps)"
-    first, *above = axis.names.levels
+    if not axis.levels:
+        return f"{axis.name} ({axis.cells:,} {axis.plural})"
+    first, *above = axis.levels
     higher = "".join(f", {len(one.labels):,} by {one.name}" for one in above)
-    kind = "zones" if axis.is_zoned else "names"
-    return f"{len(first.labels):,} {kind} (by {first.name}{higher})"
+    return f"{len(first.labels):,} {axis.plural} (by {first.name}{higher})"
 
 
 def told_plan(plan: SeriesPlan) -> str:
@@ -141,9 +140,10 @@ def unprotected(release: Release) -> Iterator[str]:
 def _public(release: Release) -> str:
     domain = release.domain
     known = ["the bounds and the grid of the map"] if domain.has_map else []
-    if domain.zoned or release.zones is not None:
+    kinds = {axis.plural for axis in domain.axes}
+    if "zones" in kinds or release.zones is not None:
         known.append("the zones and their names")
-    if any(axis.names is not None and not axis.is_zoned for axis in domain.axes):
+    if "names" in kinds:
         known.append("the lists of categories")
     known.append("the method and its settings")
     if release.protection.unit == PERSON:

@@ -74,7 +74,7 @@ class SeriesPlan:
             raise InputError(
                 f"a series has between 1 and {MOST_RELEASES:,} releases, got {self.releases}"
             )
-        named = [axis for axis in self.domain.axes if axis.names is not None]
+        named = [axis for axis in self.domain.axes if axis.levels]
         if named and not self.of_zones:
             raise InputError(
                 "a series is of a map with coordinates alone, or of the zones of one layer: without trips between zones, "
@@ -147,7 +147,7 @@ class SeriesPlan:
     @property
     def of_zones(self) -> bool:
         """Whether counts are of zones of a layer, not of a grid."""
-        return self.domain.dimensions == 1 and self.domain.zoned == (0,)
+        return self.domain.dimensions == 1 and self.domain.outlined == (0,)
 
     @property
     def adds_up(self) -> bool:

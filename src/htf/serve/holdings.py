@@ -13,13 +13,13 @@ from typing import Any
 from htf.base.compiled import many_ahead
 from htf.errors import HtfError, InputError, MissingExtraError
 from htf.frame.domain import Domain
+from htf.frame.ground import ground_of
 from htf.maps.tiles import Bounds, in_degrees
 from htf.maps.zones import view_zones
 from htf.privacy.protection import explain_people
 from htf.query.columns import COUNTED
 from htf.release.file import digests
 from htf.release.release import Release
-from htf.release.zones import bounds_of_zones
 from htf.series.folder import SeriesFolder
 from htf.series.plan import is_series
 from htf.serve.workers import Together
@@ -300,13 +300,7 @@ def _warm_polygons(release: Release) -> None:
 
 def _bounds(domain: Domain) -> Bounds | None:
     """W,S,E,N in the coordinates of the map: of its axes, or of its zones."""
-    if domain.has_map:
-        x, y = domain.axes[:2]
-        return x.low, y.low, x.high, y.high
-    if not domain.zoned:
-        return None
-    west, south, east, north = bounds_of_zones(domain)
-    return west, south, east, north
+    return ground_of(domain).bounds() if domain.has_shapes else None
 
 
 def bounds_in_degrees(domain: Domain) -> Bounds | None:

@@ -64,7 +64,7 @@ def read_place(path: Mapping[str, str]) -> tuple[int, int, int]:
 
 def check_tiles(domain: Domain) -> None:
     if not domain.has_map or domain.crs is None:
-        if domain.zoned:
+        if domain.outlined:
             raise Refusal(404, "this release has zones, so it has no tiles: …/zones has its map")
         lack = "no reference system" if domain.has_map else "no axes x and y"
         raise Refusal(404, f"this release has {lack}, so it has no tiles")

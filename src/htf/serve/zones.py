@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from htf.frame.division import names_of, read_by
+from htf.frame.division import read_by
 from htf.frame.domain import Domain
 from htf.maps.browser.shapes import geojson_of, in_degrees, lighter
 from htf.maps.zones import ZoneView, view_zones
@@ -29,7 +29,7 @@ NOT_BOXES = (
 
 def check_zones(domain: Domain) -> None:
     """Refuse a map of zones where there is none."""
-    if not domain.zoned:
+    if not domain.outlined:
         raise Refusal(404, "this release has no zones: …/tiles has its map")
     if domain.crs is None:
         raise Refusal(
@@ -39,8 +39,8 @@ def check_zones(domain: Domain) -> None:
 
 def refuse_boxes(domain: Domain) -> None:
     """Refuse boxes and polygons where there are only zones."""
-    if domain.zoned and not domain.has_map:
-        raise Refusal(422, NOT_BOXES.format(axis=domain.names[domain.zoned[0]]))
+    if domain.outlined and not domain.has_map:
+        raise Refusal(422, NOT_BOXES.format(axis=domain.names[domain.outlined[0]]))
 
 
 def levels_of(domain: Domain) -> list[dict[str, Any]]:
@@ -48,9 +48,9 @@ def levels_of(domain: Domain) -> list[dict[str, Any]]:
     return [
         {
             "axis": domain.names[number],
-            "levels": [level.name for level in names_of(domain.axes[number]).levels],
+            "levels": [level.name for level in domain.axes[number].levels],
         }
-        for number in domain.zoned
+        for number in domain.outlined
     ]
 
 
@@ -98,7 +98,7 @@ def _labels(view: ZoneView) -> dict[str, list[Any]]:
 
 def _attributes(view: ZoneView, labels: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """What the layer says of single zones, where its names are free."""
-    outlines = view.names.outlines
+    outlines = view.axis.outlines
     if view.drawn.level > 0 or outlines is None:
         return {}
     cells = view.drawn.low.tolist()
@@ -115,10 +115,7 @@ def ask_table(domain: Domain, by: list[str], where: Where, limits: Limits) -> An
     parts = [part for text in texts for part in read_by(domain, text)]
     number = 1
     for part in parts:
-        names = domain.axes[part.axis].names
-        number *= (
-            domain.axes[part.axis].cells if names is None else len(names.edges(part.level)) - 1
-        )
+        number *= len(part.edges(domain)) - 1
     if number > limits.boxes:
         raise Refusal(413, f"at most {limits.boxes:,} rows at once, got {number:,}: ask for less")
     return Question.by(*by, where=where).rows(domain)

@@ -8,7 +8,6 @@ from html import escape
 
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
-from htf.frame.domain import Axis
 from htf.maps.picture import NOT_PRIVATE, unit_of
 from htf.query.answer_texts import show_count, show_interval
 from htf.release.release import Release
@@ -19,7 +18,7 @@ INCHES = 3.2
 
 def release_html(release: Release) -> str:
     """HTML without scripts, styled by the notebook itself; without matplotlib there is no picture."""
-    axes = ", ".join(_axis_text(axis) for axis in release.domain.axes)
+    axes = "; ".join(map(str, release.domain.axes))
     unit = unit_of(release.protection)
     total, quantity = release.count().to_dicts()[0], release.quantity
     interval = show_interval(total, quantity)
@@ -44,13 +43,6 @@ def release_html(release: Release) -> str:
     )
 
 
-def _axis_text(axis: Axis) -> str:
-    if axis.names is None:
-        return f"{axis.name} {axis.low:g} to {axis.high:g} ({axis.cells:,} cells)"
-    levels = ", ".join(f"{len(one.labels):,} of {one.name}" for one in axis.names.levels)
-    return f"{axis.name} by name ({levels})"
-
-
 def _picture(release: Release) -> str:
     try:
         png = _thumbnail(release)
@@ -72,7 +64,7 @@ def _thumbnail(release: Release) -> bytes | None:
 
     domain = release.domain
     layer: Drawn
-    if domain.zoned:
+    if domain.outlined:
         layer = Zones(release, release.mechanism)
     elif domain.has_map:
         layer = Grid(release, release.mechanism, (domain.names[0], domain.names[1]))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from htf.estimation.level import LEVEL_TEXT
-from htf.frame.division import names_of
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
@@ -134,7 +133,7 @@ def _sheet(layer: Zones) -> Sheet:
 
 
 def _packed_trips(release: Release, level: str, layer: Drawn) -> Packed:
-    ends = [release.domain.names[number] for number in release.domain.zoned[:2]]
+    ends = [release.domain.names[number] for number in release.domain.outlined[:2]]
     views = [view_zones(release, level, layer.where, end) for end in ends]
     is_small = np.prod([float(len(one.labels)) for one in views]) <= MOST_PAIRS
     told = [one.answers for one in views]
@@ -153,7 +152,7 @@ def _levels(layer: Drawn) -> list[str]:
     domain = layer.release.domain
     axis = domain.axes[layer.drawn[0]]
     found = []
-    for one in names_of(axis).levels:
+    for one in axis.levels:
         name = f"{axis.name}{BETWEEN}{one.name}"
         try:
             view_zones(layer.release, name, layer.where)
