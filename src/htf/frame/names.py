@@ -413,13 +413,13 @@ class Names:
         True
         """
         known = arguments.fields(data, "names", ("levels", "rest", "zones"))
-        is_zoned = arguments.flag(known["zones"], "whether names are zones")
+        has_zones = arguments.flag(known["zones"], "whether names are zones")
         given = arguments.items(known["levels"], "the levels of names", "a list of dictionaries")
         fields = ("name", "labels", "starts")
         levels = tuple(Level(**arguments.fields(one, "a level", fields)) for one in given)
         if known["rest"] is not None:
             arguments.text(known["rest"], "the rest of names")
-        if is_zoned and outlines is None:
+        if has_zones and outlines is None:
             outlines = Outlines((b"",) * len(levels[0].labels))
         return cls(levels, known["rest"], outlines)
 
