@@ -155,7 +155,7 @@ class Choices:
             )
         if self.distinct:
             self._check_without(
-                "--distinct draws the table of different people of one release, on its own grid over the first two axes: "
+                "--distinct draws the table of different people of one release, on its own grid or by its own level: "
                 "leave out {}",
                 {
                     "a second release": len(files) > 1,
@@ -163,6 +163,7 @@ class Choices:
                     "--by": self.by is not None,
                     "--where": bool(self.where),
                     "--axes": self.axes != ("x", "y"),
+                    "--level": self.level is not None,
                 },
             )
         if self.difference and len(files) == 1:
@@ -210,13 +211,13 @@ def _inputs(files: Sequence[Path]) -> list[Path]:
 
 
 def _shown(layers: Sequence[Layer]) -> str:
-    from htf.maps.kinds import Boxes, releases_of
+    from htf.maps.kinds import OfPeople, releases_of
 
     first = layers[0]
     if first.plan is not None:
         return f"{len(layers)} {first.plan.period}s"
-    if isinstance(first, Boxes):
-        return f"{len(first.table):,} boxes of different people"
+    if isinstance(first, OfPeople):
+        return f"{len(first.table):,} {first.bought.division.place[1]} of different people"
     return " and ".join(f"{len(one):,} leaves by {one.mechanism}" for one in releases_of(layers))
 
 

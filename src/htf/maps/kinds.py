@@ -43,10 +43,12 @@ from htf.maps.views import (
 from htf.maps.zones import (
     DrawnZones,
     FlowView,
+    PeopleView,
     Shapes,
     ZoneView,
     bounds_of,
     check_same_zones,
+    drawn_part,
     shows_flows,
     view_flows,
     view_zones,
@@ -54,10 +56,12 @@ from htf.maps.zones import (
 from htf.maps.zones import outlines as zone_outlines
 from htf.privacy.protection import explain_people
 from htf.query.answer_texts import counted_note, show_count
+from htf.query.columns import COUNTS
 from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import check_release
 
 if TYPE_CHECKING:
+    from htf.privacy.distinct import DistinctCounts
     from htf.query.answer import Answer
     from htf.release.release import Release
 
@@ -112,6 +116,11 @@ class Drawn(Layer):
     def counted_note(self) -> str | None:
         """What is to be known about the quantity."""
         return counted_note(self.release.quantity, self.release.counted)
+
+    @property
+    def explained(self) -> str:
+        """What its numbers of people mean; empty for others."""
+        return explain_people(self.quantity)
 
     @property
     def notes(self) -> list[str]:
@@ -245,31 +254,54 @@ class Grid(Drawn):
         return outlines(self.release, self.axes, self.where)
 
 
-class Boxes(Grid):
-    """A number for each box of a grid. Boxes may differ by a cell."""
-
-    shape = "box"
+class OfPeople(Drawn):
+    """A table of different people. Its numbers do not add up, so colours are of numbers, not of densities."""
 
     @cached_property
     def table(self) -> Answer:
         return self.release.count_distinct()
 
     @property
+    def bought(self) -> DistinctCounts:
+        assert self.release.distinct is not None
+        return self.release.distinct
+
+    @cached_property
+    def as_counts(self) -> Answer:
+        """The table with the columns of counts, for views of zones."""
+        table = self.table
+        found, zero = table.different_people, np.zeros(len(table))
+        columns = (found, table.std_error, table.low, table.high, zero, zero + 1, found)
+        return replace(table, kind=COUNTS, values=columns)
+
+    @property
     def quantity(self) -> str:
         return self.table.quantity
 
     @property
-    def unit(self) -> str:
-        return "box"
+    def heading(self) -> str:
+        return f"{self.quantity} in {self.bought.told},  ε = {self.release.epsilon}"
 
     @property
-    def heading(self) -> str:
-        columns, rows = (len(edges) - 1 for edges in self.edges)
-        return f"{self.quantity} in {columns} x {rows} boxes,  ε = {self.release.epsilon}"
+    def explained(self) -> str:
+        return explain_people(self.quantity, *self.bought.division.place)
 
     @property
     def counted_note(self) -> str | None:
-        return explain_people(self.quantity)
+        return self.explained
+
+    def check_alike(self, other: Drawn) -> None:  # noqa: ARG002 - none can be
+        raise InputError("a table of different people is drawn alone: give one layer")
+
+
+class Boxes(OfPeople, Grid):
+    """A number for each box of a grid. Boxes may differ by a cell."""
+
+    shape = "box"
+
+    @property
+    def unit(self) -> str:
+        return "box"
 
     @property
     def edges(self) -> tuple[FloatArray, FloatArray]:
@@ -285,9 +317,6 @@ class Boxes(Grid):
         number = self.table.different_people.reshape(shape).T
         clear = (self.table.low > 0).reshape(shape).T
         return Values(number, clear, np.ones(number.shape), edges=self.edges)
-
-    def check_alike(self, other: Drawn) -> None:  # noqa: ARG002 - none can be
-        raise InputError("a table of different people is drawn alone: give one layer")
 
     def outlines(self) -> FloatArray:
         table = self.table
@@ -459,6 +488,26 @@ class Lines(Drawn):
         )
 
 
+class PeopleZones(OfPeople, Zones):
+    """The number of different people in each zone."""
+
+    @cached_property
+    def view(self) -> ZoneView:
+        (part,) = self.bought.division.parts(self.release.domain)
+        drawn = drawn_part(self.release.domain, part)
+        return PeopleView(self.release.domain, drawn, self.as_counts)
+
+
+class PeopleLines(OfPeople, Lines):
+    """The number of different people between each pair of zones."""
+
+    @cached_property
+    def view(self) -> FlowView:
+        domain = self.release.domain
+        ends = [drawn_part(domain, part) for part in self.bought.division.parts(domain)]
+        return FlowView(domain, ends[0], ends[1], self.as_counts)
+
+
 def layer_of(
     release: Release,
     title: str | None,
@@ -480,11 +529,24 @@ def layer_of(
     return kind(release, name, axes, read_where(where), level, **place)
 
 
-def boxes_of(release: Release, title: str | None) -> Boxes:
+def people_of(release: Release, title: str | None) -> OfPeople:
+    """The table of different people: box by box, by zones, or as lines between zones."""
     check_release(release).count_distinct()
-    first, second = release.domain.names[:2]
+    assert release.distinct is not None
+    division, domain = release.distinct.division, release.domain
+    kind: type[OfPeople] = Boxes
+    if division.grid is None:
+        ends = [part.axis for part in division.parts(domain)]
+        kinds: dict[int, type[OfPeople]] = {1: PeopleZones, 2: PeopleLines}
+        if len(ends) not in kinds or not set(ends) <= set(domain.outlined):
+            raise InputError(
+                f"different people by {division.by} are not one number for each zone, so there is no map of them: "
+                "`htf query --distinct` has the table"
+            )
+        kind = kinds[len(ends)]
     name = title_of(release) if title is None else arguments.text(title, "the title")
-    return Boxes(release, name, (first, second))
+    axes = PLACES[0] if division.grid is None else (domain.names[0], domain.names[1])
+    return kind(release, name, axes)
 
 
 def steps_along(layer: Layer, name: str) -> list[Drawn]:

@@ -115,8 +115,8 @@ class Layer:
 
     @staticmethod
     def distinct(release: Release, title: str | None = None) -> Layer:
-        """The table of different people of a release, box by box. Boxes do not add up, so colours are numbers of people,
-        not densities.
+        """The table of different people of a release: box by box, by zone, or as lines between zones. These do not add
+        up, so colours are numbers of people, not densities.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Layer:
         Raises
         ------
         InputError
-            If the release has no such table.
+            If the release has no such table, or it has several numbers for one place.
 
         Examples
         --------
@@ -143,12 +143,12 @@ class Layer:
         >>> people = htf.read_people_by_box(rides, domain, 2, user="rider")
         >>> distinct = htf.measure_distinct(people, 1, noise="seeded:1")
         >>> matrix = htf.read_points(rides, domain, user="rider")
-        >>> release = htf.publish(matrix, 2, distinct=distinct, noise="seeded:2")
+        >>> release = htf.publish(matrix, 2, bought=[distinct], noise="seeded:2")
         >>> htf.draw([htf.Layer.distinct(release)], "distinct.png")
         """
-        from htf.maps.kinds import boxes_of
+        from htf.maps.kinds import people_of
 
-        return boxes_of(release, title)
+        return people_of(release, title)
 
     @staticmethod
     def periods(

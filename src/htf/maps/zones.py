@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.frame.areas import to_equal_area
-from htf.frame.division import read_level
+from htf.frame.division import Part, read_level
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.query.named import MOST_ROWS
 from htf.query.shapes import need_shapely
@@ -91,6 +91,20 @@ class ZoneView:
     @property
     def is_clear(self) -> NDArray[np.bool_]:
         return are_clear(self.answers)
+
+
+class PeopleView(ZoneView):
+    """The zones of a table of different people: each with its number, whatever its area."""
+
+    __slots__ = ()
+
+    @property
+    def area(self) -> FloatArray:
+        return np.sign(areas(self.domain, self.drawn))
+
+    @property
+    def unit(self) -> str:
+        return self.level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,6 +205,12 @@ def drawn_zones(
 ) -> DrawnZones:
     """The zones of the level that lie in `where`."""
     return zones_along(domain, _drawn_axis(domain, where, axis), level, where)
+
+
+def drawn_part(domain: Domain, part: Part) -> DrawnZones:
+    """All zones of a level of one axis."""
+    edges = part.edges(domain)
+    return DrawnZones(part.axis, part.level, edges[:-1], edges[1:])
 
 
 def zones_along(domain: Domain, number: int, level: str | None, where: Where | None) -> DrawnZones:

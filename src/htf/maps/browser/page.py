@@ -25,10 +25,9 @@ from htf.maps.browser.shapes import ShapeSheets
 from htf.maps.browser.sheets import pack_text
 from htf.maps.browser.street_tiles import carried_tiles
 from htf.maps.comparison import CHANCE, STRONG
-from htf.maps.kinds import Boxes, Drawn, Grid, check_layers, counted_differs_note
+from htf.maps.kinds import Drawn, Grid, OfPeople, check_layers, counted_differs_note
 from htf.maps.layer import Layer
 from htf.maps.picture import NOT_PRIVATE, shown_for_all, told_periods, unit_of
-from htf.privacy.protection import explain_people
 from htf.query.answer_texts import counts_of
 
 ENTRY, TEMPLATE = "offline/offline.js", "offline/offline.html"
@@ -133,7 +132,7 @@ def _subtitle(layers: Sequence[Drawn]) -> list[str]:
     if last.step is not None:
         heading = told_periods(layers) if last.plan else last.heading.replace("  ", " ")
         told = [heading, counts_of(last.release.counted), last.summed]
-    elif isinstance(last, Boxes):
+    elif isinstance(last, OfPeople):
         told = [last.heading, last.summed]
     else:
         sides = [side for one in layers for side in one.sides]
@@ -163,7 +162,7 @@ def _caption(layers: Sequence[Drawn], data: dict[str, Any]) -> list[str]:
             f"of any {first.plan.period} is coloured without reason is at most {OUTSIDE * 100:g} %."
         )
     note = counted_differs_note(sides)
-    explained = dict.fromkeys(explain_people(one.quantity) for one in sides)
+    explained = dict.fromkeys(one.explained for one in sides)
     return [*said, *([note] if note else []), *(text for text in explained if text)]
 
 

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
 from htf.maps.browser.sheets import Sheet, limits_of, pack, pack_text, packed_changes
 from htf.maps.comparison import Difference, mark_together
-from htf.maps.kinds import Drawn, Lines, Zones
+from htf.maps.kinds import Drawn, Lines, PeopleLines, PeopleZones, Zones
 from htf.maps.zones import CutError, Shapes, ZoneView, bounds_of, view_flows, view_zones
 from htf.query.change import check_comparable
 from htf.query.shapes import need_shapely
@@ -38,10 +39,15 @@ class ShapeSheets:
     def __init__(self, layers: Sequence[Drawn]) -> None:
         self.layers = layers
         first = layers[0]
+        if isinstance(first, PeopleLines):
+            raise InputError(
+                "a page of trips colours zones by all trips from or to them, but different people of pairs do not add up: "
+                "draw a picture, as in -o map.png, or count by one end, as in --distinct zone:district"
+            )
         self.has_trips = isinstance(first, Lines)
         self.levels = _levels(first)
         domain = first.release.domain
-        views = [view_zones(first.release, level, first.where) for level in self.levels]
+        views = [_view(first, level) for level in self.levels]
         plane = _plane(domain, views[0].shapes)
         west, south, east, north = bounds_of(in_degrees(views[0].shapes, domain.crs, plane))
         names = [one.level for one in views]
@@ -113,14 +119,23 @@ class ShapeSheets:
         first = self.layers[0]
         if first.second is not None or first.step is not None:
             return said
-        view = view_zones(first.release, self.levels[0], first.where)
+        view = _view(first, self.levels[0])
         elsewhere = Zones.elsewhere_of(view, first.quantity)
         return [*said, *(f"{text}." for text in elsewhere)]
+
+
+def _view(layer: Drawn, level: str) -> ZoneView:
+    """The zones of a level; of trips, where they begin."""
+    if isinstance(layer, Zones):
+        return _at(layer, level).view
+    return view_zones(layer.release, level, layer.where)
 
 
 def _at(layer: Drawn, level: str) -> Zones:
     """A layer at another level."""
     assert isinstance(layer, Zones)
+    if isinstance(layer, PeopleZones):  # of one
+        return layer
     second = None if layer.second is None else replace(layer.second, level=level)
     return replace(layer, level=level, second=second)
 
@@ -151,6 +166,8 @@ def _levels(layer: Drawn) -> list[str]:
     """Each level that `where` does not cut through, from the lowest up."""
     domain = layer.release.domain
     axis = domain.axes[layer.drawn[0]]
+    if isinstance(layer, PeopleZones):
+        return [f"{axis.name}{BETWEEN}{layer.view.level}"]
     found = []
     for one in axis.levels:
         name = f"{axis.name}{BETWEEN}{one.name}"
