@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import io
 import re
-import tokenize
 from pathlib import Path
 
 import pytest
 
 import htf
+from figures import lines_of_code
 
 SOURCE = Path(htf.__file__).parent
 PAGE = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
 LISTED = {name: int(n) for name, n in re.findall(r"^\| `([\w/]+\.py)` \| (\d+) \|", PAGE, re.M)}
-NO_CODE = {
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
-}  # fmt: skip
-
-
-def lines_of_code(text: str) -> int:
-    """Without docstrings, comments and blank lines."""
-    told: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-            first = node.body[0] if node.body else None
-            if first is not None and ast.get_docstring(node) is not None:
-                told |= set(range(first.lineno, (first.end_lineno or 0) + 1))
-    code: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NO_CODE:
-            code |= set(range(token.start[0], token.end[0] + 1))
-    return len(code - told)
 
 
 def test_every_file_of_the_curator_and_of_privacy_is_listed() -> None:
