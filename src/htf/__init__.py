@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from htf.ingest.points import NothingInside, read_people_by_box, read_points
     from htf.ingest.prior import read_prior
     from htf.ingest.records import read_records_per_person
-    from htf.maps.comparison import Difference, difference
     from htf.maps.draw import draw
     from htf.maps.layer import Layer
     from htf.maps.views import View
@@ -91,7 +90,6 @@ _HOME = {
     "CityPoints": "htf.synthetic.city",
     "Clipped": "htf.privacy.clipping",
     "Curator": "htf.curator.curator",
-    "Difference": "htf.maps.comparison",
     "DistinctCounts": "htf.privacy.distinct",
     "Domain": "htf.frame.domain",
     "Entry": "htf.privacy.account",
@@ -137,7 +135,6 @@ _HOME = {
     "ZonesBought": "htf.privacy.zones",
     "best_max_records": "htf.estimation.activity",
     "check_points": "htf.ingest.check",
-    "difference": "htf.maps.comparison",
     "draw": "htf.maps.draw",
     "grid_zones": "htf.query.zones",
     "h3_zones": "htf.query.zones",
@@ -172,7 +169,6 @@ __all__ = [
     "CityPoints",
     "Clipped",
     "Curator",
-    "Difference",
     "DistinctCounts",
     "Domain",
     "Entry",
@@ -218,7 +214,6 @@ __all__ = [
     "ZonesBought",
     "best_max_records",
     "check_points",
-    "difference",
     "draw",
     "grid_zones",
     "h3_zones",

@@ -25,7 +25,8 @@ from htf import (
     publish,
 )
 from htf.cli.main import run
-from htf.maps.comparison import difference, grids_to_compare
+from htf.maps.comparison import difference, grids_to_compare, shared_grid
+from htf.query.change import error_of_change
 from street_archive import streets, write_archive
 from support import require_module, wait_for
 
@@ -206,13 +207,15 @@ def test_differences_with_their_interval(
     width = 1 / 360  # of the map, in Web Mercator
     grids = grids_to_compare(east, west, ("x", "y"), None)
     fine = [size for size in grids if 512 * 2**zoom * width / size[0] >= 14]
-    found = difference(east, west, max(fine, default=grids[0]))
-    x, y = found.domain.axes
+    size, axes = max(fine, default=grids[0]), ("x", "y")
+    grid = shared_grid(east, west, size, axes, None)
+    found = difference(east, west, grid, axes, None)
+    x, y = grid.axes
     at = math.floor((place[0] - x.low) / x.cell_width) * y.cells + math.floor(
         (place[1] - y.low) / y.cell_width
     )
-    step = found.std_error[at] / 32 + 0.5
-    assert number(lines[0]) == pytest.approx(found.value[at], abs=2 * step)
+    step = error_of_change(found)[at] / 32 + 0.5
+    assert number(lines[0]) == pytest.approx(found.change[at], abs=2 * step)
     low, high = (number(text) for text in lines[1].removeprefix("95 %: ").split(" to "))
     assert low == pytest.approx(found.low[at], abs=step)
     assert high == pytest.approx(found.high[at], abs=step)

@@ -39,7 +39,6 @@ from htf.forecasts.simulation import Simulation, simulate
 from htf.forecasts.specs import Spec
 from htf.forecasts.trials import Bench
 from htf.forecasts.workloads import read_workload
-from htf.maps.comparison import difference
 from htf.maps.draw import draw
 from htf.maps.layer import Layer
 from htf.maps.views import view
@@ -1205,18 +1204,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "h3_zones": lambda w: Call(
         h3_zones, {"domain": w.domain, "resolution": 2}, {"resolution": WHOLE}
     ),
-    "difference": lambda w: Call(
-        difference,
-        {
-            "first": w.release,
-            "second": w.release,
-            "squares": (2, 2),
-            "axes": ("x", "y"),
-            "where": None,
-        },
-        {"squares": WHOLE, "where": NONE},
-        {"squares": "squares|cells", "axes": "axes|axis", "where": "where|axis"},
-    ),
     "Release.view": lambda w: Call(
         w.release.view,
         {"axes": ("x", "y"), "where": None, "cells": 4},
@@ -1427,7 +1414,7 @@ def test_parameters_of_mechanisms(name: str) -> None:
 
 # Classes that functions of ours make and give out, or that only mechanisms hold.
 MADE_HERE = {
-    "Account", "Check", "CityPoints", "Difference", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "PointsCheck", "Quote", "RegionTree",
+    "Account", "Check", "CityPoints", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "PointsCheck", "Quote", "RegionTree",
     "Trips", "View", "Visits", "Window", "Zones", "ZonesBought",
 }  # fmt: skip
 

@@ -21,11 +21,11 @@ from htf import (
     FrequencyMatrix,
     HtfError,
     InputError,
+    Layer,
     Protection,
     Release,
     ReleaseFileError,
     WeighedRecords,
-    difference,
     measure_activity,
     measure_clipped,
     publish,
@@ -323,8 +323,8 @@ def test_unlike_quantities_are_not_subtracted() -> None:
     fares = released(replace(WEIGHED, weight="fare"))
     for first, second in ((released(), plain), (released(), fares)):
         with pytest.raises(InputError, match="their difference means nothing"):
-            difference(first, second, (2, 2))
-    difference(released(), released(price=None), (2, 2))
+            Layer.of(first).minus(Layer.of(second))
+    Layer.of(released()).minus(Layer.of(released(price=None)))
 
 
 # --- means -------------------------------------------------------------------------------------------

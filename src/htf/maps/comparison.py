@@ -1,24 +1,16 @@
-"""The differences between two releases beyond their noise. Public.
-
-What is shown is the difference of the two counts, so that the three numbers agree. Its interval, and whether it is more
-than noise, come from the raw answers, which have next to no bias (htf.query.change).
-"""
+"""The squares in which the maps of two releases are compared. Public."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.estimation.level import OUTSIDE
 from htf.frame.crs import same_crs
-from htf.frame.domain import Axis, Domain, FloatArray, read_pair
+from htf.frame.domain import Axis, Domain, FloatArray
 from htf.maps.views import drawn_axes
 from htf.query.answer import Answer
-from htf.query.change import mark_beyond_noise, reaches, widest_reach
+from htf.query.change import subtracted
 from htf.query.where import Where, full_ranges
 from htf.release.release import Release, check_release
 
@@ -27,118 +19,14 @@ CHANCE = f"The chance that any square is marked without reason is at most {OUTSI
 FEWEST_SQUARES, MOST_SQUARES = 12, 65_536  # per side; in total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Difference:
-    """The first release minus the second, one entry for each square of a grid that both maps cover.
-
-    Attributes
-    ----------
-    domain : Domain
-        The grid.
-    first, second : Answer
-        What each release says about each square.
-
-    Examples
-    --------
-    >>> import htf
-    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
-    >>> may = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> june = htf.FrequencyMatrix.from_dense(domain, [[900, 20], [0, 30]])
-    >>> releases = [htf.publish(data, 1, noise="seeded:1") for data in (june, may)]
-    >>> found = htf.difference(*releases, squares=(2, 2))
-    >>> found.is_beyond_noise
-    array([ True, False, False, False])
-    """
-
-    domain: Domain  # the grid
-    first: Answer
-    second: Answer
-
-    @property
-    def value(self) -> FloatArray:
-        """The difference of the two counts."""
-        return self.first.count - self.second.count
-
-    @property
-    def low(self) -> FloatArray:
-        """The lower end of its 95 % interval, which is around the difference of the raw answers and reaches as far as the
-        difference of the counts."""
-        down, _ = reaches(self.first, self.second)
-        return np.minimum(self.first.raw - self.second.raw - down, self.value)
-
-    @property
-    def high(self) -> FloatArray:
-        """The upper end of its 95 % interval."""
-        _, up = reaches(self.first, self.second)
-        return np.maximum(self.first.raw - self.second.raw + up, self.value)
-
-    @property
-    def std_error(self) -> FloatArray:
-        """The standard error of the difference. The noise of two releases is drawn apart."""
-        return np.hypot(self.first.std_error, self.second.std_error)
-
-    @property
-    def is_beyond_noise(self) -> NDArray[np.bool_]:
-        """Which differences are more than noise. The chance that any of them is not is at most 5 %."""
-        raw = self.first.raw - self.second.raw
-        return mark_beyond_noise(raw, widest_reach(self.first, self.second))
-
-
-def mark_together(differences: Sequence[Difference]) -> list[NDArray[np.bool_]]:
-    """Which of all these are more than noise: the chance that any of them is not is at most 5 %."""
-    raw = [one.first.raw - one.second.raw for one in differences]
-    reach = [widest_reach(one.first, one.second) for one in differences]
-    marked = mark_beyond_noise(np.concatenate(raw), np.concatenate(reach))
-    return np.split(marked, np.cumsum([len(one) for one in raw])[:-1])
-
-
 def difference(
-    first: Release,
-    second: Release,
-    squares: tuple[int, int],
-    axes: tuple[str, str] = ("x", "y"),
-    where: Where | None = None,
-) -> Difference:
-    """Compare two releases on a grid over what both maps cover.
-
-    Parameters
-    ----------
-    first, second : Release
-        The releases.
-    squares : (int, int)
-        The number of squares along each axis.
-    axes : (str, str)
-        The axes of the grid. Others are summed.
-    where : mapping, optional
-        Ranges of axes, such as `{"hour": (7, 10)}`.
-
-    Returns
-    -------
-    Difference
-        The first minus the second.
-
-    Raises
-    ------
-    InputError
-        If the maps do not overlap, have different reference systems, or count different quantities.
-
-    Examples
-    --------
-    >>> import htf
-    >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
-    >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> release = htf.publish(matrix, 1, noise="seeded:1")
-    >>> htf.difference(release, release, squares=(2, 2)).value
-    array([0., 0., 0., 0.])
-    """
-    check_same_quantity(
-        check_release(first, "the first release"), check_release(second, "the second release")
-    )
-    grid = shared_grid(first, second, read_pair(squares, "squares"), axes, where)
-    answers = [
+    first: Release, second: Release, grid: Domain, axes: tuple[str, str], where: Where | None
+) -> Answer:
+    """The first minus the second, for each square of a grid over what both maps cover."""
+    counts = [
         release.count(rows_of_grid(release, axes, where, grid)) for release in (first, second)
     ]
-    return Difference(grid, answers[0], answers[1])
+    return subtracted(*counts)
 
 
 def shared_grid(

@@ -19,11 +19,11 @@ from htf.errors import InputError
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.maps.comparison import (
-    Difference,
     check_same_quantity,
     difference,
     grids_to_compare,
     shared_bounds,
+    shared_grid,
 )
 from htf.maps.layer import Layer
 from htf.maps.scale import SPREAD
@@ -56,6 +56,7 @@ from htf.maps.zones import (
 from htf.maps.zones import outlines as zone_outlines
 from htf.privacy.protection import explain_people
 from htf.query.answer_texts import counted_note, show_count
+from htf.query.change import subtracted
 from htf.query.columns import COUNTS
 from htf.query.where import Where, full_ranges, read_where
 from htf.release.release import check_release
@@ -221,9 +222,14 @@ class Grid(Drawn):
         assert self.second is not None
         return grids_to_compare(self.release, self.second.release, self.axes, self.where)
 
-    def difference(self, squares: tuple[int, int]) -> Difference:
+    def grid(self, squares: tuple[int, int]) -> Domain:
+        """The squares of a difference."""
         assert self.second is not None
-        return difference(self.release, self.second.release, squares, self.axes, self.where)
+        return shared_grid(self.release, self.second.release, squares, self.axes, self.where)
+
+    def difference(self, grid: Domain) -> Answer:
+        assert self.second is not None
+        return difference(self.release, self.second.release, grid, self.axes, self.where)
 
     def values(self, pixels: int) -> Values:
         if self.second is not None:
@@ -236,13 +242,12 @@ class Grid(Drawn):
     def _differences(self) -> Values:
         """In the smallest squares that a picture has room for."""
         sizes = self.sizes()
-        found = self.difference(
-            max((one for one in sizes if max(one) <= MOST_SQUARES), default=sizes[0])
-        )
-        density = found.value / areas_of_squares(found.domain)
-        shape = found.domain.shape
-        beyond = found.is_beyond_noise.reshape(shape).T
-        return Values(density.reshape(shape).T, beyond, np.ones(beyond.shape))
+        fitting = (one for one in sizes if max(one) <= MOST_SQUARES)
+        grid = self.grid(max(fitting, default=sizes[0]))
+        changes = self.difference(grid)
+        density = (changes.change / areas_of_squares(grid)).reshape(grid.shape).T
+        beyond = changes.beyond_noise.reshape(grid.shape).T
+        return Values(density, beyond, np.ones(beyond.shape))
 
     def check_beside(self, other: Drawn) -> None:
         super().check_beside(other)
@@ -359,17 +364,17 @@ class Zones(Drawn):
     def unit(self) -> str:
         return self.view.unit
 
-    def difference(self) -> Difference:
+    def difference(self) -> Answer:
         assert isinstance(self.second, Zones)
-        return Difference(self.release.domain, self.view.answers, self.second.view.answers)
+        return subtracted(self.view.answers, self.second.view.answers)
 
     def values(self, pixels: int) -> Values:  # noqa: ARG002 - zones are what they are
         area = self.view.area
         if self.second is None:
             return Values(self.view.density, self.view.is_clear, area)
-        found = self.difference()
-        density = np.divide(found.value, area, out=np.zeros(len(area)), where=area > 0)
-        return Values(density, found.is_beyond_noise, area)
+        changes = self.difference()
+        density = np.divide(changes.change, area, out=np.zeros(len(area)), where=area > 0)
+        return Values(density, changes.beyond_noise, area)
 
     @property
     def notes(self) -> list[str]:

@@ -13,6 +13,9 @@ intervals are (docs/measurements.md has what was measured).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +34,7 @@ SAME_INSIDE = 1e-9  # shares of boxes on the two maps that differ by less are th
 
 
 def changes_between(after: Answer, before: Answer) -> Answer:
-    """What changed from the second answer to the first, to the same question."""
+    """What changed from the second answer to the first, to the same question. Refuses answers that mean other things."""
     if not after.kind == before.kind == COUNTS:
         raise InputError(f"only counts can be subtracted, not {after.kind} and {before.kind}")
     for first, second in zip(after.releases, before.releases, strict=False):
@@ -44,6 +47,11 @@ def changes_between(after: Answer, before: Answer) -> Answer:
             f"question {1 + int(np.argmax(apart))} lies on one of the maps more than on the other: "
             "compare only what both maps cover"
         )
+    return replace(subtracted(after, before), periods=periods)
+
+
+def subtracted(after: Answer, before: Answer) -> Answer:
+    """The same for answers whose rows are known to be about the same places."""
     shown, raw = after.count - before.count, after.raw - before.raw
     down, up = reaches(after, before)
     _, *ratios = divide(after, before)
@@ -59,8 +67,21 @@ def changes_between(after: Answer, before: Answer) -> Answer:
         np.fmax(percent_high, percent),
         mark_beyond_noise(raw, widest_reach(after, before)),
     )
-    about = after.quantity, after.counted, after.asked, after.releases, periods
+    about = after.quantity, after.counted, after.asked, after.releases, after.periods
     return Answer(CHANGES, values, *about, (after, before))
+
+
+def error_of_change(changes: Answer) -> FloatArray:
+    """The standard error of each change."""
+    return np.hypot(*(one.std_error for one in changes.parts))
+
+
+def mark_together(tables: Sequence[Answer]) -> list[NDArray[np.bool_]]:
+    """Which changes of all these tables are more than noise: the chance that any mark is false is at most 5 %."""
+    raw = [one.parts[0].raw - one.parts[1].raw for one in tables]
+    reach = [widest_reach(*one.parts) for one in tables]
+    marked = mark_beyond_noise(np.concatenate(raw), np.concatenate(reach))
+    return np.split(marked, np.cumsum([len(one) for one in raw])[:-1])
 
 
 def _periods(after: Answer, before: Answer) -> dict[str, list[str]]:

@@ -18,17 +18,15 @@ from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.maps.browser.mercator import Plane, corners_in_square
 from htf.maps.browser.sheets import Sheet, limits_of, pack, packed_changes
 from htf.maps.comparison import (
-    Difference,
     grid_rows,
     grids_to_compare,
     is_same_system,
-    mark_together,
     rows_of_grid,
     shared_grid,
 )
 from htf.maps.kinds import Boxes, Grid, areas_of_squares
 from htf.maps.views import drawn_axes, outlines, ranges_in_cells, view
-from htf.query.change import check_comparable
+from htf.query.change import check_comparable, mark_together, subtracted
 from htf.query.where import Where
 from htf.release.release import Release
 
@@ -107,13 +105,15 @@ class GridSheets:
         if layer.second is None:
             boxes, sheet, _ = self._places[number]
             return [self._packed(self._place(boxes, crs), sheet, self.limits)]
-        sizes = layer.sizes()
-        found = [layer.difference(size) for size in sizes]
-        zooms = self._zooms([one.domain for one in found], SQUARE_PIXELS)
-        sheets = [Sheet.of_difference(areas_of_squares(one.domain), one) for one in found]
+        grids = [layer.grid(size) for size in layer.sizes()]
+        sheets = [
+            Sheet.of_difference(areas_of_squares(grid), layer.difference(grid)) for grid in grids
+        ]
         return [
-            self._packed(self._place(squares_of(one.domain), crs) | zoom, sheet, limits_of([sheet]))
-            for one, sheet, zoom in zip(found, sheets, zooms, strict=True)
+            self._packed(self._place(squares_of(grid), crs) | zoom, sheet, limits_of([sheet]))
+            for grid, sheet, zoom in zip(
+                grids, sheets, self._zooms(grids, SQUARE_PIXELS), strict=True
+            )
         ]
 
     def changes(self) -> list[list[Place] | None]:
@@ -136,11 +136,11 @@ class GridSheets:
         ]
         for before, after in pairwise(self.layers):
             check_comparable(after.release, before.release)
-        found = [Difference(grids[0], after, before) for before, after in pairwise(asked)]
+        steps = [subtracted(after, before) for before, after in pairwise(asked)]
         every = np.concatenate(areas)
         sheets = [
             Sheet.of_difference(every, one, marks)
-            for one, marks in zip(found, mark_together(found), strict=True)
+            for one, marks in zip(steps, mark_together(steps), strict=True)
         ]
         ends = np.cumsum([0, *map(len, areas)]).tolist()
         return packed_changes([[sheet.part(*cut) for cut in pairwise(ends)] for sheet in sheets])

@@ -19,10 +19,9 @@ from htf.frame.domain import Axis, Domain, FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
 from htf.maps.browser.sheets import Sheet, limits_of, pack, pack_text, packed_changes
-from htf.maps.comparison import Difference, mark_together
 from htf.maps.kinds import Drawn, Lines, PeopleLines, PeopleZones, Zones
 from htf.maps.zones import CutError, Shapes, ZoneView, bounds_of, view_flows, view_zones
-from htf.query.change import check_comparable
+from htf.query.change import check_comparable, mark_together, subtracted
 from htf.query.shapes import need_shapely
 from htf.release.release import Release
 
@@ -91,7 +90,7 @@ class ShapeSheets:
             check_comparable(after.release, before.release)
         found = [
             [
-                Difference(after.release.domain, after.view.answers, before.view.answers)
+                subtracted(after.view.answers, before.view.answers)
                 for before, after in zip(*pair, strict=True)
             ]
             for pair in pairwise(self._zones)

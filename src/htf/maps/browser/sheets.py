@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.frame.domain import FloatArray
-from htf.maps.comparison import Difference
 from htf.maps.scale import density_limits, difference_limits
 from htf.maps.zones import per_area
 from htf.query.answer import Answer
+from htf.query.change import error_of_change
 
 STEPS = 32  # numbers are rounded to 1/32 of their standard error
 
@@ -46,13 +46,13 @@ class Sheet:
 
     @classmethod
     def of_difference(
-        cls, area: FloatArray, found: Difference, is_clear: NDArray[np.bool_] | None = None
+        cls, area: FloatArray, changes: Answer, is_clear: NDArray[np.bool_] | None = None
     ) -> Sheet:
         """The script subtracts one count from the other, so that all three agree."""
-        sides = {"first": found.first.count, "second": found.second.count}
-        marks = found.is_beyond_noise if is_clear is None else is_clear
-        ends = {"low": found.low, "high": found.high}
-        return cls(area, sides | ends, found.std_error, marks)
+        sides = {"first": changes.after, "second": changes.before}
+        marks = changes.beyond_noise if is_clear is None else is_clear
+        ends = {"low": changes.low, "high": changes.high}
+        return cls(area, sides | ends, error_of_change(changes), marks)
 
     @property
     def is_difference(self) -> bool:
