@@ -211,3 +211,28 @@ def test_exact_numbers_are_shown_only_on_request() -> None:
     assert "1,234" not in repr(found)
     assert "1234" not in repr(found)
     assert "1,234 rows" in str(found)
+
+
+def test_of_a_recipe_records_are_looked_for_along_all_axes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    columns = {
+        **{name: [0.5] * 5 for name in ("lon", "lat", "lon2")}, "lat2": [0.5, 0.5, 0.5, 7.0, 0.5],
+        "kind": ["bus", "tram", "car", "bus", "bus"], "riders": [1, 2, 3, 4, -1],
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), "a.parquet")
+    Path("r.toml").write_text(
+        'source = "a.parquet"\nbounds = "0,0,1,1"\ncells = "4"\ndest_x = "lon2"\ndest_y = "lat2"\n'
+        'categories = ["kind=bus,tram"]\nweight = "riders"\nmax_weight = 5\nepsilon = "1"\n'
+    )
+    assert run(["check", "r.toml", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["inside"], told["outside"]) == (5, 3, 2)
+    assert [one["rows"] for one in told["unread"]] == [1]
+    assert told["command"] == "htf release r.toml -o r.parquet"
+    assert run(["check", "r.toml", "--bounds", "0,0,1,1"]) == 2
+    assert "leave out the options beside it" in " ".join(capsys.readouterr().err.split())
+    Path("r.toml").write_text('bounds = "0,0,1,1"\nepsilon = "1"\n')
+    assert run(["check", "r.toml"]) == 2
+    assert "give it a source" in " ".join(capsys.readouterr().err.split())

@@ -21,6 +21,7 @@ import numpy as np
 from htf.base import arguments
 from htf.base.options import words_of
 from htf.errors import InputError
+from htf.frame.axis import PLACE
 from htf.frame.domain import Domain, check_domain
 from htf.ingest import expressions as ex
 from htf.ingest.columns import (
@@ -29,6 +30,7 @@ from htf.ingest.columns import (
     columns_in,
     find_fields,
     fits,
+    inputs,
     like,
     likely_pairs,
 )
@@ -255,10 +257,12 @@ def check_source(
     *,
     progress: Progress | None = None,
     told_map: Sequence[str] = (),
+    recipe: str | None = None,
 ) -> PointsCheck:
-    """As `check_points`, with its options in one object. `told_map` are the options that gave the map."""
+    """As `check_points`, with its options in one object. `told_map` are the options that gave the map; or the name of the
+    `recipe` that says all. Where the columns of all axes are named, records are looked for along all of them."""
     if domain is not None:
-        check_domain(domain)
+        domain = _looked_along(check_domain(domain), reading)
     arguments.function(progress, "progress")
     if is_arrays(source):
         reading = _of_arrays(source, reading)
@@ -275,7 +279,14 @@ def check_source(
                 raise
             used = replace(used, skip_last=totals)
             found = _look_at(source, domain, used, looked, progress)
-    return _advised(source, found, reading, told_map)
+    return _advised(source, found, reading, told_map, recipe)
+
+
+def _looked_along(domain: Domain, reading: Reading) -> Domain:
+    """The map with all of its axes, if their columns are named; else the place alone."""
+    if len(reading.columns or ()) == len(inputs(domain)):
+        return domain
+    return Domain(domain.axes[: 1 if domain.axes[0].inputs == PLACE else 2], domain.crs)
 
 
 def _of_arrays(source: Any, reading: Reading) -> Reading:
@@ -306,17 +317,18 @@ def _look_at(
     with _opened(source, reading, looked) as found:
         sample = _sample(found)
         kinds = _kinds(found, sample)
-        reading, fields = _guessed(found, kinds, sample, reading)
+        reading, fields = _guessed(found, kinds, sample, reading, domain)
         opened = replace(found, decimal=reading.decimal).called(
             columns_in([f.column for f in fields], reading.others, found.columns)
         )
         counts = _count(opened, fields, reading, domain, progress)
-        is_fine = counts["fine"] == counts["total"]
+        is_fine = counts["fine"] == counts["total"] and _is_of_places(reading, fields)
         unread = [] if is_fine else _unread(opened, fields, reading)
         if domain is not None and "inside" not in counts:
-            counts["inside"] = _count_inside(opened, fields, reading, domain)
-            swapped = [fields[1], fields[0]]
-            counts["swapped"] = _count_inside(opened, swapped, reading, domain)
+            swapped = [fields[1], fields[0], *fields[2:]]
+            for name, order in (("inside", fields), ("swapped", swapped)):
+                table = opened.select(names_of(fields, []))
+                counts[name] = _count_inside(opened, table, order, reading, domain)
         people = _people(opened, reading)
         opened.check_unchanged()
     extent = [counts[name] for name in ("x_low", "x_high", "y_low", "y_high")]
@@ -390,12 +402,19 @@ def _texts(values: Any) -> list[str]:
 
 
 def _guessed(
-    opened: Source, kinds: Mapping[str, str], sample: Mapping[str, Any], reading: Reading
+    opened: Source,
+    kinds: Mapping[str, str],
+    sample: Mapping[str, Any],
+    reading: Reading,
+    domain: Domain | None,
 ) -> tuple[Reading, list[Field]]:
     """The columns and options that were given, and sensible guesses for the others."""
     there = opened.columns
     plane = Domain.from_bounds(*WORLD, 2, crs=None)
-    wanted = list(reading.columns or (None, None))[:2]
+    wanted = list(reading.columns or (None, None))
+    if domain is not None and len(inputs(domain)) > 2:
+        plane = domain
+    wanted = wanted[: len(inputs(plane))]
     if wanted == [None, None] and opened.geometry is None and len(likely_pairs(there)) > 1:
         wanted = list(likely_pairs(there)[0])
     named = opened.called(columns_in(wanted, reading.others, there))
@@ -480,7 +499,7 @@ def _count(
     table = opened.select(names)
     x, y = (
         ex.within(value, -FARTHEST, FARTHEST)
-        for value in values_of(opened, table, fields, reading).values()
+        for value in values_of(opened, table, fields[:2], reading).values()
     )
     values = {"x": x, "y": y}
     if reading.time is not None:
@@ -505,9 +524,15 @@ def _count(
     return {name: _number(found[0]) for name, found in counts.items()}
 
 
+def _is_of_places(reading: Reading, fields: Sequence[Field]) -> bool:
+    """Whether a pass over places, people and times sees all that is read."""
+    return len(fields) == 2 and reading.weight is None
+
+
 def _unread(opened: Source, fields: Sequence[Field], reading: Reading) -> list[dict[str, Any]]:
     """Why rows cannot be read, how many, and where the first of them are."""
-    used = replace(reading, once_per="hour" if reading.user and reading.time else None)
+    keeps = reading.user and reading.time and not reading.weight
+    used = replace(reading, once_per="hour" if keeps else None)
     names = names_of(fields, reading.others)
 
     def make(table: Table) -> list[Reason]:
@@ -540,14 +565,8 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
             return f"most of the first rows cannot be read: {'; '.join(unread)}"
         if total == 0:
             return "there are no rows"
-        crs = other_crs(opened, fields, domain, reading)
-        values = values_of(opened, table, fields, reading)
-        with where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
-            placed = placed_on(rows, domain, crs, engine, opened.collates)
-            places = [placed[f"p{n}"] for n in range(len(domain.axes))]
-            inside = engine.run(placed.agg(some=_within(places, domain).any()), opened.name)
-    if bool(inside["some"][0]):
-        return None
+        if _count_inside(opened, table, fields, reading, domain):
+            return None
     columns = ", ".join(dict.fromkeys(repr(field.column) for field in fields))
     where = "inside the bounds" if domain.has_map else "in any cell of the map"
     return (
@@ -563,7 +582,9 @@ def _is_plain_map(
     opened: Source, fields: Sequence[Field], reading: Reading, domain: Domain
 ) -> bool:
     """Whether x and y are compared with bounds as they are."""
-    return not domain.outlined and other_crs(opened, fields, domain, reading) is None
+    if domain.dimensions > 2 or domain.outlined:
+        return False
+    return other_crs(opened, fields, domain, reading) is None
 
 
 def _within(places: Sequence[Any], domain: Domain) -> Any:
@@ -576,14 +597,16 @@ def _within(places: Sequence[Any], domain: Domain) -> Any:
     return inside.fill_null(False)
 
 
-def _count_inside(opened: Source, fields: Sequence[Field], reading: Reading, domain: Domain) -> int:
-    """How many rows are inside a map of zones, or of another reference system."""
-    table = opened.select(names_of(fields, []))
+def _count_inside(
+    opened: Source, table: Table, fields: Sequence[Field], reading: Reading, domain: Domain
+) -> int:
+    """How many rows are inside any map: of zones, of another reference system, or with further axes."""
     crs = other_crs(opened, fields, domain, reading)
-    values = table.select(**values_of(opened, table, fields, reading))
-    rows = placed_on(values, domain, crs, opened.engine, opened.collates)
-    places = [rows[f"p{n}"] for n in range(len(domain.axes))]
-    found = opened.engine.run(rows.agg(inside=_within(places, domain).sum()), opened.name)
+    values = values_of(opened, table, fields, reading)
+    with where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
+        placed = placed_on(rows, domain, crs, engine, opened.collates)
+        places = [placed[f"p{n}"] for n in range(len(domain.axes))]
+        found = engine.run(placed.agg(inside=_within(places, domain).sum()), opened.name)
     return int(_number(found["inside"][0]) or 0)
 
 
@@ -629,12 +652,17 @@ def _told_field(field: Field) -> str:
 # Advice ------------------------------------------------------------------------------------------
 
 
-def _advised(source: Any, found: _Found, given: Reading, told_map: Sequence[str]) -> PointsCheck:
+def _advised(
+    source: Any, found: _Found, given: Reading, told_map: Sequence[str], recipe: str | None
+) -> PointsCheck:
     check, reading = found.check, found.reading
     name = str(source) if isinstance(source, (str, Path)) else "FILE"
     if "://" in name:  # it may hold a password
         name = "postgresql://USER@HOST/DATABASE"
     hints = tuple(_hints(check, reading, given))
+    if recipe is not None:
+        command = shlex.join(["htf", "release", recipe, "-o", f"{Path(recipe).stem}.parquet"])
+        return replace(check, hints=hints, command=command)
     return replace(check, hints=hints, command=_command(name, found, told_map))
 
 
