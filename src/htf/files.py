@@ -46,7 +46,7 @@ NOTHING = 0  # the mode of what is not there
 NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 PARQUET_STARTS = b"PAR1"
 SQLITE_STARTS, APPLICATION, BUDGET_FILE = b"SQLite format 3\0", slice(68, 72), b"HTFB"
-GEOPACKAGE, JOURNALS = ".gpkg", ("-journal", "-wal")  # of a program that has it open
+GEOPACKAGE, JOURNALS = ".gpkg", ("-journal", "-wal")  # they belong to a program that has it open
 
 
 class Budget(Protocol):
@@ -278,7 +278,7 @@ def _check_existing(path: Path, permission: Permission) -> os.stat_result | None
             f"cannot write {path}: it already exists. Give another name, or --overwrite to replace it "
             "(in Python overwrite=True)"
         )
-    if not found.st_mode & 0o222:  # which the superuser could write to all the same
+    if not found.st_mode & 0o222:  # which the superuser could still write to
         raise OutputError(f"cannot write {path}: it is read-only")
     _check_content(path, permission)
     return found
@@ -292,7 +292,7 @@ def _check_not_open(path: Path) -> None:
         journal = path.with_name(path.name + end)
         if os.path.lexists(journal):
             raise OutputError(
-                f"cannot write {path}: {journal.name} beside it is of a program that has it open, or that "
+                f"cannot write {path}: {journal.name} beside it belongs to a program that has it open, or that "
                 "was broken off. Close the program, or give another name"
             )
 

@@ -2,7 +2,7 @@
 
 A rival whose constants suit other data than these is easy to beat. So each rival runs at many settings, and for
 every data set, epsilon, workload and metric the one with the least mean error counts. It is picked with the truth,
-which nobody has who makes a release, and from the very runs that it is then judged by: both favour the rivals.
+which no publisher has, and from the very runs that it is then judged by: both favour the rivals.
 """
 
 from __future__ import annotations

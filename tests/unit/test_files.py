@@ -371,7 +371,7 @@ def test_a_geopackage_that_is_open_elsewhere_stays(end: str, exists: bool, place
     if exists:
         path.write_text("old")
     (place / f"a.gpkg{end}").write_text("a journal")
-    with pytest.raises(OutputError, match=rf"a\.gpkg{end} beside it is of a program"):
+    with pytest.raises(OutputError, match=rf"a\.gpkg{end} beside it belongs to a program"):
         check_output(path, overwrite=True)
     assert path.exists() == exists
     check_output(place / "a.csv")

@@ -97,7 +97,7 @@ def test_no_such_level(by: str, says: str) -> None:
 
 def test_what_cannot_be_asked() -> None:
     release = zone_release(zone_domain(HOURS))
-    with pytest.raises(InputError, match="counts by 'hour' are of all of it"):
+    with pytest.raises(InputError, match="`--by hour` counts every hour"):
         release.table("hour", where={"hour": (6, 12)})
     with pytest.raises(InputError, match="no zones: its axes are x, y"):
         zone_release(htf.Domain.from_bounds(0, 0, 1, 1, cells=2)).table()

@@ -464,7 +464,7 @@ def test_what_cannot_be_what_was_charged_is_not_entered(
         (made(epsilon="0.8", mechanism="singular"), "for one person by singular"),
         (made(epsilon="0.8", noise="seeded:1"), "seeded or scripted noise hides nothing"),
         (made(epsilon="0.8", mechanism=exact_total), "public_total discloses"),
-        (replace(made(epsilon="0.8"), estimator="magic"), "does not hold together: sums"),
+        (replace(made(epsilon="0.8"), estimator="magic"), "is inconsistent: sums"),
     ):
         other.save(path, overwrite=True)
         with pytest.raises(InputError, match=says):

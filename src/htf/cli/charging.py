@@ -78,7 +78,7 @@ def report_pending(account: Account) -> None:
     for entry in account.pending:
         say(
             f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {entry.label}) "
-            "is pending: its release is still being made, or was interrupted. It counts all the same.",
+            "is pending: its release is still being made, or was interrupted. It counts anyway.",
             err=True,
         )
 

@@ -71,6 +71,6 @@ def report(
     warn_if_not_private(subject.release)
     if subject.failed:
         say(
-            f"WARNING: {release_file} does not hold together ({', '.join(subject.failed)}), and the report says so on every page.",
+            f"WARNING: {release_file} is inconsistent ({', '.join(subject.failed)}), and the report says so on every page.",
             err=True,
         )

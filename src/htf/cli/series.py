@@ -86,12 +86,12 @@ def init(
     options = MapOptions(**take(MapOptions, given))
     if options.is_map_inside:
         raise InputError(
-            "a series is of a map or of zones, not of both: leave out --zones, or --bounds and --around"
+            "a series covers a map or zones, not both: leave out --zones, or --bounds and --around"
         )
     domain, _ = options.read()
     if domain.dimensions != (2 if options.zones is None else 1):
         raise InputError(
-            "a series is of a map with the axes x and y alone, or of zones alone: leave out --axis, --dest x and --category"
+            "a series covers a map with the axes x and y alone, or zones alone: leave out --axis, --dest x and --category"
         )
     plan = SeriesPlan.of(
         domain, period, unit, total=epsilon_total, releases=releases, each=epsilon_each
@@ -192,7 +192,7 @@ def _nothing(error: NothingInsideError, addition: Addition, reading: Reading) ->
     ]
     return (
         f"No record of {addition.period.name} is {found} Check {', '.join(looked[:-1])} and {looked[-1]}. If there truly is "
-        "none, release the period all the same with --allow-empty: it costs as much as any other, but a missing release "
+        "none, release the period anyway with --allow-empty: it costs as much as any other, but a missing release "
         "tells everyone who waits for it that nobody was there. (This message is for your eyes: it is a fact about the data.)"
     )
 

@@ -27,4 +27,4 @@ def verify(release_file: Path) -> None:
     show_table(("check", "result", "finding"), rows)
     wrong = [check.name for check in checks if not check.passed]
     if wrong:
-        raise ReleaseFileError(f"{release_file} does not hold together: {', '.join(wrong)}")
+        raise ReleaseFileError(f"{release_file} is inconsistent: {', '.join(wrong)}")

@@ -146,7 +146,7 @@ def measure_activity(
     ----------
     people : RecordsPerPerson
         How many people have how many records. Those with more than its `most` count as having that many, in the
-        total too. Choose it without the data, and no larger than needed: a few such people cannot be told from none,
+        total too. Choose it without the data, and no larger than needed: a few such people cannot be distinguished from none,
         and the upper ends of intervals allow for them.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
         The privacy budget of this measurement.

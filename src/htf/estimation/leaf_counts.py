@@ -33,7 +33,7 @@ from htf.frame.domain import FloatArray, IntArray
 NEAR = np.r_[0.01, 0.03, 2.0 ** (np.arange(-7, 9) / 2)]
 FAR = np.array([0.03, 0.2, 0.8, 3.2])
 NOTHING = 20.0  # before anything is learnt, a leaf is so many times likelier to hold nothing than any one count
-ITERATIONS = 100  # of EM: small counts are told from none only slowly
+ITERATIONS = 100  # of EM: small counts are distinguished from none only slowly
 FEWEST_LEAVES = 20  # from which a mean says something
 LEAST_MEAN = 1e-4
 LEAST_VARIANCE = 1e-3

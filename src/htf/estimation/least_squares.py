@@ -130,7 +130,7 @@ def nonnegative_least_squares(
 ) -> tuple[FloatArray, FloatArray]:
     """Estimates that add up and are nowhere negative; and the variances of `least_squares`.
 
-    From the top down: the root's estimate, cut at zero, is shared out to its children so that none
+    From the top down: the root's estimate, cut at zero, is split among its children so that none
     is negative, they add up to it, and they are closest to their own estimates, weighted by the
     inverse of the variance which those have from the counts below; then theirs to their children.
     If no estimate of `least_squares` is negative, nothing changes. Otherwise the result is biased:

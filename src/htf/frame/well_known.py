@@ -99,7 +99,7 @@ def boxes_around(shapes: Shapes) -> FloatArray:
 
 def middles(shapes: Shapes, low: IntArray, high: IntArray) -> FloatArray:
     """The middle of the box around each range of shapes. One without an outline is put at the corner of the map, where
-    its lines can be told from others."""
+    its lines can be distinguished from others."""
     boxes = boxes_around(shapes)
     corner = np.array([np.nanmin(boxes[:, 0]), np.nanmin(boxes[:, 1])] * 2)
     boxes = np.where(np.isnan(boxes), corner, boxes)

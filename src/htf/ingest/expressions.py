@@ -141,7 +141,7 @@ def is_blank(column: Value) -> BooleanValue:
 
 
 def as_person(column: Value, name: str, text: bool) -> Value:
-    """Whole numbers, or text as it stands; missing where it is empty."""
+    """Whole numbers, or text unchanged; missing where it is empty."""
     kind = column.type()
     if text:
         return _stripped(column).nullif("")
@@ -158,7 +158,7 @@ def as_person(column: Value, name: str, text: bool) -> Value:
 
 
 def as_label(column: Value, name: str, text: bool) -> StringValue:
-    """Text as it stands, or whole numbers as text; missing where it is empty."""
+    """Text unchanged, or whole numbers as text; missing where it is empty."""
     kind = column.type()
     if text:
         return _stripped(column).nullif("")

@@ -778,7 +778,7 @@ def _check_times(
         if kinds_found["zoned"][0] and kinds_found["bare"][0] and tell is not None:
             tell(
                 f"{EYES_ONLY} some times in the column {name!r} name a time zone and some do not. Each is "
-                "read by itself: those without one as if they were of UTC."
+                "read on its own: those without one count as UTC."
             )
 
 

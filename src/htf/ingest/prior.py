@@ -66,7 +66,7 @@ def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) ->
     check_columns(columns)
     if any(axis.levels for axis in domain.axes):
         raise InputError(
-            "a prior is of a map with coordinates alone: leave --prior out with zones and categories"
+            "a prior covers a map with coordinates alone: leave --prior out with zones and categories"
         )
     if not isinstance(source, (str, Path)):
         array = read_weights(source)

@@ -253,7 +253,7 @@ class Reading(Access):
     since: int | None = field(
         default=None,
         metadata=option(
-            "Only records of this time or later, by --time and --read utc-offset. A date is its first moment.",
+            "Only records of this time or later, by --time and --read utc-offset. A date means midnight.",
             "DATE|TIME",
             read=read_moment,
         ),

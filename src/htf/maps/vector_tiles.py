@@ -6,7 +6,7 @@ which have a fixed length, so a layer is one long list of numbers and one of val
 Tiles are small because numbers are rounded, and because equal numbers are stored once. Counts, their intervals and
 densities are rounded to a sixteenth of their standard error or less, which does not show beside the noise.
 `west`, `south`, `width` and `height` are those of the whole leaf or square, in the coordinates of the map, whereas
-shapes are cut off beyond the tile. Fields have the order in which gzip makes least of them.
+shapes are cut off beyond the tile. Fields have the order that compresses best.
 """
 
 from __future__ import annotations

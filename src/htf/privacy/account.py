@@ -65,7 +65,7 @@ class Entry:
     state: str
     file: str | None  # the name of what was published, without its folder
     sha256: str | None
-    withdrawn: str | None = None  # when, in UTC; a charge counts all the same
+    withdrawn: str | None = None  # when, in UTC; a charge still counts
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the entry with plain values, for JSON.

@@ -386,9 +386,7 @@ class BudgetFile:
         release = Release.load(path)
         wrong = [check.name for check in verify(path) if not check.passed]
         if wrong:
-            raise InputError(
-                f"{path} does not hold together: {', '.join(wrong)}. Nothing was entered"
-            )
+            raise InputError(f"{path} is inconsistent: {', '.join(wrong)}. Nothing was entered")
         check_adds_up(release.private, release.parameters)
         _check_charged_for(release, entry, path)
         digest = digest_of(path)
@@ -670,7 +668,7 @@ class BudgetFile:
             return f"No release was entered for it. {self.after_failure}"
         return (
             "No release was entered for it, and nothing is refunded: another run is charged again. If its file "
-            f"is there all the same, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
+            f"is there anyway, enter it: `htf budget publish {quote(str(self.path))} --dataset {quote(self.dataset)} "
             f"--entry {entry.id} FILE`."
         )
 

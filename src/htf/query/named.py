@@ -106,7 +106,7 @@ def _check_whole(axis: Axis, ends: FloatArray) -> None:
     """An axis that gets a row for each of its steps is not cut as well."""
     if np.any(ends != [axis.low, axis.high]):
         raise InputError(
-            f"counts by {axis.name!r} are of all of it: leave it out of --where, --zone and boxes"
+            f"`--by {axis.name}` counts every {axis.name}: leave it out of --where, --zone and boxes"
         )
 
 

@@ -209,7 +209,7 @@ class Prepared:
                 "counts as having that many, so totals may be too low: choose a larger --most-records next time."
             )
         self.listen.found(
-            f"Up to about {3 * noise:,.0f} people with up to {most:,} records each cannot be told from none at this epsilon. "
+            f"Up to about {3 * noise:,.0f} people with up to {most:,} records each cannot be distinguished from none at this epsilon. "
             "Intervals allow for them, so they reach further up than down (--most-records)."
         )
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from htf.report.subject import Subject
 
 MOST_NAMES = 14  # rows of a table that stands in place of a map
-ALT = "A map of what the release counts. Darker places have more; blank places cannot be told from noise."
+ALT = "A map of what the release counts. Darker places have more; blank places cannot be distinguished from noise."
 
 
 def board_page(subject: Subject) -> Markup:
@@ -145,7 +145,7 @@ def _explained(row: AreaErrors, subject: Subject) -> str:
     quantity = subject.release.quantity
     said = (
         f"The file gives an interval with every count. Half of those for such areas are narrower than "
-        f"± {show_count(row.margin, quantity)}; {LEVEL_TEXT} of intervals are to hold the true number."
+        f"± {show_count(row.margin, quantity)}; {LEVEL_TEXT} of intervals contain the true number."
     )
     if row.simulated is None:
         return said
@@ -184,7 +184,7 @@ def _of_sizes(release: Release) -> Iterator[Content]:
     yield (
         f"The map is fine where there is much, and coarse where there is little. Half of all {things(release.quantity)} "
         f"are in regions of at most {sizes.fine} a side; half of the map's area is in regions of at least {sizes.coarse}. "
-        "Inside a region the file says next to nothing about where something is. Blank places cannot be told from noise."
+        "Inside a region the file says next to nothing about where something is. Blank places cannot be distinguished from noise."
     )
 
 

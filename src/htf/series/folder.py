@@ -267,7 +267,7 @@ class SeriesFolder:
         self._check_known(period, number)
         if resume and not pending:
             raise InputError(
-                f"nothing of {period.name} was interrupted, so there is nothing to take up: leave out --resume"
+                f"no interrupted release of {period.name} to resume: leave out --resume"
             )
         used = self.used
         if period.name not in used and len(used) >= self.plan.releases:
@@ -299,7 +299,7 @@ class SeriesFolder:
         after = f"{left} afterwards, for {possible} of the {planned} periods that are still planned"
         if lost and not take_from_later:
             raise BudgetError(
-                f"{now[0].lower()}{now[1:]}, and {after}. So {lost} of them could no longer be released. To correct it all the same: "
+                f"{now[0].lower()}{now[1:]}, and {after}. So {lost} of them could no longer be released. To correct it anyway: "
                 "take_from_later=True (htf series add --correct --take-from-later). Nothing was charged"
             )
         gone = f". {lost} of them can no longer be released." if lost else "."

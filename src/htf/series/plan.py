@@ -77,7 +77,7 @@ class SeriesPlan:
         named = [axis for axis in self.domain.axes if axis.levels]
         if named and not self.of_zones:
             raise InputError(
-                "a series is of a map with coordinates alone, or of the zones of one layer: without trips between zones, "
+                "a series covers a map with coordinates alone, or the zones of one layer: without trips between zones, "
                 "categories and further axes"
             )
         if IN_PERIOD.get(self.unit, self.period) != self.period:

@@ -158,7 +158,7 @@ class Series(SeriesFolder):
         correct : bool
             Whether to release a period once more. The correction is charged again.
         resume : bool
-            Whether to take up a release of this period that was interrupted, under its own charge. Do so only if nothing
+            Whether to resume an interrupted release of this period, under its own charge. Do so only if nothing
             of it was seen.
         take_from_later : bool
             Whether a correction may cost what later periods of a series of persons were meant to.

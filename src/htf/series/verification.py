@@ -1,4 +1,4 @@
-"""Whether a series holds together: each release by itself, and all of them with the plan and the budget. Public."""
+"""Whether a series is consistent: each release alone, and all of them with the plan and the budget. Public."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def verify_series(folder: str | Path) -> list[Check]:
 
 
 def _check_release(series: Series, one: Released, digests: dict[str, str]) -> Check:
-    """A release is sound by itself, and is what the plan says."""
+    """A release is sound, and is what the plan says."""
     wrong = [check.name for check in verify(one.path) if not check.passed]
     try:
         release = Release.load(one.path)

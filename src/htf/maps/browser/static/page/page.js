@@ -139,7 +139,7 @@ function changeRelease(before) {
   refresh();
 }
 
-/* With a release that is on the map already, no longer. */
+/* Choosing it again stops comparing. */
 function compareWith(id) {
   if (id === state.first) return;
   state.second = id === state.second ? null : id;
