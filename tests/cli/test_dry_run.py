@@ -21,7 +21,8 @@ from support import PATIENCE
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> list[str]:
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(tmp_path)
     points = tmp_path / "points.csv"
     points.write_text("lon,lat\n" + "0.1,0.2\n" * 50)
     budget = str(tmp_path / "budget.sqlite")
@@ -127,7 +128,7 @@ WRONG = {
     "metres": ("x,y\n" + f"{HARBOUR[0]},{HARBOUR[1]}\n" * 40, (), "none of the first rows is inside the bounds"),
     "times": ("x,y,t\n" + "0.125,0.25,31.12.2025 23:59\n" * 40, ("--axis", "hour:hour(t):0:24:24"), "column 't' must hold times"),
     "people": ("x,y,who\n" + "0.125,0.25,\n" * 40, ("--user", "who"), "the column 'who' names nobody there"),
-    "weights": ("x,y,w\n" + "0.125,0.25,-7\n" * 40, ("--weight", "w", "--max-weight", "9"), "the column 'w' is negative there"),
+    "weights": ("x,y,w\n" + "0.125,0.25,-7\n" * 40, ("--weight", "w:9"), "the column 'w' is negative there"),
     "nothing": ("x,y\n", (), "there are no rows"),
 }  # fmt: skip
 
@@ -142,11 +143,16 @@ def test_rows_are_tried_if_asked(
     asked = [*words, "--x", "x", "--y", "y", *options, "--dry-run"]
     if case == "people":  # another unit than that of the budget
         del asked[asked.index("--budget") : asked.index("--budget") + 4]
+    asked += ["--save-recipe", "asked.toml"]
     if case != "times":  # which even opening the file finds
         assert run(asked) == 0
         told = " ".join(capsys.readouterr().err.split())
         assert "Not tried: whether numbers and times can be read" in told
-    assert run([*asked, "--try-rows"]) == 2
+    else:
+        assert run(asked) == 2
+        lines = ('x = "x"', 'y = "y"', 'bounds = "0,0,0.4,0.4"', 'axes = ["hour:hour(t):0:24:24"]')
+        Path("asked.toml").write_text("\n".join([f'source = "{words[1]}"', *lines]))
+    assert run(["check", "asked.toml"]) == 2
     told = " ".join(capsys.readouterr().err.split())
     assert wanted in told
     assert "for your eyes" in told
@@ -156,21 +162,22 @@ def test_rows_are_tried_if_asked(
 
 
 def test_rows_that_can_be_read(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*words, "--dry-run", "--try-rows"]) == 0
-    assert "The first rows can be read" in " ".join(capsys.readouterr().err.split())
+    assert run([*words, "--dry-run", "--save-recipe", "asked.toml"]) == 0
+    capsys.readouterr()
+    assert run(["check", "asked.toml"]) == 0
+    told = capsys.readouterr()
+    assert "The first rows can be released as the recipe says" in " ".join(told.err.split())
+    assert "  htf release asked.toml -o asked-release.parquet" in told.out.splitlines()
     assert spent(words).units == 0
-    assert run([*words, "--try-rows"]) == 2
-    assert "--try-rows goes with --dry-run" in capsys.readouterr().err
     Path(words[1]).write_text("lon,lat\n" + "0.1,0.2\n" * 30 + "no,number\n" * 20)
-    assert (
-        run([*words, "--dry-run", "--try-rows"]) == 0
-    )  # few odd rows are left out by a release too
+    assert run(["check", "asked.toml"]) == 0  # few odd rows are left out by a release too
 
 
 def test_rows_in_another_system_are_tried_there(words: list[str]) -> None:
     x, y = HARBOUR
     Path(words[1]).write_text("x,y\n" + f"{x},{y}\n" * 40)
     words[words.index("--bounds") + 1] = "8,47,9,48"
-    asked = [*words, "--x", "x", "--y", "y", "--dry-run", "--try-rows"]
-    assert run(asked) == 2
-    assert run([*asked, "--read", "points-crs=EPSG:2056"]) == 0
+    asked = [*words, "--x", "x", "--y", "y", "--dry-run", "--save-recipe", "asked.toml"]
+    assert run(asked) == 0
+    assert run(["check", "asked.toml"]) == 2
+    assert run(["check", "asked.toml", "--read", "points-crs=EPSG:2056"]) == 0

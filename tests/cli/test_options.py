@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import MISSING, fields
 from importlib.metadata import version
+from typing import Any
 
 import click
 import pytest
@@ -12,8 +13,9 @@ import pytest
 import htf
 from htf import read_points
 from htf.base.options import OPTION
-from htf.cli.declared import Named
+from htf.cli.declared import Named, Two
 from htf.cli.main import cli, run
+from htf.cli.points import fill_recipe
 from htf.cli.release import ReleaseOptions
 from htf.ingest.reading import Reading
 from htf.recipes.maps import MapOptions
@@ -48,17 +50,16 @@ def test_htf_release_offers_every_declared_option() -> None:
     assert len(names) == len(set(names))
     grouped = [one for one in declared if one.metadata[OPTION].group is not None]
     groups = {one.metadata[OPTION].group.key for one in grouped}
-    assert groups == {"read", "dest"}
+    assert groups == {"read", "dest", "weight", "during", "distinct"}
     for one in grouped:
-        option = offered[one.metadata[OPTION].group.key]
-        assert isinstance(option.type, Named)
-        assert option.type.members[one.metadata[OPTION].name(one.name)] == one
+        kind = offered[one.metadata[OPTION].group.key].type
+        assert isinstance(kind, (Named, Two))
+        assert one in (kind.members.values() if isinstance(kind, Named) else kind.fields)
     declared = [one for one in declared if one not in grouped]
     names = [one.name for one in declared]
     asking = {
         "dry_run",
         "noise",
-        "try_rows",
         "yes",
         "points_about",
     }  # before a charge and about it: nothing that the release is made of
@@ -88,6 +89,52 @@ def test_options_of_a_group_are_read_like_others(capfd: pytest.CaptureFixture[st
         assert said in " ".join(capfd.readouterr().err.split()), words
     assert run(["check", "a.csv", "--read", "decimal=,", "--read", "decimal=."]) == 2
     assert "decimal is given twice" in capfd.readouterr().err
+
+
+def test_two_values_of_one_option_are_read_like_others(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    wrong = {
+        ("--weight", "fares"): "it takes COLUMN:W, got 'fares'",
+        ("--weight", ":6"): "it takes COLUMN:W",
+        ("--weight", "fares:"): "it takes COLUMN:W",
+        ("--weight", "fares:0"): "0 is not in the range",
+        ("--weight", "fares:few"): "'few' is not a whole number",
+        ("--during", "2026-03-01"): "it takes FROM,TO, got '2026-03-01'",
+        ("--during", ","): "it takes FROM,TO",
+        ("--during", "2026-03,", "--time", "at"): "a time is written like 2026-03-01",
+        ("--during", "2026-03-02,2026-03-01", "--time", "at"): "must end after it starts",
+        ("--during", "2026-03-01,"): "--during needs times",
+        ("--distinct", ":4"): "it takes N|NX,NY|LEVEL[:M]",
+        ("--distinct", "16:", "--user", "who"): "--distinct takes the number of boxes",
+    }
+    for words, said in wrong.items():
+        asked = ["release", "a.csv", "--bounds", "0,0,1,1", "--epsilon", "1", "-o", "a.parquet"]
+        assert run([*asked, *words]) == 2
+        assert said in " ".join(capfd.readouterr().err.split()), words
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    {
+        ("--weight", "a:b:6"): {"weight": "a:b", "max_weight": 6},
+        ("--distinct", "16"): {"distinct": "16"},
+        ("--distinct", "zone:district"): {"distinct": "zone:district"},
+        ("--distinct", "zone:district:auto"): {"distinct": "zone:district", "distinct_boxes": "auto"},
+        ("--distinct", "32,16:4"): {"distinct": "32,16", "distinct_boxes": "4"},
+        ("--during", "2026-03-01,", "--time", "at"): {"since": 1772323200, "time": "at"},
+        ("--during", ",2026-03-01T06:00", "--time", "at"): {"until": 1772344800, "time": "at"},
+        ("--other", "zone", "--other", "kind"): {"other": ("zone", "kind")},
+    }.items(),
+)
+def test_two_values_of_one_option_fill_a_recipe(
+    words: tuple[str, ...], fields: dict[str, Any]
+) -> None:
+    command = command_named("release")
+    asked = ["a.csv", "--epsilon", "1", "-o", "a.parquet", *words]
+    with command.make_context("release", asked) as context:
+        filled = fill_recipe("a.csv", context.params)
+    assert filled == Recipe(source="a.csv", epsilon=1, **fields)
 
 
 def test_the_help_of_a_group_has_a_line_for_each_name(capfd: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ NUMBER = 6000
 PASSENGERS = np.where(DRAW.random(NUMBER) < 0.03, 40, DRAW.integers(0, 5, NUMBER))
 TOLD = "sum of passengers, at most 6 per record"
 BOXES = [[0, 0, 1, 1], [0, 0, 0.5, 1]]
-WEIGHT = ["--weight", "passengers", "--max-weight", "6"]
+WEIGHT = ["--weight", "passengers:6"]
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,9 @@ def test_each_part_is_charged_once(
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "no limit": (["--weight", "passengers"], "give both --weight COLUMN and --max-weight W"),
-    "no column": (["--max-weight", "6"], "give both --weight COLUMN and --max-weight W"),
-    "a limit of 0": (["--weight", "passengers", "--max-weight", "0"], "1"),
+    "no limit": (["--weight", "passengers"], "it takes COLUMN:W"),
+    "no column": (["--weight", ":6"], "it takes COLUMN:W"),
+    "a limit of 0": (["--weight", "passengers:0"], "1"),
     "people": ([*WEIGHT, "--user", "taxi"], "--max-records K"),
     "counted people": ([*WEIGHT, "--user", "taxi", "--count", "people"], "everyone counts once"),
     "once": ([*WEIGHT, "--user", "taxi", "--max-records", "3", "--once-per", "all"], "may differ"),
@@ -103,7 +103,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "nothing left": (
         [*WEIGHT, "--user", "taxi", "--max-records", "3", "--spend", "clipped=0.9", "--distinct", "4"], "leave nothing for the map",
     ),
-    "too much together": ([*WEIGHT[:3], "1000000", "--user", "taxi", "--max-records", "3"], "more than 1048576 together"),
+    "too much together": (["--weight", "passengers:1000000", "--user", "taxi", "--max-records", "3"], "more than 1048576 together"),
 }  # fmt: skip
 
 

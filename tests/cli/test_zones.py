@@ -54,7 +54,7 @@ TRIPS = ("--x", "x", "--y", "y", "--dest", "x=dest_x", "--dest", "y=dest_y")
     ("options", "told"),
     [
         ((*ZONES, "--within", "district,city"), "over 9 zones"),
-        ((*ZONES, "--elsewhere", "zone", "--user", "rider"), "over 10 zones"),
+        ((*ZONES, "--other", "zone", "--user", "rider"), "over 10 zones"),
         ((*ZONES, *TRIPS), "over 9 x 9 zones"),
         ((*ZONES, *TRIPS, "--dest", "zones=same", "--dest", "by=city"), None),
         ((*ZONES, *TRIPS, "--dest", "zones=degrees.geojson"), "over 9 x 9 zones"),
@@ -85,7 +85,7 @@ def test_releases(options: Any, told: str | None, capfd: pytest.CaptureFixture[s
         ((*ZONES, "--around", "0,0,1", "--bounds", "0,0,1,1"), "--around"),
         ((*ZONES, "--cells", "1024"), "leave out --cells, or give --bounds"),
         ((*ZONES, "--spend", "zones=0.2"), "give --zones and --bounds"),
-        ((*ZONES, "--elsewhere", "keep"), "elsewhere"),
+        ((*ZONES, "--other", "keep"), "--other keep needs a list"),
         ((*ZONES, "--within", "ward"), "has no column 'ward'"),
         ((*ZONES, "--dest", "zones=same"), "give --dest x and --dest y"),
         (

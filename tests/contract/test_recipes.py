@@ -14,6 +14,7 @@ import pytest
 
 import htf
 from htf import InputError, Recipe, Release
+from htf.base.options import words_of
 from htf.cli.main import run
 from htf.privacy.purchases import PURCHASES
 from htf.recipes.files import NAMES, load_recipe, save_recipe, to_toml
@@ -78,16 +79,20 @@ def recipe(name: str) -> Recipe:
 
 def as_options(name: str) -> list[str]:
     """The same fields as options."""
-    words, flags = [], {"axes": "--axis", "categories": "--category", "settings": "--set"}
-    for field, value in RECIPES[name].items():
-        flag = flags.get(field, f"--{field.replace('_', '-')}")
+    given, words = dict(RECIPES[name]), []
+    if "weight" in given:
+        given["weight"] = f"{given['weight']}:{given.pop('max_weight')}"
+    if "since" in given:
+        given["since"] += ","
+    for field, value in given.items():
+        values = [value]
         if isinstance(value, dict):
-            words += [f"{flag}={key}={one}" for key, one in value.items()]
+            values = [f"{key}={one}" for key, one in value.items()]
         elif isinstance(value, list):
-            words += [f"{flag}={one}" for one in value]
-        else:
-            joined = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            words.append(f"{flag}={joined}")
+            values = value
+        elif isinstance(value, tuple):
+            values = [",".join(map(str, value))]
+        words += [word for one in values for word in words_of(Recipe, field, one)]
     return words
 
 

@@ -227,7 +227,7 @@ _NUMBERS = _PLAIN | {"negative", "list", "instance of ours", "path", *WHOLE, *SH
 _LISTED = TEXT | {"empty list", "dict", "path"}
 RECIPE_TAKES: dict[str, set[str]] = {
     **dict.fromkeys(
-        ("x", "y", "by", "elsewhere", "crs", "dest_x", "dest_y", "dest_zones", "dest_by", "table", "sql", "memory",
+        ("x", "y", "by", "crs", "dest_x", "dest_y", "dest_zones", "dest_by", "table", "sql", "memory",
          "points_crs", "user", "time", "mechanism"),
         _PLAIN,
     ),

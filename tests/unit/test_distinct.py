@@ -405,7 +405,7 @@ def test_a_table_is_made_and_shown(
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet", "gpkg", "geojson"])
 def test_a_table_is_written(ending: str, visits: Path) -> None:
-    assert run(command(visits, "--user", "who", "--distinct", "4", "--distinct-boxes", "3")) == 0
+    assert run(command(visits, "--user", "who", "--distinct", "4:3")) == 0
     out, target = visits.parent / "out.parquet", visits.parent / f"table.{ending}"
     assert run(["query", str(out), "--distinct", "-o", str(target)]) == 0
     assert target.stat().st_size > 100
@@ -434,10 +434,10 @@ def test_a_table_is_written(ending: str, visits: Path) -> None:
         (["--user", "who", "--distinct", "four"], "as in 16 or 32,16"),
         (["--user", "who", "--distinct", "0"], "at least one box"),
         (["--user", "who", "--distinct", "20"], "only 16 cells there"),
-        (["--user", "who", "--distinct", "4", "--distinct-boxes", "17"], "1 to 16 boxes"),
+        (["--user", "who", "--distinct", "4:17"], "1 to 16 boxes"),
         (
-            ["--user", "who", "--distinct", "4", "--distinct-boxes", "many"],
-            "a whole number, or auto",
+            ["--user", "who", "--distinct", "4:many"],
+            "a whole number M, or auto",
         ),
         (
             ["--user", "who", "--distinct", "4", "--spend", "distinct=0"],
@@ -451,7 +451,6 @@ def test_a_table_is_written(ending: str, visits: Path) -> None:
             ["--user", "who", "--distinct", "4", "--spend", "distinct=0.95", "--max-records", "3"],
             "leave nothing",
         ),
-        (["--user", "who", "--distinct-boxes", "4"], "ask for it with --distinct"),
         (["--user", "who", "--spend", "distinct=0.1"], "ask for it with --distinct"),
     ],
 )

@@ -116,8 +116,8 @@ RIDES = {
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"weight": "passengers"}, "give both --weight COLUMN and --max-weight W"),
-        ({"max_weight": 6}, "give both --weight COLUMN and --max-weight W"),
+        ({"weight": "passengers"}, "give --weight COLUMN:W"),
+        ({"max_weight": 6}, "give --weight COLUMN:W"),
         ({"weight": "seats", "max_weight": 6}, "no column 'seats'"),
         ({"weight": "passengers", "max_weight": 6, "user": "taxi"}, "--max-records K"),
         ({"weight": "passengers", "max_weight": 6, "user": "taxi", "count": "people"}, "everyone counts once"),

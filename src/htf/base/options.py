@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 OPTION = "option"
+LAST, EITHER = (
+    "last",
+    "either",
+)  # what an option of two fields may lack: the last with its sign, or either around it
 AUTO = "auto"  # in place of a number: it follows from a noisy measurement
 USUAL_MOST_RECORDS = 2000  # of a person, in an activity, where nothing else is said
 
@@ -29,8 +33,42 @@ class Group:
         return self.flag.removeprefix("--")
 
 
+@dataclass(frozen=True, slots=True)
+class Joint(Group):
+    """Two fields that the command line takes as one text, as in `--weight passengers:6`."""
+
+    metavar: str = ""
+    sign: str = ":"  # between the two
+    last: str = ".*"  # pattern of the last text; else all of it is the first
+    may_lack: str = ""  # one of the next two
+
+
 READ = Group("--read", "How to read the source.")
 DEST = Group("--dest", "For trips: where they end.", prefix="dest_")
+WEIGHT = Joint(
+    "--weight",
+    "Column of whole numbers, such as passengers or minutes: each record counts that often, and sums are published. "
+    "Weights above W count as W, and fractions are rounded down. Choose W without looking at the data: noise grows "
+    "with it.",
+    metavar="COLUMN:W",
+)
+DURING = Joint(
+    "--during",
+    "Only records of this span of time, by --time and --read utc-offset. A date means midnight, and the end is not "
+    "in the span. Either may be left out, as in 2026-03-01, or ,2026-04-01.",
+    metavar="FROM,TO",
+    sign=",",
+    may_lack=EITHER,
+)
+DISTINCT = Joint(
+    "--distinct",
+    "With --user: add a table of different people in each box of a grid of N x N boxes, or of NX x NY; or in each "
+    "zone or category of a level, such as district, or step of an axis. Each person counts in at most M of them; auto "
+    "finds M with noise.  [default of M: auto]",
+    metavar="N|NX,NY|LEVEL[:M]",
+    last="[0-9]+|auto",  # a level may be named zone:district
+    may_lack=LAST,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +88,15 @@ class Option:
 
     def spoken(self, field: str) -> str:
         """What is typed, for messages: `--within` or `--read encoding`."""
+        if isinstance(self.group, Joint):
+            return self.group.flag
         if self.group is not None:
             return f"{self.group.flag} {self.name(field)}"
         return (self.flag or f"--{self.name(field)}").split()[-1]
 
     def words(self, field: str, value: object) -> list[str]:
         """The words of a command that give it this value."""
-        if self.group is not None:
+        if self.group is not None and not isinstance(self.group, Joint):
             return [self.group.flag, f"{self.name(field)}={value}"]
         return [self.spoken(field), str(value)]
 
@@ -85,5 +125,5 @@ def spoken(declaration: Any, field: str) -> str:
 
 
 def words_of(declaration: Any, field: str, value: object) -> list[str]:
-    """The words of a command that give a field of a dataclass this value."""
+    """The words of a command that give a field of a dataclass this value; to the first of a joint, that of both."""
     return option_named(declaration, field).words(field, value)

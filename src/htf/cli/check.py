@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.declared import options_of, take, take_typed
+from htf.base.options import words_of
+from htf.cli.declared import options_of
 from htf.cli.options import json_option
-from htf.cli.points import name_of_points
+from htf.cli.points import fill_recipe, is_recipe, name_of_points
 from htf.cli.screen import progress_bar, say, say_json
 from htf.errors import InputError
-from htf.ingest.reading import Reading
-from htf.recipes.files import SUFFIX
-from htf.recipes.maps import MapOptions
+from htf.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
+    from htf.ingest.reading import Reading
 
-OF_A_MAP = ("bounds", "around", "zones", "by", "map_crs")
-NOT_OF_THE_MAP = (
-    "cells", "within", "elsewhere", "dest_x", "dest_y", "dest_zones", "dest_by", "dest_within", "axes",
-    "categories", "other",
-)  # fmt: skip
-NOT_OF_POINTS = (
-    "count", "per", "max_records", "once_per", "weight", "max_weight", "since", "until", "allow_empty", "engine",
+OF_A_MAP = ("bounds", "around", "zones", "by", "crs")
+OF_POINTS = (
+    "x", "y", "encoding", "decimal", "skip_lines", "skip_last", "table", "sql", "memory", "points_crs", "user", "time",
+    "time_unit", "time_format", "utc_offset",
 )  # fmt: skip
 
 
 @click.command()
 @click.argument("points")
-@options_of(MapOptions, without=NOT_OF_THE_MAP)
-@options_of(Reading, without=NOT_OF_POINTS)
+@options_of(Recipe, only=(*OF_A_MAP, *OF_POINTS))
 @json_option
 def check(points: str, as_json: bool, **given: Any) -> None:
     """Look at points before a release. For the curator's eyes only.
@@ -43,54 +37,54 @@ def check(points: str, as_json: bool, **given: Any) -> None:
     guesses the options that you leave out, advises on what it found, and ends with a command for `htf release`. It
     writes nothing and charges nothing.
 
-    POINTS is as for `htf release`. Of a recipe (.toml), which has no options beside it, the records are looked for along
-    all axes. Choose bounds, epsilon and the grid without these numbers: the guarantee does not cover a choice that
-    depends on the data.
+    POINTS is as for `htf release`. Of a recipe (.toml), records are looked for along all axes, and the first rows are tried
+    as a release would read them. Choose bounds, epsilon and the grid without these numbers: the guarantee does not cover a
+    choice that depends on the data.
     """
     from htf.ingest.check import check_source
 
-    is_recipe = points.lower().endswith(SUFFIX)
-    asked = _of_recipe(points, given) if is_recipe else _of_options(points, given)
+    recipe = fill_recipe(points, given, epsilon=1)
+    if recipe.source is None:
+        raise InputError(f"{points} does not say where the records are: give it a source")
+    domain, reading = _read(recipe)
+    told = {name: getattr(recipe, name) for name in OF_A_MAP}
     with progress_bar() as bar:
-        task = bar.add_task(f"looking at {name_of_points(points)}", total=1.0)
+        task = bar.add_task(f"looking at {name_of_points(str(recipe.source))}", total=1.0)
         found = check_source(
-            *asked.about,
+            recipe.source,
+            domain,
+            reading,
             progress=lambda share: bar.update(task, completed=share),
-            told_map=asked.told_map,
-            recipe=asked.recipe,
+            told_map=[
+                word
+                for name, one in told.items()
+                if one is not None
+                for word in words_of(recipe, name, one)
+            ],
+            recipe=points if is_recipe(points) else None,
         )
     if as_json:
         say_json(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:
         say(found)
+    if is_recipe(points) and domain is not None:
+        _try(recipe.source, domain, reading)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Where points are, on which map, and how they are read; and what gave the map."""
-
-    about: tuple[Any, Domain | None, Reading]
-    told_map: tuple[str, ...] = ()
-    recipe: str | None = None
-
-
-def _of_options(points: str, given: dict[str, Any]) -> _Asked:
-    options = MapOptions(**take(MapOptions, given))
-    reading = Reading((options.x_column, options.y_column), **take(Reading, given))
-    flags = {name: "--crs" if name == "map_crs" else f"--{name}" for name in OF_A_MAP}
-    told = [(flag, str(given[name])) for name, flag in flags.items() if given[name] is not None]
-    is_there = options.bounds is not None or options.around is not None or options.zones is not None
-    domain = options.read()[0] if is_there else None
-    return _Asked((points, domain, reading), tuple(word for pair in told for word in pair))
+def _read(recipe: Recipe) -> tuple[Domain | None, Reading]:
+    """The map, if something says where it is, and how to read the records onto it."""
+    options = recipe.map_options()
+    if options.bounds is None and options.around is None and options.zones is None:
+        return None, recipe.reading((recipe.x, recipe.y))
+    domain, columns = options.read()
+    return domain, recipe.reading(columns)
 
 
-def _of_recipe(points: str, given: dict[str, Any]) -> _Asked:
-    from htf.recipes.files import load_recipe
+def _try(source: Any, domain: Domain, reading: Reading) -> None:
+    """Refuse what most of the first rows show to be wrong with a recipe."""
+    from htf.ingest.check import try_rows
 
-    if take_typed(MapOptions, given) or take_typed(Reading, given):
-        raise InputError(f"{points} says all about its points: leave out the options beside it")
-    recipe = load_recipe(Path(points))
-    if recipe.source is None:
-        raise InputError(f"{points} does not say where the records are: give it a source")
-    domain, columns = recipe.map_options().read()
-    return _Asked((recipe.source, domain, recipe.reading(columns)), recipe=points)
+    if (wrong := try_rows(source, domain, reading)) is not None:
+        raise InputError(f"{wrong}. (This message is for your eyes: it is a fact about the data.)")
+    said = "The first rows can be released as the recipe says"
+    say(f"{said} (for your eyes: a fact about the data).", err=True)

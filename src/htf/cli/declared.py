@@ -5,6 +5,7 @@ Most fields are an option each. Those of a group share one, which is given once 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from textwrap import wrap
@@ -14,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from htf.base import numerals
-from htf.base.options import AUTO, OPTION, Group, Option
+from htf.base.options import AUTO, EITHER, LAST, OPTION, Group, Joint, Option
 from htf.cli.types import FileName, WholeNumber, WholeNumberOr
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,9 +30,15 @@ TYPES: dict[str, click.ParamType[Any]] = {
 }
 
 
-def options_of(declaration: type, without: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """A decorator: the options of a dataclass, in the order of its fields, but for those that a command has no use for."""
-    wanted = [field for field in _declared(declaration) if field.name not in without]
+def options_of(
+    declaration: type, without: tuple[str, ...] = (), only: tuple[str, ...] | None = None
+) -> Callable[[F], F]:
+    """A decorator: the options of a dataclass, in the order of its fields; those that a command has a use for."""
+    wanted = [
+        field
+        for field in _declared(declaration)
+        if field.name not in without and (only is None or field.name in only)
+    ]
     groups: dict[Group, dict[str, Field[Any]]] = {}
     for field in wanted:
         if (group := _option(field).group) is not None:
@@ -112,6 +119,14 @@ def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
 
 
 def _make_group(group: Group, members: dict[str, Field[Any]]) -> Callable[[F], F]:
+    if isinstance(group, Joint):
+        return click.option(
+            group.flag,
+            group.key,
+            type=Two(group, *members.values()),
+            callback=_or_none,
+            help=group.help,
+        )
     return click.option(
         group.flag,
         group.key,
@@ -135,7 +150,46 @@ def _once(
     return found
 
 
-class Named(click.ParamType[Any]):
+def _or_none(_: click.Context, __: click.Parameter, found: dict[str, Any] | None) -> dict[str, Any]:
+    return found or {}
+
+
+class Part(click.ParamType[Any]):
+    """A text of which parts are read as options of their own would be."""
+
+    def read(
+        self, field: Field[Any], text: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """The value of a field. If an option has a reading of its own, that comes later."""
+        kind = TYPES.get(_kind(field))
+        if kind is None or _option(field).read is not None:
+            return text
+        try:
+            return kind.convert(text, param, ctx)
+        except click.BadParameter as error:
+            self.fail(f"{_option(field).name(field.name)}: {error.message}", param, ctx)
+
+
+class Two(Part):
+    """Two values with a sign between them. The first may have the sign within."""
+
+    def __init__(self, joint: Joint, first: Field[Any], last: Field[Any]) -> None:
+        self.joint, self.fields, self.name = joint, (first, last), joint.metavar
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        first, sign, last = value.rpartition(self.joint.sign)
+        sign = sign if re.fullmatch(self.joint.last, last) else ""
+        texts = (first, last) if sign else (value, "")
+        is_enough = {LAST: bool(value and not sign), EITHER: bool(sign and any(texts))}
+        if not (all(texts) or is_enough.get(self.joint.may_lack, False)):
+            self.fail(f"it takes {self.name}, got {numerals.shown(value)}.", param, ctx)
+        pairs = zip(self.fields, texts, strict=True)
+        return {one.name: self.read(one, text, param, ctx) for one, text in pairs if text}
+
+
+class Named(Part):
     """A text NAME=VALUE, where the name is that of a field, and the value is read as that of an option of its own."""
 
     name = "NAME=VALUE"
@@ -155,13 +209,7 @@ class Named(click.ParamType[Any]):
                 ctx,
             )
         field = self.members[name]
-        kind = TYPES.get(_kind(field))
-        if kind is None or _option(field).read is not None:
-            return field.name, text
-        try:
-            return field.name, kind.convert(text, param, ctx)
-        except click.BadParameter as error:
-            self.fail(f"{name}: {error.message}", param, ctx)
+        return field.name, self.read(field, text, param, ctx)
 
     def shell_complete(
         self,

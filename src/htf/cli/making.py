@@ -19,7 +19,7 @@ from htf.cli.meaning import say_meaning
 from htf.cli.options import points_about_option
 from htf.cli.priors import say_trust
 from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.errors import InputError, OutputError
+from htf.errors import OutputError
 from htf.files import SPARE, check_output, spare_folders
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 NOT_TRIED = (
-    "Not tried: whether numbers and times can be read, and whether places are inside the bounds. --try-rows reads the first "
-    "1,000 rows for that, for your eyes only."
+    "Not tried: whether numbers and times can be read, and whether places are inside the bounds. `htf check` tries that, "
+    "of a recipe too (--save-recipe), for your eyes only."
 )
 
 
@@ -42,13 +42,10 @@ class Asking:
     dry_run: bool = False
     yes: bool = True
     points: int | None = None
-    try_rows: bool = False
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Asking:
-        if given["try_rows"] and not given["dry_run"]:
-            raise InputError("--try-rows goes with --dry-run")
-        return cls(given["dry_run"], given["yes"], given["points_about"], given["try_rows"])
+        return cls(given["dry_run"], given["yes"], given["points_about"])
 
 
 def asking_options(command: F) -> F:
@@ -59,15 +56,10 @@ def asking_options(command: F) -> F:
         is_flag=True,
         help="Say what would be spent and what error to expect. Counts no record, charges nothing, makes no release.",
     )
-    try_rows = click.option(
-        "--try-rows",
-        is_flag=True,
-        help="In a dry run, also try to read the first 1,000 rows. What it says is for your eyes only.",
-    )
     points = points_about_option(
         "Roughly how many records you have, for the error that is simulated."
     )
-    return dry_run(try_rows(yes(points(command))))
+    return dry_run(yes(points(command)))
 
 
 @dataclass(frozen=True)
@@ -122,31 +114,19 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
     if not asking.dry_run and (asking.yes or budget is None or not at_terminal):
         return True
-    tried = _try(prepared, asking.try_rows) if asking.dry_run else ""
+    if asking.dry_run:
+        prepared.try_source()
     say_before(prepared.domain, quote, budget)
     say_error(prepared.domain, quote, prepared.mechanism, asking.points)
     if asking.dry_run:
         say(
-            f"This was a dry run: nothing was charged, and no release was made. {tried}",
+            f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}",
             err=True,
         )
         return False
     streams.let_interrupt()
     click.confirm(f"Charge ε {quote.epsilon} and make the release?", abort=True, err=True)
     return True
-
-
-def _try(prepared: Prepared, try_rows: bool) -> str:
-    """Refuse what most of the first rows show to be wrong. This decides nothing else."""
-    wrong = prepared.try_source(rows=try_rows)
-    if wrong is not None:
-        raise InputError(
-            f"{wrong}. (This message is for your eyes: it is a fact about the data.) "
-            "Nothing was charged"
-        )
-    if not try_rows:
-        return NOT_TRIED
-    return "The first rows can be read, and places are inside the bounds (for your eyes: a fact about the data)."
 
 
 def _screen() -> Callable[[str], None]:

@@ -1,4 +1,4 @@
-"""Options that several commands share: how text files are written, and what records mean."""
+"""Options that several commands share: how text files are written, what records mean, and recipes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from htf.base.options import READ
-from htf.cli.declared import option_of, options_of, take
+from htf.cli.declared import option_of, options_of, take, take_typed
 from htf.ingest.reading import Reading, Written
+from htf.recipes.files import SUFFIX, read_fields
+from htf.recipes.recipe import Recipe
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,3 +38,16 @@ def name_of_points(source: str) -> str:
 def read_made_up(count: str | None, per: str | None, max_records: int | str | None) -> Reading:
     """What is counted of made-up people, by the rules of `htf release`."""
     return Reading(user="person", time="time", count=count, per=per, max_records=max_records)
+
+
+def is_recipe(points: str) -> bool:
+    """Whether a command is given a recipe in place of points."""
+    return points.lower().endswith(SUFFIX)
+
+
+def fill_recipe(points: str, given: dict[str, Any], **usual: Any) -> Recipe:
+    """The recipe of the options; or that of a file, with the options that were given in place of what it says."""
+    if not is_recipe(points):
+        return Recipe(**{"source": points, **usual, **take(Recipe, given)})
+    found = {"source": None, **usual, **read_fields(Path(points)), **take_typed(Recipe, given)}
+    return Recipe(**found)

@@ -10,13 +10,14 @@ import click
 
 from htf.base.options import option
 from htf.cli.charging import notes_charges, open_budget
-from htf.cli.declared import options_of, take, take_typed
+from htf.cli.declared import options_of, take
 from htf.cli.making import Asking, Run, asking_options, even_if_unseen, make_release
 from htf.cli.options import noise_option
+from htf.cli.points import fill_recipe, is_recipe
 from htf.cli.screen import say
 from htf.errors import InputError
 from htf.files import check_output
-from htf.recipes.files import SUFFIX, read_fields, save_recipe, to_toml
+from htf.recipes.files import SUFFIX, save_recipe, to_toml
 from htf.recipes.recipe import Recipe
 
 
@@ -70,7 +71,7 @@ def release(points: str, **given: Any) -> None:
     release. It is an error if no point is inside; nothing is charged then.
     """
     options, asking = ReleaseOptions(**take(ReleaseOptions, given)), Asking.of(given)
-    recipe = _fill(points, given)
+    recipe = fill_recipe(points, given)
     if options.save_recipe is not None:
         _check_recipe_file(options.save_recipe, recipe)
     budget = open_budget(options.budget, options.dataset, options.output)
@@ -78,7 +79,7 @@ def release(points: str, **given: Any) -> None:
         options.output,
         options.overwrite,
         budget,
-        inputs=(Path(points) if _is_recipe(points) else None, options.budget, options.save_recipe),
+        inputs=(Path(points) if is_recipe(points) else None, options.budget, options.save_recipe),
     )
     labelled = replace(recipe, label=recipe.label or options.output.name)
     make_release(labelled, given["noise"], run, asking)
@@ -86,18 +87,6 @@ def release(points: str, **given: Any) -> None:
         with even_if_unseen():
             save_recipe(recipe, options.save_recipe)
             say(f"Wrote {options.save_recipe}: this release as a recipe.")
-
-
-def _fill(points: str, given: dict[str, Any]) -> Recipe:
-    """The recipe of the options; or that of a file, with the options that were given in place of what it says."""
-    if not _is_recipe(points):
-        return Recipe(source=points, **take(Recipe, given))
-    said = take_typed(Recipe, given)
-    return Recipe(**{"source": None, **read_fields(Path(points)), **said})
-
-
-def _is_recipe(points: str) -> bool:
-    return points.lower().endswith(SUFFIX)
 
 
 def _check_recipe_file(path: Path, recipe: Recipe) -> None:

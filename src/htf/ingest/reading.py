@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
-from htf.base.options import AUTO, READ, option
+from htf.base.options import AUTO, DURING, READ, WEIGHT, option, spoken
 from htf.errors import InputError
 from htf.ingest.time_formats import TimeFormat
 from htf.privacy.apart import ToldApart
@@ -210,21 +210,8 @@ class Reading(Access):
             "|".join(ONCE_PER),
         ),
     )
-    weight: str | None = field(
-        default=None,
-        metadata=option(
-            "Column of whole numbers, such as passengers or minutes: each record counts that often, and sums are "
-            "published. Fractions are rounded down. Needs --max-weight.",
-            "COLUMN",
-        ),
-    )
-    max_weight: int | None = field(
-        default=None,
-        metadata=option(
-            "Weights above W count as W. Choose W without looking at the data: noise grows with it.",
-            "W",
-        ),
-    )
+    weight: str | None = field(default=None, metadata=option("The column.", group=WEIGHT))
+    max_weight: int | None = field(default=None, metadata=option("The limit.", group=WEIGHT))
     time: str | None = field(
         default=None,
         metadata=option("Column of times: ISO 8601, timestamps, or numbers since 1970.", "COLUMN"),
@@ -251,16 +238,10 @@ class Reading(Access):
         ),
     )
     since: int | None = field(
-        default=None,
-        metadata=option(
-            "Only records of this time or later, by --time and --read utc-offset. A date means midnight.",
-            "DATE|TIME",
-            read=read_moment,
-        ),
+        default=None, metadata=option("The start.", read=read_moment, group=DURING)
     )
     until: int | None = field(
-        default=None,
-        metadata=option("Only records before this time.", "DATE|TIME", read=read_moment),
+        default=None, metadata=option("The end.", read=read_moment, group=DURING)
     )
     allow_empty: bool = field(
         default=False,
@@ -302,16 +283,16 @@ class Reading(Access):
                 object.__setattr__(self, name, whole)
                 if self.time is None:
                     raise InputError(
-                        f"--{name} needs times: name their column with --time (in Python: time)"
+                        f"{spoken(self, name)} needs times: name their column with --time (in Python: {name} needs time)"
                     )
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise InputError("--since must be before --until")
+            raise InputError("--during FROM,TO must end after it starts (in Python: since, until)")
 
     def _check_weight(self) -> None:
         """Refuse a weight without its limit, and weights where nothing can be weighed."""
         if (self.weight is None) != (self.max_weight is None):
             raise InputError(
-                "give both --weight COLUMN and --max-weight W, or neither (in Python: weight, max_weight)"
+                "a weight needs a limit: give --weight COLUMN:W (in Python: weight and max_weight)"
             )
         if self.weight is None:
             return

@@ -111,14 +111,9 @@ class Prepared:
         plan = replace(self, recipe=recipe, quote=recipe.quote(), noise=noise_from_text(noise))
         return replace(plan, reader=made_up, budget=None, listen=Listener()).make()
 
-    def try_source(self, *, rows: bool = False) -> str | None:
-        """Open the source as a release would, and count nothing. With `rows`, why the first could not be released as they
-        are; that is for the curator's eyes only."""
-        from htf.ingest.check import try_rows
-
-        asked = self.recipe.source, self.domain, self.reading
-        points.check_source(*asked)
-        return try_rows(*asked) if rows else None
+    def try_source(self) -> None:
+        """Open the source as a release would, and count nothing."""
+        points.check_source(self.recipe.source, self.domain, self.reading)
 
     def make(self) -> Release:
         """Read, charge, measure and publish."""
@@ -385,7 +380,7 @@ def read_division(recipe: Recipe, domain: Domain) -> tuple[Division | None, int 
     if recipe.distinct is None:
         if recipe.distinct_boxes is not None:
             raise InputError(
-                "--distinct-boxes is about a table of different people: ask for it with --distinct N"
+                "distinct_boxes is about a table of different people: ask for it with --distinct N (in Python: distinct)"
             )
         return None, None
     division = _division(recipe.distinct, domain)
@@ -420,7 +415,7 @@ def _whole(text: str) -> int:
         return numerals.whole(text)
     except ValueError:
         raise InputError(
-            f"--distinct-boxes takes a whole number, or {AUTO}, got {numerals.shown(text)}"
+            f"--distinct N:M takes a whole number M, or {AUTO}, got {numerals.shown(text)} (in Python: distinct_boxes)"
         ) from None
 
 

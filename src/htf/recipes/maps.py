@@ -63,14 +63,6 @@ class MapOptions:
             "With --zones: columns that name the zones above them, from the lowest up.", "COLUMN,…"
         ),
     )
-    elsewhere: str | None = field(
-        default=None,
-        metadata=option(
-            "With --zones: points in no zone are left out, or counted in a zone of their own, `elsewhere`.  "
-            "[default: drop]",
-            "drop|zone",
-        ),
-    )
     map_crs: str | None = field(
         default=None,
         metadata=option(
@@ -129,9 +121,9 @@ class MapOptions:
     other: tuple[str, ...] = field(
         default=(),
         metadata=option(
-            "Count values that are not in the list of this category under the name `other`. Without it such records "
-            "are left out.",
-            "NAME",
+            "Count values that are not in the list of this category under the name `other`; or, for zone, points in no "
+            "zone under the name `elsewhere`. Without it such records are left out.",
+            "NAME|zone",
         ),
     )
 
@@ -187,7 +179,7 @@ class MapOptions:
             raise InputError("give both --dest x and --dest y, or neither")
 
     def _read_flat(self) -> Domain:
-        named = ("by", "within", "elsewhere", "dest_zones", "dest_by", "dest_within")
+        named = ("by", "within", "dest_zones", "dest_by", "dest_within")
         for name in named:
             if getattr(self, name) is not None and self.zones is None:
                 raise InputError(f"{spoken(self, name)} needs zones: give --zones FILE")
@@ -195,7 +187,7 @@ class MapOptions:
 
     def _read_zones(self, layer: Path, crs: str | None = None) -> list[Axis]:
         """The axis of zones, and one of the zones of destinations if there are any."""
-        from htf.ingest.layers import DEST_ZONE, DROP, read_zones
+        from htf.ingest.layers import AS_ZONE, DEST_ZONE, DROP, ZONE, read_zones
 
         if self.cells is not None and not self.is_map_inside:
             raise InputError(
@@ -205,7 +197,7 @@ class MapOptions:
             raise InputError("say which column of the layer names the zones: give --by COLUMN")
         if self.dest_x is None and (self.dest_zones or self.dest_by or self.dest_within):
             raise InputError("name the columns of destinations: give --dest x and --dest y")
-        elsewhere = self.elsewhere or DROP
+        elsewhere = AS_ZONE if ZONE in self.other else DROP
         zones = read_zones(
             layer, self.by, _listed(self.within), crs=crs or self.map_crs, elsewhere=elsewhere
         )
@@ -224,6 +216,7 @@ class MapOptions:
 
     def _read_categories(self) -> list[tuple[Axis, str]]:
         from htf.ingest.categories import OTHER, read_category
+        from htf.ingest.layers import ZONE
 
         found = []
         for text in self.categories:
@@ -235,9 +228,15 @@ class MapOptions:
                 )
             rest = OTHER if name in self.other else None
             found.append((read_category(name, listed, rest), column or name))
+        known = [axis.name for axis, _ in found]
         for name in self.other:
-            if name not in [axis.name for axis, _ in found]:
-                raise InputError(f"--other {name} needs a list: give --category {name}=LIST")
+            if name not in known and not (name == ZONE and self.zones is not None):
+                what = (
+                    "zones: give --zones FILE"
+                    if name == ZONE
+                    else f"a list: give --category {name}=LIST"
+                )
+                raise InputError(f"--other {name} needs {what}")
         return found
 
 

@@ -110,7 +110,7 @@ def _no_distinct(recipe: Recipe) -> str:
 def _no_clipped(recipe: Recipe) -> str:
     if recipe.weight is not None:
         return ""
-    return "it is about records above a largest weight: give --weight COLUMN and --max-weight W"
+    return "it is about records above a largest weight: give --weight COLUMN:W"
 
 
 def _no_zones(recipe: Recipe) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
-from htf.base.options import AUTO, OPTION, USUAL_MOST_RECORDS, option
+from htf.base.options import AUTO, DISTINCT, OPTION, USUAL_MOST_RECORDS, option
 from htf.errors import InputError
 from htf.ingest.reading import Reading
 from htf.privacy.epsilon import Epsilon
@@ -90,7 +90,6 @@ class Recipe:
     zones: Path | str | None = same_as(MapOptions, "zones")
     by: str | None = same_as(MapOptions, "by")
     within: Text | None = same_as(MapOptions, "within")
-    elsewhere: str | None = same_as(MapOptions, "elsewhere")
     crs: str | None = same_as(MapOptions, "map_crs")
     dest_x: str | None = same_as(MapOptions, "dest_x")
     dest_y: str | None = same_as(MapOptions, "dest_y")
@@ -136,20 +135,9 @@ class Recipe:
             "N",
         ),
     )
-    distinct: Text | None = field(
-        default=None,
-        metadata=option(
-            "With --user: add a table of different people in each box of a grid of N x N boxes, or of NX x NY; or in each "
-            "zone or category of a level, such as district, or step of an axis.",
-            "N|NX,NY|LEVEL",
-        ),
-    )
+    distinct: Text | None = field(default=None, metadata=option("The grid.", group=DISTINCT))
     distinct_boxes: Text | None = field(
-        default=None,
-        metadata=option(
-            "Count each person in at most M boxes of that table. auto finds M with noise.  [default: auto]",
-            "M|auto",
-        ),
+        default=None, metadata=option("The most boxes of a person.", group=DISTINCT)
     )
     mechanism: Any = field(
         default=None,
