@@ -120,7 +120,10 @@ def test_two_values_of_one_option_are_read_like_others(
         ("--weight", "a:b:6"): {"weight": "a:b", "max_weight": 6},
         ("--distinct", "16"): {"distinct": "16"},
         ("--distinct", "zone:district"): {"distinct": "zone:district"},
-        ("--distinct", "zone:district:auto"): {"distinct": "zone:district", "distinct_boxes": "auto"},
+        ("--distinct", "zone:district:auto"): {
+            "distinct": "zone:district",
+            "distinct_boxes": "auto",
+        },
         ("--distinct", "32,16:4"): {"distinct": "32,16", "distinct_boxes": "4"},
         ("--during", "2026-03-01,", "--time", "at"): {"since": 1772323200, "time": "at"},
         ("--during", ",2026-03-01T06:00", "--time", "at"): {"until": 1772344800, "time": "at"},

@@ -437,7 +437,7 @@ def test_a_table_is_written(ending: str, visits: Path) -> None:
         (["--user", "who", "--distinct", "4:17"], "1 to 16 boxes"),
         (
             ["--user", "who", "--distinct", "4:many"],
-            "a whole number M, or auto",
+            "takes the number of boxes along",
         ),
         (
             ["--user", "who", "--distinct", "4", "--spend", "distinct=0"],

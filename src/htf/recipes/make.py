@@ -400,7 +400,7 @@ def _division(text: str, domain: Domain) -> Division:
     if numbers or not any(has_name(domain, one.strip()) for one in (text, *text.split(","))):
         raise InputError(
             "--distinct takes the number of boxes along both axes, or one for each, as in 16 or 32,16, or the name of a "
-            f"level or axis{_names(domain)}, got {numerals.shown(text)}"
+            f"level or axis{_names(domain)}; and the most of a person after it, as in 16:4; got {numerals.shown(text)}"
         )
     return Division(by=text)
 
