@@ -167,7 +167,7 @@ def test_rows_that_can_be_read(words: list[str], capsys: pytest.CaptureFixture[s
     assert run(["check", "asked.toml"]) == 0
     told = capsys.readouterr()
     assert "The first rows can be released as the recipe says" in " ".join(told.err.split())
-    assert "  htf release asked.toml -o asked-release.parquet" in told.out.splitlines()
+    assert "  htf release asked.toml -o asked.parquet" in told.out.splitlines()
     assert spent(words).units == 0
     Path(words[1]).write_text("lon,lat\n" + "0.1,0.2\n" * 30 + "no,number\n" * 20)
     assert run(["check", "asked.toml"]) == 0  # few odd rows are left out by a release too

@@ -231,8 +231,10 @@ def test_of_a_recipe_records_are_looked_for_along_all_axes(
     assert (told["rows"], told["inside"], told["outside"]) == (5, 3, 2)
     assert [one["rows"] for one in told["unread"]] == [1]
     assert told["command"] == "htf release r.toml -o r.parquet"
-    assert run(["check", "r.toml", "--bounds", "0,0,1,1"]) == 2
-    assert "leave out the options beside it" in " ".join(capsys.readouterr().err.split())
+    assert (
+        run(["check", "r.toml", "--bounds", "0,0,1,8", "--json"]) == 0
+    )  # in place of what it says
+    assert json.loads(capsys.readouterr().out)["inside"] == 4
     Path("r.toml").write_text('bounds = "0,0,1,1"\nepsilon = "1"\n')
     assert run(["check", "r.toml"]) == 2
     assert "give it a source" in " ".join(capsys.readouterr().err.split())
