@@ -60,11 +60,11 @@ if TYPE_CHECKING:
     from htf.privacy.ledger import LedgerLine
     from htf.privacy.origins import FileMark
     from htf.privacy.protection import Protection
-    from htf.privacy.zones import ZonesBought
+    from htf.privacy.zones_bought import ZonesBought
     from htf.publication import publish
     from htf.query.answer import Answer
     from htf.query.question import Question
-    from htf.query.zones import Zones, grid_zones, h3_zones
+    from htf.query.tilings import Tiling, grid_zones, h3_zones
     from htf.recipes.quote import Quote
     from htf.recipes.recipe import Recipe
     from htf.release.inside_zones import inside_zones
@@ -131,13 +131,13 @@ _HOME = {
     "Visits": "htf.synthetic.visits",
     "WeighedRecords": "htf.curator.frequency",
     "Window": "htf.curator.window",
-    "Zones": "htf.query.zones",
-    "ZonesBought": "htf.privacy.zones",
+    "Tiling": "htf.query.tilings",
+    "ZonesBought": "htf.privacy.zones_bought",
     "best_max_records": "htf.estimation.activity",
     "check_points": "htf.ingest.check",
     "draw": "htf.maps.draw",
-    "grid_zones": "htf.query.zones",
-    "h3_zones": "htf.query.zones",
+    "grid_zones": "htf.query.tilings",
+    "h3_zones": "htf.query.tilings",
     "inside_zones": "htf.release.inside_zones",
     "make_mechanism": "htf.mechanisms",
     "measure_activity": "htf.curator.contributions",
@@ -204,13 +204,13 @@ __all__ = [
     "ReleaseFileError",
     "Series",
     "SeriesPlan",
+    "Tiling",
     "ToldApart",
     "Trips",
     "View",
     "Visits",
     "WeighedRecords",
     "Window",
-    "Zones",
     "ZonesBought",
     "best_max_records",
     "check_points",

@@ -34,7 +34,7 @@ from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.ledger import LedgerLine, sum_along_paths
 from htf.privacy.protection import RECORD, price_of_bought, price_of_map
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 from htf.release.file import (
     GEO,
     KEY,

@@ -44,7 +44,7 @@ from htf.maps.layer import Layer
 from htf.maps.views import view
 from htf.mechanisms import base, registry
 from htf.privacy.budget import read_accounts
-from htf.query.zones import grid_zones, h3_zones
+from htf.query.tilings import grid_zones, h3_zones
 from htf.release.release import MeasurementTable
 from htf.synthetic.city import synthetic_city
 from htf.synthetic.trips import synthetic_trips
@@ -1414,8 +1414,8 @@ def test_parameters_of_mechanisms(name: str) -> None:
 
 # Classes that functions of ours make and give out, or that only mechanisms hold.
 MADE_HERE = {
-    "Account", "Check", "CityPoints", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "PointsCheck", "Quote", "RegionTree",
-    "Trips", "View", "Visits", "Window", "Zones", "ZonesBought",
+    "Account", "Check", "CityPoints", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "PointsCheck", "Quote", "RegionTree", "Tiling",
+    "Trips", "View", "Visits", "Window", "ZonesBought",
 }  # fmt: skip
 
 

@@ -259,7 +259,7 @@ def test_public_names() -> None:
         "Histogram", "HtfError", "InputError", "Layer", "LedgerLine", "Level", "Measurement", "MeasurementTable", "Mechanism",
         "MissingExtraError", "Names", "NoiseSource", "NothingInside", "NothingInsideError", "Outlines",
         "OutputError", "PeopleByBox", "PointsCheck", "Prior", "Protection", "Question", "Quote", "Recipe", "RecordsPerPerson", "RegionTree", "Release", "ReleaseFileError",
-        "Series", "SeriesPlan", "ToldApart", "Trips", "View", "Visits", "WeighedRecords", "Window", "Zones", "ZonesBought", "best_max_records", "check_points", "draw", "grid_zones",
+        "Series", "SeriesPlan", "Tiling", "ToldApart", "Trips", "View", "Visits", "WeighedRecords", "Window", "ZonesBought", "best_max_records", "check_points", "draw", "grid_zones",
         "h3_zones", "inside_zones", "make_mechanism", "measure_activity", "measure_clipped", "measure_distinct", "publish", "read_people_by_box", "read_points", "read_prior", "read_records_per_person", "read_zones",
         "synthetic_city", "synthetic_trips", "synthetic_visits", "synthetic_zones", "verify", "write_report",
     ]  # fmt: skip

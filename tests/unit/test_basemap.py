@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, publish
-from htf.maps.basemap import CELLS, FILE, Bounds, Part, crop, crop_to_size, widened
+from htf.maps.basemap import CELLS, FILE, Bounds, Crop, crop, crop_to_size, widened
 from htf.maps.browser.base_map import around
 from htf.maps.browser.sheets import pack_text
 
@@ -19,7 +19,7 @@ GREAT_BRITAIN: Bounds = (-8.0, 49.8, 2.0, 61.0)
 WORLD: Bounds = (-180.0, -60.0, 180.0, 80.0)
 
 
-def is_water(part: Part, x: float, y: float) -> bool:
+def is_water(part: Crop, x: float, y: float) -> bool:
     """Whether an odd number of edges lies to the east of a place."""
     crossings = 0
     for ring in (ring for polygon in part.water for ring in polygon):
@@ -95,7 +95,7 @@ def test_a_file_grows_little(bounds: Bounds, most: int) -> None:
 def test_steps_lead_back_to_the_places() -> None:
     told = around(SINGAPORE)
     near = told["parts"][0]
-    drawn = Part(
+    drawn = Crop(
         (0, 0, 0, 0), 0, [[walked(ring, near["unit"]) for ring in near["water"][0]]], {}, []
     )
     for polygon in near["water"][1:]:

@@ -38,7 +38,7 @@ class Whole(Mechanism):
 domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
 matrix: htf.FrequencyMatrix = htf.FrequencyMatrix.from_dense(domain, [[1] * 4] * 4)
 checks: list[htf.Check] = htf.verify(htf.publish(matrix, 0.5, Whole()))
-zones: htf.Zones = htf.grid_zones(domain, columns=2)
+zones: htf.Tiling = htf.grid_zones(domain, columns=2)
 left: htf.Epsilon = htf.BudgetFile("budget.sqlite", "pings").account().left
 '''
 

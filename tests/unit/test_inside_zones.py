@@ -25,7 +25,7 @@ from htf.estimation.least_squares import TreeCounts, least_squares
 from htf.frame.halving import halve_often
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 from htf.release.inside_zones import inside_zones, taken_apart, zone_of_cells
 
 

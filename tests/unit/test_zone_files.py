@@ -15,7 +15,7 @@ import shapely
 import htf
 from htf import Axis, Names
 from htf.release import file as release_file
-from htf.release.zones import zone_type
+from htf.release.named_columns import zone_type
 from support_zones import DISTRICTS, TRACTS, zone_domain, zone_release, zones
 
 HOURS = Axis("hour", 0, 24, 4)
@@ -69,7 +69,7 @@ def test_flows_go_from_middle_to_middle(tmp_path: Path) -> None:
 
 
 def test_names_of_columns_that_are_taken() -> None:
-    from htf.release.zones import label_columns
+    from htf.release.named_columns import label_columns
 
     names = Names.of({"count": ["a", "b"], "region": ["x", "x"], "kind": ["k", "k"]})
     domain = htf.Domain((Axis.named("kind", names), Axis.named("other", names)))

@@ -18,10 +18,10 @@ from htf.cli.main import run
 from htf.frame.areas import square_kilometres, to_equal_area
 from htf.maps.browser.page import page_of
 from htf.maps.browser.shapes import lighter
-from htf.maps.kinds import MOST_LINES, Lines, Zones
+from htf.maps.kinds import MOST_LINES, Areas, Lines
 from htf.maps.paint import BLANK
 from htf.maps.picture import figure_of
-from htf.maps.zones import middles, view_flows, view_zones
+from htf.maps.zone_views import middles, view_flows, view_zones
 from zoning import COUNTS, boxes_with_offences, squares, zoned
 
 pytest.importorskip("matplotlib")
@@ -56,7 +56,7 @@ def test_zones_have_the_answers_of_the_release() -> None:
     assert tracts.is_clear[0]
     assert not tracts.is_clear[2]
     assert tracts.above["district"][4:6] == ["District 2", "District 2"]
-    assert Zones(release, "city").level_words == "by tract"
+    assert Areas(release, "city").level_words == "by tract"
 
 
 def test_a_district_is_the_union_of_its_tracts() -> None:
@@ -76,7 +76,7 @@ def test_a_part_of_the_zones_is_drawn_and_a_cut_through_one_is_refused() -> None
     assert part.labels == ["Tract 05", "Tract 06", "Tract 07", "Tract 08"]
     expected = release.count(where={"zone": "Tract 05", "offence": "Violent"})
     assert part.answers.count[0] == pytest.approx(expected.count[0])
-    told = Zones(release, "part", where={"zone": "District 2", "offence": "Violent"}).summed
+    told = Areas(release, "part", where={"zone": "District 2", "offence": "Violent"}).summed
     assert told == "zone District 2; offence Violent"
     with pytest.raises(InputError, match="cut within a district: choose a lower level"):
         view_zones(release, "district", {"zone": "Tract 05"})

@@ -13,7 +13,7 @@ import shapely
 from htf import Domain, FrequencyMatrix, InputError, Release, publish
 from htf.errors import MissingExtraError
 from htf.query.question import Question
-from htf.query.zones import Zones, grid_zones, h3_zones
+from htf.query.tilings import Tiling, grid_zones, h3_zones
 from support import grid
 
 CITY = Domain.from_bounds(-30.176, 39.865, -29.824, 40.135, cells=64)
@@ -37,7 +37,7 @@ def released(domain: Domain) -> Release:
     return publish(FrequencyMatrix.from_cells(domain, cells), "1", "htf", noise="seeded:1")
 
 
-def assert_tiles(domain: Domain, zones: Zones) -> None:
+def assert_tiles(domain: Domain, zones: Tiling) -> None:
     x, y = domain.axes
     outline = shapely.box(x.low, y.low, x.high, y.high)
     areas = shapely.area(zones.geometries)

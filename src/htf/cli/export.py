@@ -235,7 +235,7 @@ def _export_series(
 def _tiling(domain: Domain, resolution: int | None, grid: str, where: Where) -> Question:
     """Hexagons or rectangles that tile the map."""
     from htf.query.question import Question
-    from htf.query.zones import grid_zones, h3_zones
+    from htf.query.tilings import grid_zones, h3_zones
 
     if resolution is not None:
         return Question.polygons(h3_zones(domain, resolution), where=where)

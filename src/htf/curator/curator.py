@@ -40,7 +40,7 @@ from htf.privacy.protection import (
 )
 from htf.privacy.purchase import in_order
 from htf.privacy.purchases import MEASURED, PURCHASES, Measured
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:

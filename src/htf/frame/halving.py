@@ -58,8 +58,8 @@ class Step:
     before: IntArray  # the box beside it; itself at the edge of the map
     after: IntArray
 
-    def among(self, some: Any) -> Step:
-        return Step(*(getattr(self, f.name)[some] for f in fields(self)))
+    def among(self, chosen: Any) -> Step:
+        return Step(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,8 +69,8 @@ class _Layer:
     regions: IntArray
     beside: IntArray
 
-    def among(self, some: Any) -> _Layer:
-        return _Layer(self.regions[some], self.beside[:, some])
+    def among(self, chosen: Any) -> _Layer:
+        return _Layer(self.regions[chosen], self.beside[:, chosen])
 
 
 class Neighbourhood:

@@ -326,12 +326,12 @@ class Names:
 
     def _example(self, level: str | None) -> str:
         numbers = range(len(self.levels)) if level is None else [self.level_number(level)]
-        told = []
+        known = []
         for one in (self.levels[number] for number in numbers):
             shown = ", ".join(repr(label) for label in one.labels[:3])
             more = ", …" if len(one.labels) > 3 else ""
-            told.append(f"{one.name} has {shown}{more}")
-        return "; ".join(told)
+            known.append(f"{one.name} has {shown}{more}")
+        return "; ".join(known)
 
     def label_of(self, low: int, high: int, first: int = 0) -> str:
         """Name a range of cells: by its label on the lowest level that has one, else by its ends.

@@ -38,7 +38,7 @@ Lines = list[tuple[int, FloatArray]]  # ranks and corners
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class Features:
     """Lines or rings in degrees, one after another."""
 
     corners: FloatArray  # (n, 2)
@@ -75,7 +75,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Crop:
     """The part of the base map within some bounds. Polygons of water are an outer ring and its holes."""
 
     bounds: Bounds
@@ -92,7 +92,7 @@ class Part:
 
 
 @lru_cache(maxsize=1)
-def _world() -> tuple[list[dict[str, Layer]], list[Name]]:
+def _world() -> tuple[list[dict[str, Features]], list[Name]]:
     """All of it, level by level. Reading takes about half a second, once."""
     with np.load(io.BytesIO(lzma.decompress(FILE.read_bytes())), allow_pickle=False) as packed:
         arrays = {name: packed[name] for name in packed.files}
@@ -104,7 +104,7 @@ def _world() -> tuple[list[dict[str, Layer]], list[Name]]:
     return levels, [Name(*row) for row in zip(*columns, strict=True)]
 
 
-def _unpacked(arrays: dict[str, Any], name: str) -> Layer:
+def _unpacked(arrays: dict[str, Any], name: str) -> Features:
     sizes = arrays[f"{name}_sizes"]
     ends = np.cumsum(sizes)
     starts = ends - sizes
@@ -115,10 +115,10 @@ def _unpacked(arrays: dict[str, Any], name: str) -> Layer:
     corners = (sums + np.repeat(firsts, sizes, axis=1)).T * QUANTUM
     low, high = np.minimum.reduceat(corners, starts), np.maximum.reduceat(corners, starts)
     boxes = np.column_stack([low, high])
-    return Layer(corners, ends, arrays[f"{name}_ranks"], arrays[f"{name}_holes"], boxes)
+    return Features(corners, ends, arrays[f"{name}_ranks"], arrays[f"{name}_holes"], boxes)
 
 
-def crop(bounds: Bounds, level: int = 0, most_rank: int = RANKS[0]) -> Part:
+def crop(bounds: Bounds, level: int = 0, most_rank: int = RANKS[0]) -> Crop:
     """The base map within bounds; lines and names of a higher rank are left out."""
     levels, names = _world()
     layers = levels[level]
@@ -130,12 +130,12 @@ def crop(bounds: Bounds, level: int = 0, most_rank: int = RANKS[0]) -> Part:
         for one in names
         if west <= one.x <= east and south <= one.y <= north and one.rank <= most_rank
     ]
-    return Part(
+    return Crop(
         bounds, level, _cropped_water(layers["water"], bounds), {"coasts": coasts, **lines}, found
     )
 
 
-def crop_to_size(bounds: Bounds, most: int, most_names: int, least_level: int = 0) -> Part:
+def crop_to_size(bounds: Bounds, most: int, most_names: int, least_level: int = 0) -> Crop:
     """The same with at most so many corners and names: as fine as fits."""
     for level in LEVELS[least_level:]:
         for most_rank in RANKS:
@@ -172,7 +172,7 @@ def widened(bounds: Bounds, factor: float) -> Bounds:
     )
 
 
-def _cropped_water(layer: Layer, bounds: Bounds) -> list[list[FloatArray]]:
+def _cropped_water(layer: Features, bounds: Bounds) -> list[list[FloatArray]]:
     found: list[list[FloatArray]] = []
     last = -1  # the number of the outer ring that was kept last
     for number, ring in layer.near(bounds):
@@ -188,7 +188,7 @@ def _cropped_water(layer: Layer, bounds: Bounds) -> list[list[FloatArray]]:
     return found
 
 
-def _outer_of(layer: Layer, hole: int) -> int:
+def _outer_of(layer: Features, hole: int) -> int:
     while layer.holes[hole]:
         hole -= 1
     return hole
@@ -217,7 +217,7 @@ def _cut(ring: FloatArray, away: FloatArray) -> FloatArray:
     return np.concatenate([kept, kept[:1]]) if len(kept) else kept
 
 
-def _coasts(layer: Layer, bounds: Bounds, cell: float) -> Lines:
+def _coasts(layer: Features, bounds: Bounds, cell: float) -> Lines:
     """The edges of water, without those that it was cut along."""
     found: Lines = []
     for _, ring in layer.near(bounds):
@@ -229,7 +229,7 @@ def _coasts(layer: Layer, bounds: Bounds, cell: float) -> Lines:
     return found
 
 
-def _cropped_lines(layer: Layer, bounds: Bounds, most_rank: int) -> Lines:
+def _cropped_lines(layer: Features, bounds: Bounds, most_rank: int) -> Lines:
     return [
         (int(layer.ranks[number]), run)
         for number, line in layer.near(bounds, most_rank)

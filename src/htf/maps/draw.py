@@ -134,12 +134,12 @@ def _write_picture(
     figure = figure_of(layers, boxes=boxes, basemap=basemap)
     figures.add_title(figure, title)
     releases = releases_of(layers)
-    told = title or "; ".join(map(repr, releases))
+    name = title or "; ".join(map(repr, releases))
     words = "\n".join(dict.fromkeys(one.statement for one in releases))
     kind = path.suffix.lower().removeprefix(".")
     write_whole(
         path,
-        lambda unfinished: figures.save_picture(figure, unfinished, kind, told, words),
+        lambda unfinished: figures.save_picture(figure, unfinished, kind, name, words),
         overwrite=overwrite,
     )
 

@@ -40,7 +40,7 @@ from htf.maps.views import (
     read_axes,
     view,
 )
-from htf.maps.zones import (
+from htf.maps.zone_views import (
     DrawnZones,
     FlowView,
     PeopleView,
@@ -53,7 +53,7 @@ from htf.maps.zones import (
     view_flows,
     view_zones,
 )
-from htf.maps.zones import outlines as zone_outlines
+from htf.maps.zone_views import outlines as zone_outlines
 from htf.privacy.protection import explain_people
 from htf.query.answer_texts import counted_note, show_count
 from htf.query.change import subtracted
@@ -328,7 +328,7 @@ class Boxes(OfPeople, Grid):
         return np.column_stack([table.west, table.south, table.east, table.north])
 
 
-class Zones(Drawn):
+class Areas(Drawn):
     """The zones of a level."""
 
     kind = "shapes"
@@ -365,7 +365,7 @@ class Zones(Drawn):
         return self.view.unit
 
     def difference(self) -> Answer:
-        assert isinstance(self.second, Zones)
+        assert isinstance(self.second, Areas)
         return subtracted(self.view.answers, self.second.view.answers)
 
     def values(self, pixels: int) -> Values:  # noqa: ARG002 - zones are what they are
@@ -473,11 +473,11 @@ class Lines(Drawn):
         rest, noise = len(self.clear) - len(self.shown), int(self.is_line.sum()) - len(self.clear)
         share = counts[self.shown].sum() / max(counts.sum(), 1e-9)
         within = counts[self.view.is_within].sum() / max(counts.sum(), 1e-9)
-        told = f"{len(self.shown):,} lines, {share:.0%} of all {self.quantity}"
+        drawn = f"{len(self.shown):,} lines, {share:.0%} of all {self.quantity}"
         less = [f"{rest:,} smaller ones"] if rest else []
         less += [f"{noise:,} that are no more than noise"] if noise else []
         less += [f"{within:.0%} that stay within one zone"] if within > 0.005 else []
-        return [f"{told}. Not drawn: {', '.join(less)}" if less else told, *self.shared_notes]
+        return [f"{drawn}. Not drawn: {', '.join(less)}" if less else drawn, *self.shared_notes]
 
     @property
     def shared_notes(self) -> list[str]:
@@ -493,7 +493,7 @@ class Lines(Drawn):
         )
 
 
-class PeopleZones(OfPeople, Zones):
+class PeopleZones(OfPeople, Areas):
     """The number of different people in each zone."""
 
     @cached_property
@@ -529,7 +529,7 @@ def layer_of(
     of_zones = bool(domain.outlined) and not domain.has_map and read_axes(axes) == PLACES[0]
     if level is not None and not of_zones:
         raise InputError("a level is one of zones, and this map shows none: leave it out")
-    kind = (Lines if shows_flows(domain, where) else Zones) if of_zones else Grid
+    kind = (Lines if shows_flows(domain, where) else Areas) if of_zones else Grid
     name = title_of(release) if title is None else arguments.text(title, "the title")
     return kind(release, name, axes, read_where(where), level, **place)
 
@@ -618,8 +618,8 @@ def counted_differs_note(layers: Sequence[Drawn]) -> str | None:
     """A warning for layers that do not count the same; None if they do."""
     if len({one.release.counted for one in layers}) == 1:
         return None
-    told = "; ".join(f"{one.title} counts {one.release.counted}" for one in layers)
-    return f"The maps do not count the same, so do not compare their numbers. {told}."
+    counted = "; ".join(f"{one.title} counts {one.release.counted}" for one in layers)
+    return f"The maps do not count the same, so do not compare their numbers. {counted}."
 
 
 def has_ground(domain: Domain) -> bool:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.frame.domain import FloatArray
-from htf.maps.kinds import Drawn, Lines, Values, Zones
+from htf.maps.kinds import Areas, Drawn, Lines, Values
 from htf.maps.scale import beyond_end, density_limits, difference_limits
 from htf.maps.views import Frame
-from htf.maps.zones import Shapes
+from htf.maps.zone_views import Shapes
 from htf.query.shapes import need_shapely
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _paint_grid(ax: Axes, layer: Drawn, values: Values, scale: Scale, _: float) 
 
 
 def _paint_zones(ax: Axes, layer: Drawn, values: Values, scale: Scale, _: float) -> None:
-    assert isinstance(layer, Zones)
+    assert isinstance(layer, Areas)
     set_frame(ax, layer.frame)
     _add(ax, path_collection(layer.shapes, **line_style(len(layer.shapes))), scale.fill(values))
     if layer.mark is not None:

@@ -170,20 +170,20 @@ def _panels(every: Sequence[Drawn], pixels: int) -> Figure:
 
 def _title_of_panels(every: Sequence[Drawn], layers: Sequence[Drawn]) -> str:
     first = layers[0]
-    told = first.heading
+    heading = first.heading
     if first.plan is not None:
-        told = f"{first.title}: {told_periods(layers)}"
+        heading = f"{first.title}: {told_periods(layers)}"
         if len(every) > len(layers):
-            told += f"\nthe latest {len(layers)} of {len(every):,} {first.plan.period}s"
-    return "\n".join(text for text in (told, _summed(first)) if text)
+            heading += f"\nthe latest {len(layers)} of {len(every):,} {first.plan.period}s"
+    return "\n".join(text for text in (heading, _summed(first)) if text)
 
 
 def told_periods(layers: Sequence[Drawn]) -> str:
     """Which periods are shown, and what each of them costs."""
     names = [one.step for one in layers if one.step is not None]
-    told = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    shown = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
     plan = layers[0].plan
-    return told if plan is None else f"{told},  ε = {plan.each} for each {plan.period}"
+    return shown if plan is None else f"{shown},  ε = {plan.each} for each {plan.period}"
 
 
 def shown_for_all(layers: Sequence[Drawn]) -> Drawn:
@@ -408,7 +408,7 @@ def unit_of(protection: Protection) -> str:
 
 def _claims(layers: Sequence[Drawn]) -> list[str]:
     """What is counted and protected, and what else to know."""
-    told = [
+    claims = [
         "\n".join(
             [
                 _claim(one.release, one.quantity),
@@ -418,8 +418,8 @@ def _claims(layers: Sequence[Drawn]) -> list[str]:
         for one in layers
     ]
     if layers[0].frame.ratio != layers[0].frame.true_ratio:
-        told.append("The map is stretched: its sides are not to the same scale")
-    return list(dict.fromkeys(told))
+        claims.append("The map is stretched: its sides are not to the same scale")
+    return list(dict.fromkeys(claims))
 
 
 def _claim(release: Release, quantity: str) -> str:

@@ -10,7 +10,7 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.division import read_by
 from htf.frame.domain import Domain
-from htf.maps.zones import labels_within
+from htf.maps.zone_views import labels_within
 from htf.query.where import Where, axis_number, full_ranges
 
 MOST_PANELS = 24

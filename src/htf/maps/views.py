@@ -303,10 +303,10 @@ def describe_summed(
     about axes that are to be left out."""
     asked = read_where(where)
     rest = [name for number, name in enumerate(domain.names) if number not in silent]
-    told = [f"{name} {told_range(asked[name])}" for name in rest if name in asked]
+    cut = [f"{name} {told_range(asked[name])}" for name in rest if name in asked]
     drawn_names = [domain.names[number] for number in drawn]
     whole = [name for name in rest if name not in asked and name not in drawn_names]
-    return "; ".join([*told, *([f"all of {', '.join(whole)}"] if whole else [])])
+    return "; ".join([*cut, *([f"all of {', '.join(whole)}"] if whole else [])])
 
 
 def ranges_in_cells(

@@ -294,7 +294,7 @@ def explain_people(quantity: str, place: str = "a box", places: str = "boxes") -
             f"{DIFFERENT}{people} may show far fewer {quantity}."
         )
     return (
-        f"{name}: each person counts once{per} in every {place.split()[-1]} where they were. {places.capitalize()} do not add up: somebody who was in two "
+        f"{name}: each person counts once{per} in every {place.rsplit(maxsplit=1)[-1]} where they were. {places.capitalize()} do not add up: somebody who was in two "
         "of them counts in both."
     )
 

@@ -6,7 +6,7 @@ from htf.privacy.activity import Activity
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import DistinctCounts
 from htf.privacy.purchase import Purchase
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 
 Measured = Activity | DistinctCounts | Clipped
 Bought = Measured | ZonesBought

@@ -55,11 +55,11 @@ def answer_notes(answer: Answer, shown: Sequence[Mapping[str, Any]]) -> list[str
         from htf.query.change import unmarked_note
 
         marks = answer.beyond_noise
-        told = (
+        marked = (
             f"Counted: {counted}. {int(marks.sum()):,} of {len(answer):,} changes are more than noise; the chance that any "
             f"of these marks is false is at most {OUTSIDE * 100:g} %."
         )
-        notes = [told, unmarked_note(answer.low, answer.high, marks)]
+        notes = [marked, unmarked_note(answer.low, answer.high, marks)]
     elif answer.kind == MEANS:
         notes = [f"Counted: {counted}."]
     elif answer.kind == PEOPLE:

@@ -27,7 +27,7 @@ LABEL = "label"
 Headed = list[tuple[str, list[str]]]  # columns of text under their headings
 
 
-class Layer(NamedTuple):
+class Shaped(NamedTuple):
     """Shapes, and the reference system they are in."""
 
     shapes: NDArray[np.object_]
@@ -78,9 +78,9 @@ class AskedRows(ReadOnlyArrays):
 
         return {name: as_column(column) for name, column in self.columns.items()}
 
-    def layer(self) -> Layer:
+    def layer(self) -> Shaped:
         """A shape for each row. Needs shapely."""
-        return Layer(ground_of(self.domain).shapes(self.rows), self.domain.crs)
+        return Shaped(ground_of(self.domain).shapes(self.rows), self.domain.crs)
 
     def index(self) -> None:
         return None
@@ -173,8 +173,8 @@ class AskedPolygons:
             return columns
         return {name: column.take(self.order) for name, column in columns.items()}
 
-    def layer(self) -> Layer:
-        return Layer(self.shapes if self.order is None else self.shapes[self.order], self.crs)
+    def layer(self) -> Shaped:
+        return Shaped(self.shapes if self.order is None else self.shapes[self.order], self.crs)
 
     def index(self) -> Any:
         index = getattr(self.frame, "index", None)

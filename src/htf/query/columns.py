@@ -180,8 +180,8 @@ def place(name: str) -> int:
 
 def describe_columns(quantity: str, columns: Mapping[str, Column] = COLUMNS) -> str:
     """Names, units and meanings in one paragraph, for a file that carries answers of `quantity`."""
-    told = (
+    meanings = (
         f"{name} ({c.unit.format(quantity=quantity)}): {c.describe(quantity)}"
         for name, c in columns.items()
     )
-    return " ".join([*told, f"{COUNTED}: {COUNTED_MEANS}"])
+    return " ".join([*meanings, f"{COUNTED}: {COUNTED_MEANS}"])

@@ -189,9 +189,9 @@ class Question:
         ['label', 'count']
         """
         from htf.query.shapes import gather
-        from htf.query.zones import Zones
+        from htf.query.tilings import Tiling
 
-        if isinstance(geometries, Zones):
+        if isinstance(geometries, Tiling):
             labels, geometries = geometries.labels, geometries.geometries
         gathered = gather(geometries)
         known = None if labels is None else _texts(labels, "labels")

@@ -315,8 +315,8 @@ class _Pairs:
         than from afar. All pairs, where no size has enough."""
         octave = np.rint(np.log2(self.cells)).astype(np.int64)
         enough = np.flatnonzero(np.bincount(octave) >= FEWEST_PAIRS)
-        some = octave == enough[0] if len(enough) else np.ones(len(octave), dtype=bool)
-        return _Pairs(self.cells[some], self.seen[some], self.most[some])
+        close = octave == enough[0] if len(enough) else np.ones(len(octave), dtype=bool)
+        return _Pairs(self.cells[close], self.seen[close], self.most[close])
 
 
 def _fourth_cumulants(

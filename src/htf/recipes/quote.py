@@ -20,7 +20,7 @@ from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import NOT_PEOPLE, DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, RECORDS, Protection, epsilon_per_share
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 from htf.recipes.recipe import USUAL_SHARES
 
 if TYPE_CHECKING:

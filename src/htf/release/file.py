@@ -3,7 +3,7 @@
 GIS tools open it as polygons with a `count`. The regions of the tree and the raw measurements are stored
 in two list columns, with some of them in each row, so that the file stays one flat table whose `count`
 adds up. A prior, if there is one, is stored in the same way, and so is a layer of zones
-(htf.release.zones). The rest is JSON under the key `htf` of the file's metadata, with a digest of everything.
+(htf.release.named_columns). The rest is JSON under the key `htf` of the file's metadata, with a digest of everything.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from htf.privacy.ledger import LedgerLine
 from htf.privacy.protection import OF_RECORDS, Protection
 from htf.privacy.purchases import MEASURED, Bought
 from htf.privacy.statement import WORDING
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 from htf.release.header import (
     FORMAT,
     LONGEST_ENTRY,
@@ -49,9 +49,7 @@ from htf.release.header import (
     read_json,
 )
 from htf.release.kinds import KINDS
-from htf.release.parquet_pages import PageError, column_size
-from htf.release.release import MeasurementTable, Release
-from htf.release.zones import (
+from htf.release.named_columns import (
     ZONES,
     content_of_zones,
     label_columns,
@@ -59,6 +57,8 @@ from htf.release.zones import (
     zone_lists,
     zone_type,
 )
+from htf.release.parquet_pages import PageError, column_size
+from htf.release.release import MeasurementTable, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -30,7 +30,7 @@ from htf.estimation.noise_law import noise_variances, scales_of_variances
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 from htf.release.release import Release, check_release
 
 OWN_ESTIMATOR = (
@@ -169,10 +169,10 @@ def zone_of_cells(domain: Domain, axis: Axis) -> IntArray:
     found = np.full(domain.shape, -1, dtype=np.int64)
     step = max(ROWS_AT_ONCE // len(y), 1)
     for start in range(0, len(x), step):
-        some = x[start : start + step]
-        places = np.repeat(some, len(y)), np.tile(y, len(some))
+        columns = x[start : start + step]
+        places = np.repeat(columns, len(y)), np.tile(y, len(columns))
         zones = axis.place(*places)
-        found[start : start + step] = np.nan_to_num(zones, nan=-1.0).reshape(len(some), len(y))
+        found[start : start + step] = np.nan_to_num(zones, nan=-1.0).reshape(len(columns), len(y))
     return found
 
 

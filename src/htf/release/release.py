@@ -42,7 +42,7 @@ from htf.privacy.protection import (
 from htf.privacy.purchase import find, in_order
 from htf.privacy.purchases import PURCHASES, Bought
 from htf.privacy.statement import privacy_statement
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 from htf.release.kinds import KINDS
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from htf.files import write_whole
 from htf.frame.domain import Domain, check_domain
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERIODS, PERSON, RECORD
-from htf.release.zones import layer_columns, with_outlines, zone_type
+from htf.release.named_columns import layer_columns, with_outlines, zone_type
 from htf.series.periods import KINDS, Period
 
 PLAN = "series.json"

@@ -15,7 +15,7 @@ from htf.errors import HtfError, InputError, MissingExtraError
 from htf.frame.domain import Domain
 from htf.frame.ground import ground_of
 from htf.maps.tiles import Bounds, in_degrees
-from htf.maps.zones import view_zones
+from htf.maps.zone_views import view_zones
 from htf.privacy.protection import explain_people
 from htf.query.columns import COUNTED
 from htf.release.file import digests
@@ -23,7 +23,7 @@ from htf.release.release import Release
 from htf.series.folder import SeriesFolder
 from htf.series.plan import is_series
 from htf.serve.workers import Together
-from htf.serve.zones import levels_of
+from htf.serve.zone_map import levels_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,7 @@ from htf.query.where import Where, full_rows
 from htf.serve.declared import Parameter, read_query
 from htf.serve.holdings import bounds_in_degrees
 from htf.serve.limits import Limits, Refusal
-from htf.serve.zones import refuse_boxes
+from htf.serve.zone_map import refuse_boxes
 
 if TYPE_CHECKING:
     import pyarrow as pa

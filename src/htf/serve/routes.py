@@ -47,7 +47,7 @@ from htf.serve.replies import (
 )
 from htf.serve.site import INDEX
 from htf.serve.tiles import VECTOR_GZIP, make_outlines, make_vector_tile, read_place
-from htf.serve.zones import ask_table, make_zones
+from htf.serve.zone_map import ask_table, make_zones
 
 if TYPE_CHECKING:
     from htf.serve.app import Ask

@@ -11,7 +11,7 @@ import numpy as np
 
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray
-from htf.maps.basemap import DECIMALS, Bounds, Name, Part, crop_to_size, widened
+from htf.maps.basemap import DECIMALS, Bounds, Crop, Name, crop_to_size, widened
 from htf.maps.browser.mercator import corners_in_square
 
 NEAR, FAR = 0.9, 14.0  # margins, in sides of the map
@@ -54,7 +54,7 @@ def fitting_zoom(bounds: Bounds) -> float:
     return float(np.log2(np.array(PIXELS) / (512 * sides)).min())
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Crop) -> dict[str, Any]:
     """The bounds, the water in them, and lines of each kind and rank. Corners are whole numbers of `unit` degrees; all
     but the first of a ring or line are steps from the one before."""
     unit = 10.0 ** -DECIMALS[part.level]

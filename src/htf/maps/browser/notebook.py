@@ -59,13 +59,13 @@ def _thumbnail(release: Release) -> bytes | None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from htf.maps.kinds import Drawn, Grid, Zones
+    from htf.maps.kinds import Areas, Drawn, Grid
     from htf.maps.paint import paint, scale_of
 
     domain = release.domain
     layer: Drawn
     if domain.outlined:
-        layer = Zones(release, release.mechanism)
+        layer = Areas(release, release.mechanism)
     elif domain.has_map:
         layer = Grid(release, release.mechanism, (domain.names[0], domain.names[1]))
     else:

@@ -52,7 +52,7 @@ def page_of(
     made = _sheets_of(layers)
     data = {**made.data, "boxes": boxes, "style": style, **_arranged(layers, made)}
     data["basemap"] = drawn = _drawn_basemap(basemap, style, data)
-    told = _subtitle(layers)
+    words = _subtitle(layers)
     shown = [shown_for_all(layers)] if first.step else [side for one in layers for side in one.sides]  # fmt: skip
     summary, statement = _statement(shown)
     plan = first.plan
@@ -65,7 +65,7 @@ def page_of(
         policy=_policy(style),
         description=escape(" ".join(one.release.statement for one in shown), quote=True),
         title=escape(title or name, quote=True),
-        subtitle=escape("; ".join(dict.fromkeys([*([name] if title else []), *told]))),
+        subtitle=escape("; ".join(dict.fromkeys([*([name] if title else []), *words]))),
         badge="" if is_private else f'<strong class="badge">{NOT_PRIVATE}</strong>',
         styles="".join([maplibre("maplibre-gl.css"), *map(own, STYLES)]),
         panels="".join(_panel(panel) for panel in data["panels"]),
@@ -131,15 +131,15 @@ def _subtitle(layers: Sequence[Drawn]) -> list[str]:
     last = layers[-1]
     if last.step is not None:
         heading = told_periods(layers) if last.plan else last.heading.replace("  ", " ")
-        told = [heading, counts_of(last.release.counted), last.summed]
+        words = [heading, counts_of(last.release.counted), last.summed]
     elif isinstance(last, OfPeople):
-        told = [last.heading, last.summed]
+        words = [last.heading, last.summed]
     else:
         sides = [side for one in layers for side in one.sides]
-        told = [side.heading.replace("  ", " ") for side in sides]
-        told += [counts_of(side.release.counted) for side in sides]
-        told += [side.summed for side in sides]
-    return [text for text in told if text]
+        words = [side.heading.replace("  ", " ") for side in sides]
+        words += [counts_of(side.release.counted) for side in sides]
+        words += [side.summed for side in sides]
+    return [text for text in words if text]
 
 
 def _caption(layers: Sequence[Drawn], data: dict[str, Any]) -> list[str]:
@@ -205,8 +205,8 @@ def _drawn_basemap(
         return None
     (west, south), (east, north) = data["bounds"]
     bounds = west, south, east, north
-    told = json.dumps(around(bounds), separators=(",", ":"))
-    drawn: dict[str, Any] = {"around": pack_text(told), "credit": CREDIT}
+    packed = json.dumps(around(bounds), separators=(",", ":"))
+    drawn: dict[str, Any] = {"around": pack_text(packed), "credit": CREDIT}
     if isinstance(basemap, Path):
         tiles, credit = carried_tiles(basemap, bounds, fitting_zoom(bounds))
         drawn |= {"tiles": tiles, "credit": f"{CREDIT}, {credit}"}

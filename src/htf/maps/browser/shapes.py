@@ -19,8 +19,8 @@ from htf.frame.domain import Axis, Domain, FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
 from htf.maps.browser.sheets import Sheet, limits_of, pack, pack_text, packed_changes
-from htf.maps.kinds import Drawn, Lines, PeopleLines, PeopleZones, Zones
-from htf.maps.zones import CutError, Shapes, ZoneView, bounds_of, view_flows, view_zones
+from htf.maps.kinds import Areas, Drawn, Lines, PeopleLines, PeopleZones
+from htf.maps.zone_views import CutError, Shapes, ZoneView, bounds_of, view_flows, view_zones
 from htf.query.change import check_comparable, mark_together, subtracted
 from htf.query.shapes import need_shapely
 from htf.release.release import Release
@@ -119,27 +119,27 @@ class ShapeSheets:
         if first.second is not None or first.step is not None:
             return said
         view = _view(first, self.levels[0])
-        elsewhere = Zones.elsewhere_of(view, first.quantity)
+        elsewhere = Areas.elsewhere_of(view, first.quantity)
         return [*said, *(f"{text}." for text in elsewhere)]
 
 
 def _view(layer: Drawn, level: str) -> ZoneView:
     """The zones of a level; of trips, where they begin."""
-    if isinstance(layer, Zones):
+    if isinstance(layer, Areas):
         return _at(layer, level).view
     return view_zones(layer.release, level, layer.where)
 
 
-def _at(layer: Drawn, level: str) -> Zones:
+def _at(layer: Drawn, level: str) -> Areas:
     """A layer at another level."""
-    assert isinstance(layer, Zones)
+    assert isinstance(layer, Areas)
     if isinstance(layer, PeopleZones):  # of one
         return layer
     second = None if layer.second is None else replace(layer.second, level=level)
     return replace(layer, level=level, second=second)
 
 
-def _sheet(layer: Zones) -> Sheet:
+def _sheet(layer: Areas) -> Sheet:
     area = layer.view.area
     if layer.second is not None:
         return Sheet.of_difference(area, layer.difference())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from htf.frame.domain import FloatArray
 from htf.maps.scale import density_limits, difference_limits
-from htf.maps.zones import per_area
+from htf.maps.zone_views import per_area
 from htf.query.answer import Answer
 from htf.query.change import error_of_change
 

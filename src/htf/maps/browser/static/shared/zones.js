@@ -6,7 +6,7 @@ import { divergingShade, shadeOf } from "./colours.js";
 import { squareX, squareY } from "./mercator.js";
 import { differenceOf, markBeyondNoise } from "./numbers.js";
 
-/* A zone is more than noise if its interval lies above zero, as in htf.maps.zones. */
+/* A zone is more than noise if its interval lies above zero, as in htf.maps.zone_views. */
 export function entriesOf(level, answers) {
   return level.labels.map((label, i) => {
     const [count, low, high] = [answers.count[i], answers.low[i], answers.high[i]];

@@ -24,7 +24,7 @@ COLLECTION = 7  # as shapely numbers types of geometry
 LEAST_SHARE = 1e-12  # of a map: a zone that would have less of it is rounding
 
 
-class Zones(NamedTuple):
+class Tiling(NamedTuple):
     """Zones that tile a map. `grid_zones` and `h3_zones` make them.
 
     Attributes
@@ -53,7 +53,7 @@ def grid_zones(
     *,
     columns: int | None = None,
     rows: int | None = None,
-) -> Zones:
+) -> Tiling:
     """Cut a map into rectangles, from its south-west corner on.
 
     Give either their size or their number. One of a pair stands for both. The last rectangles are cut off
@@ -70,7 +70,7 @@ def grid_zones(
 
     Returns
     -------
-    Zones
+    Tiling
         The rectangles.
 
     Raises
@@ -100,10 +100,10 @@ def grid_zones(
         across[0][column], across[1][row], across[0][column + 1], across[1][row + 1]
     )
     labels = [f"{c}-{r}" for c, r in zip((column + 1).tolist(), (row + 1).tolist(), strict=True)]
-    return Zones(labels, np.asarray(boxes))
+    return Tiling(labels, np.asarray(boxes))
 
 
-def h3_zones(domain: Domain, resolution: int) -> Zones:
+def h3_zones(domain: Domain, resolution: int) -> Tiling:
     """Find the H3 cells that touch a map, cut off at its edge. Needs h3.
 
     Neighbours are gathered from the cell in the middle of the map on, while they touch it. Edges of cells
@@ -118,7 +118,7 @@ def h3_zones(domain: Domain, resolution: int) -> Zones:
 
     Returns
     -------
-    Zones
+    Tiling
         The cells. Labels are their H3 addresses.
 
     Raises
@@ -157,7 +157,7 @@ def h3_zones(domain: Domain, resolution: int) -> Zones:
         frontier = {near for cell in touching for near in h3.grid_disk(cell, 1)} - seen
         seen |= frontier
     labels = sorted(pieces_by_cell)
-    return Zones(labels, np.array([pieces_by_cell[label] for label in labels], dtype=object))
+    return Tiling(labels, np.array([pieces_by_cell[label] for label in labels], dtype=object))
 
 
 def _cell_shapes(h3: Any, cells: Sequence[str], domain: Domain) -> Shapes:

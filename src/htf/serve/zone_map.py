@@ -10,7 +10,7 @@ import orjson
 from htf.frame.division import read_by
 from htf.frame.domain import Domain
 from htf.maps.browser.shapes import geojson_of, in_degrees, lighter
-from htf.maps.zones import ZoneView, view_zones
+from htf.maps.zone_views import ZoneView, view_zones
 from htf.query.columns import OF_LEAVES
 from htf.query.named import zone_axis
 from htf.query.question import Question
