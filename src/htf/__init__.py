@@ -42,9 +42,10 @@ if TYPE_CHECKING:
     from htf.frame.tree import RegionTree
     from htf.ingest.check import PointsCheck, check_points
     from htf.ingest.layers import read_zones
-    from htf.ingest.points import NothingInside, read_people_by_box, read_points
+    from htf.ingest.points import read_people_by_box, read_points
     from htf.ingest.prior import read_prior
     from htf.ingest.records import read_records_per_person
+    from htf.ingest.remarks import NothingInside
     from htf.maps.draw import draw
     from htf.maps.layer import Layer
     from htf.maps.views import View
@@ -108,7 +109,7 @@ _HOME = {
     "MissingExtraError": "htf.errors",
     "Names": "htf.frame.names",
     "NoiseSource": "htf.curator.noise",
-    "NothingInside": "htf.ingest.points",
+    "NothingInside": "htf.ingest.remarks",
     "NothingInsideError": "htf.errors",
     "Outlines": "htf.frame.names",
     "OutputError": "htf.errors",

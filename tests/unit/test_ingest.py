@@ -22,8 +22,9 @@ from htf import Axis, Domain, FrequencyMatrix, InputError, NothingInsideError, r
 from htf.curator.frequency import MOST_RECORDS
 from htf.ingest.engines import Engine, open_duckdb
 from htf.ingest.people import CELL
-from htf.ingest.points import _cell, _to_matrix, read_matrix, read_records_per_person
+from htf.ingest.points import _to_matrix, read_matrix, read_records_per_person
 from htf.ingest.reading import Reading
+from htf.ingest.rows import cell_of
 from htf.privacy.protection import OF_RECORDS
 from support import dense, grid
 
@@ -32,7 +33,7 @@ LON = [-10.0, 9.999999, 10.0, -10.000001, 0.0, math.nan, math.inf, -math.inf, 3.
 LAT = [40.0, 59.999999, 50.0, 50.0, 60.0, 50.0, 50.0, 50.0, math.nan, 55.0]
 EXPECTED = np.array([[1, 0], [0, 0], [0, 1], [0, 1]])  # of the above, three are inside
 
-NOTHING_INSIDE = pytest.mark.filterwarnings("ignore::htf.ingest.points.NothingInside")
+NOTHING_INSIDE = pytest.mark.filterwarnings("ignore::htf.ingest.remarks.NothingInside")
 
 
 def sources(folder: Path) -> dict[str, Any]:
@@ -366,7 +367,7 @@ def test_places_outside_have_no_cell_on_any_engine() -> None:
     rows = ibis.memtable(pa.table({"p0": pa.array(places, pa.float64())}))
     engine = Engine(ibis.duckdb.connect())
     assert not engine.floors_anything
-    found = engine.fetch(rows.select(cell=_cell(rows, Domain((axis,)), engine)))
+    found = engine.fetch(rows.select(cell=cell_of(rows, Domain((axis,)), engine)))
     assert found["cell"].to_pylist() == [*[None] * 4, 0, 1, 2, *[None] * 3]
 
 

@@ -27,7 +27,7 @@ from htf import Axis, Domain, InputError, Release, publish, read_points
 from htf.ingest.columns import find_fields
 from htf.ingest.engines import read_memory
 from htf.ingest.geometry import decode_points
-from htf.ingest.points import NothingInside
+from htf.ingest.remarks import NothingInside
 from support import Connections, counted, dense
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))

@@ -47,24 +47,15 @@ from htf.ingest.looking import (
     totals_after,
     unit_of,
 )
-from htf.ingest.points import (
-    names_of,
-    opened_for,
-    other_crs,
-    placed_on,
-    seconds_of,
-    times_of,
-    values_of,
-    where_counted,
-)
 from htf.ingest.reading import POINT, Reading
+from htf.ingest.rows import Rows, open_rows, within
 from htf.ingest.sources import Source, is_arrays, listed, open_source
 from htf.ingest.text import Needed
 from htf.ingest.time_formats import likely_formats
-from htf.ingest.unread import EYES_ONLY, Reason, numbers_of, places_of, reasons_of, sums_of
+from htf.ingest.unread import EYES_ONLY, count_unread, describe
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    pass
 
 POINTS = "points"
 TRIED = 1000  # rows, before a charge
@@ -272,14 +263,14 @@ def check_source(
             looked = look(listing, reading, columns_in(reading.columns or (), reading.others, ()))
         used = reading if looked is None else looked.reading
         try:
-            found = _look_at(source, domain, used, looked, progress)
+            rows, check = _look_at(source, domain, used, looked, progress)
         except InputError:
             totals = 0 if looked is None or listing is None else totals_after(listing, looked)
             if not totals or used.skip_last:
                 raise
             used = replace(used, skip_last=totals)
-            found = _look_at(source, domain, used, looked, progress)
-    return _advised(source, found, reading, told_map, recipe)
+            rows, check = _look_at(source, domain, used, looked, progress)
+    return _advised(source, rows, check, reading, told_map, recipe)
 
 
 def _looked_along(domain: Domain, reading: Reading) -> Domain:
@@ -298,39 +289,29 @@ def _of_arrays(source: Any, reading: Reading) -> Reading:
     return reading if reading.columns is not None else replace(reading, columns=("0", "1"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What was found, and how it was read."""
-
-    reading: Reading
-    fields: Sequence[Field]
-    check: PointsCheck
-
-
 def _look_at(
     source: Any,
     domain: Domain | None,
     reading: Reading,
     looked: Looked | None,
     progress: Progress | None,
-) -> _Found:
-    with _opened(source, reading, looked) as found:
-        sample = _sample(found)
-        kinds = _kinds(found, sample)
-        reading, fields = _guessed(found, kinds, sample, reading, domain)
-        opened = replace(found, decimal=reading.decimal).called(
-            columns_in([f.column for f in fields], reading.others, found.columns)
-        )
-        counts = _count(opened, fields, reading, domain, progress)
-        is_fine = counts["fine"] == counts["total"] and _is_of_places(reading, fields)
-        unread = [] if is_fine else _unread(opened, fields, reading)
+) -> tuple[Rows, PointsCheck]:
+    """What is found, and the rows as they were read."""
+    with _opened(source, reading, looked) as opened:
+        sample = _sample(opened)
+        kinds = _kinds(opened, sample)
+        rows = _guessed(opened, kinds, sample, reading, domain)
+        if domain is not None:
+            rows = replace(rows, domain=domain)
+        counts = _count(rows, domain is not None and _is_plain_map(rows), progress)
+        is_fine = counts["fine"] == counts["total"] and _is_of_places(rows)
+        unread = [] if is_fine else _unread(rows)
         if domain is not None and "inside" not in counts:
-            swapped = [fields[1], fields[0], *fields[2:]]
-            for name, order in (("inside", fields), ("swapped", swapped)):
-                table = opened.select(names_of(fields, []))
-                counts[name] = _count_inside(opened, table, order, reading, domain)
-        people = _people(opened, reading)
+            counts["inside"] = _count_inside(rows)
+            counts["swapped"] = _count_inside(rows.swapped)
+        people = _people(rows)
         opened.check_unchanged()
+    reading, fields = rows.reading, rows.fields
     extent = [counts[name] for name in ("x_low", "x_high", "y_low", "y_high")]
     inside = None if domain is None else int(counts["inside"] or 0)
     roles = {"x": _told_field(fields[0]), "y": _told_field(fields[1])}
@@ -353,7 +334,7 @@ def _look_at(
         hints=(),
         command="",
     )
-    return _Found(reading, fields, check)
+    return rows, check
 
 
 # Reading -----------------------------------------------------------------------------------------
@@ -407,7 +388,7 @@ def _guessed(
     sample: Mapping[str, Any],
     reading: Reading,
     domain: Domain | None,
-) -> tuple[Reading, list[Field]]:
+) -> Rows:
     """The columns and options that were given, and sensible guesses for the others."""
     there = opened.columns
     plane = Domain.from_bounds(*WORLD, 2, crs=None)
@@ -432,7 +413,9 @@ def _guessed(
     if opened.text and reading.decimal == POINT:
         of_places = [kinds[like(field.column, there) or field.column] for field in fields]
         reading = replace(reading, decimal=decimal_of(of_places))
-    return _with_form(reading, kinds, sample, there), fields
+    reading = _with_form(reading, kinds, sample, there)
+    used = columns_in([field.column for field in fields], reading.others, there)
+    return Rows(replace(opened, decimal=reading.decimal).called(used), plane, reading, fields)
 
 
 def _with_form(
@@ -487,87 +470,59 @@ def _plain(name: str) -> str:
 # Counting ----------------------------------------------------------------------------------------
 
 
-def _count(
-    opened: Source,
-    fields: Sequence[Field],
-    reading: Reading,
-    domain: Domain | None,
-    progress: Progress | None,
-) -> dict[str, float | None]:
+def _count(rows: Rows, on_map: bool, progress: Progress | None) -> dict[str, float | None]:
     """Everything that one pass over the rows can count."""
-    names = names_of(fields, reading.others)
-    table = opened.select(names)
-    x, y = (
-        ex.within(value, -FARTHEST, FARTHEST)
-        for value in values_of(opened, table, fields[:2], reading).values()
-    )
+    table, reading = rows.table(), rows.reading
+    x, y = (ex.within(rows.values(table)[n], -FARTHEST, FARTHEST) for n in ("v0", "v1"))
     values = {"x": x, "y": y}
     if reading.time is not None:
-        values["seconds"] = seconds_of(table, reading.time, opened, reading)
+        values["seconds"] = rows.seconds(table, reading.time)
     if reading.user is not None:
-        values["person"] = ex.as_person(table[reading.user], reading.user, opened.text)
-    rows = table.select(**values)
-    aggregates: dict[str, Any] = {"total": rows.count()}
-    aggregates |= {f"{n}_{end}": getattr(rows[n], of)() for n in "xy" for end, of in ENDS.items()}
-    is_placed = rows.x.notnull() & rows.y.notnull()
+        values["person"] = rows.person(table)
+    read = table.select(**values)
+    aggregates: dict[str, Any] = {"total": read.count()}
+    aggregates |= {f"{n}_{end}": getattr(read[n], of)() for n in "xy" for end, of in ENDS.items()}
+    is_placed = read.x.notnull() & read.y.notnull()
     is_fine = is_placed
     for name in set(values) - {"x", "y"}:
-        is_fine = is_fine & rows[name].notnull()
+        is_fine = is_fine & read[name].notnull()
     aggregates |= {"placed": is_placed.sum(), "fine": is_fine.sum()}
-    aggregates["at_zero"] = ((rows.x == ex.constant(0.0)) & (rows.y == ex.constant(0.0))).sum()
+    aggregates["at_zero"] = ((read.x == ex.constant(0.0)) & (read.y == ex.constant(0.0))).sum()
     if reading.time is not None:
-        aggregates |= {"first": rows.seconds.min(), "last": rows.seconds.max()}
-    if domain is not None and _is_plain_map(opened, fields, reading, domain):
-        for name, places in (("inside", (rows.x, rows.y)), ("swapped", (rows.y, rows.x))):
-            aggregates[name] = _within(places, domain).sum()
-    counts = opened.engine.run(rows.agg(**aggregates), opened.name, progress)
-    return {name: _number(found[0]) for name, found in counts.items()}
+        aggregates |= {"first": read.seconds.min(), "last": read.seconds.max()}
+    if on_map:
+        for name, places in (("inside", (read.x, read.y)), ("swapped", (read.y, read.x))):
+            aggregates[name] = within(places, rows.domain).sum()
+    opened = rows.opened
+    counts = opened.engine.run(read.agg(**aggregates), opened.name, progress)
+    return {name: _number(first[0]) for name, first in counts.items()}
 
 
-def _is_of_places(reading: Reading, fields: Sequence[Field]) -> bool:
+def _is_of_places(rows: Rows) -> bool:
     """Whether a pass over places, people and times sees all that is read."""
-    return len(fields) == 2 and reading.weight is None
+    return len(rows.fields) == 2 and rows.reading.weight is None
 
 
-def _unread(opened: Source, fields: Sequence[Field], reading: Reading) -> list[dict[str, Any]]:
-    """Why rows cannot be read, how many, and where the first of them are."""
+def _unread(rows: Rows) -> list[dict[str, Any]]:
+    """Why rows cannot be read. Times matter here if there are people too."""
+    reading = rows.reading
     keeps = reading.user and reading.time and not reading.weight
-    used = replace(reading, once_per="hour" if keeps else None)
-    names = names_of(fields, reading.others)
-
-    def make(table: Table) -> list[Reason]:
-        return reasons_of(opened, table, fields, times_of(opened, table, fields, used), used)
-
-    table = opened.select(names)
-    reasons = make(table)
-    counts = opened.engine.run(table.agg(**sums_of(reasons)), opened.name)
-    numbers = numbers_of(counts, len(reasons))
-    where = places_of(opened, names, make, numbers)
-    return [
-        {"reason": reason.told, "fate": reason.fate, "rows": number, "where": place}
-        for reason, number, place in zip(reasons, numbers, where, strict=True)
-        if number
-    ]
+    rows = replace(rows, reading=replace(reading, once_per="hour" if keeps else None))
+    return describe(rows, count_unread(rows))
 
 
 def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
     """Why the first rows could not be released as they are; None if they could. It names columns, and no value or number."""
-    with opened_for(source, domain, reading) as opened:
-        wanted = reading.wanted(source, domain)
-        fields = find_fields(opened.columns, domain, wanted, opened.geometry)
-        table = opened.select(names_of(fields, reading.others)).limit(TRIED)
-        times = times_of(opened, table, fields, reading)
-        reasons = reasons_of(opened, table, fields, times, reading)
-        counts = opened.engine.run(table.agg(total=table.count(), **sums_of(reasons)), opened.name)
-        numbers, total = numbers_of(counts, len(reasons)), int(counts["total"][0])
-        unread = [one.told for n, one in zip(numbers, reasons, strict=True) if 2 * n > total]
-        if unread:
-            return f"most of the first rows cannot be read: {'; '.join(unread)}"
-        if total == 0:
+    with open_rows(source, domain, reading) as rows:
+        unread = count_unread(rows, TRIED)
+        if unread.of_most:
+            why = "; ".join(reason.told for reason in unread.of_most)
+            return f"most of the first rows cannot be read: {why}"
+        if unread.total == 0:
             return "there are no rows"
-        if _count_inside(opened, table, fields, reading, domain):
+        if _count_inside(rows, TRIED):
             return None
-    columns = ", ".join(dict.fromkeys(repr(field.column) for field in fields))
+    columns = ", ".join(dict.fromkeys(repr(field.column) for field in rows.fields))
     where = "inside the bounds" if domain.has_map else "in any cell of the map"
     return (
         f"none of the first rows is {where}: check the bounds, the columns ({columns}), and the reference systems "
@@ -578,50 +533,31 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
 ENDS = {"low": "min", "high": "max"}
 
 
-def _is_plain_map(
-    opened: Source, fields: Sequence[Field], reading: Reading, domain: Domain
-) -> bool:
+def _is_plain_map(rows: Rows) -> bool:
     """Whether x and y are compared with bounds as they are."""
-    if domain.dimensions > 2 or domain.outlined:
-        return False
-    return other_crs(opened, fields, domain, reading) is None
+    return rows.domain.dimensions == 2 and not rows.domain.outlined and rows.crs is None
 
 
-def _within(places: Sequence[Any], domain: Domain) -> Any:
-    """Whether places are inside the map. A missing one is not."""
-    inside = None
-    for place, axis in zip(places, domain.axes, strict=False):
-        along = (place >= ex.constant(axis.low)) & (place < ex.constant(axis.high))
-        inside = along if inside is None else inside & along
-    assert inside is not None
-    return inside.fill_null(False)
+def _count_inside(rows: Rows, most: int | None = None) -> int:
+    """How many rows, or of the first, are inside any map: of zones, of another reference system, or with further axes."""
+    with rows.placed(rows.table(most)) as (engine, placed):
+        places = [placed[f"p{n}"] for n in range(rows.domain.dimensions)]
+        counts = engine.run(placed.agg(n=within(places, rows.domain).sum()), rows.opened.name)
+    return int(_number(counts["n"][0]) or 0)
 
 
-def _count_inside(
-    opened: Source, table: Table, fields: Sequence[Field], reading: Reading, domain: Domain
-) -> int:
-    """How many rows are inside any map: of zones, of another reference system, or with further axes."""
-    crs = other_crs(opened, fields, domain, reading)
-    values = values_of(opened, table, fields, reading)
-    with where_counted(opened, table.select(**values), domain, reading) as (engine, rows):
-        placed = placed_on(rows, domain, crs, engine, opened.collates)
-        places = [placed[f"p{n}"] for n in range(len(domain.axes))]
-        found = engine.run(placed.agg(inside=_within(places, domain).sum()), opened.name)
-    return int(_number(found["inside"][0]) or 0)
-
-
-def _people(opened: Source, reading: Reading) -> Any:
+def _people(rows: Rows) -> Any:
     """How many people have how many records: the number of people, by records from 0 on; None without people."""
-    if reading.user is None:
+    if rows.reading.user is None:
         return None
-    table = opened.select([reading.user])
-    person = ex.as_person(table[reading.user], reading.user, opened.text)
-    rows = table.select(person=person)
-    rows = rows.filter(rows.person.notnull())
-    each = rows.group_by("person").agg(records=rows.count())
-    found = opened.engine.run(each.group_by("records").agg(people=each.count()), opened.name)
-    records = np.asarray(found["records"], dtype=np.int64)
-    return np.bincount(records, np.asarray(found["people"], dtype=np.int64)).astype(np.int64)
+    table = rows.opened.select([rows.reading.user])
+    named = table.select(person=rows.person(table))
+    named = named.filter(named.person.notnull())
+    each = named.group_by("person").agg(records=named.count())
+    of_each = each.group_by("records").agg(people=each.count())
+    counts = rows.opened.engine.run(of_each, rows.opened.name)
+    records = np.asarray(counts["records"], dtype=np.int64)
+    return np.bincount(records, np.asarray(counts["people"], dtype=np.int64)).astype(np.int64)
 
 
 def _quantiles(people: Any) -> dict[str, int]:
@@ -653,17 +589,22 @@ def _told_field(field: Field) -> str:
 
 
 def _advised(
-    source: Any, found: _Found, given: Reading, told_map: Sequence[str], recipe: str | None
+    source: Any,
+    rows: Rows,
+    check: PointsCheck,
+    given: Reading,
+    told_map: Sequence[str],
+    recipe: str | None,
 ) -> PointsCheck:
-    check, reading = found.check, found.reading
     name = str(source) if isinstance(source, (str, Path)) else "FILE"
     if "://" in name:  # it may hold a password
         name = "postgresql://USER@HOST/DATABASE"
-    hints = tuple(_hints(check, reading, given))
+    hints = tuple(_hints(check, rows.reading, given))
     if recipe is not None:
         command = shlex.join(["htf", "release", recipe, "-o", f"{Path(recipe).stem}.parquet"])
-        return replace(check, hints=hints, command=command)
-    return replace(check, hints=hints, command=_command(name, found, told_map))
+    else:
+        command = _command(name, rows, told_map)
+    return replace(check, hints=hints, command=command)
 
 
 def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str]:
@@ -720,11 +661,11 @@ def _beyond_degrees(extent: Sequence[float]) -> bool:
     return x_low < -360 or x_high > 360 or y_low < -180 or y_high > 180
 
 
-def _command(name: str, found: _Found, told_map: Sequence[str]) -> str:
+def _command(name: str, rows: Rows, told_map: Sequence[str]) -> str:
     """`htf release` with the options that these points need."""
-    reading, parts = found.reading, ["htf", "release", name]
-    if not found.fields[0].of_geometry:
-        parts += ["--x", found.fields[0].column, "--y", found.fields[1].column]
+    reading, parts = rows.reading, ["htf", "release", name]
+    if not rows.fields[0].of_geometry:
+        parts += ["--x", rows.fields[0].column, "--y", rows.fields[1].column]
     for one in (
         "crs",
         "table",

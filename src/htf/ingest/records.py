@@ -16,7 +16,7 @@ from htf.privacy.protection import PERSON, Protection
 
 if TYPE_CHECKING:
     from htf.ingest.engines import Progress
-    from htf.ingest.points import Tell
+    from htf.ingest.remarks import Tell
 
 
 def read_records_per_person(

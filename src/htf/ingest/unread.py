@@ -8,7 +8,7 @@ curator's screen, and never into a release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,12 +17,12 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.ingest import expressions as ex
-from htf.ingest.columns import Field
 from htf.ingest.geometry import coordinate
 from htf.ingest.reading import COMMA, POINT, Reading
-from htf.ingest.sources import ROW, Source
+from htf.ingest.rows import Rows
+from htf.ingest.sources import ROW
 from htf.ingest.text import MOST_NAMED, lines_of
-from htf.ingest.time_formats import TimeFormat
+from htf.privacy.protection import PEOPLE
 
 if TYPE_CHECKING:
     from ibis.expr.types import BooleanValue, Table, Value
@@ -47,78 +47,61 @@ class Reason(NamedTuple):
     remedy: str | None = None
 
 
-class Times(NamedTuple):
-    """A column of times: whether it is text, and the seconds that were read from it."""
+class Unread(NamedTuple):
+    """The rows of a source that cannot be read: their number by reason, and that of all rows."""
 
-    name: str
-    text: bool
-    seconds: Value
-    places: bool  # whether it gives the place along an axis
+    total: int
+    by_reason: list[tuple[int, Reason]]  # all reasons, in their order
+
+    @property
+    def of_most(self) -> list[Reason]:
+        """The reasons why most rows cannot be read."""
+        return [reason for number, reason in self.by_reason if 2 * number > self.total]
 
 
-MakeReasons = Callable[["Table"], list[Reason]]
+def count_unread(rows: Rows, most: int | None = None) -> Unread:
+    """Why rows cannot be read, or the first of them."""
+    table = rows.table(most)
+    reasons = reasons_of(rows, table)
+    # A row with a missing answer is not counted, and a sum over no rows is missing.
+    sums = {f"n{n}": one.rows.fill_null(False).sum() for n, one in enumerate(reasons)}
+    counts = rows.opened.engine.run(table.agg(total=table.count(), **sums), rows.opened.name)
+    numbers = np.nan_to_num(np.array([counts[name][0] for name in sums], dtype=np.float64))
+    by_reason = [(int(n), one) for n, one in zip(numbers, reasons, strict=True)]
+    return Unread(int(counts["total"][0]), by_reason)
 
 
-def describe_unread(
-    opened: Source, names: Sequence[str], make: MakeReasons, *, refuses: bool
-) -> str | None:
-    """A note on all rows that could not be read, by the reasons that `make` gives; None if there are none. With
-    `refuses`, it is an error if an option would help most rows."""
-    table = opened.select(names)
-    reasons = make(table)
-    counts = opened.engine.run(table.agg(total=table.count(), **sums_of(reasons)), opened.name)
-    total = int(counts["total"][0])
-    numbers = numbers_of(counts, len(reasons))
-    for number, reason in zip(numbers, reasons, strict=True):
-        if 2 * number > total and reason.remedy is not None and refuses:
-            raise InputError(
-                f"most rows cannot be read: {reason.told}. (This message is for your eyes: it is a fact about the "
-                "data. To release whatever they hold: --allow-empty)"
-            )
-    places = places_of(opened, names, make, numbers)
-    lines = [
-        f"  {number:,} of {total:,} rows {'is' if number == 1 else 'are'} {reason.fate}: {reason.told}"
-        f"{where and f'; see {where}'}."
-        for number, reason, where in zip(numbers, reasons, places, strict=True)
+def describe(rows: Rows, unread: Unread) -> list[dict[str, Any]]:
+    """Why rows cannot be read, how many, and where the first of them are."""
+    return [
+        {
+            "reason": reason.told,
+            "fate": reason.fate,
+            "rows": number,
+            "where": _where(rows, place, number),
+        }
+        for place, (number, reason) in enumerate(unread.by_reason)
         if number
     ]
-    return "\n".join([EYES_ONLY, *lines]) if lines else None
 
 
-def sums_of(reasons: Sequence[Reason]) -> dict[str, Any]:
-    """Expressions that count the rows of each reason. A row with a missing answer is not counted."""
-    return {f"n{n}": one.rows.fill_null(False).sum() for n, one in enumerate(reasons)}
+def _where(rows: Rows, reason: int, number: int) -> str:
+    """Where the first rows of a reason are; empty if nobody knows."""
+    with suppress(InputError):  # places are a help: they must not decide whether rows count
+        return _first_places(rows, reason, number)
+    return ""
 
 
-def numbers_of(counts: Mapping[str, Any], reasons: int) -> list[int]:
-    """The results of `sums_of`. A sum over no rows is missing."""
-    found = np.array([counts[f"n{n}"][0] for n in range(reasons)], dtype=np.float64)
-    return [int(one) for one in np.nan_to_num(found)]
-
-
-def places_of(
-    opened: Source, names: Sequence[str], make: MakeReasons, numbers: Sequence[int]
-) -> list[str]:
-    """Where the first rows of each reason are, by lines of a text file or rows of a Parquet file; empty if there is
-    none, or the source has no order."""
-    found = [""] * len(numbers)
-    for reason, number in enumerate(numbers):
-        if number and opened.numbered is not None:
-            with suppress(InputError):  # places are a help: they must not decide whether rows count
-                found[reason] = _first_places(opened, names, make, reason, number)
-    return found
-
-
-def _first_places(
-    opened: Source, names: Sequence[str], make: MakeReasons, reason: int, number: int
-) -> str:
-    assert opened.numbered is not None
+def _first_places(rows: Rows, reason: int, number: int) -> str:
+    """By lines of a text file or rows of a Parquet file; empty if the source has no order."""
+    opened = rows.opened
     for piece in opened.pieces[:MOST_PIECES]:
-        table = opened.numbered(piece, names)
+        table = opened.numbered and opened.numbered(piece, rows.names)
         if table is None:
             return ""
-        rows = table.filter(make(table)[reason].rows.fill_null(False)).select(row=table[ROW])
-        first = opened.engine.run(rows.limit(MOST_NAMED), opened.name)
+        is_so = reasons_of(rows, table)[reason].rows.fill_null(False)
+        unread = table.filter(is_so).select(row=table[ROW])
+        first = opened.engine.run(unread.limit(MOST_NAMED), opened.name)
         places = sorted(int(row) for row in first["row"])
         if places:
             places = lines_of(piece, places) if opened.text else places
@@ -129,23 +112,18 @@ def _first_places(
     return ""
 
 
-def reasons_of(
-    opened: Source,
-    table: Table,
-    fields: Sequence[Field],
-    times: Sequence[Times],
-    reading: Reading,
-) -> list[Reason]:
+def reasons_of(rows: Rows, table: Table) -> list[Reason]:
     """All reasons why a row of the table may not be read."""
     return [
-        *_places(opened, table, fields),
-        *_times(table, times, reading.form),
-        *_people(opened, table, reading.user),
-        *_weights(opened, table, reading.weight),
+        *_places(rows, table),
+        *_times(rows, table),
+        *_people(rows, table),
+        *_weights(rows, table),
     ]
 
 
-def _places(opened: Source, table: Table, fields: Sequence[Field]) -> Iterator[Reason]:
+def _places(rows: Rows, table: Table) -> Iterator[Reason]:
+    opened, fields = rows.opened, rows.fields
     for name in dict.fromkeys(field.column for field in fields if not field.of_time):
         column, of_name = table[name], [field for field in fields if field.column == name]
         is_point = any(field.of_geometry for field in of_name)
@@ -166,44 +144,58 @@ def _places(opened: Source, table: Table, fields: Sequence[Field]) -> Iterator[R
             yield Reason(f"the column {name!r} holds no number there", unread)
 
 
-def _times(table: Table, times: Sequence[Times], form: TimeFormat | None) -> Iterator[Reason]:
-    for time in times:
-        fate = LEFT_OUT if time.places else WITHOUT_TIME
-        column, empty = table[time.name], _is_empty(table[time.name], time.text)
-        unread = ~empty & time.seconds.isnull()
-        number = ex.kinds_of_time(column, form)["number"] if time.text else ~empty
-        yield Reason(f"the column {time.name!r} is empty there", empty, fate)
+def _times(rows: Rows, table: Table) -> Iterator[Reason]:
+    """The columns of times that matter."""
+    reading, form = rows.reading, rows.reading.form
+    of_axes = [field.column for field in rows.fields if field.of_time]
+    others = [reading.time] if reading.time is not None and _uses_times(reading) else []
+    for name in dict.fromkeys([*of_axes, *others]):
+        column, text = table[name], rows.has_texts(table, name)
+        is_needed = name in of_axes or reading.per is not None or reading.spans
+        fate = LEFT_OUT if is_needed else WITHOUT_TIME
+        empty = _is_empty(column, text)
+        unread = ~empty & rows.seconds(table, name).isnull()
+        number = ex.kinds_of_time(column, form)["number"] if text else ~empty
+        yield Reason(f"the column {name!r} is empty there", empty, fate)
         yield Reason(
-            f"the column {time.name!r} holds no time of the years 1 to 9999 there (if times are numbers: is "
+            f"the column {name!r} holds no time of the years 1 to 9999 there (if times are numbers: is "
             "--read time-unit right?)",
             unread & number,
             fate,
         )
-        if time.text:
+        if text:
             as_in = (
                 f"{AS_IN} (--read time-format names another form)"
                 if form is None
                 else repr(form.text)
             )
-            words = f"the column {time.name!r} holds no time there that is written as in {as_in}"
+            words = f"the column {name!r} holds no time there that is written as in {as_in}"
             yield Reason(words, unread & ~number, fate)
 
 
-def _people(opened: Source, table: Table, user: str | None) -> Iterator[Reason]:
-    if user is not None:
-        nobody = ex.as_person(table[user], user, opened.text).isnull()
-        yield Reason(f"the column {user!r} names nobody there", nobody)
+def _uses_times(reading: Reading) -> bool:
+    """Whether the times of records decide which of them count, or are told apart."""
+    if reading.per is not None or reading.spans:
+        return True
+    many = reading.once_per is not None or reading.counted != PEOPLE
+    return reading.once_per != "all" and many
 
 
-def _weights(opened: Source, table: Table, weight: str | None) -> Iterator[Reason]:
-    if weight is not None:
-        empty = _is_empty(table[weight], opened.text)
-        number = opened.number(table, weight)
+def _people(rows: Rows, table: Table) -> Iterator[Reason]:
+    if (user := rows.reading.user) is not None:
+        yield Reason(f"the column {user!r} names nobody there", rows.person(table).isnull())
+
+
+def _weights(rows: Rows, table: Table) -> Iterator[Reason]:
+    if (weight := rows.reading.weight) is not None:
+        empty = _is_empty(table[weight], rows.opened.text)
+        number = rows.opened.number(table, weight)
         finite = ex.is_finite(number)
-        negative = finite & (number < ex.constant(0.0))
         yield Reason(f"the column {weight!r} is empty there", empty)
         yield Reason(f"the column {weight!r} holds no number there", ~empty & ~finite)
-        yield Reason(f"the column {weight!r} is negative there", negative)
+        yield Reason(
+            f"the column {weight!r} is negative there", finite & (number < ex.constant(0.0))
+        )
 
 
 def _is_empty(column: Value, text: bool) -> BooleanValue:
