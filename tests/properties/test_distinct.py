@@ -32,7 +32,7 @@ Records = list[tuple[float, float, str | None, int | None]]
 
 
 # Remarks on unread rows take half of the time of a reading: `told` asks for them, once for all records of an example.
-pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.points.NothingInside")
+pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.remarks.NothingInside")
 
 
 def read(records: Records, per: str | None = None, *, told: bool = False) -> IntArray:

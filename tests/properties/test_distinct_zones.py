@@ -65,7 +65,7 @@ RECORD = st.fixed_dictionaries(
     }
 )  # fmt: skip
 KINDS = {"kind": pa.string(), "offence": pa.string(), "who": pa.string(), "at": pa.int64()}
-pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.points.NothingInside")
+pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.remarks.NothingInside")
 
 
 def read(records: list[Any], kind: str, by: str, per: str | None = None) -> IntArray:

@@ -42,7 +42,7 @@ def as_table(records: Records) -> pa.Table:
 
 
 # Remarks on unread rows take half of the time of a reading: `told` asks for them, once for all records of an example.
-pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.points.NothingInside")
+pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.remarks.NothingInside")
 
 
 def read(

@@ -50,7 +50,7 @@ Record = tuple[float, float, str | None, int | None, float | None]
 
 
 # Remarks on unread rows take half of the time of a reading. `**TOLD` asks for them, once for all records of an example.
-pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.points.NothingInside")
+pytestmark = pytest.mark.filterwarnings("ignore::htf.ingest.remarks.NothingInside")
 TOLD: dict[str, Any] = {"tell": lambda _: None}
 
 
